@@ -1,0 +1,81 @@
+/// @file random.hpp  A counter-based random generator: the same bits on every platform.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include <isogloss/types.hpp>
+
+namespace isogloss {
+
+/// Philox 4×32 with 10 rounds: a bijection of a 128-bit counter under a 64-bit key.
+///
+/// Source   Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3".
+inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::uint64_t key) {
+    auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+    for (int round = 0; round < 10; ++round) {
+        const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
+        const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
+        counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ k0, static_cast<std::uint32_t>(b),
+                   static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ k1, static_cast<std::uint32_t>(a)};
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return counter;
+}
+
+/// FNV-1a of a name: gives each weight and each node a stream of its own, so that adding a node to a
+/// model leaves the random numbers of the others alone.
+inline std::uint32_t stream_of(std::string_view name) {
+    std::uint32_t h = 2166136261u;
+    for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
+    return h;
+}
+
+/// Random numbers as a pure function of (seed, stream, step, position). No state but the position:
+/// a stream can be read from anywhere, in any order, by any thread.
+///
+///     Random r(seed, stream_of("lstm1"), step);
+///     double u = r.uniform(i);        // in (0, 1), always the same for the same four numbers
+class Random {
+public:
+    Random(std::uint64_t seed, std::uint32_t stream, std::uint64_t step = 0)
+        : seed_(seed), stream_(stream), step_(step) {}
+
+    /// 32 random bits at a position ≥ 0.
+    std::uint32_t bits(Index position) const {
+        const auto i = static_cast<std::uint64_t>(position);
+        return block(i >> 2)[i & 3];
+    }
+
+    /// Uniform in (0, 1), never 0 or 1: (bits + 1/2) / 2³².
+    double uniform(Index position) const { return (bits(position) + 0.5) * 0x1p-32; }
+
+    /// Standard normal by Box and Muller from one block of four words at this position.
+    double normal(Index position) const {
+        const auto w = block(static_cast<std::uint64_t>(position));
+        const double u = (w[0] + 0.5) * 0x1p-32, v = (w[1] + 0.5) * 0x1p-32;
+        return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586477 * v);
+    }
+
+    /// Uniform among 0 … n-1, n ≥ 1.
+    Index below(Index position, Index n) const {
+        return static_cast<Index>(uniform(position) * static_cast<double>(n));
+    }
+
+private:
+    // The step is 40 bits wide (a billion steps fit a thousand times over), the block number 56.
+    std::array<std::uint32_t, 4> block(std::uint64_t i) const {
+        return philox({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(step_),
+                       static_cast<std::uint32_t>((i >> 32) << 8 | (step_ >> 32 & 0xff)), stream_},
+                      seed_);
+    }
+
+    std::uint64_t seed_;
+    std::uint32_t stream_;
+    std::uint64_t step_;
+};
+
+}  // namespace isogloss
