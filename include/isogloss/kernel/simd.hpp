@@ -1,0 +1,102 @@
+/// @file kernel/simd.hpp  One vocabulary for vectorised and plain loops.
+///
+/// A kernel is written once, as a function of lanes; with xsimd a lane group is a SIMD register of the
+/// instruction set chosen by the compiler's flags, without it a single number. The tail of a row goes
+/// through the same vector code on a padded register, so the last bit of an element does not depend on
+/// its position.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <isogloss/types.hpp>
+
+#ifdef XTENSOR_USE_XSIMD
+#include <xsimd/xsimd.hpp>
+#endif
+
+namespace isogloss::kernel {
+
+#ifdef XTENSOR_USE_XSIMD
+using Architecture = xsimd::default_arch;
+template <class T, class A = Architecture> using Lanes = xsimd::batch<T, A>;
+template <class L> inline constexpr Index lane_count = static_cast<Index>(L::size);
+#else
+struct Scalar {};  ///< stands where xsimd would name an instruction set
+using Architecture = Scalar;
+template <class T, class A = Architecture> using Lanes = T;
+template <class L> inline constexpr Index lane_count = 1;
+using std::exp;
+using std::fma;
+using std::log;
+using std::max;
+using std::tanh;
+#endif
+
+// Unqualified names inside `requires` are looked up at instantiation, which tells xsimd 8 from later ones.
+template <class L> auto lane_sum(L v) {
+    if constexpr (lane_count<L> == 1) return v;
+    else if constexpr (requires { reduce_add(v); }) return reduce_add(v);
+    else return hadd(v);
+}
+template <class L> auto lane_max(L v) {
+    if constexpr (lane_count<L> == 1) {
+        return v;
+    } else {
+        alignas(L) typename L::value_type lanes[lane_count<L>];
+        v.store_aligned(lanes);
+        return *std::max_element(lanes, lanes + lane_count<L>);
+    }
+}
+
+/// A full lane group at position i of a row.
+template <class T, class L> struct Whole {
+    Index i;
+    L load(const T* row) const {
+        if constexpr (lane_count<L> == 1) return row[i];
+        else return L::load_unaligned(row + i);
+    }
+    void store(T* row, L v) const {
+        if constexpr (lane_count<L> == 1) row[i] = v;
+        else v.store_unaligned(row + i);
+    }
+    /// The group itself; a partial group puts `fill` into the lanes beyond the row.
+    L only(L v, T /*fill*/) const { return v; }
+};
+
+/// The first `count` lanes of a group at position i, the rest zero.
+template <class T, class L> struct Partial {
+    Index i, count;
+    L load(const T* row) const {
+        alignas(L) T lanes[lane_count<L>] = {};
+        std::copy(row + i, row + i + count, lanes);
+        return L::load_aligned(lanes);
+    }
+    void store(T* row, L v) const {
+        alignas(L) T lanes[lane_count<L>];
+        v.store_aligned(lanes);
+        std::copy(lanes, lanes + count, row + i);
+    }
+    L only(L v, T fill) const {
+        alignas(L) T lanes[lane_count<L>];
+        v.store_aligned(lanes);
+        std::fill(lanes + count, lanes + lane_count<L>, fill);
+        return L::load_aligned(lanes);
+    }
+};
+
+/// Calls f(group) for the lane groups of [first, last): whole ones, then the padded tail.
+template <class T, class A = Architecture, class F> inline void sweep(Index first, Index last, F&& f) {
+    using L = Lanes<T, A>;
+    constexpr Index width = lane_count<L>;
+    Index i = first;
+    for (; i + width <= last; i += width) f(Whole<T, L>{i});
+    if constexpr (width > 1)
+        if (i < last) f(Partial<T, L>{i, last - i});
+}
+
+/// 1 / (1 + exp(-x)), finite for every finite x.
+template <class L> inline L sigmoid(L x) { return L(1) / (L(1) + exp(-x)); }
+
+}  // namespace isogloss::kernel
