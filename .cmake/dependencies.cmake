@@ -1,0 +1,49 @@
+# Finds what the core stands on, sets isogloss_libraries, isogloss_definitions and isogloss_native, and
+# proves with a tiny program that the whole of it compiles, links and runs.
+
+# A package, or an error with the name that Debian and Ubuntu give it.
+macro(isogloss_find package version debian)
+    find_package(${package} ${version} QUIET)
+    if(NOT ${package}_FOUND)
+        message(FATAL_ERROR "isogloss: ${package} (${version} or later) was not found.\n"
+            "On Debian and Ubuntu: apt-get install ${debian}\n"
+            "Elsewhere: install it and pass -DCMAKE_PREFIX_PATH=<where it is>.")
+    endif()
+endmacro()
+
+isogloss_find(xtensor 0.24 libxtensor-dev)
+
+# xtensor-blas looks for BLAS and LAPACK on its own and would take the slow reference ones.
+if(NOT BLA_VENDOR)
+    set(BLA_VENDOR OpenBLAS)
+endif()
+find_package(BLAS QUIET)
+find_package(LAPACK QUIET)
+if(NOT BLAS_FOUND OR NOT LAPACK_FOUND)
+    message(FATAL_ERROR "isogloss: no BLAS with LAPACK of vendor ${BLA_VENDOR} was found.\n"
+        "On Debian and Ubuntu: apt-get install libopenblas-openmp-dev (or libopenblas-pthread-dev)\n"
+        "Another BLAS: pass -DBLA_VENDOR=<a vendor that CMake's FindBLAS knows>.")
+endif()
+isogloss_find(xtensor-blas 0.20 libxtensor-blas-dev)
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+set(isogloss_libraries xtensor xtensor-blas Threads::Threads)
+set(isogloss_definitions "")
+if(ISOGLOSS_USE_XSIMD)
+    isogloss_find(xsimd 8.0 libxsimd-dev)
+    list(APPEND isogloss_libraries xsimd)
+    list(APPEND isogloss_definitions XTENSOR_USE_XSIMD)
+endif()
+
+set(isogloss_native "")
+if(ISOGLOSS_NATIVE)
+    include(CheckCXXCompilerFlag)
+    check_cxx_compiler_flag(-march=native ISOGLOSS_HAS_MARCH_NATIVE)
+    if(ISOGLOSS_HAS_MARCH_NATIVE)
+        set(isogloss_native -march=native)
+    endif()
+endif()
+
+include(${CMAKE_CURRENT_LIST_DIR}/probe.cmake)
