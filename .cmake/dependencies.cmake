@@ -47,3 +47,16 @@ if(ISOGLOSS_NATIVE)
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/probe.cmake)
+
+# OpenMP is the includer's own choice as long as it is there: the compiler that includes an installed
+# isogloss need not be the one that installed it.
+if(ISOGLOSS_OPENMP)
+    find_package(OpenMP QUIET COMPONENTS CXX)
+    if(OpenMP_CXX_FOUND)
+        list(APPEND isogloss_libraries $<BUILD_INTERFACE:OpenMP::OpenMP_CXX>
+            $<INSTALL_INTERFACE:$<TARGET_NAME_IF_EXISTS:OpenMP::OpenMP_CXX>>)
+    else()
+        message(STATUS "isogloss: ${CMAKE_CXX_COMPILER_ID} has no OpenMP here, so one thread does the work "
+            "(for clang++: apt-get install libomp-dev)")
+    endif()
+endif()

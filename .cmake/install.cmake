@@ -1,0 +1,63 @@
+# Installation: headers, one set of CMake targets for the core and one for each part, a pkg-config file.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(isogloss_cmake_dir ${CMAKE_INSTALL_DATADIR}/cmake/isogloss)
+set(isogloss_staging ${PROJECT_BINARY_DIR}/package)
+
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+install(TARGETS isogloss EXPORT isogloss-targets)
+install(EXPORT isogloss-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
+foreach(name IN LISTS isogloss_components)
+    install(TARGETS isogloss_${name} EXPORT isogloss-${name}-targets)
+    install(EXPORT isogloss-${name}-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
+    file(WRITE ${isogloss_staging}/isogloss-${name}.cmake
+        "find_dependency(${isogloss_${name}_dependency})\n"
+        "include(\${CMAKE_CURRENT_LIST_DIR}/isogloss-${name}-targets.cmake)\n"
+        "set(isogloss_${name}_FOUND TRUE)\n")
+    install(FILES ${isogloss_staging}/isogloss-${name}.cmake DESTINATION ${isogloss_cmake_dir})
+endforeach()
+
+configure_package_config_file(.cmake/isogloss-config.cmake.in ${isogloss_staging}/isogloss-config.cmake
+    INSTALL_DESTINATION ${isogloss_cmake_dir} NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${isogloss_staging}/isogloss-config-version.cmake
+    COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${isogloss_staging}/isogloss-config.cmake ${isogloss_staging}/isogloss-config-version.cmake
+    DESTINATION ${isogloss_cmake_dir})
+
+# pkg-config knows no targets: what they say, as flags.
+set(isogloss_pc_cflags "")
+foreach(definition IN LISTS isogloss_definitions)
+    string(APPEND isogloss_pc_cflags " -D${definition}")
+endforeach()
+set(isogloss_pc_requires xtensor)
+if(ISOGLOSS_USE_XSIMD)
+    string(APPEND isogloss_pc_requires ", xsimd")
+endif()
+set(isogloss_pc_libs "")
+foreach(library IN LISTS BLAS_LIBRARIES LAPACK_LIBRARIES)
+    if(IS_ABSOLUTE "${library}")
+        get_filename_component(directory ${library} DIRECTORY)
+        get_filename_component(library ${library} NAME_WE)
+        string(REGEX REPLACE "^lib" "-l" library ${library})
+        if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+            list(APPEND isogloss_pc_libs -L${directory})
+        endif()
+    endif()
+    list(APPEND isogloss_pc_libs ${library})
+endforeach()
+if(OpenMP_CXX_FOUND)
+    string(APPEND isogloss_pc_cflags " ${OpenMP_CXX_FLAGS}")
+    list(APPEND isogloss_pc_libs ${OpenMP_CXX_FLAGS})
+endif()
+list(APPEND isogloss_pc_libs -pthread)
+list(REMOVE_DUPLICATES isogloss_pc_libs)
+list(JOIN isogloss_pc_libs " " isogloss_pc_libs)
+get_target_property(isogloss_pc_blas xtensor-blas INTERFACE_INCLUDE_DIRECTORIES)
+if(NOT isogloss_pc_blas IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    string(APPEND isogloss_pc_cflags " -I${isogloss_pc_blas}")
+endif()
+configure_file(.cmake/isogloss.pc.in ${isogloss_staging}/isogloss.pc @ONLY)
+install(FILES ${isogloss_staging}/isogloss.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)

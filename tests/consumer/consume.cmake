@@ -1,0 +1,72 @@
+cmake_minimum_required(VERSION 3.21)
+# Uses the library as a stranger would, in one of three ways (HOW): installed, subdirectory, pkg-config.
+# Needs SOURCE (the project), BUILD (its build tree), WORK (an own directory), COMPILER and GENERATOR.
+
+function(run)
+    list(JOIN ARGN " " line)
+    message("$ ${line}")
+    execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
+    if(NOT result EQUAL 0)
+        message(FATAL_ERROR "${HOW}: this failed (${result}): ${line}")
+    endif()
+endfunction()
+
+function(must_fail_saying words)
+    execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
+    string(REGEX REPLACE "[ \n]+" " " said "${said}")
+    if(result EQUAL 0 OR NOT said MATCHES "${words}")
+        message(FATAL_ERROR "${HOW}: expected a failure that says \"${words}\", found (${result}): ${said}")
+    endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Debug
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)
+
+if(HOW STREQUAL "subdirectory")
+    run(${configure} -DISOGLOSS_SOURCE_DIR=${SOURCE} -S ${SOURCE}/tests/consumer/subdirectory -B ${WORK}/build)
+    file(READ ${WORK}/build/compile_commands.json commands)
+    if(commands MATCHES "-march=|tests_|-Werror")
+        message(FATAL_ERROR "A project that adds isogloss gets flags, tests or warnings it did not ask for")
+    endif()
+else()
+    run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+    file(GLOB_RECURSE installed ${WORK}/prefix/share/*)
+    foreach(file IN LISTS installed)
+        file(READ ${file} content)
+        string(FIND "${content}" "${SOURCE}" position)
+        if(NOT position EQUAL -1)
+            message(FATAL_ERROR "${file} names the source tree")
+        endif()
+    endforeach()
+endif()
+
+if(HOW STREQUAL "installed")
+    # A prefix is where the user puts it, and may be moved.
+    file(RENAME ${WORK}/prefix ${WORK}/moved)
+    set(installed -DCMAKE_PREFIX_PATH=${WORK}/moved)
+    run(${configure} ${installed} -S ${SOURCE}/tests/consumer/installed -B ${WORK}/build)
+    file(MAKE_DIRECTORY ${WORK}/unknown)
+    file(WRITE ${WORK}/unknown/CMakeLists.txt "cmake_minimum_required(VERSION 3.21)\nproject(unknown LANGUAGES CXX)\n"
+        "find_package(isogloss REQUIRED COMPONENTS astrology)\n")
+    must_fail_saying("without the component 'astrology'" ${configure} ${installed} -S ${WORK}/unknown
+        -B ${WORK}/unknown/build)
+endif()
+
+if(HOW STREQUAL "pkg-config")
+    find_program(PKG_CONFIG pkg-config)
+    if(NOT PKG_CONFIG)
+        message(FATAL_ERROR "pkg-config is missing: apt-get install pkg-config")
+    endif()
+    set(ENV{PKG_CONFIG_PATH} ${WORK}/prefix/share/pkgconfig)
+    execute_process(COMMAND ${PKG_CONFIG} --cflags --libs isogloss OUTPUT_VARIABLE flags
+        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    run(${COMPILER} -std=c++20 ${SOURCE}/tests/consumer/main.cpp -o ${WORK}/consumer ${flags})
+    run(${WORK}/consumer)
+else()
+    run(${CMAKE_COMMAND} --build ${WORK}/build --parallel 2)
+    run(${WORK}/build/consumer)
+    run(${WORK}/build/consumer_io)
+endif()
