@@ -35,7 +35,8 @@ foreach(mistake IN LISTS mistakes)
 endforeach()
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/include/isogloss/isogloss.hpp)
-    add_test(NAME compile_time COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/compile_time.sh ${CMAKE_CXX_COMPILER} ${flags})
+    add_test(NAME compile_time COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/compile_time.sh ${CMAKE_CXX_COMPILER} ${flags}
+        ${CMAKE_CURRENT_BINARY_DIR}/compile_time.txt)
 endif()
 
 if(ISOGLOSS_INSTALL)

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds the language model, trains it on the bundled text (two LSTM layers, the
+# table tied to the softmax head, augmented loss), and prints its perplexity and a sample.
+# What is given to this script goes on to the training: bash examples/run.sh --epochs 10
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bash .ci/install build
+
+# The tests are tests/run.sh's business, and may lack their packages here.
+if [ ! -f build/release/CMakeCache.txt ]; then
+    CXX=${CXX:-g++} cmake --preset release -DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF
+fi
+cmake --build --preset release --target language_model --parallel "$(nproc)"
+
+program=build/release/examples/language_model
+place=build/language_model
+rm -rf "$place"
+mkdir -p "$place"
+"$program" train --model "$place/model.safetensors" --cell lstm --layers 2 --units 200 --keep 0.7 --head tied \
+    --loss al --gamma 0.65 --temperature 20 --batch 20 --bptt 35 --epochs 3 --seed 1 --threads "$(nproc)" \
+    --log "$place/log.csv" "$@"
+
+printf '\nA sample:\n'
+"$program" sample --model "$place/model.safetensors" --words 100 --seed 1

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and passes the tests, all but the slow ones: optimised with
+# g++, then under the address and undefined-behaviour sanitizers with clang++.
+#   CXX=...                another compiler for the first part
+#   ISOGLOSS_WERROR=OFF    lets warnings pass
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+werror=-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}
+
+bash .ci/install build tests
+
+say() { printf '\n== %s\n' "$1"; }
+
+say "Optimised build"
+CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON -DISOGLOSS_BENCHMARKS=ON -DISOGLOSS_DOCS=ON
+cmake --build --preset release --parallel "$jobs"
+
+say "Build under the sanitizers"
+CXX=clang++ cmake --preset sanitize "$werror"
+cmake --build --preset sanitize --parallel "$jobs"
+
+say "Tests under the sanitizers"
+ctest --preset sanitize --parallel "$jobs"
+
+say "Tests"
+ctest --preset release --parallel "$jobs"
+cat build/release/tests/compile_time.txt
