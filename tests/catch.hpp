@@ -12,6 +12,7 @@ using Catch::Approx;
 #include <catch2/catch.hpp>
 namespace Catch::Matchers {
 using Impl::MatcherBase;
+// NOLINTNEXTLINE(readability-identifier-naming): Catch2 chose the name
 inline auto ContainsSubstring(const std::string& part, CaseSensitive::Choice c = CaseSensitive::Yes) {
     return Contains(part, c);
 }
