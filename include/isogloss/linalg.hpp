@@ -101,13 +101,13 @@ void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a, std::type_identit
     const double work = double(m) * double(n) * double(k);
     if (threads() == 1 || work < kernel::parallel_product) return kernel::gemm_serial<T>(alpha, a, b, beta, c);
     if (n >= m) {
-        kernel::parallel(n, 64, [&](Index first, Index last) {
+        kernel::parallel(n, 64, n, [&](Index first, Index last, Index) {
             const auto part = b.transposed ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
                                            : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride);
             kernel::gemm_serial<T>(alpha, a, part, beta, c.columns(first, last - first));
         });
     } else {
-        kernel::parallel(m, 16, [&](Index first, Index last) {
+        kernel::parallel(m, 16, m, [&](Index first, Index last, Index) {
             const auto part = a.transposed ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
                                            : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride);
             kernel::gemm_serial<T>(alpha, part, b, beta, c.rows_from(first, last - first));

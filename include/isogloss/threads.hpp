@@ -71,22 +71,27 @@ private:
 
 namespace kernel {
 
-/// Runs f(first, last) over [0, n) cut into at most threads() contiguous pieces, each a multiple of
-/// `grain` long but for the last. f must not throw. The cut depends on n, grain and threads() alone.
-template <class F> void parallel(Index n, Index grain, F&& f) {
-    const Index pieces = std::min<Index>(threads(), (n + grain - 1) / std::max<Index>(grain, 1));
-    if (pieces <= 1) {
-        if (n > 0) f(Index{0}, n);
+/// Into how many pieces parallel() cuts n items.
+inline Index pieces(Index n, Index grain, Index most) {
+    return std::max<Index>(1, std::min<Index>(std::min<Index>(threads(), most), (n + grain - 1) / grain));
+}
+
+/// Runs f(first, last, piece) over [0, n) cut into at most min(threads(), most) contiguous pieces, each
+/// a multiple of `grain` ≥ 1 long but for the last. f must not throw. The cut depends on n, grain, most
+/// and threads() alone.
+template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
+    const Index count = pieces(n, grain, most), grains = (n + grain - 1) / grain;
+    if (count == 1) {
+        if (n > 0) f(Index{0}, n, Index{0});
         return;
     }
-    const Index grains = (n + grain - 1) / grain;
 #ifdef _OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(pieces))
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(count))
 #endif
-    for (Index i = 0; i < pieces; ++i) {
-        const Index first = grains * i / pieces * grain;
-        const Index last = std::min(n, grains * (i + 1) / pieces * grain);
-        if (first < last) f(first, last);
+    for (Index i = 0; i < count; ++i) {
+        const Index first = grains * i / count * grain;
+        const Index last = std::min(n, grains * (i + 1) / count * grain);
+        if (first < last) f(first, last, i);
     }
 }
 

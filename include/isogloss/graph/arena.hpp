@@ -1,0 +1,80 @@
+/// @file graph/arena.hpp  Memory of a graph: taken while it is built, never in a step.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <vector>
+
+#include <isogloss/types.hpp>
+
+namespace isogloss {
+
+/// Hands out zeroed blocks, 64-byte aligned, one after the other, each between two guard bands of 64
+/// bytes. Blocks live as long as the arena and never move.
+class Arena {
+public:
+    Arena() = default;
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    /// A zeroed block of n elements, n ≥ 0.
+    template <class T> T* take(Index n) {
+        static_assert(std::is_trivially_copyable_v<T>, "an arena holds plain numbers");
+        const std::size_t wanted = round_up(static_cast<std::size_t>(std::max<Index>(n, 1)) * sizeof(T));
+        std::byte* start = bytes(wanted + 2 * guard);
+        std::memset(start, pattern, guard);
+        std::memset(start + guard, 0, wanted);
+        std::memset(start + guard + wanted, pattern, guard);
+        blocks_.push_back({start, wanted});
+        return reinterpret_cast<T*>(start + guard);
+    }
+
+    /// Bytes in use, guard bands included.
+    std::size_t size() const { return size_; }
+
+    /// Whether nothing has been written beyond the ends of any block.
+    bool guards_intact() const {
+        const auto intact = [](const std::byte* p) {
+            return std::all_of(p, p + guard, [](std::byte b) { return b == std::byte{pattern}; });
+        };
+        return std::all_of(blocks_.begin(), blocks_.end(),
+                           [&](const Block& b) { return intact(b.start) && intact(b.start + guard + b.size); });
+    }
+
+private:
+    static constexpr std::size_t guard = 64, chunk = std::size_t{1} << 20;
+    static constexpr unsigned char pattern = 0xA5;
+    static std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
+
+    struct Free {
+        void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
+    };
+    struct Block {
+        std::byte* start;
+        std::size_t size;
+    };
+
+    std::byte* bytes(std::size_t n) {
+        if (n > left_) {  // a large block gets a chunk of its own, so that little is left unused
+            left_ = std::max(n, chunk);
+            chunks_.emplace_back(static_cast<std::byte*>(::operator new[](left_, std::align_val_t{64})));
+            next_ = chunks_.back().get();
+        }
+        std::byte* p = next_;
+        next_ += n;
+        left_ -= n;
+        size_ += n;
+        return p;
+    }
+
+    std::vector<std::unique_ptr<std::byte[], Free>> chunks_;
+    std::vector<Block> blocks_;
+    std::byte* next_ = nullptr;
+    std::size_t left_ = 0, size_ = 0;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,143 @@
+/// @file graph/build.hpp  The part of Graph that builds: names, handles, nodes. Included by graph.hpp.
+#pragma once
+
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/unit_rows.hpp>
+
+namespace isogloss {
+
+template <class T> Graph<T>::Graph(GraphOptions options) {
+    if (options.time < 1 || options.batch < 1)
+        throw GraphError(text("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                              ", expected at least 1 each"));
+    if (options.budget < 1) throw GraphError(text("graph: found budget = ", options.budget, " bytes, expected at least 1"));
+    store_.capacity = {options.time, options.batch};
+    store_.seed = options.seed;
+    store_.budget = options.budget;
+}
+
+template <class T> Tokens Graph<T>::tokens(const std::string& name, Index vocabulary) {
+    if (vocabulary < 1) throw GraphError(text("tokens '", name, "': found vocabulary ", vocabulary, ", expected at least 1"));
+    store_.claim(name, "tokens input");
+    graph::TokensRecord r;
+    r.name = name;
+    r.vocabulary = vocabulary;
+    r.value = store_.arena.template take<Token>(store_.capacity_rows());
+    store_.tokens.push_back(r);
+    return {static_cast<int>(store_.tokens.size()) - 1, vocabulary, &store_};
+}
+
+template <class T> Seq<T> Graph<T>::input(const std::string& name, Index width) {
+    store_.claim(name, "input");
+    return {store_.add_seq(name, width, 0, false, -1), width, &store_};
+}
+
+template <class T>
+Weight<T> Graph<T>::weight(const std::string& name, Index rows, Index cols, const Init& init, WeightOptions options) {
+    const Weight<T> w = graph::add_weight(store_, name, rows, cols, init);
+    if (options.unit_rows) {
+        auto& p = store_.at(store_.parameters, w.id);
+        p.unit_rows = true;
+        normalise_rows(p);
+    }
+    return w;
+}
+
+template <class T> template <template <class> class Node, class... Inputs>
+auto Graph<T>::add(const std::string& name, typename Node<T>::Options options, Inputs... inputs) {
+    using N = Node<T>;
+    static_assert(HasOptions<N>, "isogloss: a node needs a nested type Options and a member `options` of that type");
+    static_assert(AcceptsInputs<N, T, Inputs...>,
+                  "isogloss: the node's setup() does not accept these inputs; its parameters after Setup<T>& are the "
+                  "wiring rule, and all handles must come from a graph of the same scalar type");
+    static_assert(HasForward<N, T>, "isogloss: a node needs `void forward(Forward<T>&)`");
+    static_assert(HasBackward<N, T>,
+                  "isogloss: a node needs `template <class Quantity> void backward(Backward<T, Quantity>&)`");
+
+    if constexpr (HasOptions<N> && AcceptsInputs<N, T, Inputs...> && HasForward<N, T> && HasBackward<N, T>) {
+        const Sizes before = sizes();
+        try {
+            store_.claim(name, "node");
+            const int id = static_cast<int>(nodes_.size());
+            store_.node_names.push_back(name);
+            auto owner = std::make_unique<graph::NodeOf<T, N>>();
+            owner->node.options = std::move(options);
+
+            graph::NodeRecord<T> record;
+            (note(record, inputs), ...);
+            record.first_seq = static_cast<int>(store_.seqs.size());
+            record.first_units = static_cast<int>(store_.units.size());
+            record.first_mask = static_cast<int>(store_.masks.size());
+            Setup<T> setup(store_, id);
+            auto output = owner->node.setup(setup, inputs...);
+            record.last_seq = static_cast<int>(store_.seqs.size());
+            record.last_units = static_cast<int>(store_.units.size());
+            record.last_mask = static_cast<int>(store_.masks.size());
+            record.node = std::move(owner);
+            nodes_.push_back(std::move(record));
+            return output;
+        } catch (...) {
+            roll_back(before);
+            throw;
+        }
+    }
+}
+
+template <class T> typename Graph<T>::Sizes Graph<T>::sizes() const {
+    return {store_.parameters.size(), store_.seqs.size(),   store_.units.size(),     store_.masks.size(),
+            store_.logits.size(),     store_.losses.size(), store_.node_names.size()};
+}
+
+// Forgets a node whose setup threw. Its arena blocks stay unused; counts that it raised in shared
+// weights only ever make lookups reserve memory.
+template <class T> void Graph<T>::roll_back(const Sizes& before) {
+    const auto cut = [&](auto& records, std::size_t n, bool named) {
+        while (records.size() > n) {
+            if (named) store_.names.erase(records.back().name);
+            records.pop_back();
+        }
+    };
+    cut(store_.parameters, before[0], true);
+    cut(store_.seqs, before[1], true);
+    store_.units.resize(before[2]);
+    store_.masks.resize(before[3]);
+    store_.logits.resize(before[4]);
+    store_.losses.resize(before[5]);
+    while (store_.node_names.size() > before[6]) {
+        store_.names.erase(store_.node_names.back());
+        store_.node_names.pop_back();
+    }
+}
+
+template <class T> template <class H> void Graph<T>::check_owner(const H& h, const char* what) const {
+    if (h.id < 0) throw GraphError(text(what, " handle: it is empty; use the one returned when the ", what, " was made"));
+    if (h.graph != &store_)
+        throw GraphError(text(what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
+}
+
+template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) {
+    std::vector<Parameter<T>*> members;
+    std::string known;
+    for (auto& p : store_.parameters) {
+        if (matches(pattern, p.name)) members.push_back(&p);
+        known += (known.empty() ? "" : ", ") + p.name;
+    }
+    if (members.empty())
+        throw GraphError(text("parameters: no name matches '", pattern, "'. There are: ", known.empty() ? "none" : known));
+    return {store_, std::move(members)};
+}
+
+template <class T> Parameter<T>& Graph<T>::parameter(std::string_view name) {
+    for (auto& p : store_.parameters)
+        if (p.name == name) return p;
+    parameters(name);  // throws with the list of names, unless the name holds a '*'
+    throw GraphError(text("parameter: '", name, "' is a pattern, expected one exact name"));
+}
+
+template <class T> Weight<T> Graph<T>::weight(std::string_view name) {
+    const Parameter<T>& wanted = parameter(name);
+    for (std::size_t i = 0;; ++i)
+        if (&store_.parameters[i] == &wanted) return {static_cast<int>(i), wanted.rows, wanted.cols, &store_};
+}
+
+}  // namespace isogloss

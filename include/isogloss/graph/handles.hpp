@@ -1,0 +1,70 @@
+/// @file graph/handles.hpp  Tiny typed names for what a graph holds. Copy them freely; they own nothing.
+#pragma once
+
+#include <isogloss/types.hpp>
+
+namespace isogloss {
+
+/// Tokens [T, B]; values below `vocabulary`.
+struct Tokens {
+    int id = -1;
+    Index vocabulary = 0;
+    const void* graph = nullptr;
+};
+
+/// A sequence of vectors [T, B, width].
+template <class T> struct Seq {
+    int id = -1;
+    Index width = 0;
+    const void* graph = nullptr;
+};
+
+/// A trained matrix [rows, cols]. Using a handle twice shares the parameter.
+template <class T> struct Weight {
+    int id = -1;
+    Index rows = 0, cols = 0;
+    const void* graph = nullptr;
+};
+
+/// Logits [T, B, vocabulary] that are never held: hidden states, table and bias, from which losses and
+/// probabilities are computed block by block.
+template <class T> struct Logits {
+    int id = -1;
+    Index vocabulary = 0;
+    const void* graph = nullptr;
+};
+
+/// A scalar: summed over time and batch, in nats.
+template <class T> struct Loss {
+    int id = -1;
+    const void* graph = nullptr;
+};
+
+/// Declared affine maps z = Σₖ aₖ Wₖ + b, `width` of them side by side: "units" in the sense of the
+/// Riemannian metrics. Serves wherever the sequence z [T, B, width] of their sums does.
+template <class T> struct Units {
+    int id = -1;
+    Seq<T> z;
+    operator Seq<T>() const { return z; }
+};
+
+/// A sequence one step back: at step t its value at t-1, at the first step the carried state.
+template <class T> struct Previous {
+    Seq<T> of;
+};
+
+/// A sequence as it stands at the current step, computed within the time loop.
+template <class T> struct Current {
+    Seq<T> of;
+};
+
+/// A dropout mask [groups, B, width], drawn once per training pass: 0 or 1/keep.
+struct Mask {
+    int id = -1;
+};
+
+/// The two quantities that flow backward.
+struct Gradient {};  ///< ∂l/∂x: local derivatives and matrices as they are
+struct Modulus {};   ///< Φ: local derivatives and matrices enter squared (Ollivier's backpropagated metric)
+
+}  // namespace isogloss

@@ -1,0 +1,59 @@
+/// @file graph/init.hpp  Start values of weights.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <isogloss/random.hpp>
+
+namespace isogloss {
+
+/// How a weight starts: element (row, col) of a matrix [rows, cols] as a function of its own random
+/// stream. Any callable of this form serves; the usual ones have names below.
+///
+/// The stream is that of the weight's name under the graph's seed, so the start values of a weight
+/// do not depend on what else is in the model, nor on the scalar type (but for rounding).
+using Init = std::function<double(const Random& random, Index rows, Index cols, Index row, Index col)>;
+
+/// Uniform on [-bound, bound].
+inline Init uniform(double bound) {
+    return [bound](const Random& r, Index, Index cols, Index i, Index j) {
+        return bound * (2 * r.uniform(i * cols + j) - 1);
+    };
+}
+
+/// Normal with mean 0 and the given standard deviation.
+inline Init normal(double deviation) {
+    return [deviation](const Random& r, Index, Index cols, Index i, Index j) {
+        return deviation * r.normal(i * cols + j);
+    };
+}
+
+/// Every element the same.
+inline Init constant(double value) {
+    return [value](const Random&, Index, Index, Index, Index) { return value; };
+}
+
+/// Uniform with variance 2 / (rows + cols).   [Glorot, Bengio 2010, eq. (16)]
+inline Init glorot() {
+    return [](const Random& r, Index rows, Index cols, Index i, Index j) {
+        return std::sqrt(6.0 / static_cast<double>(rows + cols)) * (2 * r.uniform(i * cols + j) - 1);
+    };
+}
+
+/// A multiple of the identity in each square block of a matrix [n, k n]; zero below a taller one.
+inline Init identity(double scale = 1) {
+    return [scale](const Random&, Index rows, Index, Index i, Index j) { return j % rows == i ? scale : 0; };
+}
+
+/// One value per equal block of columns, for the biases of gates: block k of the columns starts at
+/// values[k].
+inline Init per_block(std::vector<double> values) {
+    return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
+        return values[static_cast<std::size_t>(j * static_cast<Index>(values.size()) / cols)];
+    };
+}
+
+}  // namespace isogloss

@@ -1,0 +1,77 @@
+/// @file graph/node.hpp  The contract of a node, and its erasure behind one virtual call per pass.
+///
+/// A node is a plain struct template over the scalar type:
+///
+///     template <class T> struct MyCell {
+///         struct Options { Index units; };               // named fields, defaults where they make sense
+///         Options options;                               // filled in by Graph::add
+///         Seq<T> setup(Setup<T>& s, Seq<T> x);           // its parameters are the wiring rule; declares
+///                                                        // everything, returns the output handle
+///         void forward(Forward<T>& p);                   // the whole sequence
+///         template <class Quantity>
+///         void backward(Backward<T, Quantity>& p);       // adds to adjoints, never overwrites
+///     };
+///
+/// A node whose backward takes Backward<T>& alone trains by gradient and is refused, by name, when
+/// moduli are asked for.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <isogloss/graph/pass.hpp>
+#include <isogloss/graph/setup.hpp>
+
+namespace isogloss {
+
+/// N has `Options` and a member `options` of that type.
+template <class N>
+concept HasOptions = requires(N n) {
+    typename N::Options;
+    n.options = std::declval<typename N::Options>();
+};
+/// N's setup accepts these inputs.
+template <class N, class T, class... Inputs>
+concept AcceptsInputs = requires(N n, Setup<T>& s, Inputs... inputs) { n.setup(s, inputs...); };
+/// N runs forward.
+template <class N, class T>
+concept HasForward = requires(N n, Forward<T>& p) { n.forward(p); };
+/// N carries the gradient backward.
+template <class N, class T>
+concept HasBackward = requires(N n, Backward<T, Gradient>& p) { n.backward(p); };
+/// N carries the modulus backward too.
+template <class N, class T>
+concept HasModulus = requires(N n, Backward<T, Modulus>& p) { n.backward(p); };
+
+namespace graph {
+
+template <class T> struct AnyNode {
+    virtual ~AnyNode() = default;
+    virtual void forward(Forward<T>& p) = 0;
+    virtual void backward(Backward<T, Gradient>& p) = 0;
+    virtual void backward(Backward<T, Modulus>& p) = 0;
+    virtual bool has_modulus() const = 0;
+};
+
+template <class T, class N> struct NodeOf final : AnyNode<T> {
+    N node{};
+    void forward(Forward<T>& p) override { node.forward(p); }
+    void backward(Backward<T, Gradient>& p) override { node.backward(p); }
+    void backward(Backward<T, Modulus>& p) override {
+        if constexpr (HasModulus<N, T>) node.backward(p);
+        else static_cast<void>(p);  // Graph::backward has refused the pass
+    }
+    bool has_modulus() const override { return HasModulus<N, T>; }
+};
+
+/// A node with what the graph must know of it: where its records begin and end, and what it reads.
+template <class T> struct NodeRecord {
+    std::unique_ptr<AnyNode<T>> node;
+    int first_seq = 0, last_seq = 0, first_units = 0, last_units = 0, first_mask = 0, last_mask = 0;
+    std::vector<int> inputs;     // nodes that must run before
+    std::vector<int> input_seqs, input_tokens;
+    bool needed = false;         // in the current pass
+};
+
+}  // namespace graph
+}  // namespace isogloss

@@ -1,0 +1,272 @@
+/// @file graph/run.hpp  The part of Graph that runs: feeding, forward, backward. Included by graph.hpp.
+#pragma once
+
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/kernel/softmax.hpp>
+
+namespace isogloss {
+
+template <class T> void Graph<T>::feed(const Feed<T>& f) {
+    const bool is_tokens = f.tokens.id >= 0, is_seq = f.seq.id >= 0;
+    if (!is_tokens && !is_seq) return;  // an argument that was not given
+    if (is_tokens) check_owner(f.tokens, "tokens");
+    else check_owner(f.seq, "sequence");
+    const std::string& name =
+        is_tokens ? store_.at(store_.tokens, f.tokens.id).name : store_.at(store_.seqs, f.seq.id).name;
+    const auto [time, batch] = std::pair(f.block.time, f.block.batch);
+    if (time < 1 || batch < 1 || time > store_.capacity.time || batch > store_.capacity.batch)
+        throw GraphError(text("forward: input '", name, "' has ", time, " steps and ", batch, " columns; the graph holds 1 to ",
+                              store_.capacity.time, " steps and 1 to ", store_.capacity.batch,
+                              " columns. Cut the batch or build the graph with larger capacities."));
+    if (store_.time == 0) {
+        store_.time = time;
+        store_.batch = batch;
+    } else if (store_.time != time || store_.batch != batch) {
+        throw GraphError(text("forward: input '", name, "' has ", time, " steps and ", batch,
+                              " columns, another input has ", store_.time, " and ", store_.batch));
+    }
+    if (is_seq) {
+        auto& s = store_.at(store_.seqs, f.seq.id);
+        if (s.node >= 0) throw GraphError(text("forward: '", name, "' is computed by a node and cannot be given"));
+        std::copy_n(f.values, time * batch * s.width, s.value);
+        s.fed = true;
+        return;
+    }
+    auto& x = store_.at(store_.tokens, f.tokens.id);
+    for (Index r = 0; r < time * batch; ++r) {
+        const Token v = f.block.data[r];
+        if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
+            throw DataError(text("forward: input '", name, "' holds token ", v, " at step ", r / batch, ", column ", r % batch,
+                                 "; expected 0 to ", x.vocabulary - 1,
+                                 x.read_by_node ? "" : ", or -1 where nothing is predicted"));
+        x.value[r] = v;
+    }
+    x.fed = true;
+}
+
+template <class T> void Graph<T>::run(int last, std::initializer_list<const Feed<T>*> feeds) {
+    const BlasOnOneThread blas;
+    ran_ = -1;
+    store_.time = store_.batch = 0;
+    for (auto& x : store_.tokens) x.fed = false;
+    for (auto& s : store_.seqs) s.fed = false;
+    for (const Feed<T>* f : feeds) feed(*f);
+
+    for (auto& n : nodes_) n.needed = false;
+    if (last >= 0) nodes_[static_cast<std::size_t>(last)].needed = true;
+    for (int id = last; id >= 0; --id) {
+        auto& n = nodes_[static_cast<std::size_t>(id)];
+        if (!n.needed) continue;
+        for (const int i : n.inputs) nodes_[static_cast<std::size_t>(i)].needed = true;
+        for (const int i : n.input_tokens)
+            if (const auto& x = store_.at(store_.tokens, i); !x.fed)
+                throw GraphError(text("forward: input '", x.name, "' is read by node '", store_.node_names[std::size_t(id)],
+                                      "' but was not given"));
+        for (const int i : n.input_seqs)
+            if (const auto& s = store_.at(store_.seqs, i); s.node < 0 && !s.fed)
+                throw GraphError(text("forward: input '", s.name, "' is read by node '", store_.node_names[std::size_t(id)],
+                                      "' but was not given"));
+    }
+    for (auto& p : store_.parameters)
+        if (p.condition == Parameter<T>::Condition::provisional) p.condition = Parameter<T>::Condition::empty;
+    if (store_.training) ++store_.step;
+
+    for (int id = 0; id <= last; ++id) {
+        auto& n = nodes_[static_cast<std::size_t>(id)];
+        if (!n.needed) continue;
+        for (int i = n.first_mask; i < n.last_mask; ++i) {
+            auto& m = store_.at(store_.masks, i);
+            m.active = store_.training && m.keep < 1;
+            if (!m.active) continue;
+            const Random random(store_.seed, m.stream, store_.step);
+            for (Index j = 0; j < m.groups * store_.batch * m.width; ++j)
+                m.value[j] = random.uniform(j) < m.keep ? static_cast<T>(1 / m.keep) : T(0);
+        }
+        for (int i = n.first_seq; i < n.last_seq; ++i)
+            if (auto& s = store_.at(store_.seqs, i); s.carried) std::copy_n(s.carried, store_.batch * s.width, s.value);
+        Forward<T> pass(store_, id);
+        n.node->forward(pass);
+        for (int i = n.first_seq; i < n.last_seq; ++i)
+            if (auto& s = store_.at(store_.seqs, i); s.carried)
+                std::copy_n(store_.value(i, store_.time - 1), store_.batch * s.width, s.carried);
+        if (checking_) check_forward(n, id);
+    }
+    ran_ = last;
+}
+
+template <class T> void Graph<T>::seed_losses(int asked) {
+    for (auto& l : store_.losses) l.seed = 0;
+    if (asked < 0) return;
+    store_.at(store_.losses, asked).seed = 1;
+    for (int id = asked; id >= 0; --id) {
+        const auto& l = store_.at(store_.losses, id);
+        for (const auto& [part, weight] : l.parts) store_.at(store_.losses, part).seed += weight * l.seed;
+    }
+}
+
+template <class T>
+double Graph<T>::forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c, const Feed<T>& d) {
+    const auto& record = loss(l);
+    seed_losses(l.id);
+    run(record.node, {&a, &b, &c, &d});
+    if (!std::isfinite(record.value)) {
+        ran_ = -1;
+        std::string where;
+        if (record.by_token)
+            for (Index r = 0; r < store_.rows() && where.empty(); ++r)
+                if (!std::isfinite(record.by_token[r]))
+                    where = text(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
+        throw NumericError(text("node '", record.name, "': the loss is ", record.value, where, " (training step ", store_.step,
+                                "). Lower the learning rate or the clipping threshold; checking(true) names the first "
+                                "node that is not finite."));
+    }
+    return record.value;
+}
+
+template <class T> void Graph<T>::forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c) {
+    seed_losses(-1);
+    run(store_.at(store_.seqs, own(to).id).node, {&a, &b, &c});
+}
+
+template <class T> void Graph<T>::forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c) {
+    check_owner(to, "logits");
+    seed_losses(-1);
+    run(store_.at(store_.logits, to.id).node, {&a, &b, &c});
+}
+
+template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l) {
+    constexpr int q = Backward<T, Quantity>::quantity;
+    const auto& record = loss(l);
+    if (ran_ != record.node)
+        throw GraphError(text("backward: the last forward pass was not for loss '", record.name,
+                              "', or it failed; call forward with this loss first"));
+    if constexpr (q == 1) {
+        for (std::size_t id = 0; id < nodes_.size(); ++id)
+            if (nodes_[id].needed && !nodes_[id].node->has_modulus())
+                throw GraphError(text("backward: node '", store_.node_names[id],
+                                      "' carries no modulus; write its backward as template <class Quantity> over "
+                                      "Backward<T, Quantity>"));
+        enable_moduli();
+    }
+    const BlasOnOneThread blas;
+    for (auto& s : store_.seqs) s.fresh[q] = true;
+    store_.predicted = record.predicted;
+    for (int id = record.node; id >= 0; --id) {
+        auto& n = nodes_[static_cast<std::size_t>(id)];
+        if (!n.needed) continue;
+        if constexpr (q == 1)
+            for (int u = n.first_units; u < n.last_units; ++u)
+                for (auto& s : store_.at(store_.units, u).sources) {
+                    const auto& p = store_.at(store_.parameters, s.weight);
+                    for (Index i = 0; i < p.size(); ++i) s.squared[i] = p.value[i] * p.value[i];
+                }
+        Backward<T, Quantity> pass(store_, id);
+        n.node->backward(pass);
+        if (checking_) check_backward<Quantity>(n, id);
+    }
+}
+
+template <class T> void Graph<T>::enable_moduli() {
+    if (store_.moduli) return;
+    store_.moduli = true;
+    for (auto& s : store_.seqs)
+        s.adjoint[1] = store_.arena.template take<T>((s.lead + store_.capacity.time) * store_.capacity.batch * s.width);
+    for (auto& u : store_.units)
+        for (auto& s : u.sources) s.squared = store_.arena.template take<T>(store_.at(store_.parameters, s.weight).size());
+}
+
+template <class T> void Graph<T>::reset() {
+    for (auto& s : store_.seqs)
+        if (s.carried) std::fill_n(s.carried, store_.capacity.batch * s.width, T(0));
+}
+
+template <class T> Carried<T> Graph<T>::carried() const {
+    Carried<T> c;
+    for (const auto& s : store_.seqs)
+        if (s.carried) c.values.emplace_back(s.carried, s.carried + store_.capacity.batch * s.width);
+    return c;
+}
+
+template <class T> void Graph<T>::carry(const Carried<T>& states) {
+    std::size_t i = 0;
+    const auto fits = [&](const auto& s) {
+        return i < states.values.size() && std::ssize(states.values[i]) == store_.capacity.batch * s.width;
+    };
+    for (const auto& s : store_.seqs)
+        if (s.carried && !(fits(s) && ++i)) throw GraphError(text("carry: the states do not fit this graph at '", s.name, "'"));
+    if (i != states.values.size())
+        throw GraphError(text("carry: found ", states.values.size(), " states, expected ", i));
+    i = 0;
+    for (auto& s : store_.seqs)
+        if (s.carried) std::copy(states.values[i].begin(), states.values[i].end(), s.carried), ++i;
+}
+
+template <class T> auto Graph<T>::by_token(Loss<T> l) const {
+    const auto& record = loss(l);
+    if (!record.by_token) throw GraphError(text("by_token: node '", record.name, "' keeps no loss per position"));
+    return matrix_view(static_cast<const double*>(record.by_token), store_.time, store_.batch);
+}
+
+template <class T>
+void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature) {
+    check_owner(o, "logits");
+    const auto& head = store_.at(store_.logits, o.id);
+    if (ran_ < 0 || !nodes_[static_cast<std::size_t>(head.node)].needed)
+        throw GraphError(text("probabilities: the last forward pass did not reach '", head.name, "'"));
+    if (!(temperature > 0)) throw GraphError(text("probabilities: found temperature ", temperature, ", expected above 0"));
+    if (first < 0 || first + out.rows > store_.rows() || out.cols != head.vocabulary || out.transposed)
+        throw GraphError(text("probabilities: rows ", first, " to ", first + out.rows, " into [", out.rows, ", ", out.cols,
+                              "]; expected rows within 0 to ", store_.rows(), " and ", head.vocabulary, " columns"));
+    const BlasOnOneThread blas;
+    const auto& table = store_.at(store_.parameters, head.table);
+    const Index width = table.cols;
+    T beta = 0;
+    if (head.bias >= 0) {
+        for (Index r = 0; r < out.rows; ++r)
+            std::copy_n(store_.at(store_.parameters, head.bias).value, head.vocabulary, out.row(r));
+        beta = 1;
+    }
+    gemm<T>(T(1), {store_.value(head.hidden) + first * width, out.rows, width}, t(table.values()), beta, out);
+    for (Index r = 0; r < out.rows; ++r) {
+        T* z = out.row(r);
+        const T m = kernel::row_max(out.cols, z);
+        const double sum = kernel::exp_sum(out.cols, z, m, static_cast<T>(1 / temperature), z);
+        if (!std::isfinite(sum))
+            throw NumericError(text("probabilities: the logits of '", head.name, "' are not finite at row ", first + r));
+        kernel::scale(out.cols, static_cast<T>(1 / sum), z);
+    }
+}
+
+template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {
+    check_owner(o, "logits");
+    Tensor<T, 2> p(std::array{static_cast<std::size_t>(store_.rows()), static_cast<std::size_t>(o.vocabulary)});
+    probabilities(o, 0, {p.data(), store_.rows(), o.vocabulary}, temperature);
+    return p;
+}
+
+// --- checking mode --------------------------------------------------------------------------------
+
+template <class T> void Graph<T>::refuse_non_finite(int seq, const T* data, int node, const char* what) {
+    const auto& s = store_.at(store_.seqs, seq);
+    const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
+    if (bad == n) return;
+    ran_ = -1;
+    throw NumericError(text("node '", store_.node_names[static_cast<std::size_t>(node)], "': the ", what, " '", s.name, "' is ",
+                            data[bad], " at step ", bad / s.width / store_.batch, ", batch row ",
+                            bad / s.width % store_.batch, ", unit ", bad % s.width, " (training step ", store_.step, ")"));
+}
+
+template <class T> void Graph<T>::check_forward(const graph::NodeRecord<T>& n, int id) {
+    for (int i = n.first_seq; i < n.last_seq; ++i) refuse_non_finite(i, store_.value(i), id, "output");
+}
+
+template <class T> template <class Quantity> void Graph<T>::check_backward(const graph::NodeRecord<T>& n, int id) {
+    constexpr int q = Backward<T, Quantity>::quantity;
+    const char* what = q == 0 ? "gradient of" : "modulus of";
+    for (int i = n.first_seq; i < n.last_seq; ++i)
+        if (!store_.at(store_.seqs, i).fresh[q]) refuse_non_finite(i, store_.adjoint(i, q), id, what);
+    for (const int i : n.input_seqs)
+        if (!store_.at(store_.seqs, i).fresh[q]) refuse_non_finite(i, store_.adjoint(i, q), id, what);
+}
+
+}  // namespace isogloss

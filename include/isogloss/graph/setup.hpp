@@ -1,0 +1,290 @@
+/// @file graph/setup.hpp  What a node may ask for while the graph is built.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <isogloss/graph/init.hpp>
+#include <isogloss/graph/store.hpp>
+
+namespace isogloss {
+
+namespace graph {
+
+template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index cols, const Init& init) {
+    store.claim(name, "weight");
+    if (rows < 1 || cols < 1)
+        throw GraphError(text("weight '", name, "': found shape [", rows, ", ", cols, "], expected at least [1, 1]"));
+    Parameter<T> p;
+    p.name = name;
+    p.rows = rows;
+    p.cols = cols;
+    p.value = store.arena.template take<T>(rows * cols);
+    p.gradient = store.arena.template take<T>(rows * cols);
+    const Random random(store.seed, stream_of(name));
+    for (Index i = 0; i < rows; ++i)
+        for (Index j = 0; j < cols; ++j) p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
+    store.parameters.push_back(std::move(p));
+    return {static_cast<int>(store.parameters.size()) - 1, rows, cols, &store};
+}
+
+}  // namespace graph
+
+template <class T> class Setup;
+
+/// Builds one declaration of units: `s.units("z", n).from("W", x).from("U", s.previous(h)).bias("b")`.
+///
+/// Each `from` adds a term a W with W [width of a, n] under the node's name; `init` before it sets how
+/// W starts. Variants of a term:
+/// - `from(W, a)` with a handle: the parameter is shared;
+/// - `from("W", a, mask)`: the input is multiplied by a dropout mask first; a mask of several groups
+///   gives each equal block of columns of z (each gate) its own;
+/// - `from("W", a, x)` with tokens x: W is a stack of matrices, one per symbol, [V · width of a, n], and
+///   each position uses the matrix of its symbol x_t.
+template <class T> class UnitsBuilder {
+public:
+    UnitsBuilder(Setup<T>& setup, const std::string& name, Index width);
+
+    /// Start values of the weights declared after this call (default uniform(0.1)).
+    UnitsBuilder& init(Init init) {
+        init_ = std::move(init);
+        return *this;
+    }
+
+    /// Adds a term. `a` is Seq (all steps in one product), Previous or Current (step by step); `w` is
+    /// a local name for a new weight or the handle of a shared one.
+    template <class W, class A> UnitsBuilder& from(const W& w, const A& a) { return term(w, a, Tokens{}, Mask{}); }
+    template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Mask mask) {
+        return term(w, a, Tokens{}, mask);
+    }
+    template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Tokens x) { return term(w, a, x, Mask{}); }
+
+    /// Adds b [1, n] to every position; starts at 0 unless told otherwise.
+    UnitsBuilder& bias(const std::string& name, const Init& init = constant(0));
+
+    operator Units<T>() const { return units_; }
+
+private:
+    using When = typename graph::Source<T>::When;
+    static When when(Seq<T>) { return When::whole; }
+    static When when(Units<T>) { return When::whole; }
+    static When when(Previous<T>) { return When::previous; }
+    static When when(Current<T>) { return When::current; }
+    static Seq<T> sequence(Seq<T> a) { return a; }
+    static Seq<T> sequence(Units<T> a) { return a.z; }
+    static Seq<T> sequence(Previous<T> a) { return a.of; }
+    static Seq<T> sequence(Current<T> a) { return a.of; }
+
+    Weight<T> weight(const std::string& name, Index rows, Index cols) const;
+    Weight<T> weight(Weight<T> shared, Index rows, Index cols) const;
+    template <class W, class A> UnitsBuilder& term(const W& w, const A& a, Tokens x, Mask mask);
+
+    Setup<T>& setup_;
+    Units<T> units_;
+    Init init_ = uniform(0.1);
+};
+
+/// Handed to a node's `setup`. Everything the node will ever need is declared here; afterwards nothing
+/// allocates. Names are local: "W" in node "lstm1" becomes "lstm1.W".
+template <class T> class Setup {
+public:
+    Setup(graph::Store<T>& store, int node) : store_(store), node_(node) {}
+
+    const std::string& name() const { return store_.node_names[static_cast<std::size_t>(node_)]; }
+    Capacity capacity() const { return store_.capacity; }
+
+    /// An output or intermediate sequence [T, B, width].
+    Seq<T> sequence(const std::string& local, Index width) { return add(local, width, 0, false); }
+
+    /// A sequence whose value before the first step is carried over from the last step of the pass
+    /// before, zero after a reset.
+    Seq<T> recurrent(const std::string& local, Index width) { return add(local, width, 1, true); }
+
+    /// A sequence with a block before the first step that the node itself fills in every pass, such as
+    /// the masked copy of a carried one.
+    Seq<T> shifted(const std::string& local, Index width) { return add(local, width, 1, false); }
+
+    Previous<T> previous(Seq<T> a) const {
+        if (store_.at(store_.seqs, a.id).lead == 0)
+            fail(text("'", store_.at(store_.seqs, a.id).name,
+                      "' has no value before the first step; declare it with recurrent() or shifted()"));
+        return {a};
+    }
+    Current<T> current(Seq<T> a) const { return {a}; }
+
+    UnitsBuilder<T> units(const std::string& local, Index width) { return UnitsBuilder<T>(*this, local, width); }
+
+    /// A parameter [rows, cols] of this node.
+    Weight<T> weight(const std::string& local, Index rows, Index cols, const Init& init) {
+        return graph::add_weight(store_, full(local), rows, cols, init);
+    }
+
+    /// A dropout mask [groups, B, width] drawn once per training pass: 1/keep with probability keep in
+    /// (0, 1], else 0. In evaluation, and for keep = 1, no mask is active.
+    Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
+        if (!(keep > 0 && keep <= 1))
+            fail(text("found keep = ", keep, ", expected a probability above 0 and at most 1 (it is the share that ",
+                      "is kept, not the share that is dropped)"));
+        graph::MaskRecord<T> r;
+        r.width = width;
+        r.groups = groups;
+        r.keep = keep;
+        r.stream = stream_of(full(local));
+        if (keep < 1) r.value = store_.arena.template take<T>(groups * store_.capacity.batch * width);
+        store_.masks.push_back(r);
+        return {static_cast<int>(store_.masks.size()) - 1};
+    }
+
+    /// Memory of the node's own, n numbers, zeroed once; kept between passes.
+    template <class U = T> U* scratch(Index n) { return store_.arena.template take<U>(n); }
+
+    /// Declares that these tokens are read as input, so that not_predicted among them is refused.
+    void read(Tokens x) { store_.at(store_.tokens, x.id).read_by_node = true; }
+
+    /// Declares that a weight is read, and its gradient added to, row by row.
+    void lookup(Weight<T> w) {
+        auto& p = store_.at(store_.parameters, w.id);
+        ++p.uses;
+        if (p.lookups++ == 0) {
+            p.touched.reserve(static_cast<std::size_t>(p.rows));
+            p.hit.assign(static_cast<std::size_t>(p.rows), 0);
+        }
+    }
+
+    /// Lazy logits o = h Eᵀ (+ b) over a table E [V, width of h] and, if given, a bias [1, V].
+    Logits<T> logits(Seq<T> hidden, Weight<T> table, Weight<T> bias = {}) {
+        if (hidden.width != table.cols)
+            fail(text("the input has width ", hidden.width, " but the table '", store_.at(store_.parameters, table.id).name,
+                      "' has width ", table.cols, ". Logits need equal widths; change the units of the layer below or ",
+                      "put a Linear node between."));
+        graph::LogitsRecord<T> r;
+        r.name = name();
+        r.vocabulary = table.rows;
+        r.hidden = hidden.id;
+        r.table = table.id;
+        r.bias = bias.id;
+        r.node = node_;
+        for (const int w : {table.id, bias.id})
+            if (w >= 0) ++store_.at(store_.parameters, w).uses;
+        store_.logits.push_back(r);
+        return {static_cast<int>(store_.logits.size()) - 1, r.vocabulary, &store_};
+    }
+
+    /// The scalar this node computes. With `by_token` a loss is also kept for every position [T, B].
+    Loss<T> loss(bool by_token = true) {
+        graph::LossRecord r;
+        r.name = name();
+        r.node = node_;
+        if (by_token) r.by_token = store_.arena.template take<double>(store_.capacity_rows());
+        store_.losses.push_back(r);
+        return {static_cast<int>(store_.losses.size()) - 1, &store_};
+    }
+
+    /// Declares `total` to be a weighted sum of other losses; call once per part.
+    void part(Loss<T> total, Loss<T> of, double weight) {
+        store_.at(store_.losses, total.id).parts.push_back({of.id, weight});
+    }
+
+    /// The record behind logits: hidden states, table and bias as handles.
+    Seq<T> hidden(Logits<T> o) const {
+        const auto& s = store_.at(store_.logits, o.id);
+        return {s.hidden, store_.at(store_.seqs, s.hidden).width, &store_};
+    }
+    Weight<T> table(Logits<T> o) const { return handle(store_.at(store_.logits, o.id).table); }
+
+    /// Whether some node looks the rows of this weight up, as in an embedding table.
+    bool is_looked_up(Weight<T> w) const { return store_.at(store_.parameters, w.id).lookups > 0; }
+
+    /// Bytes a loss may take for blocks of logits (GraphOptions::budget).
+    Index budget() const { return store_.budget; }
+
+    /// The name behind a handle, for messages.
+    const std::string& name_of(Weight<T> w) const { return store_.at(store_.parameters, w.id).name; }
+    const std::string& name_of(Seq<T> a) const { return store_.at(store_.seqs, a.id).name; }
+    const std::string& name_of(Tokens x) const { return store_.at(store_.tokens, x.id).name; }
+
+    /// Refuses what was asked for: throws GraphError "node 'name': message".
+    [[noreturn]] void fail(const std::string& message) const {
+        throw GraphError(text("node '", name(), "': ", message));
+    }
+
+private:
+    friend class UnitsBuilder<T>;
+    std::string full(const std::string& local) const { return name() + "." + local; }
+    Weight<T> handle(int id) const {
+        const auto& p = store_.at(store_.parameters, id);
+        return {id, p.rows, p.cols, &store_};
+    }
+    Seq<T> add(const std::string& local, Index width, int lead, bool carried) {
+        store_.claim(full(local), "sequence");
+        return {store_.add_seq(full(local), width, lead, carried, node_), width, &store_};
+    }
+
+    graph::Store<T>& store_;
+    int node_;
+};
+
+template <class T>
+UnitsBuilder<T>::UnitsBuilder(Setup<T>& setup, const std::string& name, Index width) : setup_(setup) {
+    graph::UnitsRecord<T> r;
+    r.name = setup.full(name);
+    r.width = width;
+    r.node = setup.node_;
+    const Seq<T> z = setup.sequence(name, width);
+    r.seq = z.id;
+    setup.store_.units.push_back(r);
+    units_ = {static_cast<int>(setup.store_.units.size()) - 1, z};
+}
+
+template <class T> Weight<T> UnitsBuilder<T>::weight(const std::string& name, Index rows, Index cols) const {
+    return setup_.weight(name, rows, cols, init_);
+}
+
+template <class T> Weight<T> UnitsBuilder<T>::weight(Weight<T> shared, Index rows, Index cols) const {
+    if (shared.rows != rows || shared.cols != cols)
+        setup_.fail(text("weight '", setup_.name_of(shared), "' has shape [", shared.rows, ", ", shared.cols,
+                         "], expected [", rows, ", ", cols, "]"));
+    return shared;
+}
+
+template <class T> template <class W, class A>
+UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask mask) {
+    auto& store = setup_.store_;
+    auto& record = store.at(store.units, units_.id);
+    graph::Source<T> source;
+    source.when = when(a);
+    source.seq = sequence(a).id;
+    source.width = sequence(a).width;
+    Index matrices = 1;
+    if (x.id >= 0) {
+        setup_.read(x);
+        source.tokens = x.id;
+        matrices = x.vocabulary;
+    }
+    source.weight = weight(w, matrices * source.width, record.width).id;
+    ++store.at(store.parameters, source.weight).uses;
+    if (mask.id >= 0 && store.at(store.masks, mask.id).keep < 1) {
+        const auto& m = store.at(store.masks, mask.id);
+        if (m.width != source.width || record.width % m.groups != 0)
+            setup_.fail(text("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ", source.width,
+                             " into ", record.width, " units"));
+        source.mask = mask.id;
+        source.masked = store.arena.template take<T>(store.capacity_rows() * source.width);
+    }
+    if (store.moduli) {
+        const auto& p = store.at(store.parameters, source.weight);
+        source.squared = store.arena.template take<T>(p.size());
+    }
+    record.sources.push_back(source);
+    return *this;
+}
+
+template <class T> UnitsBuilder<T>& UnitsBuilder<T>::bias(const std::string& name, const Init& init) {
+    auto& store = setup_.store_;
+    auto& record = store.at(store.units, units_.id);
+    record.bias = setup_.weight(name, 1, record.width, init).id;
+    ++store.at(store.parameters, record.bias).uses;
+    return *this;
+}
+
+}  // namespace isogloss

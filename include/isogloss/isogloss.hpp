@@ -1,0 +1,15 @@
+/// @file isogloss.hpp  The modelling core in one line: graph, nodes, losses, updates, metrics, text.
+#pragma once
+
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/augmented.hpp>
+#include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/node/dropout.hpp>
+#include <isogloss/node/embedding.hpp>
+#include <isogloss/node/gru.hpp>
+#include <isogloss/node/linear.hpp>
+#include <isogloss/node/lstm.hpp>
+#include <isogloss/node/rhn.hpp>
+#include <isogloss/node/rnn.hpp>
+#include <isogloss/node/softmax.hpp>
+#include <isogloss/node/sum.hpp>

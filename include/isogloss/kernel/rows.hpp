@@ -1,0 +1,80 @@
+/// @file kernel/rows.hpp  Elementwise work on contiguous rows: masks, sums, norms, finiteness.
+#pragma once
+
+#include <cmath>
+
+#include <isogloss/kernel/simd.hpp>
+
+namespace isogloss::kernel {
+
+/// How many numbers are added in T before the sum moves to double.
+inline constexpr Index chunk = 512;
+
+/// out = x ∘ mask for x [rows, width]; row r = t·batch + b takes row b of mask [batch, width].
+template <class T> void multiply_rows(Index rows, Index batch, Index width, const T* x, const T* mask, T* out) {
+    const Index block = batch * width;
+    for (Index r = 0; r < rows; r += batch, x += block, out += block)
+        for (Index j = 0; j < block; ++j) out[j] = x[j] * mask[j];
+}
+
+/// out += x ∘ mask, or x ∘ mask² when squared; shapes as in multiply_rows.
+template <bool squared, class T>
+void add_multiplied_rows(Index rows, Index batch, Index width, const T* x, const T* mask, T* out) {
+    const Index block = batch * width;
+    for (Index r = 0; r < rows; r += batch, x += block, out += block)
+        for (Index j = 0; j < block; ++j) out[j] += x[j] * (squared ? mask[j] * mask[j] : mask[j]);
+}
+
+/// y += x
+template <class T> void add(Index n, const T* x, T* y) {
+    for (Index i = 0; i < n; ++i) y[i] += x[i];
+}
+
+/// x *= factor
+template <class T> void scale(Index n, T factor, T* x) {
+    for (Index i = 0; i < n; ++i) x[i] *= factor;
+}
+
+/// sums[j] += Σ_r x[r, j] for x [rows, width], by blocks of rows so that long sums stay accurate.
+template <class T, class A = Architecture> void add_column_sums(Index rows, Index width, const T* x, T* sums) {
+    using L = Lanes<T, A>;
+    sweep<T, A>(0, width, [&](auto at) {
+        L total(T(0));
+        for (Index r = 0; r < rows;) {
+            L part(T(0));
+            for (const Index end = std::min(rows, r + 32); r < end; ++r) part += at.load(x + r * width);
+            total += part;
+        }
+        at.store(sums, at.load(sums) + total);
+    });
+}
+
+/// Σ x², added up in double by chunks.
+template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
+    using L = Lanes<T, A>;
+    double total = 0;
+    for (Index i = 0; i < n; i += chunk) {
+        L part(T(0));
+        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
+            const L v = at.load(x);
+            part += v * v;
+        });
+        total += static_cast<double>(lane_sum(part));
+    }
+    return total;
+}
+
+/// Position of the first element that is not finite, or n.
+template <class T> Index first_non_finite(Index n, const T* x) {
+    for (Index i = 0; i < n; i += chunk) {
+        const Index end = std::min(n, i + chunk);
+        T probe(0);  // 0 · x is 0 for finite x and NaN otherwise
+        for (Index j = i; j < end; ++j) probe += T(0) * x[j];
+        if (!(probe == T(0)))
+            for (Index j = i; j < end; ++j)
+                if (!std::isfinite(x[j])) return j;
+    }
+    return n;
+}
+
+}  // namespace isogloss::kernel

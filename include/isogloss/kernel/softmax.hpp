@@ -1,0 +1,143 @@
+/// @file kernel/softmax.hpp  Row kernels of the softmax losses, each beside its plain reference.
+///
+/// A row holds the logits z of one position over the vocabulary. Sums over the vocabulary run in T over
+/// chunks of 512 and in double over the chunks; the maximum is always subtracted first.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include <isogloss/kernel/rows.hpp>
+
+namespace isogloss::kernel {
+
+/// max z, n ≥ 1. Says nothing about NaN: that shows in the log-sum-exp.
+template <class T, class A = Architecture> T row_max(Index n, const T* z) {
+    using L = Lanes<T, A>;
+    constexpr T lowest = -std::numeric_limits<T>::infinity();
+    L m(lowest);
+    sweep<T, A>(0, n, [&](auto at) { m = max(at.only(at.load(z), lowest), m); });
+    return lane_max(m);
+}
+
+/// Σ exp(scale (z - shift)) and, unless out is null, out = exp(scale (z - shift)); out may be z.
+template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T shift, T scale, T* out) {
+    using L = Lanes<T, A>;
+    const L s(scale), m(shift);
+    double total = 0;
+    for (Index i = 0; i < n; i += chunk) {
+        L part(T(0));
+        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
+            const L e = exp(s * (at.load(z) - m));
+            if (out) at.store(out, e);
+            part += at.only(e, T(0));
+        });
+        total += static_cast<double>(lane_sum(part));
+    }
+    return total;
+}
+
+/// Σ weight · scale (z - shift), the cross term of a soft target with unnormalised weights.
+template <class T, class A = Architecture> double cross_sum(Index n, const T* weight, const T* z, T shift, T scale) {
+    using L = Lanes<T, A>;
+    const L s(scale), m(shift);
+    double total = 0;
+    for (Index i = 0; i < n; i += chunk) {
+        L part(T(0));
+        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) { part += at.load(weight) * (s * (at.load(z) - m)); });
+        total += static_cast<double>(lane_sum(part));
+    }
+    return total;
+}
+
+/// z ← e = exp(scale (z - shift)); returns Σ e and sets cross = Σ e · scale (z - shift).
+template <class T, class A = Architecture>
+double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {
+    using L = Lanes<T, A>;
+    const L s(scale), m(shift);
+    double total = 0;
+    cross = 0;
+    for (Index i = 0; i < n; i += chunk) {
+        L part(T(0)), cross_part(T(0));
+        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
+            const L d = s * (at.load(z) - m), e = at.only(exp(d), T(0));
+            at.store(z, e);
+            part += e;
+            cross_part += e * d;
+        });
+        total += static_cast<double>(lane_sum(part));
+        cross += static_cast<double>(lane_sum(cross_part));
+    }
+    return total;
+}
+
+/// What one pass over the logits of a position yields for the augmented loss.
+struct TwoTemperatures {
+    double sum = 0;       ///< Σ exp(z - max)
+    double soft_sum = 0;  ///< Σ exp((z - max) / τ)
+    double cross = 0;     ///< Σ weight · (z - max) / τ
+};
+
+/// z ← exp(z - m) and soft ← exp((z - m) / τ), with their sums and the cross term with `weight`, in one
+/// pass; inverse_temperature is 1/τ.
+template <class T, class A = Architecture>
+TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, const T* weight, T* soft) {
+    using L = Lanes<T, A>;
+    const L it(inverse_temperature), mm(m);
+    TwoTemperatures r;
+    for (Index i = 0; i < n; i += chunk) {
+        L sum(T(0)), soft_sum(T(0)), cross(T(0));
+        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
+            const L d = at.load(z) - mm, e = exp(d), d_soft = it * d, e_soft = exp(d_soft);
+            at.store(z, e);
+            at.store(soft, e_soft);
+            sum += at.only(e, T(0));
+            soft_sum += at.only(e_soft, T(0));
+            cross += at.load(weight) * d_soft;
+        });
+        r.sum += static_cast<double>(lane_sum(sum));
+        r.soft_sum += static_cast<double>(lane_sum(soft_sum));
+        r.cross += static_cast<double>(lane_sum(cross));
+    }
+    return r;
+}
+
+/// z ← a z + b soft + c weight: puts the two softmaxes and the soft target together to a derivative.
+template <class T, class A = Architecture>
+void combine(Index n, T a, T* z, T b, const T* soft, T c, const T* weight) {
+    using L = Lanes<T, A>;
+    const L la(a), lb(b), lc(c);
+    sweep<T, A>(0, n, [&](auto at) {
+        at.store(z, la * at.load(z) + lb * at.load(soft) + lc * at.load(weight));
+    });
+}
+
+/// The same in the obvious way, in double: what the kernels above are tested against.
+namespace plain {
+
+/// log Σ exp(scale z)
+template <class T> double log_sum_exp(Index n, const T* z, double scale = 1) {
+    double m = -std::numeric_limits<double>::infinity(), s = 0;
+    for (Index i = 0; i < n; ++i) m = std::max(m, scale * double(z[i]));
+    for (Index i = 0; i < n; ++i) s += std::exp(scale * double(z[i]) - m);
+    return m + std::log(s);
+}
+
+/// -log softmax(z)[target]
+template <class T> double cross_entropy(Index n, const T* z, Index target) {
+    return log_sum_exp(n, z) - double(z[target]);
+}
+
+/// KL(softmax(s / τ) ‖ softmax(z / τ))
+template <class T> double soft_divergence(Index n, const T* s, const T* z, double temperature) {
+    const double ls = log_sum_exp(n, s, 1 / temperature), lz = log_sum_exp(n, z, 1 / temperature);
+    double kl = 0;
+    for (Index i = 0; i < n; ++i) {
+        const double log_target = double(s[i]) / temperature - ls;
+        kl += std::exp(log_target) * (log_target - (double(z[i]) / temperature - lz));
+    }
+    return kl;
+}
+
+}  // namespace plain
+}  // namespace isogloss::kernel

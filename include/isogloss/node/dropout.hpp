@@ -1,0 +1,101 @@
+/// @file node/dropout.hpp  Dropout between nodes, and the dropout schemes of recurrent cells.
+#pragma once
+
+#include <isogloss/graph/graph.hpp>
+
+namespace isogloss {
+
+/// y_t = m_t ∘ x_t with m = Bernoulli(keep) / keep; the identity in evaluation.
+///
+/// Shapes   x, y [T, B, n]
+/// Options  keep         probability to keep an entry, (0, 1]
+///          variational  true: one mask [B, n] per training pass, the same at all steps; false (default): an
+///                       independent one at every step
+template <class T> struct Dropout {
+    struct Options {
+        double keep = 1;
+        bool variational = false;
+    };
+    Options options;
+    Seq<T> x, y;
+    Mask mask;
+    T* steps = nullptr;  // [T, B, n], for independent masks
+
+    Seq<T> setup(Setup<T>& s, Seq<T> in) {
+        x = in;
+        y = s.sequence("y", x.width);
+        mask = s.mask("mask", x.width, options.keep);  // also checks keep
+        if (!options.variational) steps = s.scratch(s.capacity().time * s.capacity().batch * x.width);
+        return y;
+    }
+    void forward(Forward<T>& p) {
+        const T* m = p.data(mask);
+        if (m && steps) {
+            const Random random = p.random();
+            for (Index i = 0; i < p.rows() * x.width; ++i)
+                steps[i] = random.uniform(i) < options.keep ? static_cast<T>(1 / options.keep) : T(0);
+        }
+        if (m) kernel::multiply_rows(p.rows(), steps ? p.rows() : p.batch(), x.width, p.data(x), steps ? steps : m, p.data(y));
+        else noalias(p.at(y)) = p.at(x);
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        const T* m = p.data(mask);
+        if (m)
+            kernel::add_multiplied_rows<!Backward<T, Quantity>::is_gradient>(
+                p.rows(), steps ? p.rows() : p.batch(), x.width, p.adjoint_data(y), steps ? steps : m, p.adjoint_data(x));
+        else noalias(p.adjoint(x)) += p.adjoint(y);
+    }
+};
+
+/// Where a recurrent cell puts its masks. All of them are drawn once per training pass for every batch
+/// column and stay the same over the steps; cell states and additive carries are never masked.
+enum class DropoutScheme {
+    tied,       ///< one mask m on the state: m ∘ h enters the recurrence and goes up to the next layer or head,
+                ///< the same m in both uses                     [Inan, Khosravi, Socher 2017, section 5]
+    gal,        ///< masks of their own for every gate, one set on the input and one on the recurrent state; what
+                ///< goes up is not masked (the layer above masks its input)        [Gal 2015, untied weights]
+    recurrent,  ///< one mask on the recurrent state; what comes in and goes up is not masked: put Dropout with
+                ///< `variational` around the cell                                  [Zilly et al. 2016]
+};
+
+/// The masks of one cell under a scheme: declared in setup, used by its units, applied to its output.
+///
+///     d.setup(s, options.keep, options.scheme, x.width, n, gates);
+///     z = s.units("z", gates * n).from("W", x, d.input).from("U", s.previous(h), d.state).bias("b");
+///     return d.output(s, h);          // h itself, or m ∘ h under the tied scheme
+///     ...
+///     d.forward(p);                   // after the time loop
+///     d.backward(p);                  // before it
+template <class T> struct RecurrentDropout {
+    Mask input, state;
+    Seq<T> h, y;
+    bool masks_output = false;
+
+    /// Declares the masks; keep = 1 makes none of them active.
+    void setup(Setup<T>& s, double keep, DropoutScheme scheme, Index input_width, Index units, Index gates) {
+        const bool gal = scheme == DropoutScheme::gal;
+        state = s.mask("mask", units, keep, gal ? gates : 1);
+        if (gal) input = s.mask("input_mask", input_width, keep, gates);
+        masks_output = scheme == DropoutScheme::tied && keep < 1;
+    }
+    /// What goes up.
+    Seq<T> output(Setup<T>& s, Seq<T> state_sequence) {
+        h = state_sequence;
+        y = masks_output ? s.sequence("y", h.width) : h;
+        return y;
+    }
+    void forward(Forward<T>& p) const {
+        if (!masks_output) return;
+        if (const T* m = p.data(state)) kernel::multiply_rows(p.rows(), p.batch(), h.width, p.data(h), m, p.data(y));
+        else noalias(p.at(y)) = p.at(h);
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) const {
+        if (!masks_output) return;
+        if (const T* m = p.data(state))
+            kernel::add_multiplied_rows<!Backward<T, Quantity>::is_gradient>(p.rows(), p.batch(), h.width, p.adjoint_data(y), m,
+                                                                             p.adjoint_data(h));
+        else noalias(p.adjoint(h)) += p.adjoint(y);
+    }
+};
+
+}  // namespace isogloss

@@ -1,0 +1,80 @@
+/// @file node/embedding.hpp  Tokens to vectors.
+#pragma once
+
+#include <isogloss/graph/graph.hpp>
+
+namespace isogloss {
+
+/// Looks up a table, with variational dropout on the vectors and on whole words.
+///
+///     y_t = m ∘ k(x_t) E[x_t]
+///
+/// Shapes   x [T, B] tokens;  E [V, n];  y [T, B, n]
+/// Options  keep        probability to keep an entry of the vectors, (0, 1], default 1: one mask m [B, n]
+///                      per training pass, the same at all steps
+///          keep_words  probability to keep a word, (0, 1], default 1: k is 0 or 1/keep_words, the same for
+///                      every occurrence of the word in the column within the pass
+/// Gradient only the rows of E that were looked up are touched; exact also where E is shared with a head.
+/// Errors   the table must have a row for every token of the vocabulary.
+/// Source   m: m_0 of Inan, Khosravi, Socher 2017, section 5; k: the word-type mask of Gal 2015, as used by
+///          Zilly et al. 2016.
+template <class T> struct Embedding {
+    struct Options {
+        double keep = 1;
+        double keep_words = 1;
+    };
+    Options options;
+    Tokens x;
+    Weight<T> table;
+    Seq<T> y;
+    Mask mask;
+    T* word_scale = nullptr;  // [T, B]
+
+    Seq<T> setup(Setup<T>& s, Tokens tokens, Weight<T> E) {
+        if (E.rows != tokens.vocabulary)
+            s.fail(text("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens), "' has a vocabulary of ",
+                        tokens.vocabulary, "; a table needs one row per word"));
+        if (!(options.keep_words > 0 && options.keep_words <= 1))
+            s.fail(text("found keep_words = ", options.keep_words, ", expected a probability above 0 and at most 1"));
+        x = tokens;
+        table = E;
+        s.read(x);
+        s.lookup(E);
+        y = s.sequence("y", E.cols);
+        mask = s.mask("mask", E.cols, options.keep);
+        if (options.keep_words < 1) word_scale = s.scratch(s.capacity().time * s.capacity().batch);
+        return y;
+    }
+
+    void forward(Forward<T>& p) {
+        const Index n = y.width, rows = p.rows(), batch = p.batch();
+        const Token* tokens = p.data(x);
+        const auto E = p.values(table);
+        T* out = p.data(y);
+        for (Index r = 0; r < rows; ++r) std::copy_n(E.row(tokens[r]), n, out + r * n);
+        if (const T* m = p.data(mask)) kernel::multiply_rows(rows, batch, n, out, m, out);
+        if (!word_scale) return;
+        const Random random = p.random();
+        for (Index r = 0; r < rows; ++r) {
+            const bool kept = !p.training() || random.uniform(r % batch * table.rows + tokens[r]) < options.keep_words;
+            word_scale[r] = p.training() ? (kept ? static_cast<T>(1 / options.keep_words) : T(0)) : T(1);
+            kernel::scale(n, word_scale[r], out + r * n);
+        }
+    }
+
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        if constexpr (Backward<T, Quantity>::is_gradient) {  // nothing is below the tokens: no modulus to carry
+            const Index n = y.width, rows = p.rows(), batch = p.batch();
+            const Token* tokens = p.data(x);
+            const T *dy = p.adjoint_data(y), *m = p.data(mask);
+            for (Index r = 0; r < rows; ++r) {
+                T* row = p.gradient_row(table, tokens[r]);
+                const T* mr = m ? m + r % batch * n : nullptr;
+                const T k = word_scale ? word_scale[r] : T(1);
+                for (Index j = 0; j < n; ++j) row[j] += k * (mr ? mr[j] : T(1)) * dy[r * n + j];
+            }
+        }
+    }
+};
+
+}  // namespace isogloss

@@ -1,0 +1,89 @@
+/// @file node/gru.hpp  The gated recurrent unit.
+#pragma once
+
+#include <isogloss/kernel/gates.hpp>
+#include <isogloss/node/dropout.hpp>
+
+namespace isogloss {
+
+/// Gated recurrent unit.
+///
+///     (z, r) = σ(x_t W + h_{t-1} U + b)
+///     q = tanh(x_t Wq + (r ∘ h_{t-1}) Uq + bq)
+///     h_t = z ∘ h_{t-1} + (1 - z) ∘ q
+///
+/// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;  Wq [m, n];  Uq [n, n];
+///          bq [1, n];  h [T, B, n]; n = units
+/// Options  units   n ≥ 1
+///          keep    probability to keep a unit, (0, 1], default 1; masks as `scheme` says. The mask enters
+///                  where h_{t-1} or r ∘ h_{t-1} meets a matrix; the leak z ∘ h_{t-1} is not masked
+///          scheme  DropoutScheme, default tied
+///          init    start values of the matrices, default uniform(0.1); biases start at 0
+/// Source   Cho et al. 2014; other texts swap z and 1 - z, or apply r after the product.
+template <class T> struct Gru {
+    struct Options {
+        Index units = 0;
+        double keep = 1;
+        DropoutScheme scheme = DropoutScheme::tied;
+        Init init = uniform(0.1);
+    };
+    Options options;
+    RecurrentDropout<T> dropout;
+    Mask candidate_input, candidate_state;
+    Units<T> gates, candidate;
+    Seq<T> h, reset;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        const Index n = options.units;
+        dropout.setup(s, options.keep, options.scheme, x.width, n, 2);
+        if (options.scheme == DropoutScheme::gal) {
+            candidate_input = s.mask("candidate_input_mask", x.width, options.keep);
+            candidate_state = s.mask("candidate_mask", n, options.keep);
+        } else {
+            candidate_state = dropout.state;
+        }
+        h = s.recurrent("h", n);
+        reset = s.sequence("reset", n);
+        gates = s.units("gates", 2 * n)
+                    .init(options.init)
+                    .from("W", x, dropout.input)
+                    .from("U", s.previous(h), dropout.state)
+                    .bias("b");
+        candidate = s.units("candidate", n)
+                        .init(options.init)
+                        .from("Wq", x, candidate_input)
+                        .from("Uq", s.current(reset), candidate_state)
+                        .bias("bq");
+        return dropout.output(s, h);
+    }
+    void forward(Forward<T>& p) {
+        p.drive(gates);
+        p.drive(candidate);
+        const Index n = h.width;
+        for (const Index t : p.steps()) {
+            p.drive(gates, t);
+            kernel::gru_gates_forward(p.batch(), n, p.data(gates, t), p.data(h, t - 1), p.data(reset, t));
+            p.drive(candidate, t);
+            kernel::gru_state_forward(p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1), p.data(h, t));
+        }
+        dropout.forward(p);
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        constexpr bool squared = !Backward<T, Quantity>::is_gradient;
+        dropout.backward(p);
+        const Index n = h.width;
+        for (const Index t : p.steps_back()) {
+            kernel::gru_state_backward<squared>(p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1),
+                                                p.adjoint_data(h, t), p.adjoint_data(gates, t), p.adjoint_data(candidate, t),
+                                                p.adjoint_data(h, t - 1));
+            p.pull(candidate, t);
+            kernel::gru_gates_backward<squared>(p.batch(), n, p.data(gates, t), p.data(h, t - 1), p.adjoint_data(reset, t),
+                                                p.adjoint_data(gates, t), p.adjoint_data(h, t - 1));
+            p.pull(gates, t);
+        }
+        p.pull(gates);
+        p.pull(candidate);
+    }
+};
+
+}  // namespace isogloss

@@ -1,0 +1,33 @@
+/// @file node/linear.hpp  An affine map of every position.
+#pragma once
+
+#include <isogloss/graph/graph.hpp>
+
+namespace isogloss {
+
+/// y_t = x_t W + b
+///
+/// Shapes   x [T, B, m];  W [m, units];  b [1, units];  y [T, B, units]
+/// Options  units  width of y, ≥ 1
+///          bias   whether b is there, default true
+///          init   start values of W, default uniform(0.1); b starts at 0
+template <class T> struct Linear {
+    struct Options {
+        Index units = 0;
+        bool bias = true;
+        Init init = uniform(0.1);
+    };
+    Options options;
+    Units<T> z;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        auto units = s.units("z", options.units).init(options.init).from("W", x);
+        if (options.bias) units.bias("b");
+        z = units;
+        return z;
+    }
+    void forward(Forward<T>& p) { p.drive(z); }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) { p.pull(z); }
+};
+
+}  // namespace isogloss

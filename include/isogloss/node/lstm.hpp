@@ -1,0 +1,73 @@
+/// @file node/lstm.hpp  The long short-term memory layer.
+#pragma once
+
+#include <isogloss/kernel/gates.hpp>
+#include <isogloss/node/dropout.hpp>
+
+namespace isogloss {
+
+/// Long short-term memory.
+///
+///     (i, f, g, o) = x_t W + h_{t-1} U + b        i, f, o through σ, g through tanh
+///     c_t = f ∘ c_{t-1} + i ∘ g
+///     h_t = o ∘ tanh(c_t)
+///
+/// Shapes   x [T, B, m];  W [m, 4 n];  U [n, 4 n];  b [1, 4 n], gates in the order i, f, g, o;  h [T, B, n]
+/// Options  units        n ≥ 1
+///          keep         probability to keep a unit, (0, 1], default 1; masks as `scheme` says
+///          scheme       DropoutScheme, default tied
+///          init         start values of W and U, default uniform(0.1)
+///          forget_bias  start value of b's forget part, default 0; the rest of b starts at 0
+/// Source   Hochreiter, Schmidhuber 1997 with the forget gate of Gers et al. 2000; no peepholes.
+///          Equations and dropout as in Inan, Khosravi, Socher 2017.
+template <class T> struct Lstm {
+    struct Options {
+        Index units = 0;
+        double keep = 1;
+        DropoutScheme scheme = DropoutScheme::tied;
+        Init init = uniform(0.1);
+        double forget_bias = 0;
+    };
+    Options options;
+    RecurrentDropout<T> dropout;
+    Units<T> z;
+    Seq<T> c, h, squashed;
+    T* dc = nullptr;  // [B, n]
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        const Index n = options.units;
+        dropout.setup(s, options.keep, options.scheme, x.width, n, 4);
+        h = s.recurrent("h", n);
+        c = s.recurrent("c", n);
+        squashed = s.sequence("tanh_c", n);
+        z = s.units("z", 4 * n)
+                .init(options.init)
+                .from("W", x, dropout.input)
+                .from("U", s.previous(h), dropout.state)
+                .bias("b", per_block({0, options.forget_bias, 0, 0}));
+        dc = s.scratch(s.capacity().batch * n);
+        return dropout.output(s, h);
+    }
+    void forward(Forward<T>& p) {
+        p.drive(z);
+        for (const Index t : p.steps()) {
+            p.drive(z, t);
+            kernel::lstm_forward(p.batch(), h.width, p.data(z, t), p.data(c, t - 1), p.data(c, t), p.data(squashed, t),
+                                 p.data(h, t));
+        }
+        dropout.forward(p);
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        dropout.backward(p);
+        std::fill_n(dc, p.batch() * h.width, T(0));
+        for (const Index t : p.steps_back()) {
+            kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(p.batch(), h.width, p.data(z, t), p.data(c, t - 1),
+                                                                       p.data(squashed, t), p.adjoint_data(h, t), dc,
+                                                                       p.adjoint_data(z, t));
+            p.pull(z, t);
+        }
+        p.pull(z);
+    }
+};
+
+}  // namespace isogloss

@@ -1,0 +1,80 @@
+/// @file node/rhn.hpp  The recurrent highway layer.
+#pragma once
+
+#include <vector>
+
+#include <isogloss/kernel/gates.hpp>
+#include <isogloss/node/dropout.hpp>
+
+namespace isogloss {
+
+/// Recurrent highway network: D micro-steps per time step, coupled carry gate.
+///
+///     s_0 = y_{t-1}
+///     (h, g) = 1[l = 1] x_t W + s_{l-1} R_l + b_l       h through tanh, g through σ
+///     s_l = h ∘ g + s_{l-1} ∘ (1 - g),  l = 1 … D;      y_t = s_D
+///
+/// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;  y [T, B, n]
+/// Options  units           n ≥ 1
+///          depth           D ≥ 1, default 1
+///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l and t
+///                          and enters where s meets a matrix, the carry is not masked
+///          scheme          DropoutScheme, default recurrent, as published; under tied what goes up carries the same
+///                          mask; under gal h and g have masks of their own
+///          init            start values of W and R, default uniform(0.04)
+///          transform_bias  start value of g's part of the biases, default -2
+/// Source   Zilly et al. 2016, eqs. (6)-(9) with coupled gates, and the constants of its published runs.
+template <class T> struct Rhn {
+    struct Options {
+        Index units = 0;
+        Index depth = 1;
+        double keep = 1;
+        DropoutScheme scheme = DropoutScheme::recurrent;
+        Init init = uniform(0.04);
+        double transform_bias = -2;
+    };
+    Options options;
+    RecurrentDropout<T> dropout;
+    std::vector<Units<T>> z;
+    std::vector<Seq<T>> s;  // s_1 … s_D; the last one is carried
+
+    Seq<T> setup(Setup<T>& u, Seq<T> x) {
+        const Index n = options.units;
+        if (options.depth < 1) u.fail(text("found depth = ", options.depth, ", expected at least 1"));
+        dropout.setup(u, options.keep, options.scheme, x.width, n, 2);
+        for (Index l = 1; l < options.depth; ++l) s.push_back(u.sequence(text("s", l), n));
+        s.push_back(u.recurrent(text("s", options.depth), n));
+        for (Index l = 1; l <= options.depth; ++l) {
+            auto layer = u.units(text("z", l), 2 * n).init(options.init);
+            if (l == 1) layer.from("W", x, dropout.input).from("R1", u.previous(s.back()), dropout.state);
+            else layer.from(text("R", l), u.current(s[static_cast<std::size_t>(l - 2)]), dropout.state);
+            z.push_back(layer.bias(text("b", l), per_block({0, options.transform_bias})));
+        }
+        return dropout.output(u, s.back());
+    }
+    void forward(Forward<T>& p) {
+        for (const auto& units : z) p.drive(units);
+        for (const Index t : p.steps())
+            for (std::size_t l = 0; l < z.size(); ++l) {
+                p.drive(z[l], t);
+                const T* before = l > 0 ? p.data(s[l - 1], t) : p.data(s.back(), t - 1);
+                kernel::highway_forward(p.batch(), s[l].width, p.data(z[l], t), before, p.data(s[l], t));
+            }
+        dropout.forward(p);
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        dropout.backward(p);
+        for (const Index t : p.steps_back())
+            for (std::size_t l = z.size(); l-- > 0;) {
+                const Seq<T> from = l > 0 ? s[l - 1] : s.back();
+                const Index at = l > 0 ? t : t - 1;
+                kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(p.batch(), s[l].width, p.data(z[l], t), p.data(from, at),
+                                                                              p.adjoint_data(s[l], t), p.adjoint_data(z[l], t),
+                                                                              p.adjoint_data(from, at));
+                p.pull(z[l], t);
+            }
+        for (const auto& units : z) p.pull(units);
+    }
+};
+
+}  // namespace isogloss

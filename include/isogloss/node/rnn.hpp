@@ -1,0 +1,59 @@
+/// @file node/rnn.hpp  The simple recurrent layer.
+#pragma once
+
+#include <isogloss/kernel/gates.hpp>
+#include <isogloss/node/dropout.hpp>
+
+namespace isogloss {
+
+/// h_t = tanh(x_t W + h_{t-1} U + b)
+///
+/// Shapes   x [T, B, m];  W [m, n];  U [n, n];  b [1, n];  h [T, B, n]; n = units
+/// Options  units   n ≥ 1
+///          keep    probability to keep a unit, (0, 1], default 1; masks as `scheme` says
+///          scheme  DropoutScheme, default tied
+///          init    start values of W and U, default uniform(0.1); b starts at 0
+/// Source   Elman 1990; dropout: see DropoutScheme.
+template <class T> struct Rnn {
+    struct Options {
+        Index units = 0;
+        double keep = 1;
+        DropoutScheme scheme = DropoutScheme::tied;
+        Init init = uniform(0.1);
+    };
+    Options options;
+    RecurrentDropout<T> dropout;
+    Units<T> z;
+    Seq<T> h;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        const Index n = options.units;
+        dropout.setup(s, options.keep, options.scheme, x.width, n, 1);
+        h = s.recurrent("h", n);
+        z = s.units("z", n)
+                .init(options.init)
+                .from("W", x, dropout.input)
+                .from("U", s.previous(h), dropout.state)
+                .bias("b");
+        return dropout.output(s, h);
+    }
+    void forward(Forward<T>& p) {
+        p.drive(z);
+        for (const Index t : p.steps()) {
+            p.drive(z, t);
+            kernel::tanh_forward(p.batch() * h.width, p.data(z, t), p.data(h, t));
+        }
+        dropout.forward(p);
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        dropout.backward(p);
+        for (const Index t : p.steps_back()) {
+            kernel::tanh_backward<!Backward<T, Quantity>::is_gradient>(p.batch() * h.width, p.data(h, t), p.adjoint_data(h, t),
+                                                                       p.adjoint_data(z, t));
+            p.pull(z, t);
+        }
+        p.pull(z);
+    }
+};
+
+}  // namespace isogloss
