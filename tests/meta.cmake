@@ -51,3 +51,7 @@ endif()
 if(TARGET docs)
     add_test(NAME docs_without_warnings COMMAND ${DOXYGEN_EXECUTABLE} ${isogloss_doxyfile})
 endif()
+
+add_test(NAME configure_errors COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
+    -DWORK=${CMAKE_CURRENT_BINARY_DIR}/configure_errors -DCOMPILER=${CMAKE_CXX_COMPILER}
+    -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/configure_errors.cmake)
