@@ -4,6 +4,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/metric/perplexity.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/gru.hpp>
@@ -13,3 +14,6 @@
 #include <isogloss/node/rnn.hpp>
 #include <isogloss/node/softmax.hpp>
 #include <isogloss/node/sum.hpp>
+#include <isogloss/update/adam.hpp>
+#include <isogloss/update/schedule.hpp>
+#include <isogloss/update/sgd.hpp>

@@ -89,6 +89,7 @@ public:
     /// Runs what the loss needs, in the order of building, on the given inputs; returns the loss summed
     /// over time and batch, in nats. In training mode a step begins: masks are drawn anew.
     double forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {}, const Feed<T>& d = {});
+    double forward(Loss<T> l, std::span<const Feed<T>> inputs);  ///< any number of inputs, see above
     /// The same up to a sequence or to logits; nothing is returned, see value() and probabilities().
     void forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {});
     void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {});  ///< see above
@@ -194,7 +195,8 @@ private:
     }
 
     void feed(const Feed<T>& f);
-    void run(int node, std::initializer_list<const Feed<T>*> feeds);
+    template <class Each> void run(int node, Each&& for_each_feed);
+    double finish(const graph::LossRecord& l);
     void seed_losses(int asked);
     void enable_moduli();
     void check_forward(const graph::NodeRecord<T>& n, int id);

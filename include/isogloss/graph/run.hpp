@@ -44,13 +44,13 @@ template <class T> void Graph<T>::feed(const Feed<T>& f) {
     x.fed = true;
 }
 
-template <class T> void Graph<T>::run(int last, std::initializer_list<const Feed<T>*> feeds) {
+template <class T> template <class Each> void Graph<T>::run(int last, Each&& for_each_feed) {
     const BlasOnOneThread blas;
     ran_ = -1;
     store_.time = store_.batch = 0;
     for (auto& x : store_.tokens) x.fed = false;
     for (auto& s : store_.seqs) s.fed = false;
-    for (const Feed<T>* f : feeds) feed(*f);
+    for_each_feed([this](const Feed<T>& f) { feed(f); });
 
     for (auto& n : nodes_) n.needed = false;
     if (last >= 0) nodes_[static_cast<std::size_t>(last)].needed = true;
@@ -106,9 +106,21 @@ template <class T> void Graph<T>::seed_losses(int asked) {
 
 template <class T>
 double Graph<T>::forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c, const Feed<T>& d) {
-    const auto& record = loss(l);
-    seed_losses(l.id);
-    run(record.node, {&a, &b, &c, &d});
+    loss(l), seed_losses(l.id);
+    run(loss(l).node, [&](auto&& give) { give(a), give(b), give(c), give(d); });
+    return finish(loss(l));
+}
+
+template <class T> double Graph<T>::forward(Loss<T> l, std::span<const Feed<T>> inputs) {
+    loss(l), seed_losses(l.id);
+    run(loss(l).node, [&](auto&& give) {
+        for (const auto& f : inputs) give(f);
+    });
+    return finish(loss(l));
+}
+
+// The value of a loss that has just been computed, if it is one.
+template <class T> double Graph<T>::finish(const graph::LossRecord& record) {
     if (!std::isfinite(record.value)) {
         ran_ = -1;
         std::string where;
@@ -125,13 +137,13 @@ double Graph<T>::forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b, const Fe
 
 template <class T> void Graph<T>::forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c) {
     seed_losses(-1);
-    run(store_.at(store_.seqs, own(to).id).node, {&a, &b, &c});
+    run(store_.at(store_.seqs, own(to).id).node, [&](auto&& give) { give(a), give(b), give(c); });
 }
 
 template <class T> void Graph<T>::forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c) {
     check_owner(to, "logits");
     seed_losses(-1);
-    run(store_.at(store_.logits, to.id).node, {&a, &b, &c});
+    run(store_.at(store_.logits, to.id).node, [&](auto&& give) { give(a), give(b), give(c); });
 }
 
 template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l) {

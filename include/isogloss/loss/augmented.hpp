@@ -92,7 +92,7 @@ template <class T> struct AugmentedLoss {
                     const double sum = kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z), static_cast<T>(scale), z);
                     kernel::scale(block.z.cols, static_cast<T>(1 / sum), z);
                 }
-                return p.seed(l) * (k == 0 ? hard : soft * scale * scale);
+                return std::abs(p.seed(l)) * (k == 0 ? hard : soft * scale * scale);
             });
     }
 

@@ -41,7 +41,7 @@ template <class T> struct CrossEntropy {
                     T* z = block.z.row(r);
                     kernel::scale(block.z.cols, static_cast<T>(1 / kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z), T(1), z)), z);
                 }
-                return p.seed(l);
+                return std::abs(p.seed(l));
             });
     }
 

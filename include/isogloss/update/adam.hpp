@@ -1,0 +1,100 @@
+/// @file update/adam.hpp  Adaptive moments.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <isogloss/update/gradients.hpp>
+
+namespace isogloss {
+
+/// Options of Adam.
+struct AdamOptions {
+    double rate = 0.001;               ///< η ≥ 0
+    double first = 0.9;                ///< β₁ in [0, 1)
+    double second = 0.999;             ///< β₂ in [0, 1)
+    double epsilon = 1e-8;             ///< ε > 0
+    double clip = 0;                   ///< largest length of the whole group's gradient, ≥ 0; 0: no clipping
+    double weight_decay = 0;           ///< λ ≥ 0, decoupled: w ← w - η λ w
+    Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
+};
+
+/// Adam with decoupled weight decay.
+///
+///     m ← β₁ m + (1 - β₁) g;   s ← β₂ s + (1 - β₂) g²
+///     w ← w - η ( m / (1 - β₁ᵏ) / (√(s / (1 - β₂ᵏ)) + ε) + λ w )
+///
+/// on g divided and clipped as in Sgd. Rows of a table that were not looked up have g = 0 and still move
+/// by their momentum, so every step passes over the whole group.
+/// Source   Kingma, Ba 2015, algorithm 1; decay: Loshchilov, Hutter 2019.
+template <class T> class Adam {
+public:
+    using Options = AdamOptions;
+    /// Throws GraphError for options out of range.
+    Adam(Parameters<T> group, AdamOptions options) : group_(std::move(group)), options_(options) {
+        constexpr double no_limit = std::numeric_limits<double>::infinity();
+        const double below_one = std::nextafter(1.0, 0.0);
+        require_range("adam", "rate", options.rate, 0, no_limit);
+        require_range("adam", "first", options.first, 0, below_one);
+        require_range("adam", "second", options.second, 0, below_one);
+        require_range("adam", "epsilon", options.epsilon, std::numeric_limits<double>::min(), no_limit);
+        require_range("adam", "clip", options.clip, 0, no_limit);
+        require_range("adam", "weight_decay", options.weight_decay, 0, no_limit);
+        for (const Parameter<T>* p : group_) {
+            mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+            square_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+        }
+    }
+
+    /// One step; returns the length of the gradient before clipping. Throws NumericError and changes
+    /// nothing when a gradient is not finite.
+    double step() {
+        const double d = group_.divisor(options_.divisor), norm = direction_norm(group_, d, 0);
+        ++steps_;
+        const auto k = static_cast<double>(steps_);
+        const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
+        const T b1 = static_cast<T>(options_.first), b2 = static_cast<T>(options_.second);
+        const T eta = static_cast<T>(options_.rate / (1 - std::pow(options_.first, k)));
+        const T scale = static_cast<T>(1 / (1 - std::pow(options_.second, k)));
+        const T epsilon = static_cast<T>(options_.epsilon), decay = static_cast<T>(options_.rate * options_.weight_decay);
+        for (std::size_t j = 0; j < group_.size(); ++j) {
+            Parameter<T>& p = group_[j];
+            const T* gradient = p.dense_gradient().data;
+            T *w = p.value, *m = mean_[j].data(), *s = square_[j].data();
+            for (Index i = 0; i < p.size(); ++i) {
+                const T g = factor * gradient[i];
+                m[i] = b1 * m[i] + (1 - b1) * g;
+                s[i] = b2 * s[i] + (1 - b2) * g * g;
+                w[i] -= eta * m[i] / (std::sqrt(s[i] * scale) + epsilon) + decay * w[i];
+            }
+            finish_step(p);
+        }
+        return norm;
+    }
+
+    double rate() const { return options_.rate; }
+    /// Sets η ≥ 0.
+    void rate(double r) {
+        require_range("adam", "rate", r, 0, std::numeric_limits<double>::infinity());
+        options_.rate = r;
+    }
+
+    /// Shows its state to a visitor (see io/checkpoint.hpp).
+    template <class Visitor> void visit(Visitor& v) {
+        v.number("rate", options_.rate);
+        v.counter("steps", steps_);
+        for (std::size_t j = 0; j < group_.size(); ++j) {
+            v.array(text("mean/", group_[j].name), mean_[j].data(), group_[j].rows, group_[j].cols);
+            v.array(text("square/", group_[j].name), square_[j].data(), group_[j].rows, group_[j].cols);
+        }
+    }
+
+private:
+    Parameters<T> group_;
+    AdamOptions options_;
+    std::uint64_t steps_ = 0;
+    std::vector<std::vector<T>> mean_, square_;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,65 @@
+/// @file update/gradients.hpp  What every first-order update does before it moves: divide, decay, clip.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include <isogloss/graph/parameters.hpp>
+#include <isogloss/graph/unit_rows.hpp>
+
+namespace isogloss {
+
+/// Calls f(w, g, offset, n) for the contiguous stretches of a parameter in which its gradient can differ
+/// from zero: everything, the touched rows, or nothing. `offset` is the place of the stretch in the
+/// parameter.
+template <class T, class F> void for_each_stretch(Parameter<T>& p, F&& f) {
+    using Condition = typename Parameter<T>::Condition;
+    if (p.condition == Condition::dense) {
+        f(p.value, p.gradient, Index{0}, p.size());
+    } else if (p.condition == Condition::rows) {
+        for (const Index i : p.touched) f(p.value + i * p.cols, p.gradient + i * p.cols, i * p.cols, p.cols);
+    }
+}
+
+/// The length of the direction g / divisor + decay · w over a whole group, from sums in double. Throws
+/// NumericError, naming the parameter, when a gradient is not finite; nothing has been changed then.
+template <class T> double direction_norm(const Parameters<T>& group, double divisor, double decay) {
+    double total = 0;
+    for (Parameter<T>* p : group) {
+        if (decay != 0) p->dense_gradient();
+        double squares = 0;
+        for_each_stretch(*p, [&](T* w, T* g, Index, Index n) {
+            if (decay != 0)
+                for (Index i = 0; i < n; ++i) g[i] += static_cast<T>(divisor * decay) * w[i];
+            squares += kernel::sum_of_squares(n, g);
+        });
+        if (!std::isfinite(squares))
+            throw NumericError(text("update: the gradient of '", p->name, "' is not finite; nothing was changed. Lower the ",
+                                    "learning rate, or find the first node with Graph::checking(true)."));
+        total += squares;
+    }
+    return std::sqrt(total) / divisor;
+}
+
+/// What a clipping threshold leaves of a direction: min(1, clip / norm); clip = 0 switches it off.
+inline double clip_factor(double norm, double clip) { return clip > 0 && norm > clip ? clip / norm : 1; }
+
+/// Brings rows held at norm 1 back to it, as far as they moved, and clears the gradient.
+template <class T> void finish_step(Parameter<T>& p) {
+    if (p.unit_rows) {
+        if (p.condition == Parameter<T>::Condition::dense)
+            for (Index i = 0; i < p.rows; ++i) normalise_row(p, i);
+        else if (p.condition == Parameter<T>::Condition::rows)
+            for (const Index i : p.touched) normalise_row(p, i);
+    }
+    p.clear_gradient();
+}
+
+/// Throws GraphError unless low ≤ value (< or ≤ high, both finite).
+inline void require_range(std::string_view who, std::string_view option, double value, double low, double high) {
+    if (!(value >= low && value <= high && std::isfinite(value)))
+        throw GraphError(text(who, ": found ", option, " = ", value, ", expected a finite number from ", low,
+                              std::isfinite(high) ? text(" to ", high) : std::string(" up")));
+}
+
+}  // namespace isogloss

@@ -1,0 +1,74 @@
+/// @file update/schedule.hpp  Learning rates over the epochs.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include <isogloss/error.hpp>
+#include <isogloss/types.hpp>
+
+namespace isogloss {
+
+/// Constant, then falling by a factor each epoch: η_e = rate · factor^max(0, e - constant), e = 1, 2, …
+///
+/// Source   Inan, Khosravi, Socher 2017, after Zaremba, Sutskever, Vinyals 2014.
+struct ConstantThenDecay {
+    double rate = 1;     ///< η of the first epochs
+    Index constant = 5;  ///< epochs before it falls, ≥ 0
+    double factor = 0.9; ///< by epoch, in (0, 1]
+
+    /// The rate of epoch e ≥ 1.
+    double operator()(Index epoch) const {
+        return rate * std::pow(factor, static_cast<double>(std::max<Index>(0, epoch - constant)));
+    }
+};
+
+/// Options of DivideOnPlateau.
+struct DivideOnPlateauOptions {
+    double rate = 1;     ///< at the start
+    double divisor = 4;  ///< > 1
+    Index patience = 0;  ///< validations without improvement that are let pass
+    double minimum = 0;  ///< the rate never falls below it
+};
+
+/// Divides the rate when a validation value fails to improve on the best one.
+class DivideOnPlateau {
+public:
+    using Options = DivideOnPlateauOptions;
+    /// Throws GraphError for options out of range.
+    explicit DivideOnPlateau(DivideOnPlateauOptions options) : options_(options), rate_(options.rate) {
+        if (!(options.rate >= 0) || !(options.divisor > 1) || options.patience < 0)
+            throw GraphError(text("divide on plateau: found rate ", options.rate, ", divisor ", options.divisor, ", patience ",
+                                  options.patience, "; expected rate >= 0, divisor > 1, patience >= 0"));
+    }
+
+    /// Takes note of a validation value, lower being better, and returns the rate to go on with.
+    double observe(double validation) {
+        if (!std::isfinite(validation)) throw NumericError(text("divide on plateau: observed the value ", validation));
+        if (validation < best_) {
+            best_ = validation;
+            waited_ = 0;
+        } else if (static_cast<Index>(++waited_) > options_.patience) {
+            rate_ = std::max(options_.minimum, rate_ / options_.divisor);
+            waited_ = 0;
+        }
+        return rate_;
+    }
+    double rate() const { return rate_; }
+
+    /// Shows its state to a visitor (see io/checkpoint.hpp).
+    template <class Visitor> void visit(Visitor& v) {
+        v.number("rate", rate_);
+        v.number("best", best_);
+        v.counter("waited", waited_);
+    }
+
+private:
+    DivideOnPlateauOptions options_;
+    double rate_, best_ = std::numeric_limits<double>::infinity();
+    std::uint64_t waited_ = 0;
+};
+
+}  // namespace isogloss

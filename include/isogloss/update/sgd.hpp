@@ -1,0 +1,151 @@
+/// @file update/sgd.hpp  Stochastic gradient descent, plain and averaged.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <isogloss/update/gradients.hpp>
+
+namespace isogloss {
+
+/// Options of Sgd, and the common part of the other first-order updates.
+struct SgdOptions {
+    double rate = 1;                   ///< learning rate η ≥ 0
+    double clip = 0;                   ///< largest length of the whole group's direction, ≥ 0; 0: no clipping
+    double weight_decay = 0;           ///< λ ≥ 0 of λ/2 Σ w², part of the direction that is clipped
+    Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
+};
+
+/// Gradient descent on a group of parameters, with clipping by the norm over the whole group.
+///
+///     v = g / d + λ w;    v ← v · min(1, clip / ‖v‖);    w ← w - η v;    g ← 0
+///
+/// d is the number of batch columns by default: the published recipe sums the loss over the steps of a
+/// segment and averages it over the batch, and clips after that. Rows of a table that were not looked up
+/// cost nothing when λ = 0.
+/// Source   Zaremba, Sutskever, Vinyals 2014; Inan, Khosravi, Socher 2017.
+template <class T> class Sgd {
+public:
+    using Options = SgdOptions;
+    /// Throws GraphError for options out of range.
+    Sgd(Parameters<T> group, SgdOptions options) : group_(std::move(group)), options_(options) {
+        constexpr double no_limit = std::numeric_limits<double>::infinity();
+        require_range("sgd", "rate", options.rate, 0, no_limit);
+        require_range("sgd", "clip", options.clip, 0, no_limit);
+        require_range("sgd", "weight_decay", options.weight_decay, 0, no_limit);
+    }
+
+    /// One step; returns the length of the direction before clipping. Throws NumericError and changes
+    /// nothing when a gradient is not finite.
+    double step() {
+        const double d = group_.divisor(options_.divisor);
+        const double norm = direction_norm(group_, d, options_.weight_decay);
+        const T factor = static_cast<T>(options_.rate * clip_factor(norm, options_.clip) / d);
+        for (Parameter<T>* p : group_) {
+            for_each_stretch(*p, [&](T* w, const T* g, Index, Index n) {
+                for (Index i = 0; i < n; ++i) w[i] -= factor * g[i];
+            });
+            finish_step(*p);
+        }
+        return norm;
+    }
+
+    double rate() const { return options_.rate; }
+    /// Sets η ≥ 0.
+    void rate(double r) {
+        require_range("sgd", "rate", r, 0, std::numeric_limits<double>::infinity());
+        options_.rate = r;
+    }
+    const Parameters<T>& group() const { return group_; }
+
+    /// Shows its state to a visitor (see io/checkpoint.hpp).
+    template <class Visitor> void visit(Visitor& v) { v.number("rate", options_.rate); }
+
+private:
+    Parameters<T> group_;
+    SgdOptions options_;
+};
+
+/// Options of AveragedSgd.
+struct AveragedSgdOptions {
+    SgdOptions sgd = {};
+    Index window = 5;  ///< n ≥ 1 of the non-monotone trigger, in validations
+};
+
+/// Gradient descent that starts to average its iterates when validation stops improving.
+///
+/// Averaging is triggered at validation t when t > n and v_t > min(v_1 … v_{t-n}); from the next step on
+///     mean ← mean + (w - mean) / k,  k = 1, 2, …
+/// Exchange `swap()` the averages in for evaluation and out again for training.
+/// Source   Polyak, Juditsky 1992; trigger: Merity, Keskar, Socher 2017, algorithm 1.
+template <class T> class AveragedSgd {
+public:
+    using Options = AveragedSgdOptions;
+    /// Throws GraphError for options out of range.
+    AveragedSgd(Parameters<T> group, AveragedSgdOptions options) : sgd_(std::move(group), options.sgd), window_(options.window) {
+        if (window_ < 1) throw GraphError(text("averaged sgd: found window = ", window_, ", expected at least 1"));
+        for (const Parameter<T>* p : sgd_.group()) mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+    }
+
+    /// One step of Sgd, then, once triggered, of the averages. Throws GraphError while averages are swapped in.
+    double step() {
+        if (swapped_) throw GraphError("averaged sgd: step() while the averages are in use; call swap() first");
+        const double norm = sgd_.step();
+        if (!triggered_) return norm;
+        ++averaged_;
+        const T share = static_cast<T>(1.0 / static_cast<double>(averaged_));
+        for (std::size_t k = 0; k < mean_.size(); ++k) {
+            const T* w = sgd_.group()[k].value;
+            for (std::size_t i = 0; i < mean_[k].size(); ++i) mean_[k][i] += share * (w[i] - mean_[k][i]);
+        }
+        return norm;
+    }
+
+    /// Takes note of a validation loss (or perplexity); returns whether averaging is on.
+    bool observe(double validation) {
+        if (!std::isfinite(validation)) throw NumericError(text("averaged sgd: observed the validation value ", validation));
+        const auto t = static_cast<Index>(history_.size());
+        if (!triggered_ && t >= window_ &&
+            validation > *std::min_element(history_.begin(), history_.end() - (window_ - 1)))
+            triggered_ = true;
+        history_.push_back(validation);
+        return triggered_;
+    }
+    bool triggered() const { return triggered_; }
+
+    /// Exchanges weights and averages; without effect before the first averaged step. Call it twice
+    /// around an evaluation.
+    void swap() {
+        if (averaged_ == 0) return;
+        swapped_ = !swapped_;
+        for (std::size_t k = 0; k < mean_.size(); ++k)
+            std::swap_ranges(mean_[k].begin(), mean_[k].end(), sgd_.group()[k].value);
+    }
+
+    double rate() const { return sgd_.rate(); }
+    void rate(double r) { sgd_.rate(r); }  ///< see Sgd::rate
+
+    /// Shows its state to a visitor (see io/checkpoint.hpp).
+    template <class Visitor> void visit(Visitor& v) {
+        sgd_.visit(v);
+        v.flag("triggered", triggered_);
+        v.flag("swapped", swapped_);
+        v.counter("averaged", averaged_);
+        v.list("history", history_);
+        for (std::size_t k = 0; k < mean_.size(); ++k) {
+            const auto& p = sgd_.group()[k];
+            v.array(text("mean/", p.name), mean_[k].data(), p.rows, p.cols);
+        }
+    }
+
+private:
+    Sgd<T> sgd_;
+    Index window_;
+    bool triggered_ = false, swapped_ = false;
+    std::uint64_t averaged_ = 0;
+    std::vector<double> history_;
+    std::vector<std::vector<T>> mean_;
+};
+
+}  // namespace isogloss
