@@ -183,8 +183,8 @@ template <class T> struct Store {
     template <class Deque> auto& at(Deque& records, int id) { return records[static_cast<std::size_t>(id)]; }
 
     void claim(const std::string& name, const char* kind) {
-        if (name.empty() || name.find_first_of(" \t\n*?") != std::string::npos)
-            throw GraphError(text(kind, " name '", name, "': a name has at least one character and no blank, '*' or '?'"));
+        if (name.empty() || name.find_first_of(" \t\n*/") != std::string::npos)
+            throw GraphError(text(kind, " name '", name, "': a name has at least one character and no blank, '*' or '/'"));
         const auto [place, is_new] = names.emplace(name, kind);
         if (!is_new)
             throw GraphError(text(kind, " '", name, "': the name is already that of a ", place->second,

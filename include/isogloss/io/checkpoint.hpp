@@ -1,0 +1,162 @@
+/// @file checkpoint.hpp  A model and everything that training it needs, in one file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/io/mismatch.hpp>
+#include <isogloss/io/safetensors.hpp>
+
+namespace isogloss {
+
+/// What Checkpoint::load takes from a file.
+enum class Restore {
+    everything,  ///< the file must hold exactly what was added
+    parameters,  ///< parameters only; whatever stands under "state/" is left aside
+};
+
+/// Names the parts of a training program that are saved and restored together.
+///
+///     Checkpoint c;
+///     c.model(g).state("sgd", sgd).counter("epoch", epoch).number("best", best).text("vocabulary", words);
+///     c.save("model.safetensors");                       // at any time
+///     c.load(Safetensors::open("model.safetensors"));    // all or nothing
+///
+/// Parameters stand under their own names, once each, however many nodes share them; the rest stands under
+/// "state/". Scalars are F64, U64 or U8 tensors of shape [], lists F64 [n], texts U8 [n]. What is added is
+/// referred to, not copied, and must outlive the checkpoint. A run that goes on from a loaded checkpoint
+/// computes the bits of the run that was not interrupted: the graph's step counter (on which dropout masks
+/// depend) and its carried states are part of the model's state.
+///
+/// Errors   GraphError for two parts of one name. save: as write_safetensors. load: FileError listing every
+///          missing, extra and misshapen name; nothing is changed then.
+class Checkpoint {
+public:
+    /// A graph: its parameters, and under "state/" its step counter and carried states. Once per checkpoint.
+    template <class T> Checkpoint& model(Graph<T>& g) {
+        auto& store = g.store();
+        for (auto& p : store.parameters) array("", p.name, p.value, {p.rows, p.cols});
+        counter("graph/step", store.step);
+        for (auto& s : store.seqs)
+            if (s.carried) array("state/graph/carried/", s.name, s.carried, {store.capacity.batch, s.width});
+        after_load_.push_back([&store] {
+            for (auto& p : store.parameters) p.clear_gradient();
+        });
+        return *this;
+    }
+
+    /// An object with `visit`, such as an update or a schedule, under "state/name/".
+    template <class Visitable> Checkpoint& state(const std::string& name, Visitable& object) {
+        Visitor visitor{*this, name + "/"};
+        object.visit(visitor);
+        return *this;
+    }
+
+    Checkpoint& number(const std::string& name, double& value) { return scalar(name, value); }
+    Checkpoint& counter(const std::string& name, std::uint64_t& value) { return scalar(name, value); }  ///< 64 bits
+    Checkpoint& flag(const std::string& name, bool& value) {                                            ///< as 0 or 1
+        part({"state/" + name, DType::u8, {}, false,
+              [&value] { return std::as_bytes(std::span(&value, 1)); },
+              [&value](std::span<const std::byte> bytes) { value = bytes[0] != std::byte{0}; }});
+        return *this;
+    }
+    /// A list of any length.
+    Checkpoint& list(const std::string& name, std::vector<double>& values) {
+        part({"state/" + name, DType::f64, {}, true, [&values] { return std::as_bytes(std::span(values)); },
+              [&values](std::span<const std::byte> bytes) {
+                  values.resize(bytes.size() / sizeof(double));
+                  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+              }});
+        return *this;
+    }
+    /// Characters of any length.
+    Checkpoint& text(const std::string& name, std::string& characters) {
+        part({"state/" + name, DType::u8, {}, true, [&characters] { return std::as_bytes(std::span(characters)); },
+              [&characters](std::span<const std::byte> bytes) {
+                  characters.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+              }});
+        return *this;
+    }
+
+    /// Writes everything as it is now: a temporary name, flush, rename.
+    void save(const std::filesystem::path& path, const std::map<std::string, std::string>& metadata = {}) const {
+        std::vector<TensorView> tensors;
+        for (const Part& p : parts_) {
+            TensorView view{p.name, p.dtype, p.shape, p.bytes()};
+            if (p.any_length) view.shape = {static_cast<Index>(view.bytes.size()) / info(p.dtype).bytes};
+            tensors.push_back(std::move(view));
+        }
+        write_safetensors(path, tensors, metadata);
+    }
+
+    /// Takes everything, or the parameters, from a file that fits; see Restore.
+    void load(const Safetensors& file, Restore what = Restore::everything) const {
+        const bool all = what == Restore::everything;
+        std::vector<TensorSpec> expected;
+        for (const Part& p : parts_) {
+            if (!all && is_state(p)) continue;
+            TensorSpec spec{p.name, p.dtype, p.shape};
+            if (p.any_length) {
+                const TensorView* found = file.find(p.name);
+                spec.shape = found && found->shape.size() == 1 ? found->shape : std::vector<Index>{0};
+            }
+            expected.push_back(std::move(spec));
+        }
+        require_match(expected, file, all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
+        for (const Part& p : parts_)
+            if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
+        for (const auto& act : after_load_) act();
+    }
+
+private:
+    struct Part {
+        std::string name;
+        DType dtype;
+        std::vector<Index> shape;
+        bool any_length;
+        std::function<std::span<const std::byte>()> bytes;
+        std::function<void(std::span<const std::byte>)> assign;
+    };
+    struct Visitor {
+        Checkpoint& to;
+        std::string prefix;
+        void number(const std::string& name, double& value) { to.number(prefix + name, value); }
+        void counter(const std::string& name, std::uint64_t& value) { to.counter(prefix + name, value); }
+        void flag(const std::string& name, bool& value) { to.flag(prefix + name, value); }
+        void list(const std::string& name, std::vector<double>& values) { to.list(prefix + name, values); }
+        template <class T> void array(const std::string& name, T* data, Index rows, Index cols) {
+            to.array("state/" + prefix, name, data, {rows, cols});
+        }
+    };
+
+    static bool is_state(const Part& p) { return p.name.starts_with("state/"); }
+
+    void part(Part p) {
+        for (const Part& other : parts_)
+            if (other.name == p.name)
+                throw GraphError(isogloss::text("checkpoint: two parts are named '", p.name, "'; names must differ"));
+        parts_.push_back(std::move(p));
+    }
+    template <class V> Checkpoint& scalar(const std::string& name, V& value) {
+        array("state/", name, &value, {});
+        return *this;
+    }
+    template <class V> void array(const std::string& prefix, const std::string& name, V* data, std::vector<Index> shape) {
+        std::size_t n = 1;
+        for (const Index k : shape) n *= static_cast<std::size_t>(k);
+        part({prefix + name, dtype_of<V>(), std::move(shape), false,
+              [data, n] { return std::as_bytes(std::span<const V>(data, n)); },
+              [data](std::span<const std::byte> bytes) { std::memcpy(data, bytes.data(), bytes.size()); }});
+    }
+
+    std::vector<Part> parts_;
+    std::vector<std::function<void()>> after_load_;
+};
+
+}  // namespace isogloss
