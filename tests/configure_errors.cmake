@@ -2,8 +2,8 @@
 # to install. Needs SOURCE (the project), WORK (an own directory), COMPILER and GENERATOR.
 cmake_minimum_required(VERSION 3.21)
 
+# One build tree for all, so that the compiler is looked at once.
 function(without what package)
-    file(REMOVE_RECURSE ${WORK})
     execute_process(COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER}
         -DISOGLOSS_DOCS=OFF ${ARGN} -S ${SOURCE} -B ${WORK}
         RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
@@ -15,17 +15,22 @@ function(without what package)
     message("without ${what}: says to install ${package}")
 endfunction()
 
-without(xtensor libxtensor-dev -DCMAKE_DISABLE_FIND_PACKAGE_xtensor=ON)
-without(BLAS libopenblas-openmp-dev -DCMAKE_DISABLE_FIND_PACKAGE_BLAS=ON)
-without(LAPACK libopenblas-openmp-dev -DCMAKE_DISABLE_FIND_PACKAGE_LAPACK=ON)
-without(xtensor-blas libxtensor-blas-dev -DCMAKE_DISABLE_FIND_PACKAGE_xtensor-blas=ON)
-without(xsimd libxsimd-dev -DCMAKE_DISABLE_FIND_PACKAGE_xsimd=ON)
-without(nlohmann_json nlohmann-json3-dev -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
-without(Catch2 catch2 -DCMAKE_DISABLE_FIND_PACKAGE_Catch2=ON)
+function(without_package name package)
+    without(${name} ${package} -DCMAKE_DISABLE_FIND_PACKAGE_${name}=ON ${found_again})
+    set(found_again -DCMAKE_DISABLE_FIND_PACKAGE_${name}=OFF PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+without_package(xtensor libxtensor-dev)
+without_package(BLAS libopenblas-openmp-dev)
+without_package(LAPACK libopenblas-openmp-dev)
+without_package(xtensor-blas libxtensor-blas-dev)
+without_package(xsimd libxsimd-dev)
+without_package(nlohmann_json nlohmann-json3-dev)
+without_package(Catch2 catch2)
 
 # A BLAS that CMake takes for one and that has none of its functions
-file(MAKE_DIRECTORY ${WORK})
 file(WRITE ${WORK}/empty.cpp "")
 execute_process(COMMAND ${COMPILER} -shared -o ${WORK}.so ${WORK}/empty.cpp COMMAND_ERROR_IS_FATAL ANY)
-without("cblas_dgemm and dgeqrf_" libopenblas-openmp-dev -DBLAS_LIBRARIES=${WORK}.so -DLAPACK_LIBRARIES=${WORK}.so)
+without("cblas_dgemm and dgeqrf_" libopenblas-openmp-dev ${found_again} -DBLAS_LIBRARIES=${WORK}.so -DLAPACK_LIBRARIES=${WORK}.so)
 file(REMOVE_RECURSE ${WORK} ${WORK}.so)
