@@ -1,0 +1,13 @@
+/// @file io.hpp  Files: checkpoints in the safetensors format, and word vectors. Needs nlohmann-json.
+#pragma once
+
+// IWYU pragma: begin_exports
+#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/io/checkpoint.hpp>
+#include <isogloss/io/checksum.hpp>
+#include <isogloss/io/file_reader.hpp>
+#include <isogloss/io/mismatch.hpp>
+#include <isogloss/io/safetensors.hpp>
+#include <isogloss/io/tensor_view.hpp>
+#include <isogloss/io/word_vectors.hpp>
+// IWYU pragma: end_exports

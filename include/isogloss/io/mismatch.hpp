@@ -1,0 +1,83 @@
+/// @file mismatch.hpp  Whether a file holds what a model needs, with everything that is wrong in one message.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/error.hpp>
+#include <isogloss/io/file_reader.hpp>
+#include <isogloss/io/safetensors.hpp>
+#include <isogloss/io/tensor_view.hpp>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isogloss {
+
+/// The differences between the tensors that are expected and those a file holds. Each string is a line ready
+/// to be read: the name, and for `misshapen` both types and shapes.
+struct Mismatch {
+    std::vector<std::string> missing;    ///< expected, not in the file; in the order expected
+    std::vector<std::string> extra;      ///< in the file, not expected; in the order of the file
+    std::vector<std::string> misshapen;  ///< in both, with another scalar type or shape
+
+    /// True where there is no difference.
+    bool empty() const { return missing.empty() && extra.empty() && misshapen.empty(); }
+};
+
+/// Compares all names, scalar types and shapes.
+///
+/// @param expected  what there should be; names must differ (DataError)
+/// @param file      what there is
+/// @param ignored   tensors of the file whose name begins with one of these and that are not expected are not
+///                  counted as extra: "update/" for a program that only evaluates
+inline Mismatch compare(std::span<const TensorSpec> expected, const Safetensors& file,
+                        const std::vector<std::string_view>& ignored = {}) {
+    Mismatch m;
+    std::map<std::string_view, const TensorSpec*> wanted;
+    for (const TensorSpec& e : expected) {
+        if (!wanted.emplace(e.name, &e).second)
+            throw DataError(text("the tensor ", in_quotes(e.name), " is expected twice; names must differ"));
+        const TensorView* const found = file.find(e.name);
+        const auto described = [](const auto& t) {
+            return std::string(info(t.dtype).name) + " " + dimensions_text(t.shape);
+        };
+        if (!found) m.missing.push_back(in_quotes(e.name) + " " + described(e));
+        else if (found->dtype != e.dtype || found->shape != e.shape)
+            m.misshapen.push_back(in_quotes(e.name) + " is " + described(*found) + ", expected " +
+                                  described(e));
+    }
+    for (const TensorView& t : file.tensors()) {
+        const bool is_ignored = std::any_of(ignored.begin(), ignored.end(), [&t](std::string_view prefix) {
+            return t.name.starts_with(prefix);
+        });
+        if (!is_ignored && !wanted.contains(t.name)) m.extra.push_back(in_quotes(t.name));
+    }
+    return m;
+}
+
+/// Throws one FileError that lists every missing, extra and misshapen tensor, or returns where there is none.
+/// Call it before the first value is copied, so that a file is taken whole or not at all.
+///
+///     const std::vector<TensorSpec> expected{{"E", DType::f32, {V, n}}, {"lstm1.W", DType::f32, {n, 4 *
+///     units}}}; require_match(expected, file, {"update/"});
+inline void require_match(std::span<const TensorSpec> expected, const Safetensors& file,
+                          const std::vector<std::string_view>& ignored = {}) {
+    const Mismatch m = compare(expected, file, ignored);
+    if (m.empty()) return;
+    std::string list;
+    const auto add = [&list](const char* title, const std::vector<std::string>& lines) {
+        if (lines.empty()) return;
+        list += text("\n  ", title, " (", lines.size(), "):");
+        for (const std::string& line : lines) list += "\n    " + line;
+    };
+    add("missing", m.missing);
+    add("extra", m.extra);
+    add("misshapen", m.misshapen);
+    throw FileError(text(file.name(),
+                         ": the file does not fit the model; nothing was loaded. Build the model with the "
+                         "options it was saved with, or choose another file.",
+                         list));
+}
+
+}  // namespace isogloss

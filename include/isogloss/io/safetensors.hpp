@@ -1,0 +1,285 @@
+/// @file safetensors.hpp  Named tensors in one file: written whole or not at all, read whole or refused.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <isogloss/error.hpp>
+#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/io/checksum.hpp>
+#include <isogloss/io/file_reader.hpp>
+#include <isogloss/io/safetensors_header.hpp>
+#include <isogloss/io/tensor_view.hpp>
+#include <isogloss/text/hash.hpp>
+#include <isogloss/types.hpp>
+#include <map>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// Version of what isogloss writes, in the metadata "isogloss.format".
+inline constexpr std::string_view safetensors_format = "1";
+
+/// How the header of every file written here begins; 16 hexadecimal digits of checksum follow.
+inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"isogloss.checksum":")";
+
+/// Writes tensors and metadata to `path` in the safetensors format, by AtomicFile: after a crash there is the
+/// old file or the new one, never half of one.
+///
+///     bytes 0 … 7   length n of the header, little-endian; 8 + n is a multiple of 64
+///     n bytes       JSON, then spaces: {"__metadata__": {key: value …},
+///                                       name: {"dtype": …, "shape": [ … ], "data_offsets": [begin, end]} …}
+///     the rest      the tensors' bytes, one after the other
+///
+/// Tensors are laid out by falling element size, and in the order given among equals, so that each begins at
+/// a multiple of its element size. The metadata gains "isogloss.format" and "isogloss.checksum": the CRC-64
+/// of the complete file in which the checksum's own 16 digits are read as '0'. It covers every byte: lengths,
+/// names, shapes, types, metadata and values.
+///
+/// Errors   DataError, before anything is written: a name that comes twice, "__metadata__" as a name, a name
+///          or metadata that are not UTF-8, a shape that does not fit its bytes, one of the two keys above in
+///          the metadata, a header above 100 MB. FileError as for AtomicFile.
+/// Source   The safetensors format as published with its library (0.3 and later).
+inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                              const std::map<std::string, std::string>& metadata = {}) {
+    std::vector<const TensorView*> order;
+    for (const TensorView& t : tensors) order.push_back(&t);
+    std::stable_sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
+        return info(a->dtype).bytes > info(b->dtype).bytes;
+    });
+
+    std::string head(8, '\0');
+    head += safetensors_opening;
+    const std::size_t digits = head.size();
+    head += std::string(16, '0') + R"(","isogloss.format":")" + std::string(safetensors_format) + "\"";
+    for (const auto& [key, value] : metadata) {
+        if (key == "isogloss.checksum" || key == "isogloss.format")
+            throw DataError(
+                text("safetensors: the metadata '", key, "' is written by isogloss; use another key"));
+        head += "," + json_string(key) + ":" + json_string(value);
+    }
+    head += "}" + safetensors_entries(order) + "}";
+    head.append((64 - head.size() % 64) % 64, ' ');
+    const std::uint64_t length = head.size() - 8;
+    if (length > max_safetensors_header)
+        throw DataError(text("safetensors: the header takes ", length, " bytes, but readers accept at most ",
+                             max_safetensors_header, "; store long metadata as a tensor of bytes"));
+    std::memcpy(head.data(), &length, 8);
+
+    Crc64 crc;
+    crc.add(head);
+    for (const TensorView* t : order) crc.add(t->bytes);
+    head.replace(digits, 16, hex16(crc.value()));
+
+    write_atomically(path, [&](AtomicFile& out) {
+        out.write(head);
+        for (const TensorView* t : order) out.write(t->bytes);
+    });
+}
+
+/// Options of Safetensors::open.
+struct SafetensorsOptions {
+    /// Refuse a file without isogloss's checksum, as other programs write them. Default true.
+    bool require_checksum = true;
+};
+
+/// A safetensors file in memory, read and checked as a whole before anything of it can be seen.
+///
+///     const auto file = Safetensors::open("model.safetensors");
+///     file.read<float>("E", {V, n}, table);      // into a std::span<float>; exact type and shape
+///     const auto epoch = file.scalar<std::int64_t>("epoch");
+///
+/// A checksum is always verified where there is one. A file that claims to come from isogloss and has none,
+/// or has it in another place, is refused under either option: it was damaged, or written anew by a program
+/// that copied the metadata.
+///
+/// Errors   FileError, naming the file and what is wrong: missing, no safetensors, cut, too long, damaged,
+///          without checksum, of a newer format, a tensor that is missing or of another type or shape.
+class Safetensors {
+public:
+    /// Reads and checks a file.
+    static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
+        FileReader in(path);
+        const auto size = static_cast<std::uint64_t>(in.bytes());
+        std::uint64_t length = 0;
+        if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");
+        in.read(std::as_writable_bytes(std::span(&length, 1)));
+        if (length > size - 8 || length > max_safetensors_header)
+            in.refuse("the header should take ", length, " bytes, but the file has ", size - 8,
+                      " after its length and the limit is ", max_safetensors_header,
+                      "; the file is cut or not a safetensors file");
+        std::string json(static_cast<std::size_t>(length), '\0');
+        in.read(std::as_writable_bytes(std::span(json)));
+        const std::uint64_t data = size - 8 - length;
+        auto header =
+            read_safetensors_header(json, data, [&in](const std::string& what) { in.refuse(what); });
+
+        Safetensors file;
+        file.name_ = in.name();
+        try {
+            file.data_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(data));
+        } catch (const std::bad_alloc&) {
+            in.refuse("the tensors take ", data, " bytes, more than there is memory");
+        }
+        const std::span bytes(file.data_.get(), static_cast<std::size_t>(data));
+        in.read(bytes);
+        file.verify(in, header.metadata, json, bytes, options);
+
+        header.metadata.erase("isogloss.format");
+        header.metadata.erase("isogloss.checksum");
+        file.metadata_ = std::move(header.metadata);
+        file.tensors_.reserve(header.entries.size());
+        for (auto& e : header.entries)
+            file.tensors_.push_back({std::move(e.tensor.name), e.tensor.dtype, std::move(e.tensor.shape),
+                                     bytes.subspan(static_cast<std::size_t>(e.begin),
+                                                   static_cast<std::size_t>(e.end - e.begin))});
+        file.by_name_.resize(file.tensors_.size());
+        for (std::size_t i = 0; i < file.by_name_.size(); ++i) file.by_name_[i] = i;
+        std::sort(file.by_name_.begin(), file.by_name_.end(), [&file](std::size_t a, std::size_t b) {
+            return file.tensors_[a].name < file.tensors_[b].name;
+        });
+        return file;
+    }
+
+    /// The tensor of this name, or null. The view holds as long as this object, also when it is moved.
+    const TensorView* find(std::string_view name) const {
+        const auto at =
+            std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                             [this](std::size_t i, std::string_view n) { return tensors_[i].name < n; });
+        return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
+    }
+
+    /// The tensor of this name. Throws FileError where there is none.
+    const TensorView& at(std::string_view name) const {
+        if (const TensorView* t = find(name)) return *t;
+        std::string known;
+        for (std::size_t i = 0; i < tensors_.size() && i < 20; ++i)
+            known += " " + in_quotes(tensors_[i].name);
+        throw FileError(text(name_, ": holds no tensor ", in_quotes(name), "; it holds ", tensors_.size(),
+                             ":", known, tensors_.size() > 20 ? " …" : ""));
+    }
+
+    /// Copies the tensor `name` into `out`. Throws FileError unless it has the type T and exactly this shape;
+    /// throws DataError where `out` does not hold as many elements.
+    template <Storable T>
+    void read(std::string_view name, const std::vector<Index>& shape, std::span<T> out) const {
+        const TensorView& t = typed<T>(name);
+        if (t.shape != shape)
+            throw FileError(text(name_, ": tensor ", in_quotes(name), " has shape ", dimensions_text(t.shape),
+                                 ", expected ", dimensions_text(shape)));
+        if (out.size_bytes() != t.bytes.size())
+            throw DataError(text("tensor ", in_quotes(name), ": ", out.size(), " elements of room for shape ",
+                                 dimensions_text(shape)));
+        copy(t, out.data());
+    }
+
+    /// Copies the one-dimensional tensor `name` into `out`; the same as `read(name, {size of out}, out)`.
+    template <Storable T> void read(std::string_view name, std::span<T> out) const {
+        read<T>(name, {static_cast<Index>(out.size())}, out);
+    }
+
+    /// All elements of the tensor `name`, of whatever shape, row-major. Throws FileError for another type.
+    template <Storable T> std::vector<T> values(std::string_view name) const {
+        const TensorView& t = typed<T>(name);
+        std::vector<T> out(t.bytes.size() / sizeof(T));
+        copy(t, out.data());
+        return out;
+    }
+
+    /// The scalar `name`, shape []. Throws FileError for another type or shape.
+    template <Storable T> T scalar(std::string_view name) const {
+        T value;
+        read<T>(name, {}, std::span(&value, 1));
+        return value;
+    }
+
+    /// The characters of the tensor `name`, U8 and one-dimensional, as text_view stored them. They hold as
+    /// long as this object. Throws FileError for another type or shape.
+    std::string_view characters(std::string_view name) const {
+        const TensorView& t = typed<std::uint8_t>(name);
+        if (t.shape.size() != 1)
+            throw FileError(text(name_, ": tensor ", in_quotes(name), " has shape ", dimensions_text(t.shape),
+                                 ", expected one dimension of characters"));
+        return {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()};
+    }
+
+    /// All tensors, in the order of the file.
+    std::span<const TensorView> tensors() const { return tensors_; }
+    /// The names of all tensors, in the order of the file.
+    std::vector<std::string> names() const {
+        std::vector<std::string> all;
+        for (const TensorView& t : tensors_) all.push_back(t.name);
+        return all;
+    }
+    /// The metadata, without isogloss's format and checksum: what write_safetensors was given.
+    const std::map<std::string, std::string>& metadata() const { return metadata_; }
+    /// True where the file carries isogloss's checksum, which then was right.
+    bool has_checksum() const { return has_checksum_; }
+    /// Name of the file.
+    const std::string& name() const { return name_; }
+
+private:
+    Safetensors() = default;
+
+    void verify(const FileReader& in, const std::map<std::string, std::string>& metadata,
+                std::string_view json, std::span<const std::byte> data, SafetensorsOptions options) {
+        const auto format = metadata.find("isogloss.format"), sum = metadata.find("isogloss.checksum");
+        if (format == metadata.end() && sum == metadata.end()) {
+            if (options.require_checksum)
+                in.refuse(
+                    "no checksum of isogloss in it; the file is foreign or damaged. Files of other programs "
+                    "are read with SafetensorsOptions{.require_checksum = false}");
+            return;
+        }
+        const std::size_t digits = safetensors_opening.size();
+        if (format == metadata.end() || sum == metadata.end() || !json.starts_with(safetensors_opening) ||
+            sum->second.size() != 16 || json.substr(digits, 16) != sum->second)
+            in.refuse(
+                "the checksum is not where isogloss writes it; the file is damaged, or another program wrote "
+                "it anew and should drop the metadata 'isogloss.format' and 'isogloss.checksum'");
+        const std::uint64_t length = json.size();
+        Crc64 crc;
+        crc.add(std::as_bytes(std::span(&length, 1)));
+        crc.add(json.substr(0, digits));
+        crc.add(std::string_view("0000000000000000"));
+        crc.add(json.substr(digits + 16));
+        crc.add(data);
+        if (hex16(crc.value()) != sum->second)
+            in.refuse("the file is damaged: its checksum is ", hex16(crc.value()), ", but ",
+                      in_quotes(sum->second), " was written; restore it from a copy");
+        // After the checksum, so that a damaged file is not taken for a newer one.
+        if (format->second != safetensors_format)
+            in.refuse("format ", in_quotes(format->second), ", but this version of isogloss reads format '",
+                      safetensors_format, "'; use a newer version");
+        has_checksum_ = true;
+    }
+
+    template <Storable T> const TensorView& typed(std::string_view name) const {
+        const TensorView& t = at(name);
+        if (t.dtype != dtype_of<T>())
+            throw FileError(text(name_, ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
+                                 ", expected ", info(dtype_of<T>()).name));
+        return t;
+    }
+
+    static void copy(const TensorView& t, void* out) {
+        if (!t.bytes.empty()) std::memcpy(out, t.bytes.data(), t.bytes.size());
+    }
+
+    std::string name_;
+    std::unique_ptr<std::byte[]> data_;
+    std::vector<TensorView> tensors_;
+    std::vector<std::size_t> by_name_;  // positions in tensors_, sorted by name
+    std::map<std::string, std::string> metadata_;
+    bool has_checksum_ = false;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,243 @@
+/// @file safetensors_header.hpp  The JSON header of a safetensors file, written and read.
+///
+/// The only header that names nlohmann-json.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <isogloss/error.hpp>
+#include <isogloss/io/file_reader.hpp>
+#include <isogloss/io/tensor_view.hpp>
+#include <isogloss/types.hpp>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// Longest header that is written or read, bytes; the limit of the format's own library.
+inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
+
+/// A tensor as the header of a safetensors file describes it.
+struct SafetensorsEntry {
+    TensorSpec tensor;
+    std::uint64_t begin = 0, end = 0;  ///< its bytes, counted from the end of the header
+};
+
+/// What the header of a safetensors file says.
+struct SafetensorsHeader {
+    std::map<std::string, std::string> metadata;
+    std::vector<SafetensorsEntry> entries;  ///< in the order of their bytes: contiguous from 0 to the end
+};
+
+/// A string as JSON, in quotes. Throws DataError where it is not UTF-8, which JSON cannot hold.
+inline std::string json_string(std::string_view characters) {
+    try {
+        return nlohmann::json(characters).dump();
+    } catch (const nlohmann::json::exception&) {
+        throw DataError(text("safetensors: the name or metadata ", in_quotes(characters),
+                             " is not UTF-8; convert it to UTF-8 first"));
+    }
+}
+
+/// Reads the JSON of a header event by event: the few forms that are allowed are followed, and the first
+/// thing that is not one of them ends the reading, so that no tree of a hostile header is ever built.
+class SafetensorsHeaderReader : public nlohmann::json_sax<nlohmann::json> {
+public:
+    SafetensorsHeader header;  ///< what was read
+    std::string problem;       ///< why the reading ended early; empty where it did not
+
+    bool start_object(std::size_t) override {
+        if (place_ == Place::before) return go(Place::top);
+        if (place_ != Place::top) return wrong("an object");
+        if (key_ == "__metadata__") {
+            if (has_metadata_) return stop("the key '__metadata__' comes twice");
+            has_metadata_ = true;
+            return go(Place::metadata);
+        }
+        header.entries.push_back({{key_, DType::f32, {}}, 0, 0});
+        seen_ = {};
+        return go(Place::tensor);
+    }
+    bool end_object() override {
+        if (place_ == Place::tensor) {
+            for (const auto& [field, seen] :
+                 {std::pair{"dtype", seen_.dtype}, std::pair{"shape", seen_.shape},
+                  std::pair{"data_offsets", seen_.offsets}})
+                if (!seen) return stop(text("tensor ", in_quotes(entry().tensor.name), " has no ", field));
+            return go(Place::top);
+        }
+        return go(place_ == Place::metadata ? Place::top : Place::after);
+    }
+    bool key(std::string& name) override {
+        key_ = std::move(name);
+        if (place_ == Place::tensor) {
+            bool* const seen = key_ == "dtype"          ? &seen_.dtype
+                               : key_ == "shape"        ? &seen_.shape
+                               : key_ == "data_offsets" ? &seen_.offsets
+                                                        : nullptr;
+            if (!seen || *seen)
+                return stop(text("tensor ", in_quotes(entry().tensor.name), ": the key ", in_quotes(key_),
+                                 seen ? " comes twice" : " is none of dtype, shape, data_offsets"));
+            *seen = true;
+        }
+        return true;
+    }
+    bool string(std::string& value) override {
+        if (place_ == Place::metadata) {
+            if (header.metadata.emplace(key_, std::move(value)).second) return true;
+            return stop(text("the metadata ", in_quotes(key_), " comes twice"));
+        }
+        if (place_ != Place::tensor || key_ != "dtype") return wrong("a string");
+        const auto dtype = dtype_named(value);
+        if (!dtype)
+            return stop(
+                text("tensor ", in_quotes(entry().tensor.name), ": unknown scalar type ", in_quotes(value)));
+        entry().tensor.dtype = *dtype;
+        return true;
+    }
+    bool start_array(std::size_t) override {
+        numbers_ = 0;
+        if (place_ == Place::tensor && key_ == "shape") return go(Place::shape);
+        if (place_ == Place::tensor && key_ == "data_offsets") return go(Place::offsets);
+        return wrong("a list");
+    }
+    bool end_array() override {
+        if (place_ == Place::offsets && numbers_ != 2)
+            return stop(text("tensor ", in_quotes(entry().tensor.name), ": data_offsets holds ", numbers_,
+                             " numbers instead of 2"));
+        return go(Place::tensor);
+    }
+    bool number_unsigned(std::uint64_t value) override {
+        if (place_ == Place::shape) {
+            if (value > static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) ||
+                numbers_ == max_dimensions)
+                return stop(text("tensor ", in_quotes(entry().tensor.name), ": more than ", max_dimensions,
+                                 " sizes, or a size beyond what can be counted"));
+            entry().tensor.shape.push_back(static_cast<Index>(value));
+        } else if (place_ == Place::offsets && numbers_ < 2) {
+            (numbers_ == 0 ? entry().begin : entry().end) = value;
+        } else {
+            return wrong("a number");
+        }
+        ++numbers_;
+        return true;
+    }
+    bool number_integer(std::int64_t) override { return wrong("a negative number"); }
+    bool number_float(double, const std::string&) override { return wrong("a number that is not whole"); }
+    bool null() override { return wrong("null"); }
+    bool boolean(bool) override { return wrong("a truth value"); }
+    bool binary(nlohmann::json::binary_t&) override { return wrong("binary data"); }
+    bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+        return stop(text("no valid JSON at byte ", position, " of the header"));
+    }
+
+private:
+    enum class Place { before, top, metadata, tensor, shape, offsets, after };
+
+    SafetensorsEntry& entry() { return header.entries.back(); }
+    bool go(Place place) {
+        place_ = place;
+        return true;
+    }
+    bool stop(std::string what) {
+        problem = std::move(what);
+        return false;
+    }
+    bool wrong(const char* found) {
+        return stop(text(found, place_ == Place::before
+                                    ? " where the header should be"
+                                    : " where none is allowed, at the key " + in_quotes(key_)));
+    }
+
+    Place place_ = Place::before;
+    std::string key_;
+    std::size_t numbers_ = 0;
+    bool has_metadata_ = false;
+    struct {
+        bool dtype = false, shape = false, offsets = false;
+    } seen_;
+};
+
+/// Reads a header and checks all of it against the number of bytes that follow it. `refuse(what)` is called
+/// with the first thing that is wrong and must not return.
+///
+/// Checked: one JSON object with the allowed keys, each once; known scalar types; at most `max_dimensions`
+/// sizes, whose product does not overflow; offsets that fit the sizes, follow one another without gap or
+/// overlap and end where the file ends.
+template <class Refuse>
+SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t bytes_after, Refuse&& refuse) {
+    // The parser takes a NUL for the end of the text, and would not look at what comes behind it.
+    if (!json.starts_with('{') || json.find('\0') != std::string_view::npos)
+        refuse(std::string("the header is no JSON object; this is not a safetensors file"));
+    SafetensorsHeaderReader reader;
+    if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) refuse(reader.problem);
+
+    auto& entries = reader.header.entries;
+    std::vector<std::string_view> names;
+    names.reserve(entries.size());
+    for (const auto& e : entries) names.push_back(e.tensor.name);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) refuse(text("the tensor ", in_quotes(*twice), " comes twice"));
+
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+        return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+    });
+    std::uint64_t end = 0;
+    for (const auto& e : entries) {
+        const auto needed = bytes_of(e.tensor.dtype, e.tensor.shape);
+        const auto what = [&e] {
+            return text("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
+                        dimensions_text(e.tensor.shape), ", data_offsets [", e.begin, ", ", e.end, "]: ");
+        };
+        if (!needed) refuse(what() + "more bytes than can be counted");
+        if (e.begin > e.end || e.end - e.begin != static_cast<std::uint64_t>(*needed))
+            refuse(what() + text("the shape needs ", *needed, " bytes"));
+        if (e.begin != end)
+            refuse(what() + text(e.begin < end ? "overlaps the tensor before it" : "leaves a hole before it",
+                                 ", which ends at ", end));
+        end = e.end;
+    }
+    if (end != bytes_after)
+        refuse(text("the tensors take ", end, " bytes, but ", bytes_after, " follow the header; the file is ",
+                    end > bytes_after ? "cut" : "longer than it should be"));
+    return std::move(reader.header);
+}
+
+/// The JSON of the tensors, to stand behind the metadata: `,"name":{…}` for each, at consecutive offsets.
+/// Throws DataError for a name that comes twice, is reserved or is not UTF-8, and for a shape that does not
+/// fit its bytes.
+inline std::string safetensors_entries(std::span<const TensorView* const> tensors) {
+    std::string json;
+    std::set<std::string_view> names;
+    std::size_t offset = 0;
+    for (const TensorView* const t : tensors) {
+        if (!names.insert(t->name).second || t->name == "__metadata__")
+            throw DataError(text("safetensors: the tensor name ", in_quotes(t->name),
+                                 t->name == "__metadata__" ? " is reserved by the format"
+                                                           : " comes twice; names must differ"));
+        const auto needed = bytes_of(t->dtype, t->shape);
+        if (!needed || static_cast<std::size_t>(*needed) != t->bytes.size())
+            throw DataError(text("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name, " ",
+                                 dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes"));
+        json += "," + json_string(t->name) + R"(:{"dtype":")" + std::string(info(t->dtype).name) +
+                R"(","shape":[)";
+        for (std::size_t i = 0; i < t->shape.size(); ++i)
+            json += (i ? "," : "") + std::to_string(t->shape[i]);
+        json += R"(],"data_offsets":[)" + std::to_string(offset) + "," +
+                std::to_string(offset + t->bytes.size()) + "]}";
+        offset += t->bytes.size();
+    }
+    return json;
+}
+
+}  // namespace isogloss

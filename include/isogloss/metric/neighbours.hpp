@@ -1,0 +1,99 @@
+/// @file neighbours.hpp  The rows of a table that point in the direction of a vector.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <isogloss/error.hpp>
+#include <isogloss/types.hpp>
+#include <span>
+#include <vector>
+
+namespace isogloss {
+
+/// A row of a table and how near it is.
+struct Neighbour {
+    Index row = 0;          ///< its number, from 0
+    double similarity = 0;  ///< cosine of the angle to the query, -1 … 1
+};
+
+/// The implementation of `nearest` for one scalar type; `skip` is a row that is left out, or -1.
+template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table, Index rows, Index columns,
+                                                       std::span<const T> query, Index k, Index skip) {
+    if (rows < 0 || columns < 1 || k < 0 || static_cast<Index>(table.size()) / columns != rows ||
+        static_cast<Index>(table.size()) % columns != 0 || static_cast<Index>(query.size()) != columns)
+        throw DataError(text("nearest: a table of ", table.size(), " numbers as [", rows, ", ", columns,
+                             "], a query of ", query.size(), " numbers, k = ", k,
+                             "; expected rows · columns numbers, a query of one row, k ≥ 0"));
+    const auto dot = [n = static_cast<std::size_t>(columns)](const T* a, const T* b) {
+        double sum = 0;
+        for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+        return sum;
+    };
+    const double query_square = dot(query.data(), query.data());
+    if (!std::isfinite(query_square)) throw NumericError("nearest: the norm of the query is not finite");
+    if (query_square == 0)
+        throw DataError("nearest: the query is the zero vector, which has no direction; give another one");
+
+    std::vector<Neighbour> found;
+    found.reserve(static_cast<std::size_t>(rows));
+    for (Index r = 0; r < rows; ++r) {
+        const T* const row = table.data() + r * columns;
+        const double square = dot(row, row);
+        if (!std::isfinite(square))
+            throw NumericError(text("nearest: the norm of row ", r, " is not finite"));
+        if (square == 0 || r == skip) continue;
+        const double cosine = dot(row, query.data()) / (std::sqrt(square) * std::sqrt(query_square));
+        found.push_back({r, std::clamp(cosine, -1.0, 1.0)});
+    }
+    const auto kept = std::min(static_cast<std::size_t>(k), found.size());
+    std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(kept), found.end(),
+                      [](const Neighbour& a, const Neighbour& b) {
+                          return a.similarity != b.similarity ? a.similarity > b.similarity : a.row < b.row;
+                      });
+    found.resize(kept);
+    return found;
+}
+
+/// Row `row` of a table [rows, columns], row-major. Throws DataError where the table has no such row.
+template <class T>
+std::span<const T> table_row(std::span<const T> table, Index rows, Index columns, Index row) {
+    if (columns < 1 || row < 0 || row >= rows || row >= static_cast<Index>(table.size()) / columns)
+        throw DataError(text("nearest: row ", row, " of a table of ", table.size(), " numbers as [", rows,
+                             ", ", columns, "]; expected 0 ≤ row < rows"));
+    return table.subspan(static_cast<std::size_t>(row * columns), static_cast<std::size_t>(columns));
+}
+
+/// The k rows of a table nearest to a query by the angle between them, nearest first.
+///
+///     similarity(w, q) = w·q / (‖w‖ ‖q‖)
+///
+/// A row that is the zero vector has no direction and is never among the neighbours, so fewer than k may come
+/// back; a zero query is an error. Zero means that the sum of squares is 0 in double. Sums run in double. Of
+/// equally near rows the one with the lower number comes first.
+///
+/// Shapes   table [rows, columns], row-major;  query [columns]
+/// Errors   DataError: sizes that do not fit, k < 0, a zero query. NumericError: a query or row whose norm is
+///          not finite, with its number.
+inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns,
+                                      std::span<const float> query, Index k) {
+    return nearest_rows<float>(table, rows, columns, query, k, -1);
+}
+/// The same in double.
+inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns,
+                                      std::span<const double> query, Index k) {
+    return nearest_rows<double>(table, rows, columns, query, k, -1);
+}
+
+/// The k rows nearest to row `row` of the same table, itself left out. Throws DataError for a row outside.
+inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns, Index row,
+                                      Index k) {
+    return nearest_rows<float>(table, rows, columns, table_row(table, rows, columns, row), k, row);
+}
+/// The same in double.
+inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns, Index row,
+                                      Index k) {
+    return nearest_rows<double>(table, rows, columns, table_row(table, rows, columns, row), k, row);
+}
+
+}  // namespace isogloss

@@ -1,0 +1,209 @@
+#include <cstdint>
+#include <cstring>
+#include <isogloss/io/safetensors.hpp>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "files.hpp"
+
+using namespace isogloss;
+
+namespace {
+const std::vector<float> table{0.5f, -1, 3e38f, 1e-45f, 0, std::numeric_limits<float>::quiet_NaN()};
+const std::vector<double> moments{1.0 / 3, -0.0};
+const std::uint64_t step = 18446744073709551615u;
+const std::string words = "the\nde\xC3\xA9j\xC3\xA0\n";
+
+std::vector<TensorView> tensors() {
+    return {text_view("vocabulary", words), tensor_view<float>("E", {2, 3}, table),
+            tensor_view<double>("update/E.m", {2}, moments),
+            tensor_view<std::uint64_t>("step", {}, {&step, 1}),
+            tensor_view<std::int32_t>("empty", {4, 0}, {})};
+}
+const std::map<std::string, std::string> metadata{{"cell", "lstm"}, {"quo\"te\\", "line\nend \xE2\x82\xAC"}};
+
+// A file of another program, by hand: header length, header, data.
+std::string foreign(const std::string& json, std::size_t data_bytes = 0) {
+    std::string file(8, '\0');
+    const std::uint64_t length = json.size();
+    std::memcpy(file.data(), &length, 8);
+    return file + json + std::string(data_bytes, 'x');
+}
+constexpr SafetensorsOptions any_origin{.require_checksum = false};
+}  // namespace
+
+TEST_CASE("What is written is read back bit by bit", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    write_safetensors(dir / "m.safetensors", tensors(), metadata);
+    REQUIRE(dir.entries() == 1);
+    const auto file = Safetensors::open(dir / "m.safetensors");
+    REQUIRE(file.has_checksum());
+    REQUIRE(file.metadata() == metadata);
+    REQUIRE(file.names() == std::vector<std::string>{"update/E.m", "step", "E", "empty", "vocabulary"});
+
+    std::vector<float> e(6);
+    file.read<float>("E", {2, 3}, e);
+    REQUIRE(std::memcmp(e.data(), table.data(), 24) == 0);  // NaN and denormals too
+    REQUIRE(std::memcmp(file.values<float>("E").data(), table.data(), 24) == 0);
+    std::vector<double> m(2);
+    file.read<double>("update/E.m", m);
+    REQUIRE(std::memcmp(m.data(), moments.data(), 16) == 0);
+    REQUIRE(file.scalar<std::uint64_t>("step") == step);
+    REQUIRE(file.characters("vocabulary") == words);
+    REQUIRE(file.find("empty")->shape == std::vector<Index>{4, 0});
+    REQUIRE(file.values<std::int32_t>("empty").empty());
+    REQUIRE(file.find("nothing") == nullptr);
+    for (const TensorView& t : file.tensors()) REQUIRE(&file.at(t.name) == &t);
+}
+
+TEST_CASE("A file without tensors, and one moved, hold", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    write_safetensors(dir / "empty", {});
+    REQUIRE(Safetensors::open(dir / "empty").tensors().empty());
+    write_safetensors(dir / "m", tensors());
+    auto first = Safetensors::open(dir / "m");
+    const TensorView* const e = first.find("E");
+    const Safetensors second = std::move(first);
+    REQUIRE(second.find("E") == e);
+    REQUIRE(second.values<float>("E")[1] == -1);
+}
+
+TEST_CASE("The layout is the published one", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    const std::vector<std::int32_t> numbers{1, -2};
+    write_safetensors(dir / "m", std::vector{tensor_view<std::int32_t>("n", {2, 1}, numbers)}, {{"a", "b"}});
+    const std::string bytes = contents(dir / "m");
+    const std::string head = R"({"__metadata__":{"isogloss.checksum":")",
+                      digits = bytes.substr(8 + head.size(), 16);
+    std::string json = head + digits + R"(","isogloss.format":"1","a":"b"},)" +
+                       R"("n":{"dtype":"I32","shape":[2,1],"data_offsets":[0,8]}})";
+    json.append(184 - json.size(), ' ');  // to the next multiple of 64, less the 8 bytes before it
+    const std::string data("\x01\0\0\0\xFE\xFF\xFF\xFF", 8);
+    REQUIRE(bytes == std::string("\xB8\0\0\0\0\0\0\0", 8) + json + data);
+
+    std::string zeroed = bytes;  // the checksum's definition
+    zeroed.replace(8 + head.size(), 16, 16, '0');
+    Crc64 crc;
+    crc.add(zeroed);
+    REQUIRE(digits == hex16(crc.value()));
+}
+
+TEST_CASE("Equal content gives equal files", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    write_safetensors(dir / "a", tensors(), metadata);
+    write_safetensors(dir / "b", tensors(), metadata);
+    REQUIRE(contents(dir / "a") == contents(dir / "b"));
+}
+
+TEST_CASE("Reading asks for the exact name, type and shape", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    write_safetensors(dir / "m", tensors());
+    const auto file = Safetensors::open(dir / "m");
+    std::vector<float> e(6);
+    std::vector<double> d(6);
+    const auto has = [&](const auto&... parts) { return says(dir / "m", parts...); };
+    REQUIRE_THROWS_MATCHES(file.read<float>("F", {2, 3}, e), FileError,
+                           has("no tensor 'F'", "holds 5", "'E'", "'vocabulary'"));
+    REQUIRE_THROWS_MATCHES(file.read<double>("E", {2, 3}, d), FileError,
+                           has("'E'", "type F32", "expected F64"));
+    REQUIRE_THROWS_MATCHES(file.read<float>("E", {3, 2}, e), FileError,
+                           has("'E'", "shape [2, 3]", "expected [3, 2]"));
+    REQUIRE_THROWS_MATCHES(file.read<float>("E", e), FileError, has("shape [2, 3]", "expected [6]"));
+    REQUIRE_THROWS_MATCHES(file.scalar<float>("E"), FileError, has("expected []"));
+    REQUIRE_THROWS_MATCHES(file.characters("E"), FileError, has("expected U8"));
+    e.resize(5);
+    REQUIRE_THROWS_MATCHES(file.read<float>("E", {2, 3}, e), DataError, says("'E'", "5 elements"));
+}
+
+TEST_CASE("What cannot be stored is refused before anything is written", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    put(dir / "m", "old");
+    const auto write = [&](std::vector<TensorView> t, std::map<std::string, std::string> m = {}) {
+        write_safetensors(dir / "m", t, m);
+    };
+    const auto e = tensor_view<float>("E", {6}, table);
+    auto named = [&](std::string name) {
+        auto t = e;
+        t.name = std::move(name);
+        return t;
+    };
+    REQUIRE_THROWS_MATCHES(write({e, named("F"), e}), DataError, says("'E'", "twice"));
+    REQUIRE_THROWS_MATCHES(write({named("__metadata__")}), DataError, says("reserved"));
+    REQUIRE_THROWS_MATCHES(write({named("\xFFz")}), DataError, says("not UTF-8"));
+    REQUIRE_THROWS_MATCHES(write({e}, {{"k", "\xC3"}}), DataError, says("not UTF-8"));
+    REQUIRE_THROWS_MATCHES(write({e}, {{"isogloss.format", "2"}}), DataError, says("'isogloss.format'"));
+    auto wrong = e;
+    wrong.shape = {7};
+    REQUIRE_THROWS_MATCHES(write({wrong}), DataError, says("'E'", "[7]", "24 bytes"));
+    REQUIRE_THROWS_MATCHES(write({e}, {{"k", std::string(100'000'000, 'v')}}), DataError,
+                           says("header", "100000000"));
+    REQUIRE(contents(dir / "m") == "old");
+    REQUIRE_THROWS_MATCHES(write_safetensors(dir / "none/m", {}), FileError, says("No such file"));
+    REQUIRE(dir.entries() == 1);
+}
+
+TEST_CASE("Strange names survive", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    const std::vector<std::string> names{"",
+                                         " ",
+                                         "a\"b\\c/\n\t",
+                                         std::string("nul\0l", 5),
+                                         "\x7F",
+                                         "\xF0\x9F\x98\x80",
+                                         R"(x":{"dtype":"F32)",
+                                         "isogloss.checksum"};
+    std::vector<TensorView> all;
+    for (const auto& n : names) all.push_back(text_view(n, n));
+    write_safetensors(dir / "m", all);
+    const auto file = Safetensors::open(dir / "m");
+    for (const auto& n : names) REQUIRE(file.characters(n) == n);
+}
+
+TEST_CASE("Files of other programs are read on request only", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    const std::string json =
+        R"({"b":{"data_offsets":[8,10],"shape":[1],"dtype":"BF16"}, "__metadata__":{"format":"pt"},
+        "a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}   )";
+    put(dir / "m", foreign(json, 10));
+    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m"), FileError,
+                           says(dir / "m", "no checksum", "require_checksum = false"));
+    const auto file = Safetensors::open(dir / "m", any_origin);
+    REQUIRE_FALSE(file.has_checksum());
+    REQUIRE(file.names() == std::vector<std::string>{"a", "b"});
+    REQUIRE(file.metadata().at("format") == "pt");
+    REQUIRE(file.at("b").dtype == DType::bf16);
+    REQUIRE(file.at("b").bytes.size() == 2);
+}
+
+TEST_CASE("A file that claims to be ours and is not is refused under either option", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    for (const char* const json :
+         {R"({"__metadata__":{"isogloss.format":"1","isogloss.checksum":"0000000000000000"}})",
+          R"({"__metadata__":{"isogloss.format":"1"}})",
+          R"({"__metadata__":{"isogloss.checksum":"0000000000000000"}})",
+          R"({"__metadata__":{"isogloss.checksum":"000000000000000","isogloss.format":"1"}})",
+          R"({"__metadata__":{"isogloss.checksum":"\u00300000000000000000","isogloss.format":"1"}})"}) {
+        put(dir / "m", foreign(json));
+        REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m", any_origin), FileError,
+                               says("checksum is not where isogloss writes it"));
+    }
+}
+
+TEST_CASE("A newer format is told from a damaged file", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    write_safetensors(dir / "m", tensors());
+    std::string bytes = contents(dir / "m");
+    const auto version = bytes.find(R"("isogloss.format":"1")") + 19;
+    bytes[version] = '2';
+    REQUIRE_THROWS_MATCHES(Safetensors::open(put(dir / "n", bytes)), FileError, says("damaged"));
+    const std::size_t digits = 8 + safetensors_opening.size();
+    bytes.replace(digits, 16, 16, '0');
+    Crc64 crc;
+    crc.add(bytes);
+    bytes.replace(digits, 16, hex16(crc.value()));
+    REQUIRE_THROWS_MATCHES(Safetensors::open(put(dir / "n", bytes)), FileError,
+                           says("format '2'", "newer version"));
+}
