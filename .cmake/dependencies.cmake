@@ -1,11 +1,13 @@
 # Finds what the core stands on, sets isogloss_libraries, isogloss_definitions and isogloss_native, and
 # proves with a tiny program that the whole of it compiles, links and runs.
 
-# A package, or an error with the name that Debian and Ubuntu give it.
+# A package of at least a version, or an error with the name that Debian and Ubuntu give it. Compares by
+# itself: some packages (xsimd) call every other major version incompatible.
 macro(isogloss_find package version debian)
-    find_package(${package} ${version} QUIET)
-    if(NOT ${package}_FOUND)
-        message(FATAL_ERROR "isogloss: ${package} (${version} or later) was not found.\n"
+    find_package(${package} QUIET)
+    if(NOT ${package}_FOUND OR ${package}_VERSION VERSION_LESS ${version})
+        message(FATAL_ERROR "isogloss: ${package} (${version} or later) was not found. "
+            "Found: ${${package}_VERSION} ${${package}_DIR}\n"
             "On Debian and Ubuntu: apt-get install ${debian}\n"
             "Elsewhere: install it and pass -DCMAKE_PREFIX_PATH=<where it is>.")
     endif()
