@@ -9,13 +9,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/update/sgd.hpp>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <isogloss/graph/graph.hpp>
-#include <isogloss/update/sgd.hpp>
 
 namespace isogloss::check {
 
@@ -37,7 +36,8 @@ template <class T> struct Probe {
         double total = 0;
         for (Index r = 0; r < p.rows(); ++r) {
             double row = 0;
-            for (Index j = 0; j < y.width; ++j) row += double(weight(r * y.width + j)) * double(p.data(y)[r * y.width + j]);
+            for (Index j = 0; j < y.width; ++j)
+                row += double(weight(r * y.width + j)) * double(p.data(y)[r * y.width + j]);
             p.by_token(l)[r] = row;
             total += row;
         }
@@ -45,7 +45,8 @@ template <class T> struct Probe {
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         T* dy = p.adjoint_data(y);
-        for (Index i = 0; i < p.rows() * y.width; ++i) dy[i] += p.chain(static_cast<T>(p.seed(l)) * weight(i));
+        for (Index i = 0; i < p.rows() * y.width; ++i)
+            dy[i] += p.chain(static_cast<T>(p.seed(l)) * weight(i));
     }
 };
 
@@ -60,11 +61,12 @@ inline std::size_t (*allocations)() = nullptr;
 
 /// What laws() runs on.
 struct LawOptions {
-    Index time = 4, batch = 3;      ///< size of the pass; time even
-    double tolerance = 2e-7;        ///< on gradients against differences, relative to 1 + the gradient's largest entry
+    Index time = 4, batch = 3;  ///< size of the pass; time even
+    double tolerance =
+        2e-7;  ///< on gradients against differences, relative to 1 + the gradient's largest entry
     double float_tolerance = 2e-3;  ///< on float against double gradients, relative to the gradient's length
-    std::string hold = {};          ///< pattern of parameters left out of the difference quotients: those that the
-                                    ///< loss deliberately reads as constants
+    std::string hold = {};  ///< pattern of parameters left out of the difference quotients: those that the
+                            ///< loss deliberately reads as constants
 };
 
 namespace inside {
@@ -78,9 +80,11 @@ template <class T> struct Subject {
     std::vector<Feed<T>> feeds;
     Index time, batch;
 
-    template <class Build>
-    Subject(Build& build, Capacity capacity, Index t, Index b)
-        : g(GraphOptions{.time = capacity.time, .batch = capacity.batch, .seed = 3}), l(build(g)), time(t), batch(b) {
+    template <class Build> Subject(Build& build, Capacity capacity, Index t, Index b)
+        : g(GraphOptions{.time = capacity.time, .batch = capacity.batch, .seed = 3}),
+          l(build(g)),
+          time(t),
+          batch(b) {
         auto& store = g.store();
         int id = 0;
         for (const auto& x : store.tokens) {
@@ -88,7 +92,8 @@ template <class T> struct Subject {
             auto& block = tokens.emplace_back();
             for (Index i = 0; i < t * b; ++i) {
                 const bool absent = !x.read_by_node && random.uniform(2 * i + 1) < 0.2;
-                block.push_back(absent ? not_predicted : static_cast<Token>(random.below(2 * i, x.vocabulary)));
+                block.push_back(absent ? not_predicted
+                                       : static_cast<Token>(random.below(2 * i, x.vocabulary)));
             }
             feeds.emplace_back(Tokens{id++, x.vocabulary, &store}, TokenBlock{block.data(), t, b});
         }
@@ -97,7 +102,8 @@ template <class T> struct Subject {
             if (s.node < 0) {
                 const Random random(13, stream_of(s.name));
                 auto& block = values.emplace_back();
-                for (Index i = 0; i < t * b * s.width; ++i) block.push_back(static_cast<T>(0.5 * random.normal(i)));
+                for (Index i = 0; i < t * b * s.width; ++i)
+                    block.push_back(static_cast<T>(0.5 * random.normal(i)));
                 feeds.emplace_back(Seq<T>{id, s.width, &store}, block.data(), t, b);
             }
             ++id;
@@ -163,7 +169,8 @@ template <class A, class B> double distance(const std::vector<A>& a, const std::
 }
 
 /// Largest |difference quotient - gradient| over all variables, or over 60 of them picked at random.
-template <class Build> double worst_difference(Build& build, const LawOptions& o, bool training, double& largest) {
+template <class Build>
+double worst_difference(Build& build, const LawOptions& o, bool training, double& largest) {
     Subject<double> s(build, {o.time, o.batch}, o.time, o.batch);
     s.g.training(training);
     const auto gradient = s.gradients();
@@ -189,7 +196,8 @@ template <class Build> double worst_difference(Build& build, const LawOptions& o
         };
         // The four-point stencil: its error is of fourth order in h, so curvature is no excuse.
         const double quotient =
-            (8 * (loss_at(at + h) - loss_at(at - h)) - (loss_at(at + 2 * h) - loss_at(at - 2 * h))) / (12 * h);
+            (8 * (loss_at(at + h) - loss_at(at - h)) - (loss_at(at + 2 * h) - loss_at(at - 2 * h))) /
+            (12 * h);
         v = at;
         worst = std::max(worst, std::abs(quotient - gradient[i]));
         largest = std::max(largest, std::abs(gradient[i]));
@@ -220,10 +228,12 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
         double largest = 0;
         const double worst = inside::worst_difference(build, o, training, largest);
         if (!(worst <= o.tolerance * (1 + largest)))
-            report(text("gradient: differs from difference quotients by ", worst, " in ", training ? "training" : "evaluation"));
+            report(text("gradient: differs from difference quotients by ", worst, " in ",
+                        training ? "training" : "evaluation"));
     }
 
-    Subject<double> a(build, {o.time, o.batch}, o.time, o.batch), b(build, {o.time, o.batch}, o.time, o.batch);
+    Subject<double> a(build, {o.time, o.batch}, o.time, o.batch),
+        b(build, {o.time, o.batch}, o.time, o.batch);
     const auto once = a.gradients();
     a.clear();
     a.poison();
@@ -239,7 +249,9 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
     }();
     for (std::size_t i = 0; i < of_parameters; ++i) twice[i] /= 2;
     if (!(inside::distance(once, twice) <= 1e-12 * (1 + inside::length(once))))
-        report("accumulation: two backward passes do not add up to twice the gradient, or stale memory was read");
+        report(
+            "accumulation: two backward passes do not add up to twice the gradient, or stale memory was "
+            "read");
 
     if (allocations) {
         std::optional<Sgd<double>> sgd;
@@ -263,12 +275,14 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
         if (!large.g.guards_intact()) report("guards: something was written beyond a block");
     }
     if (const auto again = b.gradients();
-        again.size() != once.size() || std::memcmp(again.data(), once.data(), once.size() * sizeof(double)) != 0)
+        again.size() != once.size() ||
+        std::memcmp(again.data(), once.data(), once.size() * sizeof(double)) != 0)
         report("determinism: the same seed gave other bits");
     if (!a.g.guards_intact()) report("guards: something was written beyond a block");
 
     if (o.time % 2 == 0) {
-        const bool placed = b.g.store().losses[std::size_t(b.l.id)].name == "probe";  // weighs positions by place
+        const bool placed =
+            b.g.store().losses[std::size_t(b.l.id)].name == "probe";  // weighs positions by place
         b.g.training(false);
         const double whole = b.forward();
         b.g.reset();
@@ -286,8 +300,10 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
         b.forward();
         double apart = placed ? 0 : std::abs(whole - halves);
         const auto whole_carried = b.g.carried().values;
-        for (std::size_t i = 0; i < carried.size(); ++i) apart += inside::distance(carried[i], whole_carried[i]);
-        if (!(apart <= 1e-10 * (1 + std::abs(whole)))) report(text("carrying: two half passes differ from a whole one by ", apart));
+        for (std::size_t i = 0; i < carried.size(); ++i)
+            apart += inside::distance(carried[i], whole_carried[i]);
+        if (!(apart <= 1e-10 * (1 + std::abs(whole))))
+            report(text("carrying: two half passes differ from a whole one by ", apart));
         b.g.training(true);
     }
 

@@ -2,14 +2,12 @@
 /// a second of compile time and needs LAPACK at link time.
 #pragma once
 
-#include <xtensor-blas/xlinalg.hpp>
-
 #include <algorithm>
 #include <cmath>
-
 #include <isogloss/error.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/tensor.hpp>
+#include <xtensor-blas/xlinalg.hpp>
 
 namespace isogloss {
 
@@ -21,7 +19,8 @@ namespace isogloss {
 /// finite or a zero matrix.
 template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const char* who) {
     if (x.rows < 1 || x.cols < 1 || x.rows < x.cols)
-        throw GraphError(text(who, ": found a matrix [", x.rows, ", ", x.cols, "], expected at least as many rows as columns"));
+        throw GraphError(text(who, ": found a matrix [", x.rows, ", ", x.cols,
+                              "], expected at least as many rows as columns"));
     const auto rows = static_cast<std::size_t>(x.rows), cols = static_cast<std::size_t>(x.cols);
     Tensor<T, 2> a({rows, cols});
     for (Index i = 0; i < x.rows; ++i) {
@@ -39,8 +38,8 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
 
     const Tensor<T, 2> basis = q, turn = u;  // row-major copies of what LAPACK left column-major
     Tensor<T, 2> out({rows, rank});
-    gemm<T>(T(1), {basis.data(), x.rows, x.cols}, {turn.data(), x.cols, static_cast<Index>(rank), x.cols}, T(0),
-            {out.data(), x.rows, static_cast<Index>(rank)});
+    gemm<T>(T(1), {basis.data(), x.rows, x.cols}, {turn.data(), x.cols, static_cast<Index>(rank), x.cols},
+            T(0), {out.data(), x.rows, static_cast<Index>(rank)});
     return out;
 }
 

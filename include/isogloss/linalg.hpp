@@ -1,14 +1,12 @@
 /// @file linalg.hpp  Matrix products: shape-checked, in place, without copies, through xtensor-blas.
 #pragma once
 
-#include <xtensor-blas/xblas.hpp>
-
-#include <limits>
-#include <type_traits>
-
 #include <isogloss/error.hpp>
 #include <isogloss/tensor.hpp>
 #include <isogloss/threads.hpp>
+#include <limits>
+#include <type_traits>
+#include <xtensor-blas/xblas.hpp>
 
 namespace isogloss {
 
@@ -25,9 +23,7 @@ template <class T> struct MatrixRef {
     MatrixRef(T* d, Index r, Index c, Index s, bool t = false)
         : data(d), rows(r), cols(c), stride(s), transposed(t) {}
     /// A matrix that may be written serves as one that is read.
-    operator MatrixRef<const T>() const
-        requires(!std::is_const_v<T>)
-    {
+    operator MatrixRef<const T>() const requires(!std::is_const_v<T>) {
         return {data, rows, cols, stride, transposed};
     }
 
@@ -49,7 +45,9 @@ template <class T> MatrixRef<T> t(MatrixRef<T> m) {
 
 namespace kernel {
 
-inline cxxblas::Transpose blas_transpose(bool t) { return t ? cxxblas::Transpose::Trans : cxxblas::Transpose::NoTrans; }
+inline cxxblas::Transpose blas_transpose(bool t) {
+    return t ? cxxblas::Transpose::Trans : cxxblas::Transpose::NoTrans;
+}
 
 /// C = alpha A B + beta C on one thread; one row or one column goes to the matrix-vector routine, which
 /// reads the matrix once and packs nothing.
@@ -59,18 +57,19 @@ void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Ma
     const Index m = c.rows, n = c.cols, k = a.width();
     if (m == 1) {  // c' = B' a'
         const Index step = a.transposed ? a.stride : 1;
-        cxxblas::gemv<int>(StorageOrder::RowMajor, blas_transpose(!b.transposed), int(b.rows), int(b.cols), alpha, b.data,
-                           int(b.stride), a.data, int(step), beta, c.data, 1);
+        cxxblas::gemv<int>(StorageOrder::RowMajor, blas_transpose(!b.transposed), int(b.rows), int(b.cols),
+                           alpha, b.data, int(b.stride), a.data, int(step), beta, c.data, 1);
         return;
     }
     if (n == 1) {
         const Index step = b.transposed ? 1 : b.stride;
-        cxxblas::gemv<int>(StorageOrder::RowMajor, blas_transpose(a.transposed), int(a.rows), int(a.cols), alpha, a.data,
-                           int(a.stride), b.data, int(step), beta, c.data, int(c.stride));
+        cxxblas::gemv<int>(StorageOrder::RowMajor, blas_transpose(a.transposed), int(a.rows), int(a.cols),
+                           alpha, a.data, int(a.stride), b.data, int(step), beta, c.data, int(c.stride));
         return;
     }
-    cxxblas::gemm<int>(StorageOrder::RowMajor, blas_transpose(a.transposed), blas_transpose(b.transposed), int(m), int(n),
-                       int(k), alpha, a.data, int(a.stride), b.data, int(b.stride), beta, c.data, int(c.stride));
+    cxxblas::gemm<int>(StorageOrder::RowMajor, blas_transpose(a.transposed), blas_transpose(b.transposed),
+                       int(m), int(n), int(k), alpha, a.data, int(a.stride), b.data, int(b.stride), beta,
+                       c.data, int(c.stride));
 }
 
 /// Multiply-adds from which a product is worth cutting over threads.
@@ -82,13 +81,13 @@ inline constexpr double parallel_product = 4e6;
 /// is 0, NaN included. Large products are cut over threads() along the longer side of C.
 ///
 /// Throws GraphError when the shapes do not agree or a side exceeds what BLAS counts with (2³¹ - 1).
-template <class T>
-void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a, std::type_identity_t<MatrixRef<const T>> b, T beta,
-          std::type_identity_t<MatrixRef<T>> c) {
+template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
+                             std::type_identity_t<MatrixRef<const T>> b, T beta,
+                             std::type_identity_t<MatrixRef<T>> c) {
     const Index m = a.height(), k = a.width(), n = b.width();
     if (k != b.height() || c.rows != m || c.cols != n || c.transposed)
-        throw GraphError(text("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n, "] into [",
-                              c.height(), ", ", c.width(), "]"));
+        throw GraphError(text("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
+                              "] into [", c.height(), ", ", c.width(), "]"));
     constexpr Index limit = std::numeric_limits<int>::max();
     if (m > limit || n > limit || k > limit || a.stride > limit || b.stride > limit || c.stride > limit)
         throw GraphError(text("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n, "] exceeds ", limit));
@@ -99,17 +98,20 @@ void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a, std::type_identit
         return;
     }
     const double work = double(m) * double(n) * double(k);
-    if (threads() == 1 || work < kernel::parallel_product) return kernel::gemm_serial<T>(alpha, a, b, beta, c);
+    if (threads() == 1 || work < kernel::parallel_product)
+        return kernel::gemm_serial<T>(alpha, a, b, beta, c);
     if (n >= m) {
         kernel::parallel(n, 64, n, [&](Index first, Index last, Index) {
-            const auto part = b.transposed ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
-                                           : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride);
+            const auto part = b.transposed
+                                  ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
+                                  : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride);
             kernel::gemm_serial<T>(alpha, a, part, beta, c.columns(first, last - first));
         });
     } else {
         kernel::parallel(m, 16, m, [&](Index first, Index last, Index) {
-            const auto part = a.transposed ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
-                                           : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride);
+            const auto part = a.transposed
+                                  ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
+                                  : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride);
             kernel::gemm_serial<T>(alpha, part, b, beta, c.rows_from(first, last - first));
         });
     }

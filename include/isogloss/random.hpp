@@ -4,9 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <string_view>
-
 #include <isogloss/types.hpp>
+#include <string_view>
 
 namespace isogloss {
 

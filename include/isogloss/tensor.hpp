@@ -17,7 +17,6 @@
 
 #include <array>
 #include <cstddef>
-
 #include <isogloss/types.hpp>
 
 namespace isogloss {

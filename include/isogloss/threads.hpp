@@ -86,7 +86,7 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
         return;
     }
 #ifdef _OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(count))
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(count))
 #endif
     for (Index i = 0; i < count; ++i) {
         const Index first = grains * i / count * grain;

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <isogloss/types.hpp>
 #include <memory>
 #include <new>
 #include <type_traits>
 #include <vector>
-
-#include <isogloss/types.hpp>
 
 namespace isogloss {
 
@@ -41,8 +40,9 @@ public:
         const auto intact = [](const std::byte* p) {
             return std::all_of(p, p + guard, [](std::byte b) { return b == std::byte{pattern}; });
         };
-        return std::all_of(blocks_.begin(), blocks_.end(),
-                           [&](const Block& b) { return intact(b.start) && intact(b.start + guard + b.size); });
+        return std::all_of(blocks_.begin(), blocks_.end(), [&](const Block& b) {
+            return intact(b.start) && intact(b.start + guard + b.size);
+        });
     }
 
 private:

@@ -10,53 +10,88 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
     if (options.time < 1 || options.batch < 1)
         throw GraphError(text("graph: found capacities time = ", options.time, ", batch = ", options.batch,
                               ", expected at least 1 each"));
-    if (options.budget < 1) throw GraphError(text("graph: found budget = ", options.budget, " bytes, expected at least 1"));
+    if (options.budget < 1)
+        throw GraphError(text("graph: found budget = ", options.budget, " bytes, expected at least 1"));
     store_.capacity = {options.time, options.batch};
     store_.seed = options.seed;
     store_.budget = options.budget;
 }
 
+// Runs build(); if it throws, forgets everything it has added. Its arena blocks stay unused, and counts
+// that it raised in shared weights only ever make lookups reserve memory.
+template <class T> template <class Build> auto Graph<T>::all_or_nothing(Build&& build) {
+    const auto sizes = [this] {
+        return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
+                          store_.units.size(),  store_.masks.size(),      store_.logits.size(),
+                          store_.losses.size(), store_.node_names.size(), store_.claimed.size()};
+    };
+    const auto before = sizes();
+    try {
+        return build();
+    } catch (...) {
+        store_.tokens.resize(before[0]);
+        store_.parameters.resize(before[1]);
+        store_.seqs.resize(before[2]);
+        store_.units.resize(before[3]);
+        store_.masks.resize(before[4]);
+        store_.logits.resize(before[5]);
+        store_.losses.resize(before[6]);
+        store_.node_names.resize(before[7]);
+        for (; store_.claimed.size() > before[8]; store_.claimed.pop_back())
+            store_.names.erase(store_.claimed.back());
+        throw;
+    }
+}
+
 template <class T> Tokens Graph<T>::tokens(const std::string& name, Index vocabulary) {
-    if (vocabulary < 1) throw GraphError(text("tokens '", name, "': found vocabulary ", vocabulary, ", expected at least 1"));
-    store_.claim(name, "tokens input");
-    graph::TokensRecord r;
-    r.name = name;
-    r.vocabulary = vocabulary;
-    r.value = store_.arena.template take<Token>(store_.capacity_rows());
-    store_.tokens.push_back(r);
-    return {static_cast<int>(store_.tokens.size()) - 1, vocabulary, &store_};
+    if (vocabulary < 1)
+        throw GraphError(text("tokens '", name, "': found vocabulary ", vocabulary, ", expected at least 1"));
+    return all_or_nothing([&] {
+        store_.claim(name, "tokens input");
+        graph::TokensRecord r;
+        r.name = name;
+        r.vocabulary = vocabulary;
+        r.value = store_.arena.template take<Token>(store_.capacity_rows());
+        store_.tokens.push_back(r);
+        return Tokens{static_cast<int>(store_.tokens.size()) - 1, vocabulary, &store_};
+    });
 }
 
 template <class T> Seq<T> Graph<T>::input(const std::string& name, Index width) {
-    store_.claim(name, "input");
-    return {store_.add_seq(name, width, 0, false, -1), width, &store_};
+    return all_or_nothing([&] {
+        store_.claim(name, "input");
+        return Seq<T>{store_.add_seq(name, width, 0, false, -1), width, &store_};
+    });
 }
 
-template <class T>
-Weight<T> Graph<T>::weight(const std::string& name, Index rows, Index cols, const Init& init, WeightOptions options) {
-    const Weight<T> w = graph::add_weight(store_, name, rows, cols, init);
-    if (options.unit_rows) {
-        auto& p = store_.at(store_.parameters, w.id);
-        p.unit_rows = true;
-        normalise_rows(p);
-    }
-    return w;
+template <class T> Weight<T> Graph<T>::weight(const std::string& name, Index rows, Index cols,
+                                              const Init& init, WeightOptions options) {
+    return all_or_nothing([&] {
+        const Weight<T> w = graph::add_weight(store_, name, rows, cols, init);
+        if (options.unit_rows) {
+            auto& p = store_.at(store_.parameters, w.id);
+            p.unit_rows = true;
+            normalise_rows(p);
+        }
+        return w;
+    });
 }
 
 template <class T> template <template <class> class Node, class... Inputs>
 auto Graph<T>::add(const std::string& name, typename Node<T>::Options options, Inputs... inputs) {
     using N = Node<T>;
-    static_assert(HasOptions<N>, "isogloss: a node needs a nested type Options and a member `options` of that type");
-    static_assert(AcceptsInputs<N, T, Inputs...>,
-                  "isogloss: the node's setup() does not accept these inputs; its parameters after Setup<T>& are the "
-                  "wiring rule, and all handles must come from a graph of the same scalar type");
+    static_assert(HasOptions<N>,
+                  "isogloss: a node needs a nested type Options and a member `options` of that type");
+    static_assert(
+        AcceptsInputs<N, T, Inputs...>,
+        "isogloss: the node's setup() does not accept these inputs; its parameters after Setup<T>& are the "
+        "wiring rule, and all handles must come from a graph of the same scalar type");
     static_assert(HasForward<N, T>, "isogloss: a node needs `void forward(Forward<T>&)`");
     static_assert(HasBackward<N, T>,
                   "isogloss: a node needs `template <class Quantity> void backward(Backward<T, Quantity>&)`");
 
     if constexpr (HasOptions<N> && AcceptsInputs<N, T, Inputs...> && HasForward<N, T> && HasBackward<N, T>) {
-        const Sizes before = sizes();
-        try {
+        return all_or_nothing([&] {
             store_.claim(name, "node");
             const int id = static_cast<int>(nodes_.size());
             store_.node_names.push_back(name);
@@ -76,43 +111,17 @@ auto Graph<T>::add(const std::string& name, typename Node<T>::Options options, I
             record.node = std::move(owner);
             nodes_.push_back(std::move(record));
             return output;
-        } catch (...) {
-            roll_back(before);
-            throw;
-        }
-    }
-}
-
-template <class T> typename Graph<T>::Sizes Graph<T>::sizes() const {
-    return {store_.parameters.size(), store_.seqs.size(),   store_.units.size(),     store_.masks.size(),
-            store_.logits.size(),     store_.losses.size(), store_.node_names.size()};
-}
-
-// Forgets a node whose setup threw. Its arena blocks stay unused; counts that it raised in shared
-// weights only ever make lookups reserve memory.
-template <class T> void Graph<T>::roll_back(const Sizes& before) {
-    const auto cut = [&](auto& records, std::size_t n, bool named) {
-        while (records.size() > n) {
-            if (named) store_.names.erase(records.back().name);
-            records.pop_back();
-        }
-    };
-    cut(store_.parameters, before[0], true);
-    cut(store_.seqs, before[1], true);
-    store_.units.resize(before[2]);
-    store_.masks.resize(before[3]);
-    store_.logits.resize(before[4]);
-    store_.losses.resize(before[5]);
-    while (store_.node_names.size() > before[6]) {
-        store_.names.erase(store_.node_names.back());
-        store_.node_names.pop_back();
+        });
     }
 }
 
 template <class T> template <class H> void Graph<T>::check_owner(const H& h, const char* what) const {
-    if (h.id < 0) throw GraphError(text(what, " handle: it is empty; use the one returned when the ", what, " was made"));
+    if (h.id < 0)
+        throw GraphError(
+            text(what, " handle: it is empty; use the one returned when the ", what, " was made"));
     if (h.graph != &store_)
-        throw GraphError(text(what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
+        throw GraphError(
+            text(what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
 }
 
 template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) {
@@ -123,7 +132,8 @@ template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) 
         known += (known.empty() ? "" : ", ") + p.name;
     }
     if (members.empty())
-        throw GraphError(text("parameters: no name matches '", pattern, "'. There are: ", known.empty() ? "none" : known));
+        throw GraphError(
+            text("parameters: no name matches '", pattern, "'. There are: ", known.empty() ? "none" : known));
     return {store_, std::move(members)};
 }
 

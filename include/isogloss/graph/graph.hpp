@@ -3,13 +3,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <isogloss/graph/node.hpp>
+#include <isogloss/graph/parameters.hpp>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <isogloss/graph/node.hpp>
-#include <isogloss/graph/parameters.hpp>
 
 namespace isogloss {
 
@@ -27,16 +26,16 @@ struct WeightOptions {
 };
 
 /// What a graph carries from one pass to the next, as a copy.
-template <class T> struct Carried {
-    std::vector<std::vector<T>> values;
-};
+template <class T> struct Carried { std::vector<std::vector<T>> values; };
 
 /// One input of a pass: `{x, batch.input}` for tokens, `{u, data, time, batch}` for a sequence.
 template <class T> struct Feed {
     Feed() = default;
     Feed(Tokens to, TokenBlock from) : tokens(to), block(from) {}
-    Feed(Tokens to, std::span<const Token> column) : tokens(to), block{column.data(), std::ssize(column), 1} {}
-    Feed(Seq<T> to, const T* data, Index time, Index batch) : seq(to), values(data), block{nullptr, time, batch} {}
+    Feed(Tokens to, std::span<const Token> column)
+        : tokens(to), block{column.data(), std::ssize(column), 1} {}
+    Feed(Seq<T> to, const T* data, Index time, Index batch)
+        : seq(to), values(data), block{nullptr, time, batch} {}
 
     Tokens tokens;
     Seq<T> seq;
@@ -78,7 +77,8 @@ public:
     Seq<T> input(const std::string& name, Index width);
 
     /// A trained matrix [rows, cols].
-    Weight<T> weight(const std::string& name, Index rows, Index cols, const Init& init, WeightOptions options = {});
+    Weight<T> weight(const std::string& name, Index rows, Index cols, const Init& init,
+                     WeightOptions options = {});
 
     /// Adds a node and returns what its setup returns. The inputs must fit that setup's parameters.
     template <template <class> class Node, class... Inputs>
@@ -88,11 +88,13 @@ public:
 
     /// Runs what the loss needs, in the order of building, on the given inputs; returns the loss summed
     /// over time and batch, in nats. In training mode a step begins: masks are drawn anew.
-    double forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {}, const Feed<T>& d = {});
+    double forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
+                   const Feed<T>& d = {});
     double forward(Loss<T> l, std::span<const Feed<T>> inputs);  ///< any number of inputs, see above
     /// The same up to a sequence or to logits; nothing is returned, see value() and probabilities().
     void forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {});
-    void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {});  ///< see above
+    void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {},
+                 const Feed<T>& c = {});  ///< see above
 
     /// Carries a quantity backward from the loss that the last forward pass computed. Gradient adds to
     /// the gradients of the weights; Modulus fills the moduli of the sequences (the first call takes their
@@ -133,10 +135,12 @@ public:
     /// Views [rows, cols] of a weight and its gradient, and [T·B, width] of a sequence's value, adjoint and
     /// modulus after the last pass. Views go stale with the next pass of another size.
     auto value(Weight<T> w) { return view(record(w).values()); }
-    auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }                           ///< see above
-    auto value(Seq<T> a) { return view(own(a), store_.value(a.id)); }                                  ///< see above
-    auto adjoint(Seq<T> a) { return view(own(a), store_.adjoint(a.id, 0)); }                          ///< see above
-    auto modulus(Seq<T> a) { return view(own(a), (require_moduli(), store_.adjoint(a.id, 1))); }     ///< see above
+    auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }   ///< see above
+    auto value(Seq<T> a) { return view(own(a), store_.value(a.id)); }         ///< see above
+    auto adjoint(Seq<T> a) { return view(own(a), store_.adjoint(a.id, 0)); }  ///< see above
+    auto modulus(Seq<T> a) {
+        return view(own(a), (require_moduli(), store_.adjoint(a.id, 1)));
+    }  ///< see above
 
     double value(Loss<T> l) const { return loss(l).value; }
     /// Positions that counted in a loss: targets other than not_predicted.
@@ -159,18 +163,19 @@ public:
     graph::Store<T>& store() { return store_; }
 
 private:
-    using Sizes = std::array<std::size_t, 7>;
-    Sizes sizes() const;
-    void roll_back(const Sizes& sizes);
+    template <class Build> auto all_or_nothing(Build&& build);
 
     template <class H> void check_owner(const H& h, const char* what) const;
     auto view(MatrixRef<T> m) { return matrix_view(m.data, m.rows, m.cols); }
     auto view(Seq<T> a, T* data) { return matrix_view(data, store_.rows(), a.width); }
     Seq<T> own(Seq<T> a) const { return check_owner(a, "sequence"), a; }
     Parameter<T>& record(Weight<T> w) { return check_owner(w, "weight"), store_.at(store_.parameters, w.id); }
-    const graph::LossRecord& loss(Loss<T> l) const { return check_owner(l, "loss"), store_.losses[std::size_t(l.id)]; }
+    const graph::LossRecord& loss(Loss<T> l) const {
+        return check_owner(l, "loss"), store_.losses[std::size_t(l.id)];
+    }
     void require_moduli() const {
-        if (!store_.moduli) throw GraphError("modulus: none computed yet; call backward<Modulus>(loss) first");
+        if (!store_.moduli)
+            throw GraphError("modulus: none computed yet; call backward<Modulus>(loss) first");
     }
 
     // Inputs of a node, by kind of handle.

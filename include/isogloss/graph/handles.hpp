@@ -49,14 +49,10 @@ template <class T> struct Units {
 };
 
 /// A sequence one step back: at step t its value at t-1, at the first step the carried state.
-template <class T> struct Previous {
-    Seq<T> of;
-};
+template <class T> struct Previous { Seq<T> of; };
 
 /// A sequence as it stands at the current step, computed within the time loop.
-template <class T> struct Current {
-    Seq<T> of;
-};
+template <class T> struct Current { Seq<T> of; };
 
 /// A dropout mask [groups, B, width], drawn once per training pass: 0 or 1/keep.
 struct Mask {

@@ -3,10 +3,9 @@
 
 #include <cmath>
 #include <functional>
+#include <isogloss/random.hpp>
 #include <utility>
 #include <vector>
-
-#include <isogloss/random.hpp>
 
 namespace isogloss {
 

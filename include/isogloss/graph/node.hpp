@@ -16,11 +16,10 @@
 /// moduli are asked for.
 #pragma once
 
-#include <memory>
-#include <utility>
-
 #include <isogloss/graph/pass.hpp>
 #include <isogloss/graph/setup.hpp>
+#include <memory>
+#include <utility>
 
 namespace isogloss {
 
@@ -32,16 +31,24 @@ concept HasOptions = requires(N n) {
 };
 /// N's setup accepts these inputs.
 template <class N, class T, class... Inputs>
-concept AcceptsInputs = requires(N n, Setup<T>& s, Inputs... inputs) { n.setup(s, inputs...); };
+concept AcceptsInputs = requires(N n, Setup<T>& s, Inputs... inputs) {
+    n.setup(s, inputs...);
+};
 /// N runs forward.
 template <class N, class T>
-concept HasForward = requires(N n, Forward<T>& p) { n.forward(p); };
+concept HasForward = requires(N n, Forward<T>& p) {
+    n.forward(p);
+};
 /// N carries the gradient backward.
 template <class N, class T>
-concept HasBackward = requires(N n, Backward<T, Gradient>& p) { n.backward(p); };
+concept HasBackward = requires(N n, Backward<T, Gradient>& p) {
+    n.backward(p);
+};
 /// N carries the modulus backward too.
 template <class N, class T>
-concept HasModulus = requires(N n, Backward<T, Modulus>& p) { n.backward(p); };
+concept HasModulus = requires(N n, Backward<T, Modulus>& p) {
+    n.backward(p);
+};
 
 namespace graph {
 
@@ -68,9 +75,9 @@ template <class T, class N> struct NodeOf final : AnyNode<T> {
 template <class T> struct NodeRecord {
     std::unique_ptr<AnyNode<T>> node;
     int first_seq = 0, last_seq = 0, first_units = 0, last_units = 0, first_mask = 0, last_mask = 0;
-    std::vector<int> inputs;     // nodes that must run before
+    std::vector<int> inputs;  // nodes that must run before
     std::vector<int> input_seqs, input_tokens;
-    bool needed = false;         // in the current pass
+    bool needed = false;  // in the current pass
 };
 
 }  // namespace graph

@@ -1,11 +1,10 @@
 /// @file graph/parameters.hpp  Groups of parameters, chosen by name.
 #pragma once
 
+#include <isogloss/graph/store.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <isogloss/graph/store.hpp>
 
 namespace isogloss {
 
@@ -58,9 +57,12 @@ public:
     /// The number that belongs to a divisor, from the last backward pass.
     double divisor(Divisor d) const {
         switch (d) {
-            case Divisor::batch: return static_cast<double>(std::max<Index>(store_->batch, 1));
-            case Divisor::tokens: return static_cast<double>(std::max<Index>(store_->predicted, 1));
-            default: return 1;
+            case Divisor::batch:
+                return static_cast<double>(std::max<Index>(store_->batch, 1));
+            case Divisor::tokens:
+                return static_cast<double>(std::max<Index>(store_->predicted, 1));
+            default:
+                return 1;
         }
     }
 

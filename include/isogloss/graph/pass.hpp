@@ -1,11 +1,10 @@
 /// @file graph/pass.hpp  What a node sees while it runs: forward once, backward once per quantity.
 #pragma once
 
-#include <type_traits>
-#include <utility>
-
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/rows.hpp>
+#include <type_traits>
+#include <utility>
 
 namespace isogloss {
 
@@ -51,7 +50,9 @@ public:
     auto at(Seq<T> a, Index t) const { return matrix_view(data(a, t), batch(), a.width); }
     auto at(Previous<T> a, Index t) const { return matrix_view(data(a, t), batch(), a.of.width); }
 
-    const Token* data(Tokens x, Index t = 0) const { return store_.at(store_.tokens, x.id).value + t * batch(); }
+    const Token* data(Tokens x, Index t = 0) const {
+        return store_.at(store_.tokens, x.id).value + t * batch();
+    }
     MatrixRef<T> values(Weight<T> w) const { return store_.at(store_.parameters, w.id).values(); }
 
     /// Rows [B, width] of a mask's group, or null where no mask is active in this pass.
@@ -99,7 +100,8 @@ public:
     Index predicted(Loss<T> l) const { return this->store_.at(this->store_.losses, l.id).predicted; }
 
 private:
-    void accumulate(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count, T beta) const;
+    void accumulate(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count,
+                    T beta) const;
 };
 
 /// Handed to a node's `backward`, written once for both quantities: for Gradient `chain(d)` is d and
@@ -132,17 +134,21 @@ public:
     void pull(Units<T> z) const;
 
     /// The gradient of a weight as a matrix to add to.
-    MatrixRef<T> gradient(Weight<T> w) const { return this->store_.at(this->store_.parameters, w.id).dense_gradient(); }
+    MatrixRef<T> gradient(Weight<T> w) const {
+        return this->store_.at(this->store_.parameters, w.id).dense_gradient();
+    }
     /// One row of it, marked as touched; for weights declared with lookup().
-    T* gradient_row(Weight<T> w, Index row) const { return this->store_.at(this->store_.parameters, w.id).gradient_row(row); }
+    T* gradient_row(Weight<T> w, Index row) const {
+        return this->store_.at(this->store_.parameters, w.id).gradient_row(row);
+    }
 
 private:
     MatrixRef<const T> matrix(const graph::Source<T>& s) const {
         const auto& p = this->store_.at(this->store_.parameters, s.weight);
         return {is_gradient ? p.value : s.squared, p.rows, p.cols};
     }
-    void into_input(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count, T* target,
-                    T beta) const;
+    void into_input(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count,
+                    T* target, T beta) const;
     void into_weight(const graph::UnitsRecord<T>& u, const graph::Source<T>& s) const;
 };
 
@@ -173,9 +179,8 @@ template <class T> void Forward<T>::drive(Units<T> z, Index t) const {
 }
 
 // Rows [first, first + count) of z, counted over time and batch.
-template <class T>
-void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count,
-                            T beta) const {
+template <class T> void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, const graph::Source<T>& s,
+                                               Index first, Index count, T beta) const {
     auto& store = this->store_;
     const Index back = s.when == graph::Source<T>::When::previous ? store.batch : 0;
     const T* in = store.value(s.seq) + (first - back) * s.width;
@@ -184,15 +189,18 @@ void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, const graph::Source<
     if (s.tokens >= 0) {
         const Token* x = store.at(store.tokens, s.tokens).value + first;
         for (Index r = 0; r < count; ++r)
-            gemm<T>(T(1), {in + r * s.width, 1, s.width}, w.rows_from(x[r] * s.width, s.width), beta, out.rows_from(r, 1));
+            gemm<T>(T(1), {in + r * s.width, 1, s.width}, w.rows_from(x[r] * s.width, s.width), beta,
+                    out.rows_from(r, 1));
         return;
     }
     const auto* m = s.mask >= 0 ? &store.at(store.masks, s.mask) : nullptr;
     if (!m || !m->active) return gemm<T>(T(1), {in, count, s.width}, w, beta, out);
     const Index block = u.width / m->groups;
     for (Index g = 0; g < m->groups; ++g) {
-        kernel::multiply_rows(count, store.batch, s.width, in, m->value + g * store.batch * s.width, s.masked);
-        gemm<T>(T(1), {s.masked, count, s.width}, w.columns(g * block, block), beta, out.columns(g * block, block));
+        kernel::multiply_rows(count, store.batch, s.width, in, m->value + g * store.batch * s.width,
+                              s.masked);
+        gemm<T>(T(1), {s.masked, count, s.width}, w.columns(g * block, block), beta,
+                out.columns(g * block, block));
     }
 }
 
@@ -201,7 +209,8 @@ template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z, 
     const auto& u = store.at(store.units, z.id);
     for (const auto& s : u.sources) {
         using When = typename graph::Source<T>::When;
-        if (s.when == When::whole || (s.when == When::previous && t == 0)) continue;  // the start is not trained
+        if (s.when == When::whole || (s.when == When::previous && t == 0))
+            continue;  // the start is not trained
         T* target = store.adjoint(s.seq, quantity, s.when == When::previous ? t - 1 : t);
         into_input(u, s, t * this->batch(), this->batch(), target, T(1));
     }
@@ -227,15 +236,16 @@ template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z) 
 
 // target = beta target + dz Wᵀ over rows [first, first + count), counted over time and batch.
 template <class T, class Quantity>
-void Backward<T, Quantity>::into_input(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count,
-                                       T* target, T beta) const {
+void Backward<T, Quantity>::into_input(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first,
+                                       Index count, T* target, T beta) const {
     auto& store = this->store_;
     const MatrixRef<const T> dz(store.adjoint(u.seq, quantity) + first * u.width, count, u.width);
     const MatrixRef<const T> w = matrix(s);
     if (s.tokens >= 0) {
         const Token* x = store.at(store.tokens, s.tokens).value + first;
         for (Index r = 0; r < count; ++r)
-            gemm<T>(T(1), dz.rows_from(r, 1), t(w.rows_from(x[r] * s.width, s.width)), beta, {target + r * s.width, 1, s.width});
+            gemm<T>(T(1), dz.rows_from(r, 1), t(w.rows_from(x[r] * s.width, s.width)), beta,
+                    {target + r * s.width, 1, s.width});
         return;
     }
     const auto* m = s.mask >= 0 ? &store.at(store.masks, s.mask) : nullptr;
@@ -243,8 +253,10 @@ void Backward<T, Quantity>::into_input(const graph::UnitsRecord<T>& u, const gra
     if (beta == T(0)) std::fill_n(target, count * s.width, T(0));
     const Index block = u.width / m->groups;
     for (Index g = 0; g < m->groups; ++g) {
-        gemm<T>(T(1), dz.columns(g * block, block), t(w.columns(g * block, block)), T(0), {s.masked, count, s.width});
-        kernel::add_multiplied_rows<!is_gradient>(count, store.batch, s.width, s.masked, m->value + g * store.batch * s.width, target);
+        gemm<T>(T(1), dz.columns(g * block, block), t(w.columns(g * block, block)), T(0),
+                {s.masked, count, s.width});
+        kernel::add_multiplied_rows<!is_gradient>(count, store.batch, s.width, s.masked,
+                                                  m->value + g * store.batch * s.width, target);
     }
 }
 
@@ -269,9 +281,10 @@ void Backward<T, Quantity>::into_weight(const graph::UnitsRecord<T>& u, const gr
     if (!m || !m->active) return gemm<T>(T(1), t(MatrixRef<const T>(in, this->rows(), s.width)), dz, beta, g);
     const Index block = u.width / m->groups;
     for (Index k = 0; k < m->groups; ++k) {
-        kernel::multiply_rows(this->rows(), store.batch, s.width, in, m->value + k * store.batch * s.width, s.masked);
-        gemm<T>(T(1), t(MatrixRef<const T>(s.masked, this->rows(), s.width)), dz.columns(k * block, block), beta,
-                g.columns(k * block, block));
+        kernel::multiply_rows(this->rows(), store.batch, s.width, in, m->value + k * store.batch * s.width,
+                              s.masked);
+        gemm<T>(T(1), t(MatrixRef<const T>(s.masked, this->rows(), s.width)), dz.columns(k * block, block),
+                beta, g.columns(k * block, block));
     }
 }
 

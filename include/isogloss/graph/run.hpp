@@ -15,8 +15,9 @@ template <class T> void Graph<T>::feed(const Feed<T>& f) {
         is_tokens ? store_.at(store_.tokens, f.tokens.id).name : store_.at(store_.seqs, f.seq.id).name;
     const auto [time, batch] = std::pair(f.block.time, f.block.batch);
     if (time < 1 || batch < 1 || time > store_.capacity.time || batch > store_.capacity.batch)
-        throw GraphError(text("forward: input '", name, "' has ", time, " steps and ", batch, " columns; the graph holds 1 to ",
-                              store_.capacity.time, " steps and 1 to ", store_.capacity.batch,
+        throw GraphError(text("forward: input '", name, "' has ", time, " steps and ", batch,
+                              " columns; the graph holds 1 to ", store_.capacity.time, " steps and 1 to ",
+                              store_.capacity.batch,
                               " columns. Cut the batch or build the graph with larger capacities."));
     if (store_.time == 0) {
         store_.time = time;
@@ -27,7 +28,8 @@ template <class T> void Graph<T>::feed(const Feed<T>& f) {
     }
     if (is_seq) {
         auto& s = store_.at(store_.seqs, f.seq.id);
-        if (s.node >= 0) throw GraphError(text("forward: '", name, "' is computed by a node and cannot be given"));
+        if (s.node >= 0)
+            throw GraphError(text("forward: '", name, "' is computed by a node and cannot be given"));
         std::copy_n(f.values, time * batch * s.width, s.value);
         s.fed = true;
         return;
@@ -36,8 +38,8 @@ template <class T> void Graph<T>::feed(const Feed<T>& f) {
     for (Index r = 0; r < time * batch; ++r) {
         const Token v = f.block.data[r];
         if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
-            throw DataError(text("forward: input '", name, "' holds token ", v, " at step ", r / batch, ", column ", r % batch,
-                                 "; expected 0 to ", x.vocabulary - 1,
+            throw DataError(text("forward: input '", name, "' holds token ", v, " at step ", r / batch,
+                                 ", column ", r % batch, "; expected 0 to ", x.vocabulary - 1,
                                  x.read_by_node ? "" : ", or -1 where nothing is predicted"));
         x.value[r] = v;
     }
@@ -60,12 +62,12 @@ template <class T> template <class Each> void Graph<T>::run(int last, Each&& for
         for (const int i : n.inputs) nodes_[static_cast<std::size_t>(i)].needed = true;
         for (const int i : n.input_tokens)
             if (const auto& x = store_.at(store_.tokens, i); !x.fed)
-                throw GraphError(text("forward: input '", x.name, "' is read by node '", store_.node_names[std::size_t(id)],
-                                      "' but was not given"));
+                throw GraphError(text("forward: input '", x.name, "' is read by node '",
+                                      store_.node_names[std::size_t(id)], "' but was not given"));
         for (const int i : n.input_seqs)
             if (const auto& s = store_.at(store_.seqs, i); s.node < 0 && !s.fed)
-                throw GraphError(text("forward: input '", s.name, "' is read by node '", store_.node_names[std::size_t(id)],
-                                      "' but was not given"));
+                throw GraphError(text("forward: input '", s.name, "' is read by node '",
+                                      store_.node_names[std::size_t(id)], "' but was not given"));
     }
     for (auto& p : store_.parameters)
         if (p.condition == Parameter<T>::Condition::provisional) p.condition = Parameter<T>::Condition::empty;
@@ -83,7 +85,8 @@ template <class T> template <class Each> void Graph<T>::run(int last, Each&& for
                 m.value[j] = random.uniform(j) < m.keep ? static_cast<T>(1 / m.keep) : T(0);
         }
         for (int i = n.first_seq; i < n.last_seq; ++i)
-            if (auto& s = store_.at(store_.seqs, i); s.carried) std::copy_n(s.carried, store_.batch * s.width, s.value);
+            if (auto& s = store_.at(store_.seqs, i); s.carried)
+                std::copy_n(s.carried, store_.batch * s.width, s.value);
         Forward<T> pass(store_, id);
         n.node->forward(pass);
         for (int i = n.first_seq; i < n.last_seq; ++i)
@@ -128,9 +131,10 @@ template <class T> double Graph<T>::finish(const graph::LossRecord& record) {
             for (Index r = 0; r < store_.rows() && where.empty(); ++r)
                 if (!std::isfinite(record.by_token[r]))
                     where = text(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
-        throw NumericError(text("node '", record.name, "': the loss is ", record.value, where, " (training step ", store_.step,
-                                "). Lower the learning rate or the clipping threshold; checking(true) names the first "
-                                "node that is not finite."));
+        throw NumericError(text(
+            "node '", record.name, "': the loss is ", record.value, where, " (training step ", store_.step,
+            "). Lower the learning rate or the clipping threshold; checking(true) names the first "
+            "node that is not finite."));
     }
     return record.value;
 }
@@ -140,7 +144,8 @@ template <class T> void Graph<T>::forward(Seq<T> to, const Feed<T>& a, const Fee
     run(store_.at(store_.seqs, own(to).id).node, [&](auto&& give) { give(a), give(b), give(c); });
 }
 
-template <class T> void Graph<T>::forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c) {
+template <class T>
+void Graph<T>::forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b, const Feed<T>& c) {
     check_owner(to, "logits");
     seed_losses(-1);
     run(store_.at(store_.logits, to.id).node, [&](auto&& give) { give(a), give(b), give(c); });
@@ -155,9 +160,10 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l) 
     if constexpr (q == 1) {
         for (std::size_t id = 0; id < nodes_.size(); ++id)
             if (nodes_[id].needed && !nodes_[id].node->has_modulus())
-                throw GraphError(text("backward: node '", store_.node_names[id],
-                                      "' carries no modulus; write its backward as template <class Quantity> over "
-                                      "Backward<T, Quantity>"));
+                throw GraphError(
+                    text("backward: node '", store_.node_names[id],
+                         "' carries no modulus; write its backward as template <class Quantity> over "
+                         "Backward<T, Quantity>"));
         enable_moduli();
     }
     const BlasOnOneThread blas;
@@ -182,9 +188,11 @@ template <class T> void Graph<T>::enable_moduli() {
     if (store_.moduli) return;
     store_.moduli = true;
     for (auto& s : store_.seqs)
-        s.adjoint[1] = store_.arena.template take<T>((s.lead + store_.capacity.time) * store_.capacity.batch * s.width);
+        s.adjoint[1] =
+            store_.arena.template take<T>((s.lead + store_.capacity.time) * store_.capacity.batch * s.width);
     for (auto& u : store_.units)
-        for (auto& s : u.sources) s.squared = store_.arena.template take<T>(store_.at(store_.parameters, s.weight).size());
+        for (auto& s : u.sources)
+            s.squared = store_.arena.template take<T>(store_.at(store_.parameters, s.weight).size());
 }
 
 template <class T> void Graph<T>::reset() {
@@ -205,7 +213,8 @@ template <class T> void Graph<T>::carry(const Carried<T>& states) {
         return i < states.values.size() && std::ssize(states.values[i]) == store_.capacity.batch * s.width;
     };
     for (const auto& s : store_.seqs)
-        if (s.carried && !(fits(s) && ++i)) throw GraphError(text("carry: the states do not fit this graph at '", s.name, "'"));
+        if (s.carried && !(fits(s) && ++i))
+            throw GraphError(text("carry: the states do not fit this graph at '", s.name, "'"));
     if (i != states.values.size())
         throw GraphError(text("carry: found ", states.values.size(), " states, expected ", i));
     i = 0;
@@ -215,7 +224,8 @@ template <class T> void Graph<T>::carry(const Carried<T>& states) {
 
 template <class T> auto Graph<T>::by_token(Loss<T> l) const {
     const auto& record = loss(l);
-    if (!record.by_token) throw GraphError(text("by_token: node '", record.name, "' keeps no loss per position"));
+    if (!record.by_token)
+        throw GraphError(text("by_token: node '", record.name, "' keeps no loss per position"));
     return matrix_view(static_cast<const double*>(record.by_token), store_.time, store_.batch);
 }
 
@@ -225,10 +235,12 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
     const auto& head = store_.at(store_.logits, o.id);
     if (ran_ < 0 || !nodes_[static_cast<std::size_t>(head.node)].needed)
         throw GraphError(text("probabilities: the last forward pass did not reach '", head.name, "'"));
-    if (!(temperature > 0)) throw GraphError(text("probabilities: found temperature ", temperature, ", expected above 0"));
+    if (!(temperature > 0))
+        throw GraphError(text("probabilities: found temperature ", temperature, ", expected above 0"));
     if (first < 0 || first + out.rows > store_.rows() || out.cols != head.vocabulary || out.transposed)
-        throw GraphError(text("probabilities: rows ", first, " to ", first + out.rows, " into [", out.rows, ", ", out.cols,
-                              "]; expected rows within 0 to ", store_.rows(), " and ", head.vocabulary, " columns"));
+        throw GraphError(text("probabilities: rows ", first, " to ", first + out.rows, " into [", out.rows,
+                              ", ", out.cols, "]; expected rows within 0 to ", store_.rows(), " and ",
+                              head.vocabulary, " columns"));
     const BlasOnOneThread blas;
     const auto& table = store_.at(store_.parameters, head.table);
     const Index width = table.cols;
@@ -244,14 +256,16 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
         const T m = kernel::row_max(out.cols, z);
         const double sum = kernel::exp_sum(out.cols, z, m, static_cast<T>(1 / temperature), z);
         if (!std::isfinite(sum))
-            throw NumericError(text("probabilities: the logits of '", head.name, "' are not finite at row ", first + r));
+            throw NumericError(
+                text("probabilities: the logits of '", head.name, "' are not finite at row ", first + r));
         kernel::scale(out.cols, static_cast<T>(1 / sum), z);
     }
 }
 
 template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {
     check_owner(o, "logits");
-    Tensor<T, 2> p(std::array{static_cast<std::size_t>(store_.rows()), static_cast<std::size_t>(o.vocabulary)});
+    Tensor<T, 2> p(
+        std::array{static_cast<std::size_t>(store_.rows()), static_cast<std::size_t>(o.vocabulary)});
     probabilities(o, 0, {p.data(), store_.rows(), o.vocabulary}, temperature);
     return p;
 }
@@ -263,16 +277,18 @@ template <class T> void Graph<T>::refuse_non_finite(int seq, const T* data, int 
     const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
     if (bad == n) return;
     ran_ = -1;
-    throw NumericError(text("node '", store_.node_names[static_cast<std::size_t>(node)], "': the ", what, " '", s.name, "' is ",
-                            data[bad], " at step ", bad / s.width / store_.batch, ", batch row ",
-                            bad / s.width % store_.batch, ", unit ", bad % s.width, " (training step ", store_.step, ")"));
+    throw NumericError(text("node '", store_.node_names[static_cast<std::size_t>(node)], "': the ", what,
+                            " '", s.name, "' is ", data[bad], " at step ", bad / s.width / store_.batch,
+                            ", batch row ", bad / s.width % store_.batch, ", unit ", bad % s.width,
+                            " (training step ", store_.step, ")"));
 }
 
 template <class T> void Graph<T>::check_forward(const graph::NodeRecord<T>& n, int id) {
     for (int i = n.first_seq; i < n.last_seq; ++i) refuse_non_finite(i, store_.value(i), id, "output");
 }
 
-template <class T> template <class Quantity> void Graph<T>::check_backward(const graph::NodeRecord<T>& n, int id) {
+template <class T> template <class Quantity>
+void Graph<T>::check_backward(const graph::NodeRecord<T>& n, int id) {
     constexpr int q = Backward<T, Quantity>::quantity;
     const char* what = q == 0 ? "gradient of" : "modulus of";
     for (int i = n.first_seq; i < n.last_seq; ++i)

@@ -1,20 +1,21 @@
 /// @file graph/setup.hpp  What a node may ask for while the graph is built.
 #pragma once
 
-#include <string>
-#include <utility>
-
 #include <isogloss/graph/init.hpp>
 #include <isogloss/graph/store.hpp>
+#include <string>
+#include <utility>
 
 namespace isogloss {
 
 namespace graph {
 
-template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index cols, const Init& init) {
+template <class T>
+Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index cols, const Init& init) {
     store.claim(name, "weight");
     if (rows < 1 || cols < 1)
-        throw GraphError(text("weight '", name, "': found shape [", rows, ", ", cols, "], expected at least [1, 1]"));
+        throw GraphError(
+            text("weight '", name, "': found shape [", rows, ", ", cols, "], expected at least [1, 1]"));
     Parameter<T> p;
     p.name = name;
     p.rows = rows;
@@ -23,7 +24,8 @@ template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name
     p.gradient = store.arena.template take<T>(rows * cols);
     const Random random(store.seed, stream_of(name));
     for (Index i = 0; i < rows; ++i)
-        for (Index j = 0; j < cols; ++j) p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
+        for (Index j = 0; j < cols; ++j)
+            p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
     store.parameters.push_back(std::move(p));
     return {static_cast<int>(store.parameters.size()) - 1, rows, cols, &store};
 }
@@ -53,11 +55,15 @@ public:
 
     /// Adds a term. `a` is Seq (all steps in one product), Previous or Current (step by step); `w` is
     /// a local name for a new weight or the handle of a shared one.
-    template <class W, class A> UnitsBuilder& from(const W& w, const A& a) { return term(w, a, Tokens{}, Mask{}); }
+    template <class W, class A> UnitsBuilder& from(const W& w, const A& a) {
+        return term(w, a, Tokens{}, Mask{});
+    }
     template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Mask mask) {
         return term(w, a, Tokens{}, mask);
     }
-    template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Tokens x) { return term(w, a, x, Mask{}); }
+    template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Tokens x) {
+        return term(w, a, x, Mask{});
+    }
 
     /// Adds b [1, n] to every position; starts at 0 unless told otherwise.
     UnitsBuilder& bias(const std::string& name, const Init& init = constant(0));
@@ -112,7 +118,9 @@ public:
     }
     Current<T> current(Seq<T> a) const { return {a}; }
 
-    UnitsBuilder<T> units(const std::string& local, Index width) { return UnitsBuilder<T>(*this, local, width); }
+    UnitsBuilder<T> units(const std::string& local, Index width) {
+        return UnitsBuilder<T>(*this, local, width);
+    }
 
     /// A parameter [rows, cols] of this node.
     Weight<T> weight(const std::string& local, Index rows, Index cols, const Init& init) {
@@ -123,7 +131,8 @@ public:
     /// (0, 1], else 0. In evaluation, and for keep = 1, no mask is active.
     Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
         if (!(keep > 0 && keep <= 1))
-            fail(text("found keep = ", keep, ", expected a probability above 0 and at most 1 (it is the share that ",
+            fail(text("found keep = ", keep,
+                      ", expected a probability above 0 and at most 1 (it is the share that ",
                       "is kept, not the share that is dropped)"));
         graph::MaskRecord<T> r;
         r.width = width;
@@ -154,8 +163,9 @@ public:
     /// Lazy logits o = h Eᵀ (+ b) over a table E [V, width of h] and, if given, a bias [1, V].
     Logits<T> logits(Seq<T> hidden, Weight<T> table, Weight<T> bias = {}) {
         if (hidden.width != table.cols)
-            fail(text("the input has width ", hidden.width, " but the table '", store_.at(store_.parameters, table.id).name,
-                      "' has width ", table.cols, ". Logits need equal widths; change the units of the layer below or ",
+            fail(text("the input has width ", hidden.width, " but the table '",
+                      store_.at(store_.parameters, table.id).name, "' has width ", table.cols,
+                      ". Logits need equal widths; change the units of the layer below or ",
                       "put a Linear node between."));
         graph::LogitsRecord<T> r;
         r.name = name();
@@ -224,8 +234,8 @@ private:
     int node_;
 };
 
-template <class T>
-UnitsBuilder<T>::UnitsBuilder(Setup<T>& setup, const std::string& name, Index width) : setup_(setup) {
+template <class T> UnitsBuilder<T>::UnitsBuilder(Setup<T>& setup, const std::string& name, Index width)
+    : setup_(setup) {
     graph::UnitsRecord<T> r;
     r.name = setup.full(name);
     r.width = width;
@@ -266,8 +276,8 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
     if (mask.id >= 0 && store.at(store.masks, mask.id).keep < 1) {
         const auto& m = store.at(store.masks, mask.id);
         if (m.width != source.width || record.width % m.groups != 0)
-            setup_.fail(text("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ", source.width,
-                             " into ", record.width, " units"));
+            setup_.fail(text("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ",
+                             source.width, " into ", record.width, " units"));
         source.mask = mask.id;
         source.masked = store.arena.template take<T>(store.capacity_rows() * source.width);
     }

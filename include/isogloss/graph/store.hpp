@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <deque>
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
 #include <isogloss/error.hpp>
 #include <isogloss/graph/arena.hpp>
 #include <isogloss/graph/handles.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/random.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace isogloss {
 
@@ -46,13 +45,15 @@ template <class T> struct Parameter {
     /// The gradient as a whole matrix to add to, whatever its condition was.
     MatrixRef<T> dense_gradient() {
         switch (condition) {
-            case Condition::dense: break;
+            case Condition::dense:
+                break;
             case Condition::rows:
                 for (Index i = 0; i < rows; ++i)
                     if (!hit[static_cast<std::size_t>(i)]) std::fill_n(gradient + i * cols, cols, T(0));
                 forget_rows();
                 break;
-            default: std::fill_n(gradient, size(), T(0));
+            default:
+                std::fill_n(gradient, size(), T(0));
         }
         condition = Condition::dense;
         return {gradient, rows, cols};
@@ -151,9 +152,9 @@ struct LossRecord {
     std::string name;
     int node = -1;
     double value = 0;
-    Index predicted = 0;        // positions whose target counted
-    double* by_token = nullptr; // [T, B], or null for a loss without one
-    double seed = 0;            // d(asked loss) / d(this loss), 0 when it is not asked for
+    Index predicted = 0;                        // positions whose target counted
+    double* by_token = nullptr;                 // [T, B], or null for a loss without one
+    double seed = 0;                            // d(asked loss) / d(this loss), 0 when it is not asked for
     std::vector<std::pair<int, double>> parts;  // of a weighted sum: other losses and their weights
 };
 
@@ -176,6 +177,7 @@ template <class T> struct Store {
     std::deque<LossRecord> losses;
     std::vector<std::string> node_names;
     std::unordered_map<std::string, const char*> names;  // every name in use, and what it names
+    std::vector<std::string> claimed;                    // the same in order
 
     Index rows() const { return time * batch; }
     Index capacity_rows() const { return capacity.time * capacity.batch; }
@@ -184,15 +186,19 @@ template <class T> struct Store {
 
     void claim(const std::string& name, const char* kind) {
         if (name.empty() || name.find_first_of(" \t\n*/") != std::string::npos)
-            throw GraphError(text(kind, " name '", name, "': a name has at least one character and no blank, '*' or '/'"));
+            throw GraphError(
+                text(kind, " name '", name, "': a name has at least one character and no blank, '*' or '/'"));
         const auto [place, is_new] = names.emplace(name, kind);
         if (!is_new)
-            throw GraphError(text(kind, " '", name, "': the name is already that of a ", place->second,
-                                  " in this graph. Names are unique; to share a parameter pass its handle again."));
+            throw GraphError(
+                text(kind, " '", name, "': the name is already that of a ", place->second,
+                     " in this graph. Names are unique; to share a parameter pass its handle again."));
+        claimed.push_back(name);
     }
 
     int add_seq(const std::string& name, Index width, int lead, bool carried, int node) {
-        if (width < 1) throw GraphError(text("sequence '", name, "': found width ", width, ", expected at least 1"));
+        if (width < 1)
+            throw GraphError(text("sequence '", name, "': found width ", width, ", expected at least 1"));
         SeqRecord<T> r;
         r.name = name;
         r.width = width;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-
 #include <isogloss/graph/store.hpp>
 
 namespace isogloss {

@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/io/mismatch.hpp>
+#include <isogloss/io/safetensors.hpp>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <isogloss/graph/graph.hpp>
-#include <isogloss/io/mismatch.hpp>
-#include <isogloss/io/safetensors.hpp>
 
 namespace isogloss {
 
@@ -59,16 +58,25 @@ public:
     }
 
     Checkpoint& number(const std::string& name, double& value) { return scalar(name, value); }
-    Checkpoint& counter(const std::string& name, std::uint64_t& value) { return scalar(name, value); }  ///< 64 bits
-    Checkpoint& flag(const std::string& name, bool& value) {                                            ///< as 0 or 1
-        part({"state/" + name, DType::u8, {}, false,
+    Checkpoint& counter(const std::string& name, std::uint64_t& value) {
+        return scalar(name, value);
+    }                                                         ///< 64 bits
+    Checkpoint& flag(const std::string& name, bool& value) {  ///< as 0 or 1
+        part({"state/" + name,
+              DType::u8,
+              {},
+              false,
               [&value] { return std::as_bytes(std::span(&value, 1)); },
               [&value](std::span<const std::byte> bytes) { value = bytes[0] != std::byte{0}; }});
         return *this;
     }
     /// A list of any length.
     Checkpoint& list(const std::string& name, std::vector<double>& values) {
-        part({"state/" + name, DType::f64, {}, true, [&values] { return std::as_bytes(std::span(values)); },
+        part({"state/" + name,
+              DType::f64,
+              {},
+              true,
+              [&values] { return std::as_bytes(std::span(values)); },
               [&values](std::span<const std::byte> bytes) {
                   values.resize(bytes.size() / sizeof(double));
                   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -77,7 +85,11 @@ public:
     }
     /// Characters of any length.
     Checkpoint& text(const std::string& name, std::string& characters) {
-        part({"state/" + name, DType::u8, {}, true, [&characters] { return std::as_bytes(std::span(characters)); },
+        part({"state/" + name,
+              DType::u8,
+              {},
+              true,
+              [&characters] { return std::as_bytes(std::span(characters)); },
               [&characters](std::span<const std::byte> bytes) {
                   characters.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
               }});
@@ -85,7 +97,8 @@ public:
     }
 
     /// Writes everything as it is now: a temporary name, flush, rename.
-    void save(const std::filesystem::path& path, const std::map<std::string, std::string>& metadata = {}) const {
+    void save(const std::filesystem::path& path,
+              const std::map<std::string, std::string>& metadata = {}) const {
         std::vector<TensorView> tensors;
         for (const Part& p : parts_) {
             TensorView view{p.name, p.dtype, p.shape, p.bytes()};
@@ -108,7 +121,8 @@ public:
             }
             expected.push_back(std::move(spec));
         }
-        require_match(expected, file, all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
+        require_match(expected, file,
+                      all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
         for (const Part& p : parts_)
             if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
         for (const auto& act : after_load_) act();
@@ -140,14 +154,16 @@ private:
     void part(Part p) {
         for (const Part& other : parts_)
             if (other.name == p.name)
-                throw GraphError(isogloss::text("checkpoint: two parts are named '", p.name, "'; names must differ"));
+                throw GraphError(
+                    isogloss::text("checkpoint: two parts are named '", p.name, "'; names must differ"));
         parts_.push_back(std::move(p));
     }
     template <class V> Checkpoint& scalar(const std::string& name, V& value) {
         array("state/", name, &value, {});
         return *this;
     }
-    template <class V> void array(const std::string& prefix, const std::string& name, V* data, std::vector<Index> shape) {
+    template <class V>
+    void array(const std::string& prefix, const std::string& name, V* data, std::vector<Index> shape) {
         std::size_t n = 1;
         for (const Index k : shape) n *= static_cast<std::size_t>(k);
         part({prefix + name, dtype_of<V>(), std::move(shape), false,

@@ -20,7 +20,8 @@ template <class T, class A = Architecture> void tanh_forward(Index n, const T* z
 }
 
 /// dz = chain(1 - h²) dh
-template <bool squared, class T, class A = Architecture> void tanh_backward(Index n, const T* h, const T* dh, T* dz) {
+template <bool squared, class T, class A = Architecture>
+void tanh_backward(Index n, const T* h, const T* dh, T* dz) {
     using L = Lanes<T, A>;
     sweep<T, A>(0, n, [&](auto at) {
         const L v = at.load(h);
@@ -91,11 +92,12 @@ void gru_state_forward(Index rows, Index n, const T* gates, T* q, const T* befor
 
 /// From dh: dq and the z half of dgates; adds to dbefore what h₋ gets through the leak.
 template <bool squared, class T, class A = Architecture>
-void gru_state_backward(Index rows, Index n, const T* gates, const T* q, const T* before, const T* dh, T* dgates, T* dq,
-                        T* dbefore) {
+void gru_state_backward(Index rows, Index n, const T* gates, const T* q, const T* before, const T* dh,
+                        T* dgates, T* dq, T* dbefore) {
     using L = Lanes<T, A>;
     const L one(T(1));
-    for (Index r = 0; r < rows; ++r, gates += 2 * n, q += n, before += n, dh += n, dgates += 2 * n, dq += n, dbefore += n)
+    for (Index r = 0; r < rows;
+         ++r, gates += 2 * n, q += n, before += n, dh += n, dgates += 2 * n, dq += n, dbefore += n)
         sweep<T, A>(0, n, [&](auto at) {
             const L z = at.load(gates), candidate = at.load(q), out = at.load(dh);
             at.store(dgates, chain<squared>((at.load(before) - candidate) * z * (one - z)) * out);
@@ -106,7 +108,8 @@ void gru_state_backward(Index rows, Index n, const T* gates, const T* q, const T
 
 /// From dreset: the r half of dgates; adds to dbefore what h₋ gets through the reset product.
 template <bool squared, class T, class A = Architecture>
-void gru_gates_backward(Index rows, Index n, const T* gates, const T* before, const T* dreset, T* dgates, T* dbefore) {
+void gru_gates_backward(Index rows, Index n, const T* gates, const T* before, const T* dreset, T* dgates,
+                        T* dbefore) {
     using L = Lanes<T, A>;
     for (Index r = 0; r < rows; ++r, gates += 2 * n, before += n, dreset += n, dgates += 2 * n, dbefore += n)
         sweep<T, A>(0, n, [&](auto at) {
@@ -117,7 +120,8 @@ void gru_gates_backward(Index rows, Index n, const T* gates, const T* before, co
 }
 
 /// z [rows, 2 n] = (h, t): sums on entry, activations on exit; s = h t + s₋ (1 - t).
-template <class T, class A = Architecture> void highway_forward(Index rows, Index n, T* z, const T* before, T* s) {
+template <class T, class A = Architecture>
+void highway_forward(Index rows, Index n, T* z, const T* before, T* s) {
     using L = Lanes<T, A>;
     for (Index r = 0; r < rows; ++r, z += 2 * n, before += n, s += n)
         sweep<T, A>(0, n, [&](auto at) {

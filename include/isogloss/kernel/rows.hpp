@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-
 #include <isogloss/kernel/simd.hpp>
 
 namespace isogloss::kernel {
@@ -11,7 +10,8 @@ namespace isogloss::kernel {
 inline constexpr Index chunk = 512;
 
 /// out = x ∘ mask for x [rows, width]; row r = t·batch + b takes row b of mask [batch, width].
-template <class T> void multiply_rows(Index rows, Index batch, Index width, const T* x, const T* mask, T* out) {
+template <class T>
+void multiply_rows(Index rows, Index batch, Index width, const T* x, const T* mask, T* out) {
     const Index block = batch * width;
     for (Index r = 0; r < rows; r += batch, x += block, out += block)
         for (Index j = 0; j < block; ++j) out[j] = x[j] * mask[j];
@@ -36,7 +36,8 @@ template <class T> void scale(Index n, T factor, T* x) {
 }
 
 /// sums[j] += Σ_r x[r, j] for x [rows, width], by blocks of rows so that long sums stay accurate.
-template <class T, class A = Architecture> void add_column_sums(Index rows, Index width, const T* x, T* sums) {
+template <class T, class A = Architecture>
+void add_column_sums(Index rows, Index width, const T* x, T* sums) {
     using L = Lanes<T, A>;
     sweep<T, A>(0, width, [&](auto at) {
         L total(T(0));

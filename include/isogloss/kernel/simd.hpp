@@ -8,9 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-
 #include <isogloss/types.hpp>
+#include <limits>
 
 #ifdef XTENSOR_USE_XSIMD
 #include <xsimd/xsimd.hpp>

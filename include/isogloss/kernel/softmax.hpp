@@ -5,9 +5,8 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
-
 #include <isogloss/kernel/rows.hpp>
+#include <limits>
 
 namespace isogloss::kernel {
 
@@ -38,13 +37,15 @@ template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T
 }
 
 /// Σ weight · scale (z - shift), the cross term of a soft target with unnormalised weights.
-template <class T, class A = Architecture> double cross_sum(Index n, const T* weight, const T* z, T shift, T scale) {
+template <class T, class A = Architecture>
+double cross_sum(Index n, const T* weight, const T* z, T shift, T scale) {
     using L = Lanes<T, A>;
     const L s(scale), m(shift);
     double total = 0;
     for (Index i = 0; i < n; i += chunk) {
         L part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) { part += at.load(weight) * (s * (at.load(z) - m)); });
+        sweep<T, A>(i, std::min(n, i + chunk),
+                    [&](auto at) { part += at.load(weight) * (s * (at.load(z) - m)); });
         total += static_cast<double>(lane_sum(part));
     }
     return total;
@@ -107,9 +108,8 @@ template <class T, class A = Architecture>
 void combine(Index n, T a, T* z, T b, const T* soft, T c, const T* weight) {
     using L = Lanes<T, A>;
     const L la(a), lb(b), lc(c);
-    sweep<T, A>(0, n, [&](auto at) {
-        at.store(z, la * at.load(z) + lb * at.load(soft) + lc * at.load(weight));
-    });
+    sweep<T, A>(0, n,
+                [&](auto at) { at.store(z, la * at.load(z) + lb * at.load(soft) + lc * at.load(weight)); });
 }
 
 /// The same in the obvious way, in double: what the kernels above are tested against.

@@ -1,9 +1,8 @@
 /// @file loss/augmented.hpp  Cross-entropy plus a soft target read off the embedding table.
 #pragma once
 
-#include <optional>
-
 #include <isogloss/loss/output_head.hpp>
+#include <optional>
 
 namespace isogloss {
 
@@ -14,9 +13,10 @@ namespace isogloss {
 ///
 /// with a = 1, c = α = γ τ, or, for the mixture of eq. (6.1), a = 1 - β, c = β τ² V.
 ///
-/// Shapes    o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted;  E [V, n], row e_i is word i.
-///           E is the head's own table where that is an embedding (TiedSoftmax); with a head of its own matrix
-///           pass the embedding table as the third input
+/// Shapes    o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted;  E [V, n], row e_i is word
+/// i.
+///           E is the head's own table where that is an embedding (TiedSoftmax); with a head of its own
+///           matrix pass the embedding table as the third input
 /// Options   alpha        weight of the soft term, ≥ 0
 ///           gamma        the same as α = γ τ, ≥ 0; default 0.65 where none of the three is set
 ///           beta         weight of the mixture (6.1), 0 to 1; at most one of alpha, gamma, beta is set
@@ -28,7 +28,8 @@ namespace isogloss {
 /// Modulus   Φ(h_i) = a Var_p(w_i) + (c / τ²) Var_p̃(w_i); the target counts as fixed
 /// Cost      the product E e_y is done once per distinct target of a block, rows being sorted by target
 /// Errors    vocabularies differ; E has another number of rows; options out of range
-/// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1).  Departures: where the head has a bias it is part
+/// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1).  Departures: where the head has a bias it
+/// is part
 ///           of o in both softmaxes; differentiate_target is ours.
 template <class T> struct AugmentedLoss {
     struct Options {
@@ -47,7 +48,8 @@ template <class T> struct AugmentedLoss {
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) {
         const Weight<T> table = s.table(o);
         if (!s.is_looked_up(table))
-            s.fail(text("the head's matrix '", s.name_of(table), "' is no embedding table; pass the embedding table as the ",
+            s.fail(text("the head's matrix '", s.name_of(table),
+                        "' is no embedding table; pass the embedding table as the ",
                         "third input, add<AugmentedLoss>(name, options, logits, targets, E)"));
         return setup(s, o, y, table);
     }
@@ -55,7 +57,8 @@ template <class T> struct AugmentedLoss {
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> table) {
         weigh(s, o.vocabulary);
         if (table.rows != o.vocabulary)
-            s.fail(text("the embedding table '", s.name_of(table), "' has ", table.rows, " rows, expected one per word: ", o.vocabulary));
+            s.fail(text("the embedding table '", s.name_of(table), "' has ", table.rows,
+                        " rows, expected one per word: ", o.vocabulary));
         E = table;
         head.setup(s, o, y, options.differentiate_target ? 4 : 2, true);
         if (options.differentiate_target) head.also_writes(E);
@@ -89,7 +92,8 @@ template <class T> struct AugmentedLoss {
                 const double scale = k == 0 ? 1 : 1 / options.temperature;
                 for (Index r = 0; r < block.z.rows; ++r) {
                     T* z = block.z.row(r);
-                    const double sum = kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z), static_cast<T>(scale), z);
+                    const double sum = kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z),
+                                                       static_cast<T>(scale), z);
                     kernel::scale(block.z.cols, static_cast<T>(1 / sum), z);
                 }
                 return std::abs(p.seed(l)) * (k == 0 ? hard : soft * scale * scale);
@@ -99,9 +103,12 @@ template <class T> struct AugmentedLoss {
 private:
     void weigh(Setup<T>& s, Index vocabulary) {
         const double tau = options.temperature;
-        if (!(tau > 0) || !std::isfinite(tau)) s.fail(text("found temperature = ", tau, ", expected a finite number above 0"));
+        if (!(tau > 0) || !std::isfinite(tau))
+            s.fail(text("found temperature = ", tau, ", expected a finite number above 0"));
         if (options.alpha.has_value() + options.gamma.has_value() + options.beta.has_value() > 1)
-            s.fail("found more than one of alpha, gamma and beta; set one: alpha = gamma * temperature, beta mixes as in eq. (6.1)");
+            s.fail(
+                "found more than one of alpha, gamma and beta; set one: alpha = gamma * temperature, beta "
+                "mixes as in eq. (6.1)");
         const auto in_range = [&](const char* name, double v, double most) {
             if (!(v >= 0 && v <= most && std::isfinite(v)))
                 s.fail(text("found ", name, " = ", v, ", expected a finite number of at least 0",
@@ -115,7 +122,8 @@ private:
         } else if (options.alpha) {
             soft = in_range("alpha", *options.alpha, std::numeric_limits<double>::infinity());
         } else {
-            soft = in_range("gamma", options.gamma.value_or(0.65), std::numeric_limits<double>::infinity()) * tau;
+            soft = in_range("gamma", options.gamma.value_or(0.65), std::numeric_limits<double>::infinity()) *
+                   tau;
         }
     }
 
@@ -128,7 +136,8 @@ private:
         }
         const auto table = p.values(E);
         const Index V = block.z.cols;
-        for (Index g = 0; g < groups; ++g) std::copy_n(table.row(group_targets_[g]), E.cols, words_ + g * E.cols);
+        for (Index g = 0; g < groups; ++g)
+            std::copy_n(table.row(group_targets_[g]), E.cols, words_ + g * E.cols);
         T* e = head.extra(1);
         gemm<T>(T(1), {words_, groups, E.cols}, t(table), T(0), {e, groups, V});
         const T inverse = static_cast<T>(1 / options.temperature);
@@ -161,12 +170,13 @@ private:
                 const T m = kernel::row_max(V, z);
                 const double of_target = double(z[y]) - double(m);
                 const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
-                const double divergence = target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
+                const double divergence =
+                    target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
                 by_token[block.position[r]] = hard * (std::log(s.sum) - of_target) + soft * divergence;
                 if (!block.gradient) continue;
                 const double c = seed * soft / tau;
-                kernel::combine(V, static_cast<T>(seed * hard / s.sum), z, static_cast<T>(c / s.soft_sum), soft_row,
-                                static_cast<T>(-c / target_sum_[g]), e);
+                kernel::combine(V, static_cast<T>(seed * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
+                                soft_row, static_cast<T>(-c / target_sum_[g]), e);
                 z[y] -= static_cast<T>(seed * hard);
             }
         });
@@ -189,14 +199,16 @@ private:
             const double divergence = target_entropy_[g] - cross / target_sum_[g] + std::log(soft_sum);
             const double shift = std::log(target_sum_[g]) - std::log(soft_sum) + divergence;
             for (Index i = 0; i < V; ++i) {
-                const double ratio = (double(s[g * V + i]) - double(target_max_[g]) - double(z[i]) + double(m)) / tau - shift;
+                const double ratio =
+                    (double(s[g * V + i]) - double(target_max_[g]) - double(z[i]) + double(m)) / tau - shift;
                 into[g * V + i] += static_cast<T>(scale * double(e[g * V + i]) / target_sum_[g] * ratio);
             }
         }
         const auto [dE, beta] = head.begin(p, E.id);
         gemm<T>(T(1), t(MatrixRef<const T>(into, groups, V)), {words_, groups, E.cols}, beta, dE);
         gemm<T>(T(1), {into, groups, V}, p.values(E), T(0), {word_adjoints_, groups, E.cols});
-        for (Index g = 0; g < groups; ++g) kernel::add(E.cols, word_adjoints_ + g * E.cols, dE.row(group_targets_[g]));
+        for (Index g = 0; g < groups; ++g)
+            kernel::add(E.cols, word_adjoints_ + g * E.cols, dE.row(group_targets_[g]));
     }
 
     T *words_ = nullptr, *word_adjoints_ = nullptr, *rows_ = nullptr, *target_max_ = nullptr;

@@ -39,7 +39,11 @@ template <class T> struct CrossEntropy {
             head.modulus(p, 1, [&](LogitBlock<T>& block, int) {
                 for (Index r = 0; r < block.z.rows; ++r) {
                     T* z = block.z.row(r);
-                    kernel::scale(block.z.cols, static_cast<T>(1 / kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z), T(1), z)), z);
+                    kernel::scale(
+                        block.z.cols,
+                        static_cast<T>(
+                            1 / kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z), T(1), z)),
+                        z);
                 }
                 return std::abs(p.seed(l));
             });

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/softmax.hpp>
 
@@ -22,8 +21,8 @@ template <class T> struct LogitBlock {
 /// that logits never exist as a [T·B, V] array. For own losses as well as the library's.
 ///
 /// A block takes `arrays` · V · sizeof(T) bytes a row within the graph's budget (at least one row);
-/// besides, a few arrays of the size of the hidden states [T·B, n] are held. Positions that are not predicted cost
-/// nothing.
+/// besides, a few arrays of the size of the hidden states [T·B, n] are held. Positions that are not predicted
+/// cost nothing.
 ///
 /// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at
 /// hand and goes on to both products, with the table's gradient kept as provisional (see Parameter) until
@@ -35,13 +34,14 @@ public:
     /// extra(). `sorted`: rows come sorted by target, so that equal targets are neighbours.
     void setup(Setup<T>& s, Logits<T> o, Tokens y, Index arrays = 1, bool sorted = false) {
         if (y.vocabulary != o.vocabulary)
-            s.fail(text("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y), "' one of ",
-                        y.vocabulary, "; they must agree"));
+            s.fail(text("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
+                        "' one of ", y.vocabulary, "; they must agree"));
         logits_ = o;
         targets_ = y;
         hidden_ = s.hidden(o);
         sorted_ = sorted;
-        const Index capacity = s.capacity().time * s.capacity().batch, row = arrays * o.vocabulary * Index{sizeof(T)};
+        const Index capacity = s.capacity().time * s.capacity().batch,
+                    row = arrays * o.vocabulary * Index{sizeof(T)};
         block_rows_ = std::clamp<Index>(s.budget() / row, 1, capacity);
         blocks_ = s.scratch(arrays * block_rows_ * o.vocabulary);
         packed_ = s.scratch(capacity * hidden_.width);
@@ -59,12 +59,15 @@ public:
     void also_writes(Weight<T> w) { also_ = w.id; }
 
     /// Calls f(LogitBlock<T>&) for every block; f puts the loss of each row where it belongs and, where
-    /// block.gradient is set, d l / d z times p.seed(l) into block.z. Returns the number of predicted positions.
+    /// block.gradient is set, d l / d z times p.seed(l) into block.z. Returns the number of predicted
+    /// positions.
     template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
         prepared_ = false;
         arrange(p);
         const auto& head = p.head(logits_);
-        const auto free = [&](int id) { return id < 0 || p.parameter(id).condition == Parameter<T>::Condition::empty; };
+        const auto free = [&](int id) {
+            return id < 0 || p.parameter(id).condition == Parameter<T>::Condition::empty;
+        };
         prepare_ = p.training() && p.seed(l) != 0 && free(head.table) && free(head.bias) && free(also_);
         run(p, prepare_, f);
         prepared_ = prepare_;
@@ -103,11 +106,14 @@ public:
                 for (Index v = 0; v < V; v += tile) {  // squares of a few table rows at a time
                     const Index some = std::min(tile, V - v);
                     for (Index i = 0; i < some * n; ++i) squares_[i] = E.row(v)[i] * E.row(v)[i];
-                    gemm<T>(T(1), block.z.columns(v, some), {squares_, some, n}, v == 0 ? T(0) : T(1), square);
+                    gemm<T>(T(1), block.z.columns(v, some), {squares_, some, n}, v == 0 ? T(0) : T(1),
+                            square);
                 }
                 for (Index r = 0; r < rows; ++r)
                     for (Index i = 0; i < n; ++i)
-                        phi[order_[first + r] * n + i] += static_cast<T>(c) * std::max(T(0), square.row(r)[i] - mean.row(r)[i] * mean.row(r)[i]);
+                        phi[order_[first + r] * n + i] +=
+                            static_cast<T>(c) *
+                            std::max(T(0), square.row(r)[i] - mean.row(r)[i] * mean.row(r)[i]);
             }
         }
     }
@@ -140,7 +146,8 @@ private:
         for (Index r = 0; r < p.rows(); ++r)
             if (y[r] >= 0) order_[count_++] = r;
         if (sorted_)
-            std::sort(order_, order_ + count_, [y](Index a, Index b) { return y[a] != y[b] ? y[a] < y[b] : a < b; });
+            std::sort(order_, order_ + count_,
+                      [y](Index a, Index b) { return y[a] != y[b] ? y[a] < y[b] : a < b; });
         for (Index r = 0; r < count_; ++r) sorted_targets_[r] = y[order_[r]];
         const T* h = p.data(hidden_);
         in_place_ = !sorted_ && count_ == p.rows();
@@ -192,7 +199,8 @@ private:
     bool confirm(Pass<T>& p) {
         const auto mine = [&](int id) {
             const auto& w = p.parameter(id);
-            return w.condition == Parameter<T>::Condition::provisional && w.written_by == p.head(logits_).node;
+            return w.condition == Parameter<T>::Condition::provisional &&
+                   w.written_by == p.head(logits_).node;
         };
         const auto begun_end = begun_.begin() + begun_count_;
         if (!std::all_of(begun_.begin(), begun_end, mine)) return false;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 
@@ -17,9 +16,11 @@ public:
     /// A summed loss in nats over that many predicted tokens, which stand for that many characters of the
     /// text. Throws NumericError for a loss that is not finite and GraphError for negative counts.
     void add(double nats, Index tokens, Index characters = 0) {
-        if (!std::isfinite(nats)) throw NumericError(text("perplexity: found a loss of ", nats, " nats over ", tokens, " tokens"));
+        if (!std::isfinite(nats))
+            throw NumericError(text("perplexity: found a loss of ", nats, " nats over ", tokens, " tokens"));
         if (tokens < 0 || characters < 0)
-            throw GraphError(text("perplexity: found ", tokens, " tokens and ", characters, " characters, expected at least 0"));
+            throw GraphError(text("perplexity: found ", tokens, " tokens and ", characters,
+                                  " characters, expected at least 0"));
         nats_ += nats;
         tokens_ += tokens;
         characters_ += characters;

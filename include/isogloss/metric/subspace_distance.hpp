@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
-
 #include <isogloss/factor.hpp>
+#include <vector>
 
 namespace isogloss {
 
@@ -16,8 +15,10 @@ namespace isogloss {
 /// a matrix that is zero or not finite.
 template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows)
-        throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
-    const auto u = orthonormal_columns<T>(x, "subspace distance"), q = orthonormal_columns<T>(y, "subspace distance");
+        throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows,
+                              " rows, expected equal numbers"));
+    const auto u = orthonormal_columns<T>(x, "subspace distance"),
+               q = orthonormal_columns<T>(y, "subspace distance");
     Tensor<T, 2> m({u.shape()[1], q.shape()[1]});
     const auto view = [](auto& a) { return MatrixRef(a.data(), Index(a.shape()[0]), Index(a.shape()[1])); };
     gemm<T>(T(1), t(view(u)), view(q), T(0), view(m));
@@ -39,11 +40,14 @@ template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, M
 /// Source   Inan, Khosravi, Socher 2017, appendix B.  Departure: matrices that lack rank are allowed.
 template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows)
-        throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
-    const auto u = orthonormal_columns<T>(x, "subspace distance"), q = orthonormal_columns<T>(y, "subspace distance");
+        throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows,
+                              " rows, expected equal numbers"));
+    const auto u = orthonormal_columns<T>(x, "subspace distance"),
+               q = orthonormal_columns<T>(y, "subspace distance");
     const auto a = static_cast<Index>(u.shape()[1]), b = static_cast<Index>(q.shape()[1]);
     Tensor<T, 2> inner({u.shape()[1], q.shape()[1]}), residual = q;
-    gemm<T>(T(1), t(MatrixRef<const T>(u.data(), x.rows, a)), {q.data(), x.rows, b}, T(0), {inner.data(), a, b});
+    gemm<T>(T(1), t(MatrixRef<const T>(u.data(), x.rows, a)), {q.data(), x.rows, b}, T(0),
+            {inner.data(), a, b});
     gemm<T>(T(-1), {u.data(), x.rows, a}, {inner.data(), a, b}, T(1), {residual.data(), x.rows, b});
     double squares = 0;  // of R itself: 1 - Σρ² would lose small distances to rounding
     for (const T r : residual) squares += double(r) * double(r);

@@ -35,14 +35,17 @@ template <class T> struct Dropout {
             for (Index i = 0; i < p.rows() * x.width; ++i)
                 steps[i] = random.uniform(i) < options.keep ? static_cast<T>(1 / options.keep) : T(0);
         }
-        if (m) kernel::multiply_rows(p.rows(), steps ? p.rows() : p.batch(), x.width, p.data(x), steps ? steps : m, p.data(y));
+        if (m)
+            kernel::multiply_rows(p.rows(), steps ? p.rows() : p.batch(), x.width, p.data(x),
+                                  steps ? steps : m, p.data(y));
         else noalias(p.at(y)) = p.at(x);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         const T* m = p.data(mask);
         if (m)
             kernel::add_multiplied_rows<!Backward<T, Quantity>::is_gradient>(
-                p.rows(), steps ? p.rows() : p.batch(), x.width, p.adjoint_data(y), steps ? steps : m, p.adjoint_data(x));
+                p.rows(), steps ? p.rows() : p.batch(), x.width, p.adjoint_data(y), steps ? steps : m,
+                p.adjoint_data(x));
         else noalias(p.adjoint(x)) += p.adjoint(y);
     }
 };
@@ -50,12 +53,12 @@ template <class T> struct Dropout {
 /// Where a recurrent cell puts its masks. All of them are drawn once per training pass for every batch
 /// column and stay the same over the steps; cell states and additive carries are never masked.
 enum class DropoutScheme {
-    tied,       ///< one mask m on the state: m ∘ h enters the recurrence and goes up to the next layer or head,
-                ///< the same m in both uses                     [Inan, Khosravi, Socher 2017, section 5]
-    gal,        ///< masks of their own for every gate, one set on the input and one on the recurrent state; what
-                ///< goes up is not masked (the layer above masks its input)        [Gal 2015, untied weights]
-    recurrent,  ///< one mask on the recurrent state; what comes in and goes up is not masked: put Dropout with
-                ///< `variational` around the cell                                  [Zilly et al. 2016]
+    tied,  ///< one mask m on the state: m ∘ h enters the recurrence and goes up to the next layer or head,
+           ///< the same m in both uses                     [Inan, Khosravi, Socher 2017, section 5]
+    gal,   ///< masks of their own for every gate, one set on the input and one on the recurrent state; what
+           ///< goes up is not masked (the layer above masks its input)        [Gal 2015, untied weights]
+    recurrent,  ///< one mask on the recurrent state; what comes in and goes up is not masked: put Dropout
+                ///< with `variational` around the cell                                  [Zilly et al. 2016]
 };
 
 /// The masks of one cell under a scheme: declared in setup, used by its units, applied to its output.
@@ -86,14 +89,15 @@ template <class T> struct RecurrentDropout {
     }
     void forward(Forward<T>& p) const {
         if (!masks_output) return;
-        if (const T* m = p.data(state)) kernel::multiply_rows(p.rows(), p.batch(), h.width, p.data(h), m, p.data(y));
+        if (const T* m = p.data(state))
+            kernel::multiply_rows(p.rows(), p.batch(), h.width, p.data(h), m, p.data(y));
         else noalias(p.at(y)) = p.at(h);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) const {
         if (!masks_output) return;
         if (const T* m = p.data(state))
-            kernel::add_multiplied_rows<!Backward<T, Quantity>::is_gradient>(p.rows(), p.batch(), h.width, p.adjoint_data(y), m,
-                                                                             p.adjoint_data(h));
+            kernel::add_multiplied_rows<!Backward<T, Quantity>::is_gradient>(
+                p.rows(), p.batch(), h.width, p.adjoint_data(y), m, p.adjoint_data(h));
         else noalias(p.adjoint(h)) += p.adjoint(y);
     }
 };

@@ -32,10 +32,11 @@ template <class T> struct Embedding {
 
     Seq<T> setup(Setup<T>& s, Tokens tokens, Weight<T> E) {
         if (E.rows != tokens.vocabulary)
-            s.fail(text("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens), "' has a vocabulary of ",
-                        tokens.vocabulary, "; a table needs one row per word"));
+            s.fail(text("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens),
+                        "' has a vocabulary of ", tokens.vocabulary, "; a table needs one row per word"));
         if (!(options.keep_words > 0 && options.keep_words <= 1))
-            s.fail(text("found keep_words = ", options.keep_words, ", expected a probability above 0 and at most 1"));
+            s.fail(text("found keep_words = ", options.keep_words,
+                        ", expected a probability above 0 and at most 1"));
         x = tokens;
         table = E;
         s.read(x);
@@ -56,14 +57,16 @@ template <class T> struct Embedding {
         if (!word_scale) return;
         const Random random = p.random();
         for (Index r = 0; r < rows; ++r) {
-            const bool kept = !p.training() || random.uniform(r % batch * table.rows + tokens[r]) < options.keep_words;
+            const bool kept =
+                !p.training() || random.uniform(r % batch * table.rows + tokens[r]) < options.keep_words;
             word_scale[r] = p.training() ? (kept ? static_cast<T>(1 / options.keep_words) : T(0)) : T(1);
             kernel::scale(n, word_scale[r], out + r * n);
         }
     }
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
-        if constexpr (Backward<T, Quantity>::is_gradient) {  // nothing is below the tokens: no modulus to carry
+        if constexpr (Backward<T,
+                               Quantity>::is_gradient) {  // nothing is below the tokens: no modulus to carry
             const Index n = y.width, rows = p.rows(), batch = p.batch();
             const Token* tokens = p.data(x);
             const T *dy = p.adjoint_data(y), *m = p.data(mask);

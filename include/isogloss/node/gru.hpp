@@ -12,7 +12,8 @@ namespace isogloss {
 ///     q = tanh(x_t Wq + (r ∘ h_{t-1}) Uq + bq)
 ///     h_t = z ∘ h_{t-1} + (1 - z) ∘ q
 ///
-/// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;  Wq [m, n];  Uq [n, n];
+/// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;  Wq [m, n];  Uq [n,
+/// n];
 ///          bq [1, n];  h [T, B, n]; n = units
 /// Options  units   n ≥ 1
 ///          keep    probability to keep a unit, (0, 1], default 1; masks as `scheme` says. The mask enters
@@ -64,7 +65,8 @@ template <class T> struct Gru {
             p.drive(gates, t);
             kernel::gru_gates_forward(p.batch(), n, p.data(gates, t), p.data(h, t - 1), p.data(reset, t));
             p.drive(candidate, t);
-            kernel::gru_state_forward(p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1), p.data(h, t));
+            kernel::gru_state_forward(p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1),
+                                      p.data(h, t));
         }
         dropout.forward(p);
     }
@@ -73,12 +75,13 @@ template <class T> struct Gru {
         dropout.backward(p);
         const Index n = h.width;
         for (const Index t : p.steps_back()) {
-            kernel::gru_state_backward<squared>(p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1),
-                                                p.adjoint_data(h, t), p.adjoint_data(gates, t), p.adjoint_data(candidate, t),
-                                                p.adjoint_data(h, t - 1));
+            kernel::gru_state_backward<squared>(
+                p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1), p.adjoint_data(h, t),
+                p.adjoint_data(gates, t), p.adjoint_data(candidate, t), p.adjoint_data(h, t - 1));
             p.pull(candidate, t);
-            kernel::gru_gates_backward<squared>(p.batch(), n, p.data(gates, t), p.data(h, t - 1), p.adjoint_data(reset, t),
-                                                p.adjoint_data(gates, t), p.adjoint_data(h, t - 1));
+            kernel::gru_gates_backward<squared>(p.batch(), n, p.data(gates, t), p.data(h, t - 1),
+                                                p.adjoint_data(reset, t), p.adjoint_data(gates, t),
+                                                p.adjoint_data(h, t - 1));
             p.pull(gates, t);
         }
         p.pull(gates);

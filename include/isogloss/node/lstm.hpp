@@ -52,8 +52,8 @@ template <class T> struct Lstm {
         p.drive(z);
         for (const Index t : p.steps()) {
             p.drive(z, t);
-            kernel::lstm_forward(p.batch(), h.width, p.data(z, t), p.data(c, t - 1), p.data(c, t), p.data(squashed, t),
-                                 p.data(h, t));
+            kernel::lstm_forward(p.batch(), h.width, p.data(z, t), p.data(c, t - 1), p.data(c, t),
+                                 p.data(squashed, t), p.data(h, t));
         }
         dropout.forward(p);
     }
@@ -61,9 +61,9 @@ template <class T> struct Lstm {
         dropout.backward(p);
         std::fill_n(dc, p.batch() * h.width, T(0));
         for (const Index t : p.steps_back()) {
-            kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(p.batch(), h.width, p.data(z, t), p.data(c, t - 1),
-                                                                       p.data(squashed, t), p.adjoint_data(h, t), dc,
-                                                                       p.adjoint_data(z, t));
+            kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(
+                p.batch(), h.width, p.data(z, t), p.data(c, t - 1), p.data(squashed, t), p.adjoint_data(h, t),
+                dc, p.adjoint_data(z, t));
             p.pull(z, t);
         }
         p.pull(z);

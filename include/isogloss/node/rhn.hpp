@@ -1,10 +1,9 @@
 /// @file node/rhn.hpp  The recurrent highway layer.
 #pragma once
 
-#include <vector>
-
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
+#include <vector>
 
 namespace isogloss {
 
@@ -14,12 +13,14 @@ namespace isogloss {
 ///     (h, g) = 1[l = 1] x_t W + s_{l-1} R_l + b_l       h through tanh, g through σ
 ///     s_l = h ∘ g + s_{l-1} ∘ (1 - g),  l = 1 … D;      y_t = s_D
 ///
-/// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;  y [T, B, n]
-/// Options  units           n ≥ 1
+/// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;  y [T,
+/// B, n] Options  units           n ≥ 1
 ///          depth           D ≥ 1, default 1
-///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l and t
+///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l
+///          and t
 ///                          and enters where s meets a matrix, the carry is not masked
-///          scheme          DropoutScheme, default recurrent, as published; under tied what goes up carries the same
+///          scheme          DropoutScheme, default recurrent, as published; under tied what goes up carries
+///          the same
 ///                          mask; under gal h and g have masks of their own
 ///          init            start values of W and R, default uniform(0.04)
 ///          transform_bias  start value of g's part of the biases, default -2
@@ -68,9 +69,9 @@ template <class T> struct Rhn {
             for (std::size_t l = z.size(); l-- > 0;) {
                 const Seq<T> from = l > 0 ? s[l - 1] : s.back();
                 const Index at = l > 0 ? t : t - 1;
-                kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(p.batch(), s[l].width, p.data(z[l], t), p.data(from, at),
-                                                                              p.adjoint_data(s[l], t), p.adjoint_data(z[l], t),
-                                                                              p.adjoint_data(from, at));
+                kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(
+                    p.batch(), s[l].width, p.data(z[l], t), p.data(from, at), p.adjoint_data(s[l], t),
+                    p.adjoint_data(z[l], t), p.adjoint_data(from, at));
                 p.pull(z[l], t);
             }
         for (const auto& units : z) p.pull(units);

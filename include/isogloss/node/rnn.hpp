@@ -48,8 +48,8 @@ template <class T> struct Rnn {
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         dropout.backward(p);
         for (const Index t : p.steps_back()) {
-            kernel::tanh_backward<!Backward<T, Quantity>::is_gradient>(p.batch() * h.width, p.data(h, t), p.adjoint_data(h, t),
-                                                                       p.adjoint_data(z, t));
+            kernel::tanh_backward<!Backward<T, Quantity>::is_gradient>(
+                p.batch() * h.width, p.data(h, t), p.adjoint_data(h, t), p.adjoint_data(z, t));
             p.pull(z, t);
         }
         p.pull(z);

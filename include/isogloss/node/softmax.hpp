@@ -1,9 +1,8 @@
 /// @file node/softmax.hpp  Heads: from hidden states to lazy logits over the vocabulary.
 #pragma once
 
-#include <optional>
-
 #include <isogloss/graph/graph.hpp>
+#include <optional>
 
 namespace isogloss {
 
@@ -33,13 +32,15 @@ template <class T> struct Softmax {
 
 /// Logits whose matrix is the embedding table: o_t = E h_t (+ b), or E (h_t P) (+ b).
 ///
-/// Shapes   h [T, B, n];  E [V, m];  P [n, m] where asked for;  b [1, V] where asked for;  o [T, B, V], never held
-/// Options  bias        whether b is there, default false; it starts at 0
-///          projection  whether P stands between h and the table, default false; without it unequal widths are
+/// Shapes   h [T, B, n];  E [V, m];  P [n, m] where asked for;  b [1, V] where asked for;  o [T, B, V], never
+/// held Options  bias        whether b is there, default false; it starts at 0
+///          projection  whether P stands between h and the table, default false; without it unequal widths
+///          are
 ///                      an error
 ///          init        start values of P, default uniform(0.1)
 /// The table's gradient is the sum of the lookup's and the head's.
-/// Source   Inan, Khosravi, Socher 2017, eq. (4.5) with W = Lᵀ, b = 0.  Departure: the bias and the projection.
+/// Source   Inan, Khosravi, Socher 2017, eq. (4.5) with W = Lᵀ, b = 0.  Departure: the bias and the
+/// projection.
 template <class T> struct TiedSoftmax {
     struct Options {
         bool bias = false;
@@ -51,9 +52,10 @@ template <class T> struct TiedSoftmax {
 
     Logits<T> setup(Setup<T>& s, Seq<T> h, Weight<T> E) {
         if (h.width != E.cols && !options.projection)
-            s.fail(text("the input has width ", h.width, " but the embedding table '", s.name_of(E), "' has width ", E.cols,
-                        ".\n     A tied softmax needs equal widths; set the units of the layer below to ", E.cols,
-                        ", or set TiedSoftmax{.projection = true}."));
+            s.fail(text("the input has width ", h.width, " but the embedding table '", s.name_of(E),
+                        "' has width ", E.cols,
+                        ".\n     A tied softmax needs equal widths; set the units of the layer below to ",
+                        E.cols, ", or set TiedSoftmax{.projection = true}."));
         if (options.projection) projected = s.units("projected", E.cols).init(options.init).from("P", h);
         const auto b = options.bias ? s.weight("b", 1, E.rows, constant(0)) : Weight<T>{};
         return s.logits(projected ? projected->z : h, E, b);

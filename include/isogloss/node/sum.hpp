@@ -15,8 +15,8 @@ template <class T> struct Sum {
 
     Seq<T> setup(Setup<T>& s, Seq<T> left, Seq<T> right) {
         if (left.width != right.width)
-            s.fail(text("'", s.name_of(left), "' has width ", left.width, ", '", s.name_of(right), "' has width ", right.width,
-                        "; only sequences of equal width can be added"));
+            s.fail(text("'", s.name_of(left), "' has width ", left.width, ", '", s.name_of(right),
+                        "' has width ", right.width, "; only sequences of equal width can be added"));
         a = left;
         b = right;
         return y = s.sequence("y", a.width);
@@ -51,9 +51,11 @@ template <class T> struct TotalLoss {
         return l;
     }
     void forward(Forward<T>& p) {
-        p.set(l, options.weights[0] * p.value(a) + options.weights[1] * p.value(b), std::max(p.predicted(a), p.predicted(b)));
+        p.set(l, options.weights[0] * p.value(a) + options.weights[1] * p.value(b),
+              std::max(p.predicted(a), p.predicted(b)));
     }
-    template <class Quantity> void backward(Backward<T, Quantity>&) {}  // its parts know their weights as seeds
+    template <class Quantity> void backward(Backward<T, Quantity>&) {
+    }  // its parts know their weights as seeds
 };
 
 }  // namespace isogloss

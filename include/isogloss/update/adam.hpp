@@ -2,21 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <isogloss/update/gradients.hpp>
 #include <limits>
 #include <vector>
-
-#include <isogloss/update/gradients.hpp>
 
 namespace isogloss {
 
 /// Options of Adam.
 struct AdamOptions {
-    double rate = 0.001;               ///< η ≥ 0
-    double first = 0.9;                ///< β₁ in [0, 1)
-    double second = 0.999;             ///< β₂ in [0, 1)
-    double epsilon = 1e-8;             ///< ε > 0
-    double clip = 0;                   ///< largest length of the whole group's gradient, ≥ 0; 0: no clipping
-    double weight_decay = 0;           ///< λ ≥ 0, decoupled: w ← w - η λ w
+    double rate = 0.001;      ///< η ≥ 0
+    double first = 0.9;       ///< β₁ in [0, 1)
+    double second = 0.999;    ///< β₂ in [0, 1)
+    double epsilon = 1e-8;    ///< ε > 0
+    double clip = 0;          ///< largest length of the whole group's gradient, ≥ 0; 0: no clipping
+    double weight_decay = 0;  ///< λ ≥ 0, decoupled: w ← w - η λ w
     Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
 };
 
@@ -57,7 +56,8 @@ public:
         const T b1 = static_cast<T>(options_.first), b2 = static_cast<T>(options_.second);
         const T eta = static_cast<T>(options_.rate / (1 - std::pow(options_.first, k)));
         const T scale = static_cast<T>(1 / (1 - std::pow(options_.second, k)));
-        const T epsilon = static_cast<T>(options_.epsilon), decay = static_cast<T>(options_.rate * options_.weight_decay);
+        const T epsilon = static_cast<T>(options_.epsilon),
+                decay = static_cast<T>(options_.rate * options_.weight_decay);
         for (std::size_t j = 0; j < group_.size(); ++j) {
             Parameter<T>& p = group_[j];
             const T* gradient = p.dense_gradient().data;

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cmath>
-#include <string_view>
-
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/unit_rows.hpp>
+#include <string_view>
 
 namespace isogloss {
 
@@ -34,7 +33,8 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
             squares += kernel::sum_of_squares(n, g);
         });
         if (!std::isfinite(squares))
-            throw NumericError(text("update: the gradient of '", p->name, "' is not finite; nothing was changed. Lower the ",
+            throw NumericError(text("update: the gradient of '", p->name,
+                                    "' is not finite; nothing was changed. Lower the ",
                                     "learning rate, or find the first node with Graph::checking(true)."));
         total += squares;
     }
@@ -56,7 +56,8 @@ template <class T> void finish_step(Parameter<T>& p) {
 }
 
 /// Throws GraphError unless low ≤ value (< or ≤ high, both finite).
-inline void require_range(std::string_view who, std::string_view option, double value, double low, double high) {
+inline void require_range(std::string_view who, std::string_view option, double value, double low,
+                          double high) {
     if (!(value >= low && value <= high && std::isfinite(value)))
         throw GraphError(text(who, ": found ", option, " = ", value, ", expected a finite number from ", low,
                               std::isfinite(high) ? text(" to ", high) : std::string(" up")));

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <limits>
 
 namespace isogloss {
 
@@ -15,9 +14,9 @@ namespace isogloss {
 ///
 /// Source   Inan, Khosravi, Socher 2017, after Zaremba, Sutskever, Vinyals 2014.
 struct ConstantThenDecay {
-    double rate = 1;     ///< η of the first epochs
-    Index constant = 5;  ///< epochs before it falls, ≥ 0
-    double factor = 0.9; ///< by epoch, in (0, 1]
+    double rate = 1;      ///< η of the first epochs
+    Index constant = 5;   ///< epochs before it falls, ≥ 0
+    double factor = 0.9;  ///< by epoch, in (0, 1]
 
     /// The rate of epoch e ≥ 1.
     double operator()(Index epoch) const {
@@ -40,13 +39,15 @@ public:
     /// Throws GraphError for options out of range.
     explicit DivideOnPlateau(DivideOnPlateauOptions options) : options_(options), rate_(options.rate) {
         if (!(options.rate >= 0) || !(options.divisor > 1) || options.patience < 0)
-            throw GraphError(text("divide on plateau: found rate ", options.rate, ", divisor ", options.divisor, ", patience ",
-                                  options.patience, "; expected rate >= 0, divisor > 1, patience >= 0"));
+            throw GraphError(text("divide on plateau: found rate ", options.rate, ", divisor ",
+                                  options.divisor, ", patience ", options.patience,
+                                  "; expected rate >= 0, divisor > 1, patience >= 0"));
     }
 
     /// Takes note of a validation value, lower being better, and returns the rate to go on with.
     double observe(double validation) {
-        if (!std::isfinite(validation)) throw NumericError(text("divide on plateau: observed the value ", validation));
+        if (!std::isfinite(validation))
+            throw NumericError(text("divide on plateau: observed the value ", validation));
         if (validation < best_) {
             best_ = validation;
             waited_ = 0;

@@ -2,18 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/update/gradients.hpp>
 #include <limits>
 #include <vector>
-
-#include <isogloss/update/gradients.hpp>
 
 namespace isogloss {
 
 /// Options of Sgd, and the common part of the other first-order updates.
 struct SgdOptions {
-    double rate = 1;                   ///< learning rate η ≥ 0
-    double clip = 0;                   ///< largest length of the whole group's direction, ≥ 0; 0: no clipping
-    double weight_decay = 0;           ///< λ ≥ 0 of λ/2 Σ w², part of the direction that is clipped
+    double rate = 1;          ///< learning rate η ≥ 0
+    double clip = 0;          ///< largest length of the whole group's direction, ≥ 0; 0: no clipping
+    double weight_decay = 0;  ///< λ ≥ 0 of λ/2 Σ w², part of the direction that is clipped
     Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
 };
 
@@ -75,7 +74,7 @@ struct AveragedSgdOptions {
 
 /// Gradient descent that starts to average its iterates when validation stops improving.
 ///
-/// Averaging is triggered at validation t when t > n and v_t > min(v_1 … v_{t-n}); from the next step on
+/// Averaging is triggered at validation t when v_t > min(v_1 … v_{t-1-n}), t > n + 1; from the next step on
 ///     mean ← mean + (w - mean) / k,  k = 1, 2, …
 /// Exchange `swap()` the averages in for evaluation and out again for training.
 /// Source   Polyak, Juditsky 1992; trigger: Merity, Keskar, Socher 2017, algorithm 1.
@@ -83,14 +82,19 @@ template <class T> class AveragedSgd {
 public:
     using Options = AveragedSgdOptions;
     /// Throws GraphError for options out of range.
-    AveragedSgd(Parameters<T> group, AveragedSgdOptions options) : sgd_(std::move(group), options.sgd), window_(options.window) {
-        if (window_ < 1) throw GraphError(text("averaged sgd: found window = ", window_, ", expected at least 1"));
-        for (const Parameter<T>* p : sgd_.group()) mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+    AveragedSgd(Parameters<T> group, AveragedSgdOptions options)
+        : sgd_(std::move(group), options.sgd), window_(options.window) {
+        if (window_ < 1)
+            throw GraphError(text("averaged sgd: found window = ", window_, ", expected at least 1"));
+        for (const Parameter<T>* p : sgd_.group())
+            mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
     }
 
-    /// One step of Sgd, then, once triggered, of the averages. Throws GraphError while averages are swapped in.
+    /// One step of Sgd, then, once triggered, of the averages. Throws GraphError while averages are swapped
+    /// in.
     double step() {
-        if (swapped_) throw GraphError("averaged sgd: step() while the averages are in use; call swap() first");
+        if (swapped_)
+            throw GraphError("averaged sgd: step() while the averages are in use; call swap() first");
         const double norm = sgd_.step();
         if (!triggered_) return norm;
         ++averaged_;
@@ -104,10 +108,11 @@ public:
 
     /// Takes note of a validation loss (or perplexity); returns whether averaging is on.
     bool observe(double validation) {
-        if (!std::isfinite(validation)) throw NumericError(text("averaged sgd: observed the validation value ", validation));
+        if (!std::isfinite(validation))
+            throw NumericError(text("averaged sgd: observed the validation value ", validation));
         const auto t = static_cast<Index>(history_.size());
-        if (!triggered_ && t >= window_ &&
-            validation > *std::min_element(history_.begin(), history_.end() - (window_ - 1)))
+        if (!triggered_ && t > window_ &&
+            validation > *std::min_element(history_.begin(), history_.end() - window_))
             triggered_ = true;
         history_.push_back(validation);
         return triggered_;

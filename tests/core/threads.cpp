@@ -1,0 +1,44 @@
+#include <isogloss/threads.hpp>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+TEST_CASE("threads() is one until set, and refuses none", "[core][threads]") {
+    REQUIRE(threads() == 1);
+    threads(3);
+    REQUIRE(threads() == 3);
+    REQUIRE_THROWS_MATCHES(threads(0), GraphError, says("found 0", "at least 1"));
+    threads(1);
+}
+
+TEST_CASE("parallel covers every item once, in pieces that are multiples of the grain", "[core][threads]") {
+    for (const int n : {1, 2, 5}) {
+        threads(n);
+        for (const Index items : {0, 1, 7, 64, 1000}) {
+            std::vector<int> seen(static_cast<std::size_t>(items), 0);
+            kernel::parallel(items, 8, 4, [&](Index first, Index last, Index piece) {
+                if (first % 8 != 0 || piece < 0 || piece >= 4) seen.assign(seen.size(), -100);
+                for (Index i = first; i < last; ++i) ++seen[static_cast<std::size_t>(i)];
+            });
+            REQUIRE(seen == std::vector<int>(static_cast<std::size_t>(items), 1));
+        }
+    }
+    threads(1);
+}
+
+TEST_CASE("BLAS runs on one thread within a pass and on the host's number after it", "[core][threads]") {
+    if (!openblas_set_num_threads) {
+        WARN("this BLAS has no openblas_set_num_threads; nothing to keep from fighting");
+        return;
+    }
+    const int host = openblas_get_num_threads();
+    openblas_set_num_threads(2);
+    {
+        const BlasOnOneThread blas;
+        REQUIRE(openblas_get_num_threads() == 1);
+    }
+    REQUIRE(openblas_get_num_threads() == 2);
+    openblas_set_num_threads(host);
+}

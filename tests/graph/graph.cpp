@@ -1,0 +1,296 @@
+#include <array>
+#include <cmath>
+#include <isogloss/isogloss.hpp>
+#include <limits>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+/// A tied model over seven words, with two layers that can be told apart.
+template <class T> struct Model {
+    Graph<T> g;
+    Tokens x, y;
+    Weight<T> E;
+    Seq<T> e, h;
+    Logits<T> o;
+    Loss<T> l;
+    explicit Model(GraphOptions options = {.time = 4, .batch = 2}, double keep = 1)
+        : g(options),
+          x(g.tokens("x", 7)),
+          y(g.tokens("y", 7)),
+          E(g.weight("E", 7, 5, uniform(0.5))),
+          e(g.template add<Embedding>("embed", {.keep = keep}, x, E)),
+          h(g.template add<Lstm>("lstm", {.units = 5, .keep = keep}, e)),
+          o(g.template add<TiedSoftmax>("softmax", {}, h, E)),
+          l(g.template add<CrossEntropy>("loss", {}, o, y)) {}
+};
+
+const std::vector<Token> words = {0, 1, 2, 3, 4, 5, 6, 0}, next = {2, 3, 4, -1, 6, 0, 1, 2};
+const TokenBlock input{words.data(), 4, 2}, target{next.data(), 4, 2};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("The first program: forward, backward, update, and the loss falls", "[graph]", float,
+                   double) {
+    Model<TestType> m({.time = 4, .batch = 2}, 0.9);
+    Sgd<TestType> sgd(m.g.parameters(), {.rate = 1, .clip = 5});
+    double first = 0, last = 0;
+    for (int k = 0; k < 200; ++k) {
+        m.g.reset();
+        last = m.g.forward(m.l, {m.x, input}, {m.y, target});
+        if (k == 0) first = last;
+        m.g.backward(m.l);
+        sgd.step();
+    }
+    CHECK(first == Approx(7 * std::log(7.0)).epsilon(0.1));
+    CHECK(last < 0.5 * first);
+    CHECK(m.g.predicted(m.l) == 7);
+    CHECK(m.g.guards_intact());
+}
+
+TEST_CASE("The loss by token adds up to the loss; positions without a target cost nothing", "[graph]") {
+    Model<double> m;
+    const double total = m.g.forward(m.l, {m.x, input}, {m.y, target});
+    const auto by_token = m.g.by_token(m.l);
+    double sum = 0;
+    for (const double v : by_token) sum += v;
+    CHECK(sum == Approx(total));
+    CHECK(by_token(1, 1) == 0);
+    const std::vector<Token> none(8, not_predicted);
+    CHECK(m.g.forward(m.l, {m.x, input}, {m.y, TokenBlock{none.data(), 4, 2}}) == 0);
+    CHECK(m.g.predicted(m.l) == 0);
+    m.g.backward(m.l);
+    for (const double v : m.g.gradient(m.E)) CHECK(v == 0);
+}
+
+TEST_CASE("State is carried between passes, put back, and forgotten by reset", "[graph]") {
+    Model<double> m;
+    m.g.training(false);
+    const double fresh = m.g.forward(m.l, {m.x, input}, {m.y, target});
+    const auto carried = m.g.carried();
+    const double later = m.g.forward(m.l, {m.x, input}, {m.y, target});
+    CHECK(later != fresh);
+    m.g.carry(carried);
+    CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == later);
+    m.g.reset();
+    CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == fresh);
+    REQUIRE_THROWS_MATCHES(m.g.carry({}), GraphError, says("carry", "lstm.h"));
+}
+
+TEST_CASE("A pass over fewer columns leaves the states of the others alone", "[graph]") {
+    Model<double> m;
+    m.g.training(false);
+    m.g.forward(m.l, {m.x, input}, {m.y, target});
+    const auto before = m.g.carried().values[0];
+    m.g.forward(m.h, {m.x, TokenBlock{words.data(), 1, 1}});
+    const auto after = m.g.carried().values[0];
+    CHECK(std::equal(before.begin() + 5, before.end(), after.begin() + 5));
+    CHECK_FALSE(std::equal(before.begin(), before.begin() + 5, after.begin()));
+}
+
+TEST_CASE("Masks depend on seed, step and node; evaluation has none", "[graph]") {
+    Model<double> a({.time = 4, .batch = 2, .seed = 9}, 0.5), b({.time = 4, .batch = 2, .seed = 9}, 0.5);
+    const auto run = [](Model<double>& m) {
+        m.g.reset();
+        return m.g.forward(m.l, {m.x, input}, {m.y, target});
+    };
+    const double first = run(a), second = run(a);
+    CHECK(first != second);
+    CHECK(run(b) == first);
+    b.g.step(1);
+    CHECK(run(b) == second);
+    CHECK(b.g.step() == 2);
+    a.g.training(false);
+    CHECK(run(a) == run(a));
+    CHECK(a.g.step() == 2);
+}
+
+TEST_CASE("Only what a target needs is run, and only its inputs are asked for", "[graph]") {
+    Graph<double> g({.time = 2, .batch = 1});
+    const auto x = g.tokens("x", 3), y = g.tokens("y", 3), z = g.tokens("z", 3);
+    const auto E = g.weight("E", 3, 2, uniform(1));
+    const auto e = g.add<Embedding>("embed", {}, x, E);
+    const auto a = g.add<Rnn>("a", {.units = 2}, e), b = g.add<Rnn>("b", {.units = 2}, e);
+    const auto la = g.add<CrossEntropy>("la", {}, g.add<TiedSoftmax>("sa", {}, a, E), y);
+    const auto lb = g.add<CrossEntropy>("lb", {}, g.add<TiedSoftmax>("sb", {}, b, E), z);
+    const auto both = g.add<TotalLoss>("both", {.weights = {2, 3}}, la, lb);
+    const std::vector<Token> t = {0, 1};
+    const TokenBlock block{t.data(), 2, 1};
+
+    const double only_a = g.forward(la, {x, block}, {y, block});
+    g.backward(la);
+    CHECK(g.parameter("b.W").condition == Parameter<double>::Condition::empty);
+    g.reset();
+    REQUIRE_THROWS_MATCHES(g.forward(both, {x, block}, {y, block}), GraphError,
+                           says("'z'", "'lb'", "not given"));
+    const double only_b = g.forward(lb, {x, block}, {z, block});
+    g.reset();
+    CHECK(g.forward(both, {x, block}, {y, block}, {z, block}) == Approx(2 * only_a + 3 * only_b));
+}
+
+TEST_CASE("Gradients of several losses add up, whatever the order of passes", "[graph]") {
+    const auto gradient = [](int which) {
+        Model<double> m;
+        const auto z = m.g.tokens("z", 7);
+        const auto l2 = m.g.add<CrossEntropy>("loss2", {}, m.o, z);
+        const auto total = m.g.add<TotalLoss>("total", {}, m.l, l2);
+        const auto pass = [&](Loss<double> l) {
+            m.g.reset();
+            m.g.forward(l, {m.x, input}, {m.y, target}, {z, input});
+            m.g.backward(l);
+        };
+        if (which == 0) pass(total);
+        else pass(m.l), pass(l2);
+        const auto view = m.g.gradient(m.E);
+        return std::vector<double>(view.begin(), view.end());
+    };
+    const auto at_once = gradient(0), in_turn = gradient(1);
+    for (std::size_t i = 0; i < at_once.size(); ++i) CHECK(at_once[i] == Approx(in_turn[i]).margin(1e-12));
+}
+
+TEST_CASE("A forward pass that is not followed by backward leaves no gradient behind", "[graph]") {
+    Model<double> m;
+    m.g.forward(m.l, {m.x, input}, {m.y, target});
+    m.g.training(false);
+    m.g.forward(m.l, {m.x, input}, {m.y, target});
+    for (const double v : m.g.gradient(m.E)) REQUIRE(v == 0);
+}
+
+TEST_CASE("Probabilities are softmax(o / temperature), and sum to one", "[graph]") {
+    Model<double> m;
+    m.g.training(false);
+    m.g.forward(m.o, {m.x, input});
+    const auto p = m.g.probabilities(m.o), soft = m.g.probabilities(m.o, 1000);
+    const auto h = m.g.value(m.h);
+    const auto E = m.g.value(m.E);
+    for (std::size_t r = 0; r < 8; ++r) {
+        double sum = 0, expected[7];
+        for (std::size_t v = 0; v < 7; ++v) {
+            double z = 0;
+            for (std::size_t i = 0; i < 5; ++i) z += h(r, i) * E(v, i);
+            sum += expected[v] = std::exp(z);
+        }
+        for (std::size_t v = 0; v < 7; ++v) {
+            CHECK(p(r, v) == Approx(expected[v] / sum));
+            CHECK(soft(r, v) == Approx(1.0 / 7).epsilon(1e-2));
+        }
+    }
+    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o, 0.), GraphError, says("temperature 0"));
+    m.g.forward(m.e, {m.x, input});
+    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), GraphError, says("did not reach 'softmax'"));
+}
+
+TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][errors]") {
+    Graph<float> g({.time = 2, .batch = 2}), other({});
+    const auto x = g.tokens("x", 5), y = g.tokens("y", 6);
+    const auto E = g.weight("E", 5, 3, uniform(0.1));
+    REQUIRE_THROWS_MATCHES(g.tokens("x", 5), GraphError, says("'x'", "already", "unique"));
+    REQUIRE_THROWS_MATCHES(g.weight("a b", 1, 1, constant(0)), GraphError, says("no blank"));
+    REQUIRE_THROWS_MATCHES(g.weight("W", 0, 1, constant(0)), GraphError, says("[0, 1]", "at least [1, 1]"));
+    REQUIRE_THROWS_MATCHES(g.tokens("none", 0), GraphError, says("vocabulary 0"));
+    REQUIRE_THROWS_MATCHES(g.input("u", 0), GraphError, says("width 0"));
+    REQUIRE_THROWS_MATCHES(Graph<float>({.time = 0}), GraphError, says("time = 0"));
+    REQUIRE_THROWS_MATCHES(Graph<float>({.budget = 0}), GraphError, says("budget = 0"));
+    REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), GraphError, says("another graph"));
+    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, Tokens{}, E), GraphError, says("empty"));
+    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, y, E), GraphError,
+                           says("node 'e'", "5 rows", "vocabulary of 6"));
+
+    const auto e = g.add<Embedding>("e", {}, x, E);  // the name is free again
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 0}, e), GraphError, says("width 0"));
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 3, .keep = 0}, e), GraphError,
+                           says("node 'h'", "keep = 0"));
+    const auto h = g.add<Lstm>("h", {.units = 4}, e);
+    REQUIRE_THROWS_MATCHES(g.add<TiedSoftmax>("s", {}, h, E), GraphError,
+                           says("node 's'", "width 4", "'E' has width 3", "projection = true"));
+    REQUIRE(g.parameters().size() == 4);
+    REQUIRE_THROWS_MATCHES(g.parameters("lstm*"), GraphError,
+                           says("no name matches 'lstm*'", "E, h.W, h.U, h.b"));
+    REQUIRE_THROWS_MATCHES(g.parameter("h.*"), GraphError, says("pattern"));
+    CHECK(g.parameters("h.*").size() == 3);
+    CHECK(g.weight("h.U").rows == 4);
+}
+
+TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
+    Model<float> m;
+    const auto forward = [&](TokenBlock in, TokenBlock out) { m.g.forward(m.l, {m.x, in}, {m.y, out}); };
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 8, 1}, target), GraphError,
+                           says("'x'", "8 steps", "1 to 4 steps"));
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 0, 1}, target), GraphError, says("0 steps"));
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 2, 2}, target), GraphError,
+                           says("'y'", "4 steps", "2 and 2"));
+    std::vector<Token> bad = words;
+    bad[5] = 7;
+    REQUIRE_THROWS_MATCHES(forward({bad.data(), 4, 2}, target), DataError,
+                           says("'x'", "token 7", "step 2, column 1", "0 to 6"));
+    bad[5] = -1;  // a target may be absent, an input may not
+    REQUIRE_THROWS_MATCHES(forward({bad.data(), 4, 2}, target), DataError, says("token -1"));
+    bad[5] = -2;
+    REQUIRE_THROWS_MATCHES(forward(input, {bad.data(), 4, 2}), DataError, says("'y'", "token -2", "or -1"));
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}), GraphError, says("'y'", "not given"));
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), GraphError, says("call forward with this loss first"));
+    const float values[10] = {};
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), GraphError,
+                           says("computed by a node"));
+    REQUIRE_THROWS_MATCHES(m.g.modulus(m.h), GraphError, says("call backward<Modulus>"));
+}
+
+TEST_CASE("Numbers that are not finite are named: the loss always, any node in checking mode",
+          "[graph][errors]") {
+    Model<float> m;
+    m.g.parameter("lstm.U").value[0] = std::numeric_limits<float>::infinity();
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError,
+                           says("'loss'", "batch row"));
+    m.g.checking(true);
+    m.g.reset();
+    // h_0 is zero, and 0 · inf is NaN: the sums of the very first step.
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError,
+                           says("'lstm'", "step 0, batch row 0"));
+    REQUIRE_THROWS_AS(m.g.backward(m.l), GraphError);
+
+    Model<float> n;
+    n.g.checking(true);
+    const std::vector<Token> one = {3};
+    n.g.value(n.E)(3, 1) = std::numeric_limits<float>::quiet_NaN();
+    REQUIRE_THROWS_MATCHES(n.g.forward(n.l, {n.x, input}, {n.y, target}), NumericError,
+                           says("'embed'", "step 1, batch row 1", "unit 1"));
+}
+
+TEST_CASE("An adjoint that is not finite is named in checking mode", "[graph][errors]") {
+    Model<double> m;
+    m.g.checking(true);
+    m.g.forward(m.l, {m.x, input}, {m.y, target});
+    m.g.parameter("lstm.U").value[0] =
+        std::numeric_limits<double>::infinity();  // after forward: only backward meets it
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), NumericError, says("'lstm'", "gradient of", "step"));
+}
+
+TEST_CASE("Names match patterns", "[graph]") {
+    CHECK(matches("*", "lstm1.W"));
+    CHECK(matches("lstm*", "lstm1.W"));
+    CHECK(matches("*.W", "lstm1.W"));
+    CHECK(matches("l*1*W", "lstm1.W"));
+    CHECK(matches("E", "E"));
+    CHECK_FALSE(matches("E", "Ex"));
+    CHECK_FALSE(matches("*.b", "lstm1.W"));
+    CHECK_FALSE(matches("", "E"));
+    CHECK(matches("**", ""));
+}
+
+TEST_CASE("One word at a time gives what a whole sequence gives", "[graph]") {
+    Model<double> m({.time = 8, .batch = 1});
+    m.g.training(false);
+    const TokenBlock line{words.data(), 8, 1};
+    m.g.forward(m.o, {m.x, line});
+    const Tensor<double, 2> whole = m.g.probabilities(m.o);
+    m.g.reset();
+    for (std::size_t t = 0; t < 8; ++t) {
+        m.g.forward(m.o, {m.x, TokenBlock{words.data() + t, 1, 1}});
+        const Tensor<double, 2> step = m.g.probabilities(m.o);
+        for (std::size_t v = 0; v < 7; ++v) CHECK(step(0, v) == Approx(whole(t, v)).epsilon(1e-12));
+    }
+}

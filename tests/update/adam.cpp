@@ -1,0 +1,44 @@
+#include <cmath>
+#include <isogloss/isogloss.hpp>
+#include <limits>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+TEMPLATE_TEST_CASE("Adam's first step has length η in every coordinate; later ones follow the recursion",
+                   "[update][adam]", float, double) {
+    using T = TestType;
+    Graph<T> g({});
+    const auto w = g.weight("w", 1, 2, constant(1));
+    Adam<T> adam(g.parameters(),
+                 {.rate = 0.1, .first = 0.8, .second = 0.9, .epsilon = 1e-12, .divisor = Divisor::none});
+    g.gradient(w)(0, 0) = T(3);
+    g.gradient(w)(0, 1) = T(-0.02);
+    adam.step();
+    CHECK(g.value(w)(0, 0) == Approx(0.9).epsilon(1e-5));
+    CHECK(g.value(w)(0, 1) == Approx(1.1).epsilon(1e-5));
+    g.gradient(w)(0, 0) = T(1);
+    g.gradient(w)(0, 1) = T(1);
+    adam.step();
+    const double m = 0.8 * 0.2 * 3 + 0.2 * 1, s = 0.9 * 0.1 * 9 + 0.1 * 1;
+    CHECK(g.value(w)(0, 0) == Approx(0.9 - 0.1 * (m / 0.36) / std::sqrt(s / 0.19)).epsilon(1e-5));
+}
+
+TEST_CASE("Adam's decay is decoupled, its clipping by the whole group", "[update][adam]") {
+    Graph<double> g({});
+    const auto w = g.weight("w", 1, 1, constant(2));
+    Adam<double> adam(g.parameters(),
+                      {.rate = 0.1, .clip = 1, .weight_decay = 0.5, .divisor = Divisor::none});
+    g.gradient(w)(0, 0) = 0;
+    CHECK(adam.step() == 0);
+    CHECK(g.value(w)(0, 0) == Approx(2 - 0.1 * 0.5 * 2));
+    g.gradient(w)(0, 0) = 40;
+    CHECK(adam.step() == Approx(40));
+    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.second = 1}), GraphError, says("second = 1"));
+    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.epsilon = 0}), GraphError, says("epsilon = 0"));
+    g.gradient(w)(0, 0) = std::numeric_limits<double>::infinity();
+    const double before = g.value(w)(0, 0);
+    REQUIRE_THROWS_AS(adam.step(), NumericError);
+    CHECK(g.value(w)(0, 0) == before);
+}

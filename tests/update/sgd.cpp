@@ -1,0 +1,153 @@
+#include <cmath>
+#include <isogloss/isogloss.hpp>
+#include <limits>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+/// One weight whose gradient the test writes itself.
+template <class T> struct Bare {
+    Graph<T> g{GraphOptions{.time = 1, .batch = 4}};
+    Weight<T> w = g.weight("w", 2, 3, constant(1));
+    void gradient(std::vector<T> values) {
+        auto view = g.gradient(w);
+        std::copy(values.begin(), values.end(), view.begin());
+    }
+    std::vector<T> value() {
+        auto view = g.value(w);
+        return {view.begin(), view.end()};
+    }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Sgd divides, decays, clips, moves and clears", "[update][sgd]", float, double) {
+    using T = TestType;
+    Bare<T> b;
+    b.g.store().batch = 4;
+    Sgd<T> sgd(b.g.parameters(), {.rate = 0.5, .clip = 2, .weight_decay = 0.25});
+    b.gradient({8, 0, 0, 0, 0, 12});  // / 4 = (2, 0, 0, 0, 0, 3); + 0.25 · 1 each
+    const double norm = std::sqrt(2.25 * 2.25 + 4 * 0.0625 + 3.25 * 3.25), factor = 0.5 * 2 / norm;
+    CHECK(sgd.step() == Approx(norm));
+    const auto w = b.value();
+    CHECK(w[0] == Approx(1 - factor * 2.25));
+    CHECK(w[1] == Approx(1 - factor * 0.25));
+    CHECK(w[5] == Approx(1 - factor * 3.25));
+    for (const T v : b.g.gradient(b.w)) CHECK(v == 0);
+}
+
+TEST_CASE("The divisor is none, the batch columns or the predicted positions", "[update][sgd]") {
+    for (const auto& [divisor, expected] :
+         {std::pair{Divisor::none, 8.0}, {Divisor::batch, 2.0}, {Divisor::tokens, 0.8}}) {
+        Bare<double> b;
+        b.g.store().batch = 4;
+        b.g.store().predicted = 10;
+        Sgd<double> sgd(b.g.parameters(), {.rate = 1, .divisor = divisor});
+        b.gradient({8, 0, 0, 0, 0, 0});
+        sgd.step();
+        CHECK(b.value()[0] == Approx(1 - expected));
+    }
+}
+
+TEST_CASE("Clipping goes by the norm over the whole group, and 0 switches it off", "[update][sgd]") {
+    Graph<double> g({});
+    const auto a = g.weight("a", 1, 1, constant(0)), b = g.weight("b", 1, 1, constant(0));
+    g.gradient(a)(0, 0) = 3;
+    g.gradient(b)(0, 0) = 4;
+    Sgd<double> clipped(g.parameters(), {.rate = 1, .clip = 1});
+    CHECK(clipped.step() == Approx(5));
+    CHECK(g.value(a)(0, 0) == Approx(-0.6));
+    CHECK(g.value(b)(0, 0) == Approx(-0.8));
+    g.gradient(a)(0, 0) = 1000;
+    Sgd<double> free(g.parameters("a"), {.rate = 1});
+    free.step();
+    CHECK(g.value(a)(0, 0) == Approx(-1000.6));
+}
+
+TEST_CASE("A gradient of touched rows moves as the dense one does", "[update][sgd]") {
+    const auto trained = [](bool dense) {
+        Graph<double> g({.time = 2, .batch = 2});
+        const auto x = g.tokens("x", 6), y = g.tokens("y", 6);
+        const auto E = g.weight("E", 6, 3, uniform(0.5));
+        const auto h = g.add<Rnn>("h", {.units = 3}, g.add<Embedding>("e", {}, x, E));
+        const auto l = g.add<CrossEntropy>("l", {}, g.add<Softmax>("o", {.vocabulary = 6}, h), y);
+        Sgd<double> sgd(g.parameters(), {.rate = 1, .clip = 0.5});
+        for (const std::vector<Token>& t : {std::vector<Token>{0, 1, 1, 3}, {5, 5, 5, 5}, {2, 0, 4, 1}}) {
+            g.forward(l, {x, TokenBlock{t.data(), 2, 2}}, {y, TokenBlock{t.data(), 2, 2}});
+            g.backward(l);
+            REQUIRE(g.parameter("E").condition == Parameter<double>::Condition::rows);
+            if (dense) g.gradient(E);
+            sgd.step();
+        }
+        const auto view = g.value(E);
+        return std::vector<double>(view.begin(), view.end());
+    };
+    CHECK(trained(false) == trained(true));
+}
+
+TEST_CASE("Rows held at norm 1 stay there, touched or dense", "[update][sgd]") {
+    for (const bool tied : {false, true}) {
+        Graph<double> g({.time = 2, .batch = 2});
+        const auto x = g.tokens("x", 6), y = g.tokens("y", 6);
+        const auto E = g.weight("E", 6, 3, uniform(0.5), {.unit_rows = true});
+        const auto h = g.add<Rnn>("h", {.units = 3}, g.add<Embedding>("e", {}, x, E));
+        const auto o = tied ? g.add<TiedSoftmax>("o", {}, h, E) : g.add<Softmax>("o", {.vocabulary = 6}, h);
+        const auto l = g.add<CrossEntropy>("l", {}, o, y);
+        Sgd<double> sgd(g.parameters(), {.rate = 2});
+        const std::vector<Token> t = {0, 1, 1, 3};
+        const auto before = std::vector<double>(g.value(E).begin(), g.value(E).end());
+        for (int k = 0; k < 3; ++k) {
+            g.forward(l, {x, TokenBlock{t.data(), 2, 2}}, {y, TokenBlock{t.data(), 2, 2}});
+            g.backward(l);
+            sgd.step();
+        }
+        const auto view = g.value(E);
+        for (std::size_t i = 0; i < 6; ++i)
+            CHECK(view(i, 0) * view(i, 0) + view(i, 1) * view(i, 1) + view(i, 2) * view(i, 2) ==
+                  Approx(1).epsilon(1e-12));
+        CHECK(view(0, 0) != before[0]);
+        CHECK((view(5, 0) == before[15]) == !tied);
+    }
+}
+
+TEST_CASE("An update refuses a gradient that is not finite and changes nothing", "[update][sgd][errors]") {
+    Bare<float> b;
+    Sgd<float> sgd(b.g.parameters(), {.rate = 1});
+    b.gradient({1, 2, 3, 4, std::numeric_limits<float>::quiet_NaN(), 6});
+    REQUIRE_THROWS_MATCHES(sgd.step(), NumericError, says("'w'", "not finite", "nothing was changed"));
+    CHECK(b.value() == std::vector<float>(6, 1));
+    REQUIRE_THROWS_MATCHES(Sgd<float>(b.g.parameters(), {.rate = -1}), GraphError, says("rate = -1"));
+    REQUIRE_THROWS_MATCHES(Sgd<float>(b.g.parameters(), {.clip = -1}), GraphError, says("clip = -1"));
+    REQUIRE_THROWS_MATCHES(sgd.rate(std::numeric_limits<double>::infinity()), GraphError, says("rate"));
+    REQUIRE_THROWS_MATCHES((AveragedSgd<float>(b.g.parameters(), {.window = 0})), GraphError,
+                           says("window = 0"));
+}
+
+TEST_CASE("Averaging is triggered when validation stops improving, and averages what follows",
+          "[update][asgd]") {
+    Bare<double> b;
+    b.g.store().batch = 1;
+    AveragedSgd<double> asgd(b.g.parameters(), {.sgd = {.rate = 1}, .window = 2});
+    const auto step = [&](double g) {
+        b.gradient({g, 0, 0, 0, 0, 0});
+        asgd.step();
+    };
+    step(1);                                                                   // w = 0
+    for (const double v : {5.0, 4.0, 3.0, 4.5}) CHECK_FALSE(asgd.observe(v));  // 4.5 < 5
+    CHECK(asgd.observe(4.2));                                                  // 4.2 > min(5, 4)
+    asgd.swap();
+    CHECK(b.value()[0] == 0);  // nothing averaged yet: no effect
+    step(1);                   // w = -1
+    step(1);                   // w = -2
+    step(1);                   // w = -3
+    asgd.swap();
+    CHECK(b.value()[0] == Approx(-2));
+    REQUIRE_THROWS_MATCHES(asgd.step(), GraphError, says("swap() first"));
+    asgd.swap();
+    CHECK(b.value()[0] == Approx(-3));
+    REQUIRE_THROWS_AS(asgd.observe(std::numeric_limits<double>::quiet_NaN()), NumericError);
+}
