@@ -30,17 +30,19 @@ enum class Restore {
 /// Parameters stand under their own names, once each, however many nodes share them; the rest stands under
 /// "state/". Scalars are F64, U64 or U8 tensors of shape [], lists F64 [n], texts U8 [n]. What is added is
 /// referred to, not copied, and must outlive the checkpoint. A run that goes on from a loaded checkpoint
-/// computes the bits of the run that was not interrupted: the graph's step counter (on which dropout masks
-/// depend) and its carried states are part of the model's state.
+/// computes the bits of the run that was not interrupted: the graph's seed and step counter (on which dropout
+/// masks depend) and its carried states are part of the model's state.
 ///
 /// Errors   GraphError for two parts of one name. save: as write_safetensors. load: FileError listing every
 ///          missing, extra and misshapen name; nothing is changed then.
 class Checkpoint {
 public:
-    /// A graph: its parameters, and under "state/" its step counter and carried states. Once per checkpoint.
+    /// A graph: its parameters, and under "state/" its seed, step counter and carried states. Once per
+    /// checkpoint.
     template <class T> Checkpoint& model(Graph<T>& g) {
         auto& store = g.store();
         for (auto& p : store.parameters) array("", p.name, p.value, {p.rows, p.cols});
+        counter("graph/seed", store.seed);
         counter("graph/step", store.step);
         for (auto& s : store.seqs)
             if (s.carried) array("state/graph/carried/", s.name, s.carried, {store.capacity.batch, s.width});

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <isogloss/io.hpp>
+#include <isogloss/isogloss.hpp>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "io/files.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+/// A small tied model under an update, with what a training program keeps beside it.
+template <class T, template <class> class Update> struct Training {
+    Graph<T> g;
+    Tokens x, y;
+    Loss<T> l;
+    Update<T> update;
+    double best = 1e9;
+    std::uint64_t epoch = 0;
+    std::vector<double> history;
+    std::string note = "before";
+    bool done = false;
+
+    explicit Training(typename Update<T>::Options options, Index units = 4, std::uint64_t seed = 1)
+        : g({.time = 3, .batch = 2, .seed = seed}),
+          x(g.tokens("x", 5)),
+          y(g.tokens("y", 5)),
+          l(build(g, x, y, units)),
+          update(g.parameters(), options) {}
+
+    static Loss<T> build(Graph<T>& g, Tokens x, Tokens y, Index units) {
+        const auto E = g.weight("E", 5, units, uniform(0.5));
+        const auto e = g.template add<Embedding>("embed", {.keep = 0.8}, x, E);
+        const auto h = g.template add<Lstm>("lstm", {.units = units, .keep = 0.8}, e);
+        return g.template add<CrossEntropy>("loss", {}, g.template add<TiedSoftmax>("softmax", {}, h, E), y);
+    }
+    Checkpoint checkpoint() {
+        Checkpoint c;
+        c.model(g).state("update", update).number("best", best).counter("epoch", epoch);
+        return c.list("history", history).text("note", note).flag("done", done);
+    }
+    void train(int steps) {
+        for (int k = 0; k < steps; ++k) {
+            std::vector<Token> t;
+            for (int i = 0; i < 12; ++i)
+                t.push_back(static_cast<Token>((i * i + static_cast<int>(g.step())) % 5));
+            history.push_back(
+                g.forward(l, {x, TokenBlock{t.data(), 3, 2}}, {y, TokenBlock{t.data() + 6, 3, 2}}));
+            g.backward(l);
+            update.step();
+        }
+    }
+    std::vector<T> parameters() {
+        std::vector<T> all;
+        for (const auto* p : g.parameters()) all.insert(all.end(), p->value, p->value + p->size());
+        return all;
+    }
+};
+
+template <class T, template <class> class Update> void resumes(typename Update<T>::Options options) {
+    const TemporaryDirectory folder;
+    const auto path = folder / "training.safetensors";
+    Training<T, Update> whole(options), first(options), second(options, 4, 77);
+    whole.train(9);
+    first.train(4);
+    first.note = "stopped at four";
+    first.done = true;
+    first.best = 3.25;
+    first.epoch = 12345678901234567ULL;
+    first.checkpoint().save(path);
+    second.train(2);  // whatever it did before is forgotten
+    second.checkpoint().load(Safetensors::open(path));
+    CHECK(second.note == "stopped at four");
+    CHECK(second.done);
+    CHECK(second.best == 3.25);
+    CHECK(second.epoch == 12345678901234567ULL);
+    CHECK(second.history.size() == 4);
+    second.train(5);  // the seed of the masks came with the file
+    CHECK(second.parameters() == whole.parameters());
+    CHECK(second.history == whole.history);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Training that goes on from a checkpoint has the bits of training that was not stopped",
+                   "[io][checkpoint]", float, double) {
+    resumes<TestType, Sgd>({.rate = 0.5, .clip = 1});
+    resumes<TestType, Adam>({.rate = 0.05});
+    resumes<TestType, AveragedSgd>({.sgd = {.rate = 0.5}});
+}
+
+TEST_CASE("Averages and the trigger survive a stop", "[io][checkpoint]") {
+    const TemporaryDirectory folder;
+    const auto path = folder / "averaged.safetensors";
+    const auto run = [&](bool stop) {
+        Training<double, AveragedSgd> a({.sgd = {.rate = 0.5}, .window = 1});
+        for (const double v : {1.0, 2.0, 3.0}) a.update.observe(v);
+        a.train(3);
+        if (stop) {
+            a.checkpoint().save(path);
+            Training<double, AveragedSgd> b({.sgd = {.rate = 0.5}, .window = 1});
+            b.checkpoint().load(Safetensors::open(path));
+            b.train(3);
+            b.update.swap();
+            return b.parameters();
+        }
+        a.train(3);
+        a.update.swap();
+        return a.parameters();
+    };
+    CHECK(run(true) == run(false));
+}
+
+TEST_CASE("A shared table is stored once; parameters alone can be taken", "[io][checkpoint]") {
+    const TemporaryDirectory folder;
+    const auto path = folder / "model.safetensors";
+    Training<float, Adam> a({}), b({}, 4, 9);
+    a.train(3);
+    a.checkpoint().save(path, {{"made", "by a test"}});
+    const auto file = Safetensors::open(path);
+    CHECK(file.metadata().at("made") == "by a test");
+    const auto names = file.names();
+    CHECK(std::count(names.begin(), names.end(), "E") == 1);
+    CHECK(std::count(names.begin(), names.end(), "lstm.W") == 1);
+    CHECK(std::count(names.begin(), names.end(), "state/update/mean/E") == 1);
+    CHECK(file.at("E").shape == std::vector<Index>{5, 4});
+
+    Checkpoint only;
+    only.model(b.g).load(file, Restore::parameters);
+    CHECK(a.parameters() == b.parameters());
+    CHECK(b.g.step() == 0);
+    REQUIRE_THROWS_MATCHES(only.load(file), FileError, says("extra", "state/update/mean/E", "state/note"));
+}
+
+TEST_CASE("A file that does not fit is refused whole, with everything that is wrong",
+          "[io][checkpoint][errors]") {
+    const TemporaryDirectory folder;
+    const auto path = folder / "model.safetensors";
+    Training<float, Sgd> a({}), wider({}, 6);
+    a.train(1);
+    a.checkpoint().save(path);
+    const auto before = wider.parameters();
+    REQUIRE_THROWS_MATCHES(wider.checkpoint().load(Safetensors::open(path)), FileError,
+                           says("nothing was loaded", "misshapen", "'E'", "'lstm.W'", "[4, 16]", "[6, 24]",
+                                "state/graph/carried/lstm.h"));
+    CHECK(wider.parameters() == before);
+    Training<float, Adam> other({});
+    REQUIRE_THROWS_MATCHES(other.checkpoint().load(Safetensors::open(path)), FileError,
+                           says("missing", "state/update/mean/E", "state/update/steps"));
+    Training<double, Sgd> exact({});
+    REQUIRE_THROWS_MATCHES(exact.checkpoint().load(Safetensors::open(path)), FileError, says("F32", "F64"));
+
+    Checkpoint twice;
+    twice.number("best", a.best);
+    REQUIRE_THROWS_MATCHES(twice.counter("best", a.epoch), GraphError,
+                           says("'state/best'", "names must differ"));
+}
