@@ -1,0 +1,226 @@
+/// @file batches.hpp  A token stream cut into columns and segments: what a model is trained on.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <isogloss/error.hpp>
+#include <isogloss/random.hpp>
+#include <isogloss/types.hpp>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// What happens to the predictions that do not fill B columns of equal length.
+enum class Tail {
+    drop,  ///< they are left out: columns of ⌊n/B⌋ steps. The practice in training
+    pad    ///< they are made: columns of ⌈n/B⌉ steps, the last ones padded with target -1. For evaluation
+};
+
+/// How a token stream is cut.
+struct BatchOptions {
+    Index time = 0;              ///< steps of a segment, 1 … capacity.time; 0: capacity.time
+    Tail tail = Tail::drop;      ///< what happens to the predictions that are left over
+    bool random_length = false;  ///< segments of random length, with `time` as the usual mean
+    std::uint64_t seed = 1;      ///< of the random lengths
+    std::uint64_t epoch = 0;     ///< of the random lengths: another number, other lengths; below 2⁴⁰
+    Index start = 0;             ///< index of the first batch to give, 0 … count()
+    /// A token fed before the first one of the text, `<eos>` for instance, so that the first token is
+    /// predicted too; nothing: the first token is only an input.
+    std::optional<Token> predict_first = {};
+};
+
+/// One segment of all columns. The blocks hold until the next batch is asked for.
+struct Batch {
+    TokenBlock input;     ///< x [T, B]
+    TokenBlock target;    ///< y [T, B], -1 where nothing is predicted
+    Index index = 0;      ///< k, the number of this batch in the whole pass
+    bool first = false;   ///< k = 0: the columns start here, reset the state
+    Index predicted = 0;  ///< targets that are not -1
+};
+
+/// The batches of one pass over a token stream s₀ … s_{N-1}, in order:
+///
+///     n = N-1 predictions: input s_j, target s_{j+1}         (n = N with predict_first: input s_{j-1},
+///     target s_j) L = ⌊n/B⌋ (drop) or ⌈n/B⌉ (pad) steps per column batch k, step t, column b: prediction j =
+///     b·L + p_k + t,   p_k = sum of the lengths before
+///
+/// All batches have `time` steps but the last, which has what is left of L. So column b of batch k+1 goes on
+/// where column b of batch k stopped: carry the state, and reset it where `first` is set. With `pad` every
+/// one of the n predictions is made exactly once; a padded position has target -1 and the last input of the
+/// text.
+///
+/// Random length   T_k = min(capacity.time, max(5, ⌊z⌋)),  z ~ N(m, 5²),  m = time with probability 0.95,
+/// else
+///                 time/2; cut at the end of the columns. A function of (seed, epoch, k) alone. A step is
+///                 then usually scaled by T_k/time, which is the update's business; T_k is batch.input.time.
+/// Memory          two blocks of T·B tokens, allocated at the start; no allocation in the loop.
+/// Resuming        `.start = k` gives batches k, k+1 … exactly as an uninterrupted pass does.
+/// Errors          DataError: capacity or options out of range, too few tokens for B columns, a token outside
+///                 the vocabulary.
+/// Source          Merity, Keskar, Socher 2017, "Regularizing and optimizing LSTM language models",
+/// section 4.1,
+///                 for the random length. Departures: capacity.time bounds it; the generator is ours.
+///
+///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // one loop at a time per object
+class Batches {
+public:
+    /// The batches of `tokens`, all below `vocabulary_size`. `source` names the stream in messages; `owner`
+    /// keeps its memory alive, without it the tokens must outlive this object.
+    Batches(std::span<const Token> tokens, Index vocabulary_size, Capacity capacity,
+            BatchOptions options = {}, std::string source = "tokens", std::shared_ptr<const void> owner = {})
+        : tokens_(tokens),
+          types_(vocabulary_size),
+          capacity_(capacity),
+          options_(options),
+          source_(std::move(source)),
+          owner_(std::move(owner)) {
+        if (options_.time == 0) options_.time = capacity_.time;
+        check_options();
+        const auto n = static_cast<Index>(tokens_.size());
+        predictions_ = options_.predict_first ? n : n - 1;
+        length_ = predictions_ / capacity_.batch;
+        if (options_.tail == Tail::pad && predictions_ % capacity_.batch > 0) ++length_;
+        if (length_ < 1)
+            throw DataError(text(source_, ": ", n, " tokens make ", std::max<Index>(predictions_, 0),
+                                 " predictions, too few for ", capacity_.batch,
+                                 " columns of 1 step; use a longer text",
+                                 predictions_ > 0 ? ", fewer columns or Tail::pad" : ""));
+        for (Index at = 0; at < length_; ++count_) at += steps(count_, at);
+        if (options_.start > count_)
+            throw DataError(text(source_, ": batch ", options_.start, " is asked for first, but there are ",
+                                 count_, "; is it the same text, capacity, seed and epoch as before?"));
+        const auto most = static_cast<std::size_t>(std::min(capacity_.time, length_) * capacity_.batch);
+        input_.resize(most);
+        target_.resize(most);
+    }
+
+    /// Batches in the whole pass, from index 0 on, whatever `start` says.
+    Index count() const { return count_; }
+    /// Steps of a column, L.
+    Index length() const { return length_; }
+    /// Predictions in the whole pass: all n with `pad`, B·⌊n/B⌋ with `drop`.
+    Index predictions() const { return std::min(predictions_, length_ * capacity_.batch); }
+
+    /// Moves through the batches. Belongs to the object it comes from, which must stay in its place.
+    class Iterator {
+    public:
+        using iterator_concept = std::input_iterator_tag;
+        using iterator_category = std::input_iterator_tag;
+        using value_type = Batch;
+        using difference_type = Index;
+        using pointer = const Batch*;
+        using reference = const Batch&;
+
+        Iterator() = default;
+        reference operator*() const { return range_->batch_; }
+        pointer operator->() const { return &range_->batch_; }
+        Iterator& operator++() {
+            range_->advance();
+            return *this;
+        }
+        void operator++(int) { range_->advance(); }
+        bool operator==(std::default_sentinel_t) const { return range_->at_ >= range_->length_; }
+
+    private:
+        friend class Batches;
+        explicit Iterator(Batches& range) : range_(&range) {}
+        Batches* range_ = nullptr;
+    };
+
+    /// Starts the pass, anew if there was one, at batch `start`.
+    Iterator begin() {
+        at_ = 0;
+        for (Index k = 0; k < options_.start; ++k) at_ += steps(k, at_);
+        batch_.index = options_.start;
+        fill();
+        return Iterator(*this);
+    }
+    /// Where the pass ends.
+    std::default_sentinel_t end() const { return {}; }
+
+private:
+    void check_options() const {
+        const auto refuse = [this](const auto&... what) { throw DataError(text(source_, ": ", what...)); };
+        if (capacity_.time < 1 || capacity_.batch < 1)
+            refuse("a capacity of ", capacity_.time, " steps and ", capacity_.batch,
+                   " columns holds no batch; both are 1 or more");
+        if (options_.time < 1 || options_.time > capacity_.time)
+            refuse("segments of ", options_.time, " steps do not fit a capacity of ", capacity_.time,
+                   "; time is 1 up to the capacity, or 0 for all of it");
+        if (options_.start < 0) refuse("batch ", options_.start, " is asked for first; start is 0 or more");
+        if (options_.epoch >> 40 != 0) refuse("epoch ", options_.epoch, " is too large; it is below 2^40");
+        if (options_.predict_first && (*options_.predict_first < 0 || *options_.predict_first >= types_))
+            refuse("predict_first is token ", *options_.predict_first, ", outside the vocabulary of ", types_,
+                   " types");
+    }
+
+    // T_k for a batch that starts at step `at` of the columns.
+    Index steps(Index k, Index at) const {
+        Index wanted = options_.time;
+        if (options_.random_length) {
+            const bool half =
+                Random(options_.seed, stream_of("bptt half"), options_.epoch).uniform(k) >= 0.95;
+            const double mean = static_cast<double>(options_.time) * (half ? 0.5 : 1.0);
+            const double z =
+                mean + 5 * Random(options_.seed, stream_of("bptt length"), options_.epoch).normal(k);
+            wanted = std::min(capacity_.time, static_cast<Index>(std::max(5.0, z)));
+        }
+        return std::min(wanted, length_ - at);
+    }
+
+    void advance() {
+        at_ += batch_.input.time;
+        ++batch_.index;
+        fill();
+    }
+
+    // Writes the batch that starts at step at_ of the columns.
+    void fill() {
+        if (at_ >= length_) return;
+        const Index T = steps(batch_.index, at_), B = capacity_.batch;
+        // The targets of all predictions in a row; the input of each is the token before its target.
+        const auto& before_first = options_.predict_first;
+        const Token* const targets = tokens_.data() + (before_first ? 0 : 1);
+        batch_.predicted = 0;
+        for (Index b = 0; b < B; ++b) {
+            for (Index t = 0; t < T; ++t) {
+                const Index j = b * length_ + at_ + t;
+                const bool made = j < predictions_;
+                const Index near = made ? j : predictions_ - 1;
+                const auto to = static_cast<std::size_t>(t * B + b);
+                input_[to] = near == 0 && before_first ? *before_first : checked(targets[near - 1]);
+                target_[to] = made ? checked(targets[j]) : not_predicted;
+                batch_.predicted += made ? 1 : 0;
+            }
+        }
+        batch_.input = {input_.data(), T, B};
+        batch_.target = {target_.data(), T, B};
+        batch_.first = batch_.index == 0;
+    }
+
+    // A file that was mapped without verifying may hold anything; a comparison per token costs nothing here.
+    const Token& checked(const Token& token) const {
+        if (token >= 0 && token < types_) return token;
+        throw DataError(text(source_, ": token ", &token - tokens_.data(), " is ", token,
+                             ", outside the vocabulary of ", types_, " types"));
+    }
+
+    std::span<const Token> tokens_;
+    Index types_;
+    Capacity capacity_;
+    BatchOptions options_;
+    std::string source_;
+    std::shared_ptr<const void> owner_;
+    Index predictions_ = 0, length_ = 0, count_ = 0;  // n, L
+    std::vector<Token> input_, target_;
+    Index at_ = 0;  // p_k
+    Batch batch_;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,208 @@
+/// @file corpus.hpp  A text as tokens: in memory, or in a mapped file larger than the memory.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdint>
+#include <isogloss/error.hpp>
+#include <isogloss/text/batches.hpp>
+#include <isogloss/text/hash.hpp>
+#include <isogloss/text/lines.hpp>
+#include <isogloss/text/token_file.hpp>
+#include <isogloss/text/vocabulary.hpp>
+#include <isogloss/types.hpp>
+#include <istream>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// How a text is read into tokens. Level, line ends and unknown words are the vocabulary's.
+struct CorpusOptions {
+    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
+};
+
+/// How a token file is mapped.
+struct MapOptions {
+    bool verify = true;  ///< read it once, and check the checksum and the range of every token
+};
+
+/// A stream of tokens, 0 … V-1, from a text and a Vocabulary. Copies share the tokens, which never change.
+///
+///     auto corpus = Corpus::read("train.txt", vocabulary);               // 4 bytes per token in memory
+///
+///     Corpus::encode("train.txt", "train.tokens", vocabulary);           // once; memory stays bounded
+///     auto corpus = Corpus::map("train.tokens", vocabulary);             // pages come from the disk as
+///     needed
+///
+///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // see Batches
+///
+/// Errors   DataError with file and line for bad text (see LineReader), for unknown words where there is no
+///          `unk`, for a text without tokens; FileError for files that cannot be read, or are not what they
+///          should be (see TokenFile).
+class Corpus {
+public:
+    /// Reads a text file, by streaming; the tokens stay in memory.
+    static Corpus read(const std::string& path, const Vocabulary& vocabulary, CorpusOptions options = {}) {
+        LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
+        return read(lines, vocabulary);
+    }
+    /// Reads a stream; `name` stands for it in messages.
+    static Corpus read_stream(std::istream& in, const std::string& name, const Vocabulary& vocabulary,
+                              CorpusOptions options = {}) {
+        LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
+        return read(lines, vocabulary);
+    }
+    /// Takes tokens as they are. Throws DataError for a token outside 0 … vocabulary_size-1, and for none.
+    static Corpus from_tokens(std::vector<Token> tokens, Index vocabulary_size,
+                              std::string source = "tokens") {
+        if (tokens.empty()) throw DataError(text(source, ": there are no tokens; expected at least one"));
+        for (std::size_t i = 0; i < tokens.size(); ++i)
+            if (tokens[i] < 0 || tokens[i] >= vocabulary_size)
+                throw DataError(text(source, ": token ", i, " is ", tokens[i], ", outside the vocabulary of ",
+                                     vocabulary_size, " types"));
+        return Corpus(std::move(tokens), vocabulary_size, {}, std::move(source));
+    }
+
+    /// Turns a text file into a token file: a temporary name, flush, rename. Memory stays bounded.
+    static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
+                                  const Vocabulary& vocabulary, CorpusOptions options = {}) {
+        LineReader lines(text_path, {.max_line_bytes = options.max_line_bytes});
+        struct stat from = {}, to = {};
+        if (::stat(text_path.c_str(), &from) == 0 && ::stat(token_path.c_str(), &to) == 0 &&
+            from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+            throw FileError(text("'", token_path, "' is the text itself; write the tokens to another file"));
+        TokenFileWriter out(token_path, vocabulary);
+        std::vector<Token> tokens;
+        const Index unknowns = translate(lines, vocabulary, tokens, [&] {
+            if (tokens.size() < (std::size_t{1} << 16)) return;
+            out.add(tokens);
+            tokens.clear();
+        });
+        out.add(tokens);
+        return out.commit(unknowns, lines.line());
+    }
+
+    /// Maps a token file that `encode` wrote with this very vocabulary.
+    static Corpus map(const std::string& token_path, const Vocabulary& vocabulary, MapOptions options = {}) {
+        auto file = std::make_shared<const TokenFile>(token_path, vocabulary, options.verify);
+        Corpus corpus;
+        corpus.tokens_ = file->tokens();
+        corpus.info_ = file->info();
+        corpus.owner_ = std::move(file);
+        corpus.types_ = vocabulary.size();
+        corpus.source_ = token_path;
+        return corpus;
+    }
+
+    /// N, the number of tokens, line ends included.
+    Index size() const { return static_cast<Index>(tokens_.size()); }
+    /// All tokens; they hold as long as this object or a copy of it.
+    std::span<const Token> tokens() const { return tokens_; }
+    /// V, the size of the vocabulary.
+    Index vocabulary_size() const { return types_; }
+    /// How many tokens are `unk`; 0 from bare tokens, of which that is not known.
+    Index unknowns() const { return info_.unknowns; }
+    /// Lines of the text; 0 from bare tokens, of which that is not known.
+    Index lines() const { return info_.lines; }
+    /// TokenHash of the stream: equal streams have equal checksums, on every platform. Print it with hex16.
+    std::uint64_t checksum() const { return info_.checksum; }
+    /// Name of the file or stream.
+    const std::string& source() const { return source_; }
+
+    /// One pass over the tokens in batches [T, B]; see Batches. The range keeps the tokens alive.
+    Batches batches(Capacity capacity, BatchOptions options = {}) const {
+        return Batches(tokens_, types_, capacity, options, source_, owner_);
+    }
+
+private:
+    Corpus() = default;
+    Corpus(std::vector<Token> tokens, Index types, TokenStreamInfo info, std::string source)
+        : info_(info), types_(types), source_(std::move(source)) {
+        auto held = std::make_shared<const std::vector<Token>>(std::move(tokens));
+        tokens_ = *held;
+        owner_ = std::move(held);
+        TokenHash hash;
+        hash.add(tokens_);
+        info_.tokens = size();
+        info_.checksum = hash.value();
+    }
+
+    static Corpus read(LineReader& lines, const Vocabulary& vocabulary) {
+        std::vector<Token> tokens;
+        const Index unknowns = translate(lines, vocabulary, tokens, [] {});
+        return Corpus(std::move(tokens), vocabulary.size(), {.unknowns = unknowns, .lines = lines.line()},
+                      lines.name());
+    }
+
+    // Appends the tokens of all lines; `flush` is called after each line and may take what is there. Returns
+    // the number of unknown tokens.
+    template <class Flush> static Index translate(LineReader& lines, const Vocabulary& vocabulary,
+                                                  std::vector<Token>& tokens, Flush&& flush) {
+        Index unknowns = 0;
+        bool any = false;
+        for (std::string_view line; lines.next(line);) {
+            unknowns += vocabulary.encode_checked(line, tokens, {lines.name(), lines.line()});
+            any = any || !tokens.empty();
+            flush();
+        }
+        if (lines.line() == 0)
+            throw DataError(text(lines.name(), ": the text is empty; expected at least one line"));
+        if (!any)
+            throw DataError(
+                text(lines.name(), ": ", lines.line(), " lines without a word, and line ends are no tokens"));
+        return unknowns;
+    }
+
+    std::span<const Token> tokens_;
+    std::shared_ptr<const void> owner_;
+    TokenStreamInfo info_;
+    Index types_ = 0;
+    std::string source_;
+};
+
+/// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: what
+/// a model must beat. Its exponential is the unigram perplexity.
+///
+///     H = -1/N Σ_i log p(s_i),   p(w) = (c_w + a) / (Σ_v c_v + a·V)
+///
+/// Options  add  a ≥ 0, counted once more for every type (1)
+/// Errors   DataError: another vocabulary's corpus, a < 0, no counts and a = 0, a token of probability 0.
+inline double unigram_cross_entropy(const Vocabulary& vocabulary, const Corpus& corpus, double add = 1) {
+    if (corpus.vocabulary_size() != vocabulary.size())
+        throw DataError(text("unigram model: '", corpus.source(), "' has tokens of ",
+                             corpus.vocabulary_size(), " types, but the vocabulary has ", vocabulary.size()));
+    if (!(add >= 0) || std::isinf(add))
+        throw DataError(
+            text("unigram model: ", add, " is to be added to each count; it is 0 or more, and finite"));
+    const double mass =
+        static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
+    if (mass <= 0)
+        throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
+    std::vector<std::int64_t> occurrences(static_cast<std::size_t>(vocabulary.size()), 0);
+    for (const Token t : corpus.tokens()) {
+        if (t < 0 || t >= vocabulary.size())  // possible in a file that was mapped without verifying
+            throw DataError(text("unigram model: '", corpus.source(), "' holds token ", t, ", outside the ",
+                                 vocabulary.size(), " types"));
+        ++occurrences[static_cast<std::size_t>(t)];
+    }
+    double sum = 0;
+    for (Token w = 0; w < vocabulary.size(); ++w) {
+        const auto n = static_cast<double>(occurrences[static_cast<std::size_t>(w)]);
+        if (n == 0) continue;
+        const double p = (static_cast<double>(vocabulary.count(w)) + add) / mass;
+        if (p <= 0)
+            throw DataError(
+                text("unigram model: ", shown(vocabulary.word(w)), " is in '", corpus.source(),
+                     "' and has count 0, so probability 0; add something to each count (1, say)"));
+        sum -= n * std::log(p);
+    }
+    return sum / static_cast<double>(corpus.size());
+}
+
+}  // namespace isogloss

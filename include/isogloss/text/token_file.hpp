@@ -1,0 +1,162 @@
+/// @file token_file.hpp  Token streams on disk, mapped into memory when they are used.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <isogloss/error.hpp>
+#include <isogloss/text/file.hpp>
+#include <isogloss/text/hash.hpp>
+#include <isogloss/text/vocabulary.hpp>
+#include <isogloss/types.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace isogloss {
+
+/// What is known of a token stream.
+struct TokenStreamInfo {
+    Index tokens = 0;            ///< number of tokens, line ends included
+    Index unknowns = 0;          ///< how many of them are `unk`
+    Index lines = 0;             ///< lines of the text it comes from
+    std::uint64_t checksum = 0;  ///< TokenHash of the stream
+};
+
+/// The 128 bytes that a token file starts with; tokens of 32 bits follow, in the byte order of `order`.
+struct TokenFileHeader {
+    std::array<char, 8> magic{'i', 's', 'o', 't', 'o', 'k', 'e', 'n'};
+    std::uint32_t version = 1;
+    std::uint32_t order = 0x01020304;  ///< reads 0x04030201 on a machine of the other byte order
+    std::uint64_t vocabulary_size = 0;
+    std::uint64_t vocabulary_checksum = 0;
+    std::uint64_t tokens = 0;
+    std::uint64_t unknowns = 0;
+    std::uint64_t lines = 0;
+    std::uint64_t checksum = 0;               ///< TokenHash of the tokens
+    std::array<std::uint64_t, 7> reserved{};  ///< zero
+    std::uint64_t header_checksum = 0;        ///< hash_bytes of the 120 bytes before
+
+    /// hash_bytes of all fields but the last.
+    std::uint64_t hash() const {
+        return hash_bytes({reinterpret_cast<const char*>(this), offsetof(TokenFileHeader, header_checksum)});
+    }
+};
+static_assert(sizeof(TokenFileHeader) == 128, "the header of a token file has 128 bytes and no gaps");
+
+/// Writes a token file piece by piece; it takes its name in `commit`.
+class TokenFileWriter {
+public:
+    /// Opens a temporary file beside `path`, for tokens of `vocabulary`.
+    TokenFileWriter(const std::string& path, const Vocabulary& vocabulary) : file_(path) {
+        header_.vocabulary_size = static_cast<std::uint64_t>(vocabulary.size());
+        header_.vocabulary_checksum = vocabulary.checksum();
+        file_.write(bytes_of(header_));  // a placeholder: the header is complete only at the end
+    }
+
+    /// Appends tokens, each of them below the size of the vocabulary.
+    void add(std::span<const Token> tokens) {
+        file_.write({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
+        hash_.add(tokens);
+        header_.tokens += tokens.size();
+    }
+
+    /// Completes the header, flushes, renames. Returns what was written.
+    TokenStreamInfo commit(Index unknowns, Index lines) {
+        header_.unknowns = static_cast<std::uint64_t>(unknowns);
+        header_.lines = static_cast<std::uint64_t>(lines);
+        header_.checksum = hash_.value();
+        header_.header_checksum = header_.hash();
+        file_.write_at(0, bytes_of(header_));
+        file_.commit();
+        return {static_cast<Index>(header_.tokens), unknowns, lines, header_.checksum};
+    }
+
+private:
+    static std::string_view bytes_of(const TokenFileHeader& h) {
+        return {reinterpret_cast<const char*>(&h), sizeof h};
+    }
+
+    OutputFile file_;
+    TokenFileHeader header_;
+    TokenHash hash_;
+};
+
+/// A token file seen as memory. Refused whole unless everything fits: magic, version, byte order, the
+/// header's own checksum, the size to the byte, the vocabulary, and, if `verify`, the checksum of the
+/// tokens and the range of each of them, which reads the file once from start to end.
+///
+/// Errors   FileError: missing, foreign, cut, damaged. DataError: made with another vocabulary.
+class TokenFile {
+public:
+    /// Maps `path`; `verify` false trusts the tokens.
+    TokenFile(const std::string& path, const Vocabulary& vocabulary, bool verify) : file_(path) {
+        const auto refuse = [&path](const auto&... what) { throw FileError(text("'", path, "' ", what...)); };
+        TokenFileHeader h;
+        const TokenFileHeader expected;
+        const auto bytes = static_cast<std::uint64_t>(file_.bytes());
+        if (bytes > 0)
+            std::memcpy(static_cast<void*>(&h), file_.data(), std::min<std::uint64_t>(sizeof h, bytes));
+        if (bytes < sizeof h.magic || h.magic != expected.magic)
+            refuse("is not a token file; make one from a text with Corpus::encode");
+        if (bytes < sizeof h) refuse("is cut: it has ", bytes, " bytes, and the header alone has ", sizeof h);
+        if (h.order != expected.order)
+            refuse("was written on a machine of the other byte order; encode the text here");
+        if (h.version != expected.version)
+            refuse("is a token file of version ", h.version, ", this library reads version ",
+                   expected.version);
+        if (h.header_checksum != h.hash()) refuse("is damaged: the header does not have its checksum");
+        const std::uint64_t room = (bytes - sizeof h) / sizeof(Token);
+        if (h.tokens != room || (bytes - sizeof h) % sizeof(Token) != 0)
+            refuse("is ", h.tokens > room ? "cut" : "damaged", ": the header promises ", h.tokens,
+                   " tokens of 4 bytes, the file has ", bytes - sizeof h, " bytes for them");
+        if (h.vocabulary_size != static_cast<std::uint64_t>(vocabulary.size()))
+            throw DataError(text("'", path, "' was made with a vocabulary of ", h.vocabulary_size,
+                                 " types, but this one has ", vocabulary.size(), "; encode the text again"));
+        if (h.vocabulary_checksum != vocabulary.checksum())
+            throw DataError(text("'", path, "' was made with another vocabulary of ", h.vocabulary_size,
+                                 " types (checksum ", hex16(h.vocabulary_checksum), ", this one has ",
+                                 hex16(vocabulary.checksum()), "); encode the text again"));
+        info_ = {static_cast<Index>(h.tokens), static_cast<Index>(h.unknowns), static_cast<Index>(h.lines),
+                 h.checksum};
+        if (verify) check(vocabulary.size());
+    }
+
+    /// The tokens; they hold as long as this object.
+    std::span<const Token> tokens() const {
+        return {reinterpret_cast<const Token*>(file_.data() + sizeof(TokenFileHeader)),
+                static_cast<std::size_t>(info_.tokens)};
+    }
+    /// Counts and checksum, from the header.
+    const TokenStreamInfo& info() const { return info_; }
+
+private:
+    // One pass for both checks: the file may be larger than the memory.
+    void check(Index types) const {
+        constexpr std::size_t piece = std::size_t{1} << 14;
+        TokenHash hash;
+        const Token* outside = nullptr;
+        for (auto left = tokens(); !left.empty(); left = left.subspan(std::min(piece, left.size()))) {
+            const auto some = left.first(std::min(piece, left.size()));
+            hash.add(some);
+            for (const Token& t : some)
+                if ((t < 0 || t >= types) && !outside) outside = &t;
+        }
+        const auto refuse = [this](const auto&... what) {
+            throw FileError(text("'", file_.path(), "' is damaged: ", what...));
+        };
+        if (hash.value() != info_.checksum)
+            refuse("the tokens have the checksum ", hex16(hash.value()), ", the header says ",
+                   hex16(info_.checksum));
+        if (outside)
+            refuse("token ", outside - tokens().data(), " is ", *outside, ", the vocabulary has ", types,
+                   " types");
+    }
+
+    MappedFile file_;
+    TokenStreamInfo info_;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,73 @@
+/// @file word_index.hpp  A table from words to numbers that looks up without making strings.
+#pragma once
+
+#include <cstdint>
+#include <isogloss/error.hpp>
+#include <isogloss/text/hash.hpp>
+#include <isogloss/types.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isogloss {
+
+/// Numbers words 0, 1, 2 … in the order they come in, and finds them again. Open addressing, at most half
+/// full: a look-up is one hash, about one slot and one comparison, and allocates nothing.
+class WordIndex {
+public:
+    /// The number of `word`, or -1.
+    Token find(std::string_view word) const {
+        if (slots_.empty()) return -1;
+        const std::uint64_t h = hash_bytes(word);
+        return slots_[slot_of(word, h)].token;
+    }
+
+    /// The number of `word`, which is added at the end where it is new. Throws DataError past 2³¹-1 words.
+    Token insert(std::string_view word) {
+        if (2 * words_.size() >= slots_.size()) grow();
+        const std::uint64_t h = hash_bytes(word);
+        Slot& slot = slots_[slot_of(word, h)];
+        if (slot.token < 0) {
+            if (words_.size() >= 0x7fffffffu)
+                throw DataError("more than 2147483647 different words; a token has 31 bits");
+            words_.emplace_back(word);
+            slot = {static_cast<std::uint32_t>(h >> 32), static_cast<Token>(words_.size() - 1)};
+        }
+        return slot.token;
+    }
+
+    /// Number of words.
+    Index size() const { return static_cast<Index>(words_.size()); }
+    /// All words in order of their numbers.
+    const std::vector<std::string>& words() const { return words_; }
+
+private:
+    struct Slot {
+        std::uint32_t tag = 0;  // upper half of the hash: most unequal words are told apart by it alone
+        Token token = -1;
+    };
+
+    // The slot that holds `word`, or the free one where it belongs.
+    std::size_t slot_of(std::string_view word, std::uint64_t h) const {
+        const std::size_t mask = slots_.size() - 1;
+        const auto tag = static_cast<std::uint32_t>(h >> 32);
+        for (auto i = static_cast<std::size_t>(h) & mask;; i = (i + 1) & mask) {
+            const Slot& slot = slots_[i];
+            if (slot.token < 0 || (slot.tag == tag && words_[static_cast<std::size_t>(slot.token)] == word))
+                return i;
+        }
+    }
+
+    void grow() {
+        slots_.assign(slots_.empty() ? 64 : 2 * slots_.size(), Slot{});
+        for (std::size_t i = 0; i < words_.size(); ++i) {
+            const std::uint64_t h = hash_bytes(words_[i]);
+            slots_[slot_of(words_[i], h)] = {static_cast<std::uint32_t>(h >> 32), static_cast<Token>(i)};
+        }
+    }
+
+    std::vector<std::string> words_;
+    std::vector<Slot> slots_;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,220 @@
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <isogloss/text/corpus.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "io/files.hpp"
+
+using namespace isogloss;
+
+namespace {
+using Stream = std::vector<Token>;
+
+Stream tokens_of(const Corpus& c) { return {c.tokens().begin(), c.tokens().end()}; }
+
+Corpus read(const std::string& text, const Vocabulary& v, CorpusOptions options = {}) {
+    std::istringstream in(text);
+    return Corpus::read_stream(in, "memory", v, options);
+}
+
+// 0 the, 1 <eos>, 2 cat, 3 mat, 4 <unk>
+Vocabulary small() {
+    return Vocabulary::from_words({"the", "<eos>", "cat", "mat", "<unk>"}, {4, 2, 1, 1, 0});
+}
+
+std::string data(const std::string& name) {
+    const char* const root = std::getenv("ISOGLOSS_DATA");
+    return (root ? std::string(root) : std::string(ISOGLOSS_SOURCE_DIR "/../shared/data")) + "/" + name;
+}
+bool missing(const std::string& name) {
+    if (std::ifstream(data(name))) return false;
+    WARN("not checked: '" << data(name)
+                          << "' is not there; set ISOGLOSS_DATA to the folder of the data sets");
+    return true;
+}
+}  // namespace
+
+TEST_CASE("A text becomes tokens", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto path = put(scratch / "x.txt", "the dog\n\nthe <unk> mat");
+    const auto c = Corpus::read(path, small());
+    REQUIRE(tokens_of(c) == Stream{0, 4, 1, 1, 0, 4, 3, 1});
+    REQUIRE(c.size() == 8);
+    REQUIRE(c.unknowns() == 2);
+    REQUIRE(c.lines() == 3);
+    REQUIRE(c.vocabulary_size() == 5);
+    REQUIRE(c.source() == path);
+    REQUIRE(tokens_of(read("the dog\r\n\r\nthe <unk> mat\r\n", small())) == tokens_of(c));
+}
+
+TEST_CASE("Line ends are tokens only where the vocabulary says so", "[text][corpus]") {
+    const auto v = Vocabulary::from_words({"a", "b"}, {}, {.eos_per_line = false});
+    REQUIRE(tokens_of(read("a b\n\nb", v)) == Stream{0, 1, 1});
+    const auto c = Vocabulary::from_words({"a", "\n", " ", "\u00E9"}, {}, {.level = Level::character});
+    REQUIRE(tokens_of(read("a \u00E9\na", c)) == Stream{0, 2, 3, 1, 0, 1});
+}
+
+TEST_CASE("Bare tokens are a corpus", "[text][corpus]") {
+    const auto c = Corpus::from_tokens({0, 2, 1}, 3);
+    REQUIRE(c.size() == 3);
+    REQUIRE(c.lines() == 0);
+    REQUIRE_THROWS_MATCHES(Corpus::from_tokens({0, 3}, 3), DataError,
+                           says("token 1 is 3, outside", "3 types"));
+    REQUIRE_THROWS_MATCHES(Corpus::from_tokens({-1}, 3, "task"), DataError, says("task: token 0 is -1"));
+    REQUIRE_THROWS_MATCHES(Corpus::from_tokens({}, 3), DataError, says("no tokens"));
+}
+
+TEST_CASE("The checksum is that of the tokens, wherever they are", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto v = small();
+    const auto path = put(scratch / "x.txt", "the cat\nthe mat\n");
+    const auto info = Corpus::encode(path, scratch / "x.tokens", v);
+    const auto in_memory = Corpus::read(path, v), mapped = Corpus::map(scratch / "x.tokens", v);
+    TokenHash hash;
+    hash.add(Stream{0, 2, 1, 0, 3, 1});
+    REQUIRE(in_memory.checksum() == hash.value());
+    REQUIRE(mapped.checksum() == hash.value());
+    REQUIRE(info.checksum == hash.value());
+    REQUIRE(Corpus::from_tokens({0, 2, 1, 0, 3, 1}, 5).checksum() == hash.value());
+    REQUIRE(Corpus::from_tokens({0, 2, 1, 0, 1, 3}, 5).checksum() != hash.value());
+}
+
+TEST_CASE("A mapped corpus equals the one in memory", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto v = small();
+    std::string text;
+    for (int i = 0; i < 60'000; ++i) text += i % 7 ? "the cat " : i % 3 ? "the dog\n" : "mat\n\n";
+    const auto path = put(scratch / "x.txt", text);
+    const auto info = Corpus::encode(path, scratch / "x.tokens", v);
+    const auto a = Corpus::read(path, v), b = Corpus::map(scratch / "x.tokens", v),
+               c = Corpus::map(scratch / "x.tokens", v, {.verify = false});
+    REQUIRE(a.size() > 100'000);  // more than the writer holds at once
+    for (const auto* mapped : {&b, &c}) {
+        REQUIRE(tokens_of(*mapped) == tokens_of(a));
+        REQUIRE(mapped->unknowns() == a.unknowns());
+        REQUIRE(mapped->lines() == a.lines());
+        REQUIRE(mapped->checksum() == a.checksum());
+        REQUIRE(mapped->vocabulary_size() == 5);
+        REQUIRE(mapped->source() == scratch / "x.tokens");
+    }
+    REQUIRE(info.tokens == a.size());
+    REQUIRE(info.unknowns == a.unknowns());
+    REQUIRE(info.lines == a.lines());
+    auto batches = b.batches({.time = 35, .batch = 20});
+    auto other = batches.begin();
+    Index compared = 0;
+    for (auto batch : a.batches({.time = 35, .batch = 20})) {
+        REQUIRE(std::equal(batch.input.data, batch.input.data + batch.input.size(), other->input.data));
+        REQUIRE(std::equal(batch.target.data, batch.target.data + batch.target.size(), other->target.data));
+        ++other;
+        ++compared;
+    }
+    REQUIRE(other == batches.end());
+    REQUIRE(compared == batches.count());
+}
+
+TEST_CASE("Batches keep their tokens alive", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    put(scratch / "x.txt", "the cat the mat\n");
+    Corpus::encode(scratch / "x.txt", scratch / "x.tokens", small());
+    Index total = 0;
+    for (auto batch : read("the cat the mat\n", small()).batches({.time = 2, .batch = 2}))
+        total += batch.predicted;
+    for (auto batch : Corpus::map(scratch / "x.tokens", small()).batches({.time = 2, .batch = 2}))
+        total += batch.predicted;
+    REQUIRE(total == 8);
+}
+
+TEST_CASE("A text that cannot be read is an error with file and line", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto v = small();
+    const auto strict = Vocabulary::from_words({"a", "<eos>"});
+    REQUIRE_THROWS_MATCHES(Corpus::read(scratch / "none.txt", v), FileError,
+                           says("none.txt", "No such file"));
+    REQUIRE_THROWS_MATCHES(Corpus::read(scratch.path().string(), v), FileError, says("Is a directory"));
+    REQUIRE_THROWS_MATCHES(Corpus::read(put(scratch / "e.txt", ""), v), DataError,
+                           says("e.txt: the text is empty"));
+    REQUIRE_THROWS_MATCHES(read("a\na b\n", strict), DataError,
+                           says("memory:2: 'b' is not among the 2 types", "option unk", "this word"));
+    REQUIRE_THROWS_MATCHES(read("the\nthe \xF0\x9F\n", v), DataError,
+                           says("memory:2: byte 0xF0 at offset 8"));
+    REQUIRE_THROWS_MATCHES(read("the\n123456\n", v, {.max_line_bytes = 5}), DataError,
+                           says("memory:2:", "5 bytes"));
+    const auto open = Vocabulary::from_words({"a"}, {}, {.eos_per_line = false});
+    REQUIRE_THROWS_MATCHES(read("\n \n", open), DataError, says("memory: 2 lines without a word"));
+}
+
+TEST_CASE("A text that fails on the way leaves no token file", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto path = put(scratch / "x.txt", "the cat\n\xFF\n");
+    REQUIRE_THROWS_MATCHES(Corpus::encode(path, scratch / "x.tokens", small()), DataError, says("x.txt:2:"));
+    REQUIRE_THROWS_MATCHES(Corpus::encode(put(scratch / "e.txt", ""), scratch / "x.tokens", small()),
+                           DataError, says("empty"));
+    REQUIRE(scratch.entries() == 2);
+    REQUIRE_THROWS_MATCHES(Corpus::encode(path, path, small()), FileError, says("x.txt' is the text itself"));
+    REQUIRE(contents(path) == "the cat\n\xFF\n");
+}
+
+TEST_CASE("The unigram model has its closed form", "[text][corpus]") {
+    const auto v = small();  // counts 4 2 1 1 0, total 8
+    const auto c = Corpus::from_tokens({0, 0, 1, 2}, 5);
+    REQUIRE(unigram_cross_entropy(v, c, 0) ==
+            Approx(-(2 * std::log(0.5) + std::log(0.25) + std::log(0.125)) / 4));
+    REQUIRE(unigram_cross_entropy(v, c) ==
+            Approx(-(2 * std::log(5.0 / 13) + std::log(3.0 / 13) + std::log(2.0 / 13)) / 4));
+    REQUIRE(unigram_cross_entropy(Vocabulary::from_words(v.words()), c) == Approx(std::log(5.0)));
+    const auto unseen = Corpus::from_tokens({4}, 5);
+    REQUIRE(unigram_cross_entropy(v, unseen) == Approx(std::log(13.0)));
+    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, unseen, 0), DataError, says("'<unk>'", "probability 0"));
+    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, c, -1), DataError, says("-1 is to be added"));
+    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, c, NAN), DataError, says("finite"));
+    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(Vocabulary::from_words(v.words()), c, 0), DataError,
+                           says("no counts"));
+    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, Corpus::from_tokens({0}, 3)), DataError,
+                           says("tokens of 3 types", "vocabulary has 5"));
+}
+
+TEST_CASE("A file mapped unverified with foreign tokens breaks nothing", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    TokenFileWriter out(scratch / "x.tokens", small());
+    out.add(Stream{1, 2, 1'000'000});
+    out.commit(0, 1);
+    const auto c = Corpus::map(scratch / "x.tokens", small(), {.verify = false});
+    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(small(), c), DataError, says("token 1000000", "5 types"));
+    auto batches = c.batches({.time = 2, .batch = 1});
+    REQUIRE_THROWS_MATCHES(batches.begin(), DataError, says("token 2 is 1000000"));
+}
+
+TEST_CASE("Penn Treebank has the published counts", "[text][corpus][data]") {
+    if (missing("ptb/ptb.train.txt")) return;
+    const auto v = Vocabulary::from_file(data("ptb/ptb.train.txt"));
+    REQUIRE(v.size() == 10'000);
+    REQUIRE(v.has_unk());
+    REQUIRE(v.word(0) == "the");
+    const auto train = Corpus::read(data("ptb/ptb.train.txt"), v);
+    REQUIRE(train.size() == 929'589);
+    REQUIRE(train.lines() == 42'068);
+    REQUIRE(train.unknowns() == v.count(v.unk()));
+    REQUIRE(v.total() == train.size());
+    REQUIRE(Corpus::read(data("ptb/ptb.valid.txt"), v).size() == 73'760);
+    REQUIRE(Corpus::read(data("ptb/ptb.test.txt"), v).size() == 82'430);
+    REQUIRE(Vocabulary::from_text(v.to_text()) == v);
+}
+
+TEST_CASE("WikiText-2 has the published counts", "[text][corpus][data]") {
+    if (missing("wikitext-2/train.txt")) return;
+    const auto v = Vocabulary::from_file(data("wikitext-2/train.txt"));
+    REQUIRE(v.size() == 33'278);
+    const auto train = Corpus::read(data("wikitext-2/train.txt"), v);
+    REQUIRE(train.size() == 2'088'628);
+    REQUIRE(v.total() == train.size());
+    REQUIRE(Corpus::read(data("wikitext-2/valid.txt"), v).size() == 217'646);
+    REQUIRE(Corpus::read(data("wikitext-2/test.txt"), v).size() == 245'569);
+    // A corpus is decoded to its text, but for the white space.
+    const auto decoded = v.decode(train.tokens());
+    REQUIRE(read(decoded, v).checksum() == train.checksum());
+}

@@ -1,0 +1,52 @@
+#include <isogloss/text/word_index.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+TEST_CASE("Words are numbered as they come and found again", "[text][word_index]") {
+    WordIndex index;
+    REQUIRE(index.find("the") == -1);
+    REQUIRE(index.insert("the") == 0);
+    REQUIRE(index.insert("") == 1);
+    REQUIRE(index.insert("quick") == 2);
+    REQUIRE(index.insert("the") == 0);
+    REQUIRE(index.find("quick") == 2);
+    REQUIRE(index.find("") == 1);
+    REQUIRE(index.find("quic") == -1);
+    REQUIRE(index.size() == 3);
+    REQUIRE(index.words()[2] == "quick");
+}
+
+TEST_CASE("The index agrees with a map of the standard library", "[text][word_index]") {
+    WordIndex index;
+    std::unordered_map<std::string, Token> map;
+    for (int i = 0; i < 60'000; ++i) {
+        const std::string word = std::to_string(i * 7919LL % 20'011) + (i % 3 ? "x" : "");
+        const auto expected = map.try_emplace(word, static_cast<Token>(map.size())).first->second;
+        REQUIRE(index.insert(word) == expected);
+    }
+    REQUIRE(index.size() == static_cast<Index>(map.size()));
+    std::size_t wrong = 0;
+    for (const auto& [word, number] : map) {
+        wrong += index.find(word) != number || index.words()[static_cast<std::size_t>(number)] != word;
+        wrong += index.find(word + "?") != -1;
+    }
+    REQUIRE(wrong == 0);
+}
+
+TEST_CASE("An index that was copied or moved from stays usable", "[text][word_index]") {
+    WordIndex a;
+    a.insert("one");
+    WordIndex b = a, c = std::move(a);
+    b.insert("two");
+    REQUIRE(b.find("two") == 1);
+    REQUIRE(c.find("two") == -1);
+    REQUIRE(c.find("one") == 0);
+    a = WordIndex();
+    REQUIRE(a.find("one") == -1);
+    REQUIRE(a.insert("new") == 0);
+}
