@@ -19,13 +19,13 @@ endforeach()
 target_compile_options(headers_alone PRIVATE -O0)
 add_test(NAME headers_alone COMMAND headers_alone)
 
-# The compiler by hand, with the flags of the tests
+# The compiler by hand, with the flags of a program that uses the library
 set(flags ${CMAKE_CURRENT_BINARY_DIR}/flags)
 set(directories $<TARGET_PROPERTY:headers_alone,INCLUDE_DIRECTORIES>)
 set(definitions $<TARGET_PROPERTY:headers_alone,COMPILE_DEFINITIONS>)
-set(options $<TARGET_PROPERTY:headers_alone,COMPILE_OPTIONS>)
+string(REPLACE " " "\n" options "${CMAKE_CXX_FLAGS} ${isogloss_native} ${OpenMP_CXX_FLAGS}")
 file(GENERATE OUTPUT ${flags} CONTENT
-    "-std=c++20\n$<$<BOOL:${directories}>:-I$<JOIN:${directories},\n-I>>\n$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},\n-D>>\n$<JOIN:${options},\n>\n")
+    "-std=c++20\n\"-I$<JOIN:${directories},\"\n\"-I>\"\n$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},\n-D>>\n${options}\n")
 
 file(GLOB mistakes CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/*.cpp)
 foreach(mistake IN LISTS mistakes)
