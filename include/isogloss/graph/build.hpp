@@ -3,6 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/graph/unit_rows.hpp>
+#include <tuple>
 
 namespace isogloss {
 
@@ -17,8 +18,8 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
     store_.budget = options.budget;
 }
 
-// Runs build(); if it throws, forgets everything it has added. Its arena blocks stay unused, and counts
-// that it raised in shared weights only ever make lookups reserve memory.
+// Runs build(); if it throws, forgets everything it has added, and what it has noted in weights and tokens
+// that were there before. Its arena blocks stay unused.
 template <class T> template <class Build> auto Graph<T>::all_or_nothing(Build&& build) {
     const auto sizes = [this] {
         return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
@@ -26,6 +27,10 @@ template <class T> template <class Build> auto Graph<T>::all_or_nothing(Build&& 
                           store_.losses.size(), store_.node_names.size(), store_.claimed.size()};
     };
     const auto before = sizes();
+    std::vector<bool> read;
+    std::vector<std::pair<Index, Index>> uses;
+    for (const auto& x : store_.tokens) read.push_back(x.read_by_node);
+    for (const auto& p : store_.parameters) uses.emplace_back(p.lookups, p.uses);
     try {
         return build();
     } catch (...) {
@@ -39,6 +44,9 @@ template <class T> template <class Build> auto Graph<T>::all_or_nothing(Build&& 
         store_.node_names.resize(before[7]);
         for (; store_.claimed.size() > before[8]; store_.claimed.pop_back())
             store_.names.erase(store_.claimed.back());
+        for (std::size_t i = 0; i < read.size(); ++i) store_.tokens[i].read_by_node = read[i];
+        for (std::size_t i = 0; i < uses.size(); ++i)
+            std::tie(store_.parameters[i].lookups, store_.parameters[i].uses) = uses[i];
         throw;
     }
 }
