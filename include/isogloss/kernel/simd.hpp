@@ -95,6 +95,9 @@ template <class T, class A = Architecture, class F> inline void sweep(Index firs
         if (i < last) f(Partial<T, L>{i, last - i});
 }
 
+/// a b + c in one rounding where the machine has it.
+template <class L> inline L fma_lanes(L a, L b, L c) { return fma(a, b, c); }
+
 /// 1 / (1 + exp(-x)), finite for every finite x.
 template <class L> inline L sigmoid(L x) { return L(1) / (L(1) + exp(-x)); }
 

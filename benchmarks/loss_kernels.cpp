@@ -1,0 +1,99 @@
+// The output head: product, softmax, loss and both gradients, against its matrix products alone.
+//
+//     loss_kernels --threads=1 --benchmark_out=loss.json --benchmark_out_format=json
+
+#include "measure.hpp"
+
+using namespace isogloss;
+using measure::Data;
+
+namespace {
+
+enum class Kind { cross_entropy, augmented };
+
+/// A tied head over given hidden states; targets uniform at random.
+struct Head {
+    Graph<float> g;
+    Seq<float> h;
+    Tokens y;
+    Weight<float> E;
+    Loss<float> l;
+    std::vector<Token> targets;
+    std::vector<float> hidden;
+    Index distinct = 0;
+    std::size_t extra_bytes = 0;
+
+    Head(Kind kind, Index rows, Index width, Index vocabulary)
+        : g({.time = rows, .batch = 1}),
+          h(g.input("h", width)),
+          y(g.tokens("y", vocabulary)),
+          E(g.weight("E", vocabulary, width, uniform(0.1))) {
+        const auto x = g.tokens("x", vocabulary);
+        g.add<Embedding>("embed", {}, x, E);  // makes E an embedding table; it is not run
+        const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
+        const std::size_t before = g.memory();
+        l = kind == Kind::cross_entropy ? g.add<CrossEntropy>("loss", {}, o, y)
+                                        : g.add<AugmentedLoss>("loss", {}, o, y);
+        extra_bytes = g.memory() - before;
+        const Random random(5, 0);
+        std::vector<bool> seen(static_cast<std::size_t>(vocabulary), false);
+        for (Index i = 0; i < rows; ++i) {
+            targets.push_back(static_cast<Token>(random.below(i, vocabulary)));
+            if (!seen[static_cast<std::size_t>(targets.back())]) ++distinct;
+            seen[static_cast<std::size_t>(targets.back())] = true;
+        }
+        for (Index i = 0; i < rows * width; ++i) hidden.push_back(static_cast<float>(random.normal(i)));
+    }
+    double forward() {
+        const Index rows = std::ssize(targets);
+        return g.forward(l, {h, hidden.data(), rows, 1}, {y, TokenBlock{targets.data(), rows, 1}});
+    }
+};
+
+void head(benchmark::State& state, Kind kind, bool backward) {
+    const Index rows = state.range(0), width = state.range(1), vocabulary = state.range(2);
+    Head model(kind, rows, width, vocabulary);
+    const auto all = model.g.parameters();
+    model.g.training(backward);
+    Data logits(rows * vocabulary), hidden(rows * width), table(vocabulary * width), dh(rows * width),
+        dE(vocabulary * width);
+    const auto Z = logits.matrix(rows, vocabulary), H = hidden.matrix(rows, width),
+               E = table.matrix(vocabulary, width);
+    const Index targets = kind == Kind::augmented ? model.distinct : 0;
+    const double product = 2.0 * double(width) * double(vocabulary);
+    const double flops = product * (double(rows) * (backward ? 3 : 1) + double(targets));
+    measure::against_floor(
+        state, flops, double(rows),
+        [&] {
+            benchmark::DoNotOptimize(model.forward());
+            if (!backward) return;
+            model.g.backward(model.l);
+            all.clear_gradients();
+        },
+        [&] {
+            gemm<float>(1.f, H, t(E), 0.f, Z);
+            if (targets > 0) gemm<float>(1.f, H.rows_from(0, targets), t(E), 0.f, Z.rows_from(0, targets));
+            if (!backward) return;
+            gemm<float>(1.f, Z, E, 0.f, dh.matrix(rows, width));
+            gemm<float>(1.f, t(Z), H, 0.f, dE.matrix(vocabulary, width));
+        });
+    state.counters["extra_MiB"] = double(model.extra_bytes) / double(1 << 20);
+    state.counters["torch_form_MiB"] =
+        double(rows * vocabulary) * 4 * (kind == Kind::augmented ? 6 : 2) / double(1 << 20);
+}
+
+void shapes(benchmark::internal::Benchmark* b) {
+    b->ArgNames({"N", "width", "V"})->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1.0);
+    for (const Index vocabulary : {10000, 33278})
+        for (const Index width : {200, 650, 1500}) b->Args({700, width, vocabulary});
+    b->Args({128, 200, 200000});
+}
+
+BENCHMARK_CAPTURE(head, cross_entropy_forward, Kind::cross_entropy, false)->Apply(shapes);
+BENCHMARK_CAPTURE(head, cross_entropy, Kind::cross_entropy, true)->Apply(shapes)->Args({5600, 650, 33278});
+BENCHMARK_CAPTURE(head, augmented_forward, Kind::augmented, false)->Apply(shapes);
+BENCHMARK_CAPTURE(head, augmented, Kind::augmented, true)->Apply(shapes)->Args({5600, 650, 33278});
+
+}  // namespace
+
+int main(int argc, char** argv) { return measure::run(argc, argv); }

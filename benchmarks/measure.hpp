@@ -1,0 +1,131 @@
+/// @file measure.hpp  What the benchmarks share: work and floor timed in turn, context, random data.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <isogloss/isogloss.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "allocations.hpp"
+
+namespace measure {
+
+using isogloss::Index;
+using isogloss::MatrixRef;
+
+inline double seconds(const std::chrono::steady_clock::time_point& from) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+}
+
+inline double median(std::vector<double> v) {
+    std::nth_element(v.begin(), v.begin() + static_cast<long>(v.size() / 2), v.end());
+    return v[v.size() / 2];
+}
+
+/// Multiply-adds a second that one core reaches in registers alone, times two: a bound no BLAS can flatter.
+inline double peak_flops() {
+    using L = isogloss::kernel::Lanes<float>;
+    constexpr int chains = 16;                   // enough to hide the latency of a fused multiply-add
+    constexpr long rounds = 20000, inner = 100;  // long enough in registers that what lies between is nothing
+    double best = 0;
+    for (int attempt = 0; attempt < 5; ++attempt) {
+        L sums[chains];
+        for (int i = 0; i < chains; ++i) sums[i] = L(static_cast<float>(i));
+        L a(0.999f), b(0.001f);
+        const auto start = std::chrono::steady_clock::now();
+        for (long r = 0; r < rounds; ++r) {
+            using isogloss::kernel::fma_lanes;
+            for (long k = 0; k < inner; ++k)
+                for (auto& s : sums) s = fma_lanes(s, a, b);
+            benchmark::DoNotOptimize(sums);
+        }
+        const double flops =
+            2.0 * chains * static_cast<double>(isogloss::kernel::lane_count<L> * rounds * inner);
+        best = std::max(best, flops / seconds(start));
+    }
+    return best;
+}
+
+/// Random numbers that are kept: buffers taken anew would cost page faults in every round.
+class Data {
+public:
+    explicit Data(Index n, double scale = 0.1) : values_(static_cast<std::size_t>(n)) {
+        const isogloss::Random random(1, static_cast<std::uint32_t>(n));
+        for (std::size_t i = 0; i < values_.size(); ++i)
+            values_[i] = static_cast<float>(scale * (2 * random.uniform(static_cast<Index>(i)) - 1));
+    }
+    MatrixRef<float> matrix(Index rows, Index cols) { return {values_.data(), rows, cols}; }
+    float* data() { return values_.data(); }
+
+private:
+    std::vector<float> values_;
+};
+
+/// Times `work` and `floor` in turn for every iteration and reports the medians: the time shown is that of
+/// the work; `floor/time` is the share of the floor in it; `peak` the share of the multiply-add peak;
+/// `allocations` how often a round of the work allocated.
+template <class Work, class Floor>
+void against_floor(benchmark::State& state, double flops, double tokens, Work&& work, Floor&& floor) {
+    static const double peak = peak_flops();
+    const isogloss::BlasOnOneThread blas;
+    work();
+    floor();
+    std::vector<double> of_work, of_floor;
+    std::size_t allocated = 0;
+    for (auto _ : state) {
+        const std::size_t before = allocations();
+        auto start = std::chrono::steady_clock::now();
+        work();
+        const double taken = seconds(start);
+        allocated += allocations() - before;
+        of_work.push_back(taken);
+        state.SetIterationTime(of_work.back());
+        start = std::chrono::steady_clock::now();
+        floor();
+        of_floor.push_back(seconds(start));
+    }
+    const double time = median(of_work), least = median(of_floor);
+    state.counters["floor/time"] = least / time;
+    state.counters["ms"] = 1e3 * time;
+    state.counters["floor_ms"] = 1e3 * least;
+    state.counters["GFLOP/s"] = flops / time / 1e9;
+    state.counters["peak"] = flops / time / (peak * isogloss::threads());
+    state.counters["tokens/s"] = tokens / time;
+    state.counters["allocations"] = static_cast<double>(allocated) / static_cast<double>(of_work.size());
+}
+
+/// main() of every benchmark: `--threads=n` for the library, the rest is google-benchmark's.
+inline int run(int argc, char** argv) {
+    std::vector<char*> arguments;
+    for (int i = 0; i < argc; ++i) {
+        const std::string_view a = argv[i];
+        if (a.starts_with("--threads=")) isogloss::threads(std::atoi(argv[i] + 10));
+        else arguments.push_back(argv[i]);
+    }
+    int count = static_cast<int>(arguments.size());
+    benchmark::AddCustomContext("threads", std::to_string(isogloss::threads()));
+    benchmark::AddCustomContext("cores", std::to_string(std::thread::hardware_concurrency()));
+    benchmark::AddCustomContext(
+        "blas", openblas_get_corename ? std::string("OpenBLAS ") + openblas_get_corename() : "unknown");
+    benchmark::AddCustomContext("blas_parallel",
+                                openblas_get_parallel ? std::to_string(openblas_get_parallel()) : "unknown");
+    benchmark::AddCustomContext("lanes",
+                                std::to_string(isogloss::kernel::lane_count<isogloss::kernel::Lanes<float>>));
+#ifdef __VERSION__
+    benchmark::AddCustomContext("compiler", __VERSION__);
+#endif
+    benchmark::Initialize(&count, arguments.data());
+    if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return 0;
+}
+
+}  // namespace measure

@@ -1,0 +1,80 @@
+// The whole training step of the two-layer tied LSTM model, against its matrix products alone.
+//
+//     step --threads=2 --benchmark_filter=al
+
+#include "measure.hpp"
+
+using namespace isogloss;
+using measure::Data;
+
+namespace {
+
+constexpr Index T = 35, B = 20, V = 10000;
+
+void step(benchmark::State& state, bool augmented) {
+    const Index n = state.range(0), rows = T * B;
+    Graph<float> g({.time = T, .batch = B});
+    const auto x = g.tokens("x", V), y = g.tokens("y", V);
+    const auto E = g.weight("E", V, n, uniform(0.1));
+    auto h = g.add<Embedding>("embed", {.keep = 0.7}, x, E);
+    h = g.add<Lstm>("lstm1", {.units = n, .keep = 0.7}, h);
+    h = g.add<Lstm>("lstm2", {.units = n, .keep = 0.7}, h);
+    const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
+    const auto l = augmented ? g.add<AugmentedLoss>("loss", {.gamma = 0.65}, o, y)
+                             : g.add<CrossEntropy>("loss", {}, o, y);
+    Sgd<float> sgd(g.parameters(), {.rate = 0.1, .clip = 5});
+
+    // Words as frequent as in a text: rank r with probability about 1 / (r + 10).
+    std::vector<Token> words;
+    std::vector<bool> seen(static_cast<std::size_t>(V), false);
+    Index distinct = 0;
+    const Random random(3, 3);
+    for (Index i = 0; i < 2 * rows; ++i) {
+        words.push_back(static_cast<Token>(10 * (std::pow((V + 10) / 10.0, random.uniform(i)) - 1)));
+        if (i >= rows && !seen[static_cast<std::size_t>(words.back())]) ++distinct;
+        if (i >= rows) seen[static_cast<std::size_t>(words.back())] = true;
+    }
+    if (!augmented) distinct = 0;
+
+    Data z(rows * 4 * n), u(n * 4 * n), a(rows * n), logits(rows * V), table(V * n), dtable(V * n),
+        du(n * 4 * n);
+    const double flops = 2.0 * double(rows * n) * (2 * 3 * 8 * double(n) + 3 * double(V)) +
+                         2.0 * double(distinct * n) * double(V);
+    measure::against_floor(
+        state, flops, double(rows),
+        [&] {
+            g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + rows, T, B}});
+            g.backward(l);
+            sgd.step();
+        },
+        [&] {
+            const auto Z = z.matrix(rows, 4 * n), U = u.matrix(n, 4 * n), A = a.matrix(rows, n);
+            const auto L = logits.matrix(rows, V), K = table.matrix(V, n);
+            for (int layer = 0; layer < 2; ++layer) {
+                gemm<float>(1.f, A, U, 0.f, Z);
+                for (Index s = 0; s < T; ++s)
+                    gemm<float>(1.f, A.rows_from(s * B, B), U, 0.f, Z.rows_from(s * B, B));
+                for (Index s = 0; s < T; ++s)
+                    gemm<float>(1.f, Z.rows_from(s * B, B), t(U), 0.f, A.rows_from(s * B, B));
+                gemm<float>(1.f, Z, t(U), 0.f, A);
+                gemm<float>(1.f, t(A), Z, 0.f, du.matrix(n, 4 * n));
+                gemm<float>(1.f, t(A), Z, 0.f, du.matrix(n, 4 * n));
+            }
+            gemm<float>(1.f, A, t(K), 0.f, L);
+            if (distinct > 0) gemm<float>(1.f, A.rows_from(0, distinct), t(K), 0.f, L.rows_from(0, distinct));
+            gemm<float>(1.f, L, K, 0.f, A);
+            gemm<float>(1.f, t(L), A, 0.f, dtable.matrix(V, n));
+            kernel::scale(rows * n, 1e-3f, a.data());
+        });
+}
+
+void widths(benchmark::internal::Benchmark* b) {
+    b->ArgName("width")->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1.0);
+    for (const Index n : {200, 650, 1500}) b->Arg(n);
+}
+BENCHMARK_CAPTURE(step, ce, false)->Apply(widths);
+BENCHMARK_CAPTURE(step, al, true)->Apply(widths);
+
+}  // namespace
+
+int main(int argc, char** argv) { return measure::run(argc, argv); }
