@@ -124,9 +124,9 @@ TEST_CASE("Targets that are not plain files are refused and stay", "[io][atomic_
         write_atomically(path, [](AtomicFile& out) { out.write("x"); });
     };
     REQUIRE_THROWS_MATCHES(write(dir / "folder"), FileError,
-                           says(dir / "folder", "directory", "another name"));
+                           says(dir / "folder", "not a regular file", "another name"));
     REQUIRE(fs::is_directory(dir / "folder"));
-    REQUIRE_THROWS_MATCHES(write("/dev/null"), FileError, says("'/dev/null'", "device"));
+    REQUIRE_THROWS_MATCHES(write("/dev/null"), FileError, says("'/dev/null'", "not a regular file"));
     REQUIRE(fs::is_character_file("/dev/null"));
     REQUIRE_THROWS_MATCHES(write(dir / "none/f"), FileError,
                            says(dir / "none/f", "No such file or directory"));

@@ -185,7 +185,7 @@ TEST_CASE("A file that claims to be ours and is not is refused under either opti
           R"({"__metadata__":{"isogloss.format":"1"}})",
           R"({"__metadata__":{"isogloss.checksum":"0000000000000000"}})",
           R"({"__metadata__":{"isogloss.checksum":"000000000000000","isogloss.format":"1"}})",
-          R"({"__metadata__":{"isogloss.checksum":"\u00300000000000000000","isogloss.format":"1"}})"}) {
+          R"({"__metadata__":{"isogloss.checksum":"\u0030000000000000000","isogloss.format":"1"}})"}) {
         put(dir / "m", foreign(json));
         REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m", any_origin), FileError,
                                says("checksum is not where isogloss writes it"));

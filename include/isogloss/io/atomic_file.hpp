@@ -1,6 +1,9 @@
 /// @file atomic_file.hpp  A file that appears whole or not at all.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -10,33 +13,16 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace isogloss {
 
-/// Where a file written as `path` ends up: a symbolic link is followed, so that the link stays and what it
-/// points to is replaced. Throws FileError where `path` is empty or names something that is not a regular
-/// file (a directory, a device), which a rename would destroy, or a file that may not be written.
-inline std::string replaceable_target(const std::filesystem::path& path) {
-    namespace fs = std::filesystem;
+/// The name of a file that is about to be written or replaced. Throws FileError where it is empty, and where
+/// a file of this name is write-protected: the rename would replace it all the same.
+inline std::string writable_target(const std::filesystem::path& path) {
     if (path.empty()) throw FileError("cannot write a file with an empty name; give it a name");
-    std::error_code error;
-    fs::path target = path;
-    if (fs::is_symlink(fs::symlink_status(path, error))) {
-        target = fs::weakly_canonical(path, error);
-        if (error) throw FileError(text("cannot follow the link '", path.string(), "': ", error.message()));
-    }
-    const fs::file_status status = fs::status(target, error);
-    if (status.type() == fs::file_type::none)
-        throw FileError(text("cannot write '", path.string(), "': ", error.message()));
-    if (!fs::exists(status)) return target.string();
-    if (!fs::is_regular_file(status))
-        throw FileError(text("cannot write '", path.string(), "': there is a ",
-                             fs::is_directory(status) ? "directory" : "device",
-                             " of this name, which is not replaced; choose another name"));
-    if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
         throw FileError(text("cannot write '", path.string(), "': ", std::strerror(errno)));
-    return target.string();
+    return path.string();
 }
 
 /// A buffered file that is written under a temporary name in the directory of its target and takes its own
@@ -47,14 +33,15 @@ inline std::string replaceable_target(const std::filesystem::path& path) {
 ///     file.commit();
 ///
 /// Without `commit` (an exception, a return) the temporary file is removed and what was there before stays
-/// as it was. A program that is killed leaves the temporary file behind, and the old file untouched.
+/// as it was. A program that is killed leaves the temporary file behind, and the old file untouched. A
+/// symbolic link is followed: the link stays, and what it points to is replaced.
 ///
 /// Errors  FileError with the name and the reason of the system: no such directory, disk full, no permission,
 ///         a target that is no regular file.
 class AtomicFile {
 public:
     /// Opens the temporary file beside `path`.
-    explicit AtomicFile(const std::filesystem::path& path) : file_(replaceable_target(path)) {
+    explicit AtomicFile(const std::filesystem::path& path) : file_(writable_target(path)) {
         buffer_.reserve(capacity);
     }
 
