@@ -1,0 +1,133 @@
+#include <isogloss/node/dropout.hpp>
+#include <isogloss/node/linear.hpp>
+#include <set>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+#include "laws.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+constexpr Index T = 4, B = 3, n = 5;
+
+// Dropout on ones: the output is the mask.
+struct Masks {
+    Graph<double> g{{.time = T, .batch = B, .seed = 6}};
+    Seq<double> x = g.input("x", n), w = g.input("w", n), y;
+    Loss<double> l;
+    Numbers ones = Numbers(T * B * n, 1), weights = numbers(T * B * n, 1);
+
+    explicit Masks(Dropout<double>::Options options) {
+        y = g.add<Dropout>("drop", options, x);
+        l = g.add<Dot>("loss", {}, w, y);
+    }
+    Numbers draw() {
+        g.forward(l, {x, ones.data(), T, B}, {w, weights.data(), T, B});
+        return flat(g.value(y));
+    }
+};
+
+// Whether all steps of a mask are the same.
+bool constant_in_time(const Numbers& m) {
+    for (std::size_t i = B * n; i < m.size(); ++i)
+        if (m[i] != m[i - B * n]) return false;
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("Dropout obeys the laws of a node", "[node][dropout]") {
+    const double keep = GENERATE(1., 0.6);
+    const bool variational = GENERATE(false, true), below = GENERATE(false, true);
+    CAPTURE(keep, variational, below);
+    REQUIRE(laws([=](auto& g) {
+                auto x = g.input("x", 3);
+                if (below) x = g.template add<Linear>("map", {.units = 4}, x);
+                return check::probe(
+                    g, g.template add<Dropout>("drop", {.keep = keep, .variational = variational}, x));
+            }) == "");
+}
+
+TEST_CASE("Variational dropout keeps its mask over the steps, plain dropout does not", "[node][dropout]") {
+    const bool variational = GENERATE(false, true);
+    CAPTURE(variational);
+    Masks m({.keep = 0.5, .variational = variational});
+    std::set<Numbers> drawn;
+    for (int pass = 0; pass < 10; ++pass) {
+        const Numbers mask = m.draw();
+        for (const double v : mask) REQUIRE((v == 0 || v == 2));
+        REQUIRE(constant_in_time(mask) == variational);
+        drawn.insert(mask);
+    }
+    REQUIRE(drawn.size() == 10);
+}
+
+TEST_CASE("Dropout has the right mean and spread, and is the identity in evaluation", "[node][dropout]") {
+    const bool variational = GENERATE(false, true);
+    const double keep = GENERATE(0.3, 0.9, 1.);
+    CAPTURE(variational, keep);
+    Masks m({.keep = keep, .variational = variational});
+    constexpr int passes = 2000;
+    Numbers mean(T * B * n), square(T * B * n);
+    for (int pass = 0; pass < passes; ++pass) {
+        const Numbers mask = m.draw();
+        for (std::size_t i = 0; i < mask.size(); ++i) {
+            mean[i] += mask[i] / passes;
+            square[i] += mask[i] * mask[i] / passes;
+        }
+    }
+    const double deviation = std::sqrt((1 / keep - 1) / passes);
+    for (const double v : mean) REQUIRE(v == Approx(1).margin(5 * deviation + 1e-12));
+    for (const double v : square) REQUIRE(v == Approx(1 / keep).margin(5 * deviation / keep + 1e-12));
+    m.g.training(false);
+    REQUIRE(m.draw() == m.ones);
+}
+
+TEST_CASE("Dropout sends back what it let through, and its square for moduli", "[node][dropout]") {
+    const bool variational = GENERATE(false, true), training = GENERATE(true, false);
+    CAPTURE(variational, training);
+    Masks m({.keep = 0.5, .variational = variational});
+    m.g.training(training);
+    const Numbers mask = m.draw();
+    m.g.backward(m.l);
+    m.g.backward<Modulus>(m.l);
+    Numbers gradients, moduli;
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+        gradients.push_back(mask[i] * m.weights[i]);
+        moduli.push_back(gradients.back() * gradients.back());
+    }
+    REQUIRE(apart(flat(m.g.adjoint(m.x)), gradients) < 1e-15);
+    REQUIRE(apart(flat(m.g.modulus(m.x)), moduli) < 1e-15);
+}
+
+TEST_CASE("A mask is a function of seed, step and node", "[node][dropout]") {
+    const bool variational = GENERATE(false, true);
+    Masks a({.keep = 0.5, .variational = variational}), b({.keep = 0.5, .variational = variational});
+    const Numbers first = a.draw(), second = a.draw();
+    b.g.step(1);
+    REQUIRE(b.draw() == second);
+    b.g.step(0);
+    REQUIRE(b.draw() == first);
+
+    Graph<double> g({.time = T, .batch = B, .seed = 7});
+    const auto x = g.input("x", n);
+    const auto y = g.add<Dropout>("drop", {.keep = 0.5, .variational = variational}, x);
+    const auto z = g.add<Dropout>("other", {.keep = 0.5, .variational = variational}, x);
+    g.forward(y, {x, a.ones.data(), T, B});
+    const Numbers under_another_seed = flat(g.value(y));
+    REQUIRE(under_another_seed != first);
+    g.step(0);
+    g.forward(z, {x, a.ones.data(), T, B});
+    REQUIRE(flat(g.value(z)) != under_another_seed);
+}
+
+TEST_CASE("Dropout refuses what is no probability and leaves the graph as it was", "[node][dropout]") {
+    const double keep = GENERATE(0., -0.5, 1.1, double(NAN));
+    Graph<double> g({.time = 1, .batch = 1});
+    const auto x = g.input("x", 2);
+    REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = keep}, x), GraphError,
+                           says("node 'drop'", text("keep = ", keep), "above 0 and at most 1"));
+    g.add<Dropout>("drop", {.keep = 0.5}, x);
+}
