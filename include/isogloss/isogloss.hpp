@@ -14,6 +14,9 @@
 #include <isogloss/node/rnn.hpp>
 #include <isogloss/node/softmax.hpp>
 #include <isogloss/node/sum.hpp>
+#include <isogloss/text/batches.hpp>
+#include <isogloss/text/corpus.hpp>
+#include <isogloss/text/vocabulary.hpp>
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/schedule.hpp>
 #include <isogloss/update/sgd.hpp>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -41,22 +42,28 @@ inline void threads(int n) {
     kernel::thread_count().store(n, std::memory_order_relaxed);
 }
 
-/// For as long as it lives BLAS runs on one thread, because the library splits its products itself; the
-/// host program's settings come back afterwards. Every pass and every update holds one.
+/// For as long as one lives BLAS runs on one thread, because the library splits its products itself; the
+/// host program's settings come back with the last one, also when several threads hold one each. Every
+/// pass and every update holds one.
 class BlasOnOneThread {
 public:
     BlasOnOneThread() {
 #ifdef _OPENMP
         omp_ = omp_get_max_threads();
-        omp_set_num_threads(1);  // the only thing OpenBLAS's OpenMP flavour heeds
+        omp_set_num_threads(
+            1);  // the only thing OpenBLAS's OpenMP flavour heeds; a setting of this thread alone
 #endif
-        if (openblas_set_num_threads) {
-            blas_ = openblas_get_num_threads();
-            if (blas_ != 1) openblas_set_num_threads(1);
-        }
+        if (!openblas_set_num_threads) return;
+        const std::lock_guard lock(shared().mutex);
+        if (shared().holders++ > 0) return;
+        shared().before = openblas_get_num_threads();
+        if (shared().before != 1) openblas_set_num_threads(1);
     }
     ~BlasOnOneThread() {
-        if (openblas_set_num_threads && blas_ != 1) openblas_set_num_threads(blas_);
+        if (openblas_set_num_threads) {
+            const std::lock_guard lock(shared().mutex);
+            if (--shared().holders == 0 && shared().before != 1) openblas_set_num_threads(shared().before);
+        }
 #ifdef _OPENMP
         omp_set_num_threads(omp_);  // after BLAS, which may have changed it
 #endif
@@ -65,7 +72,14 @@ public:
     BlasOnOneThread& operator=(const BlasOnOneThread&) = delete;
 
 private:
-    int blas_ = 1;
+    struct Shared {
+        std::mutex mutex;
+        int holders = 0, before = 1;
+    };
+    static Shared& shared() {
+        static Shared s;
+        return s;
+    }
     [[maybe_unused]] int omp_ = 1;
 };
 

@@ -1,4 +1,5 @@
 #include <isogloss/threads.hpp>
+#include <memory>
 #include <vector>
 
 #include "catch.hpp"
@@ -39,6 +40,12 @@ TEST_CASE("BLAS runs on one thread within a pass and on the host's number after 
         const BlasOnOneThread blas;
         REQUIRE(openblas_get_num_threads() == 1);
     }
+    REQUIRE(openblas_get_num_threads() == 2);
+    auto first = std::make_unique<BlasOnOneThread>();
+    auto second = std::make_unique<BlasOnOneThread>();
+    first.reset();  // another thread's pass may end before ours
+    REQUIRE(openblas_get_num_threads() == 1);
+    second.reset();
     REQUIRE(openblas_get_num_threads() == 2);
     openblas_set_num_threads(host);
 }

@@ -233,6 +233,7 @@ TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
     REQUIRE_THROWS_MATCHES(forward(input, {bad.data(), 4, 2}), DataError, says("'y'", "token -2", "or -1"));
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}), GraphError, says("'y'", "not given"));
     REQUIRE_THROWS_MATCHES(m.g.backward(m.l), GraphError, says("call forward with this loss first"));
+    REQUIRE_THROWS_MATCHES(forward({nullptr, 4, 2}, target), GraphError, says("'x'", "null"));
     const float values[10] = {};
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), GraphError,
                            says("computed by a node"));

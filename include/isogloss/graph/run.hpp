@@ -19,6 +19,8 @@ template <class T> void Graph<T>::feed(const Feed<T>& f) {
                               " columns; the graph holds 1 to ", store_.capacity.time, " steps and 1 to ",
                               store_.capacity.batch,
                               " columns. Cut the batch or build the graph with larger capacities."));
+    if (is_seq ? f.values == nullptr : f.block.data == nullptr)
+        throw GraphError(text("forward: input '", name, "' has no data: the pointer is null"));
     if (store_.time == 0) {
         store_.time = time;
         store_.batch = batch;
@@ -122,6 +124,15 @@ template <class T> double Graph<T>::forward(Loss<T> l, std::span<const Feed<T>> 
     return finish(loss(l));
 }
 
+template <class T> double Graph<T>::cross_entropy(Loss<T> l) const {
+    const auto& record = loss(l);
+    if (std::isnan(record.cross_entropy))
+        throw GraphError(text("cross_entropy: loss '", record.name,
+                              "' has computed none; a softmax loss has one after ",
+                              "its forward pass, a sum of losses has none of its own"));
+    return record.cross_entropy;
+}
+
 // The value of a loss that has just been computed, if it is one.
 template <class T> double Graph<T>::finish(const graph::LossRecord& record) {
     if (!std::isfinite(record.value)) {
@@ -169,6 +180,7 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l) 
     const BlasOnOneThread blas;
     for (auto& s : store_.seqs) s.fresh[q] = true;
     store_.predicted = record.predicted;
+    store_.columns = store_.batch;
     for (int id = record.node; id >= 0; --id) {
         auto& n = nodes_[static_cast<std::size_t>(id)];
         if (!n.needed) continue;
