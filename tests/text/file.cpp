@@ -1,7 +1,7 @@
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
 #include <isogloss/text/file.hpp>
 #include <string>
@@ -105,7 +105,7 @@ TEST_CASE("What cannot be written is named, and nothing is left behind", "[text]
     getrlimit(RLIMIT_FSIZE, &before);
     rlimit small = before;
     small.rlim_cur = 1000;
-    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
     std::string message;
     try {
@@ -117,7 +117,7 @@ TEST_CASE("What cannot be written is named, and nothing is left behind", "[text]
         message = error.what();
     }
     setrlimit(RLIMIT_FSIZE, &before);
-    ::signal(SIGXFSZ, handler);
+    std::signal(SIGXFSZ, handler);
     REQUIRE(message == "isogloss: cannot write '" + path + "': File too large");
     REQUIRE(contents(path) == "old");
     REQUIRE(scratch.entries() == 1);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/text/lines.hpp>
-#include <isogloss/text/vocabulary.hpp>
+#include <isogloss/text/vocabulary_core.hpp>
 #include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <istream>

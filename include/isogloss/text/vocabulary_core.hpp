@@ -1,0 +1,307 @@
+/// @file vocabulary_core.hpp  The class Vocabulary; include vocabulary.hpp, which has all of its functions.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <isogloss/error.hpp>
+#include <isogloss/text/lines.hpp>
+#include <isogloss/text/word_index.hpp>
+#include <isogloss/types.hpp>
+#include <istream>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isogloss {
+
+/// What a token stands for.
+enum class Level {
+    word,      ///< runs of bytes between ASCII white space
+    character  ///< Unicode code points, spaces included
+};
+
+/// How a vocabulary is made.
+struct VocabularyOptions {
+    Level level = Level::word;   ///< words or characters
+    std::int64_t min_count = 1;  ///< types that occur fewer times are cut off; ≥ 1 (1: none is)
+    Index max_size = 0;          ///< most types kept, `unk` and `eos` included; 0: no limit
+    bool eos_per_line = true;    ///< each line end is a token
+    std::string unk = "<unk>";   ///< type of everything cut off and never seen; "": there is none
+    bool add_unk = true;         ///< have `unk` even if nothing is cut off and the text lacks it
+    std::string eos = {};        ///< type of a line end; "": "<eos>" for words, "\n" for characters
+    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
+};
+
+/// Where a line comes from, for messages.
+struct Place {
+    std::string_view name = {};  ///< file or stream; "": none
+    Index line = 0;              ///< from 1; 0: none
+};
+
+/// The types (different words or characters) of a text, numbered 0 … V-1 with their counts.
+///
+/// Order    falling count, ties by first occurrence in the text: the same text and options give the same
+///          numbers on every platform. `unk` counts all it stands for, and what is spelled like it in the
+///          text; `eos` likewise counts the lines. A type that never occurs (`unk` of a text without
+///          unknown words) comes last.
+/// Words    separated by ASCII white space, otherwise taken as they are: no case folding, no splitting.
+/// Options  see VocabularyOptions.
+/// Errors   DataError with file and line for bad text (see LineReader), for an empty text, for options that
+///          contradict each other; FileError for files that cannot be read.
+///
+///     auto v = Vocabulary::from_file("train.txt", {.min_count = 2});
+///     Token the = v["the"];                  // unk if it is unknown
+///     v.word(the), v.count(the), v.size();
+class Vocabulary {
+public:
+    /// An empty vocabulary: no types, no `unk`.
+    Vocabulary() = default;
+
+    /// Counts the types of one file, by streaming: memory grows with the types, not with the text.
+    static Vocabulary from_file(const std::string& path, const VocabularyOptions& options = {});
+    /// Counts the types of several files, as if they were one after the other.
+    static Vocabulary from_files(const std::vector<std::string>& paths,
+                                 const VocabularyOptions& options = {});
+    /// Counts the types of a stream; `name` stands for it in messages.
+    static Vocabulary from_stream(std::istream& in, const std::string& name,
+                                  const VocabularyOptions& options = {});
+    /// Takes a list of different words as types 0, 1, … in its own order; `counts` is as long, or empty for
+    /// counts of 0. Of the options, level, eos_per_line, unk and eos hold; there is an `unk` if it is in the
+    /// list. Throws DataError for a double, empty or ill-formed word, a count below 0, no word for line ends.
+    static Vocabulary from_words(const std::vector<std::string>& words,
+                                 const std::vector<std::int64_t>& counts = {},
+                                 const VocabularyOptions& options = {});
+    /// Reads back what to_text wrote, exactly; `name` stands for it in messages. Throws DataError with the
+    /// line for anything else.
+    static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary");
+    /// Reads a file that `save` wrote.
+    static Vocabulary load(const std::string& path);
+
+    /// The vocabulary as text: five header lines (format, level, eos_per_line, unk, eos), the number of
+    /// types, then one line `word<TAB>count` per type, words in the spelling of `escaped`.
+    std::string to_text() const;
+    /// Writes to_text to a file: a temporary name, flush, rename.
+    void save(const std::string& path) const;
+
+    /// V, the number of types.
+    Index size() const { return index_.size(); }
+    /// The number of a word, or nothing.
+    std::optional<Token> find(std::string_view word) const {
+        const Token t = index_.find(word);
+        return t < 0 ? std::nullopt : std::optional<Token>(t);
+    }
+    /// The number of a word, `unk` where it is unknown. Throws DataError where there is no `unk` either.
+    Token operator[](std::string_view word) const {
+        const Token t = index_.find(word);
+        return t >= 0 ? t : unknown(word, {});
+    }
+    /// The word of a number. Throws DataError outside 0 … V-1.
+    const std::string& word(Token token) const { return index_.words()[checked(token)]; }
+    /// How often a type occurs in the text it was counted on. Throws DataError outside 0 … V-1.
+    std::int64_t count(Token token) const { return counts_[checked(token)]; }
+    /// All words in order of their numbers.
+    const std::vector<std::string>& words() const { return index_.words(); }
+    /// All counts in order of the numbers.
+    const std::vector<std::int64_t>& counts() const { return counts_; }
+    /// Sum of all counts: the tokens of the text it was counted on.
+    std::int64_t total() const { return total_; }
+
+    /// Words or characters.
+    Level level() const { return level_; }
+    /// Whether each line end is a token.
+    bool eos_per_line() const { return eos_per_line_; }
+    /// Whether there is a type for unknown words.
+    bool has_unk() const { return unk_ >= 0; }
+    /// The type for unknown words. Throws DataError where there is none.
+    Token unk() const { return special(unk_, "type for unknown words", unk_name_); }
+    /// Whether there is a type for line ends.
+    bool has_eos() const { return eos_ >= 0; }
+    /// The type for line ends. Throws DataError where there is none.
+    Token eos() const { return special(eos_, "type for line ends", eos_name_); }
+    /// 64-bit hash of all that decides how a text becomes tokens: level, eos_per_line, unk, eos and the
+    /// words in order; not the counts.
+    std::uint64_t checksum() const;
+
+    /// Appends the tokens of one line to `out`, the line end included where eos_per_line holds. The line
+    /// comes without its "\n". Returns how many of the tokens are `unk`. Throws DataError for a line feed,
+    /// NUL or invalid UTF-8 in it, and for an unknown word where there is no `unk`; `out` is then as before.
+    Index encode(std::string_view line, std::vector<Token>& out) const;
+    /// The same without the line end: for the beginning of a line that a model is to go on with.
+    Index encode_prefix(std::string_view line, std::vector<Token>& out) const;
+    /// `encode` for a line that a LineReader has checked; `place` is where it stands, for messages.
+    Index encode_checked(std::string_view line, std::vector<Token>& out, Place place) const;
+
+    /// The text of tokens: words with a space between, or characters one after the other; a line end
+    /// becomes "\n". `encode` on each of its lines gives the tokens back, if none is `unk`. Throws
+    /// DataError for a token outside 0 … V-1.
+    std::string decode(std::span<const Token> tokens) const;
+
+    /// Equal in every word, count and option.
+    friend bool operator==(const Vocabulary& a, const Vocabulary& b) {
+        return a.level_ == b.level_ && a.eos_per_line_ == b.eos_per_line_ && a.unk_name_ == b.unk_name_ &&
+               a.eos_name_ == b.eos_name_ && a.counts_ == b.counts_ && a.words() == b.words();
+    }
+
+private:
+    friend class VocabularyBuilder;
+
+    // Level and spellings, checked; `where` stands for the vocabulary in messages.
+    void set_options(const VocabularyOptions& options, const std::string& where);
+    // One more type. Refuses a word that no text can hold and one that is there already.
+    void append(std::string_view word, std::int64_t count, const std::string& where);
+    // Looks up the special types, once all words are there.
+    void finish(const std::string& where);
+    Index translate(std::string_view line, std::vector<Token>& out, Place place) const;
+    // `unk`, or an exception that says which word is unknown, and where.
+    Token unknown(std::string_view word, Place place) const;
+
+    std::size_t checked(Token token) const {
+        if (token < 0 || token >= size())
+            throw DataError(text("token ", token, " is outside the vocabulary of ", size(), " types"));
+        return static_cast<std::size_t>(token);
+    }
+    Token special(Token token, const char* what, const std::string& name) const {
+        if (token < 0)
+            throw DataError(text("the vocabulary of ", size(), " types has no ", what, " (", shown(name),
+                                 "); build it with one, or ask has_unk() and has_eos() first"));
+        return token;
+    }
+
+    WordIndex index_;
+    std::vector<std::int64_t> counts_;
+    std::int64_t total_ = 0;
+    Level level_ = Level::word;
+    bool eos_per_line_ = false;
+    std::string unk_name_ = "<unk>", eos_name_ = "<eos>";
+    Token unk_ = -1, eos_ = -1;
+};
+
+inline void Vocabulary::set_options(const VocabularyOptions& options, const std::string& where) {
+    level_ = options.level;
+    eos_per_line_ = options.eos_per_line;
+    unk_name_ = options.unk;
+    eos_name_ = !options.eos.empty() ? options.eos : level_ == Level::word ? "<eos>" : "\n";
+    if (unk_name_ == eos_name_)
+        throw DataError(text(where, ": unknown words and line ends are both spelled ", shown(eos_name_),
+                             "; give them two names"));
+    for (const std::string& name : {unk_name_, eos_name_}) {
+        const bool spaced = level_ == Level::word && std::any_of(name.begin(), name.end(), is_space);
+        if (spaced || bad_byte(name))
+            throw DataError(text(where, ": ", shown(name), " cannot stand for unknown words or line ends; ",
+                                 spaced ? "a word has no white space" : "it is not valid UTF-8"));
+    }
+}
+
+inline void Vocabulary::append(std::string_view word, std::int64_t count, const std::string& where) {
+    const auto refuse = [&](const char* what) { throw DataError(text(where, ": ", shown(word), what)); };
+    if (word.empty()) refuse(" is empty; a type has at least one character");
+    if (bad_byte(word)) refuse(" is not valid UTF-8, or holds NUL");
+    if (level_ == Level::word) {
+        if (std::any_of(word.begin(), word.end(), is_space))
+            refuse(" holds white space; no text has such a word");
+    } else if (utf8_length(word) != word.size() && word != unk_name_ && word != eos_name_) {
+        refuse(" is more than one character, but the level is character");
+    }
+    if (count < 0) refuse(" has a count below 0");
+    if (index_.insert(word) != static_cast<Index>(counts_.size()))
+        refuse(" is there twice; the words of a vocabulary are different");
+    counts_.push_back(count);
+    total_ += count;
+}
+
+inline void Vocabulary::finish(const std::string& where) {
+    unk_ = unk_name_.empty() ? -1 : index_.find(unk_name_);
+    eos_ = index_.find(eos_name_);
+    if (eos_per_line_ && eos_ < 0)
+        throw DataError(text(where, ": each line end is to be a token, but ", shown(eos_name_),
+                             " is not among the ", size(),
+                             " types; name the right one in the option eos, or set "
+                             "eos_per_line = false"));
+}
+
+inline Vocabulary Vocabulary::from_words(const std::vector<std::string>& words,
+                                         const std::vector<std::int64_t>& counts,
+                                         const VocabularyOptions& options) {
+    const std::string where = "vocabulary from words";
+    if (!counts.empty() && counts.size() != words.size())
+        throw DataError(text(where, ": ", words.size(), " words, but ", counts.size(), " counts"));
+    Vocabulary v;
+    v.set_options(options, where);
+    for (std::size_t i = 0; i < words.size(); ++i)
+        v.append(words[i], counts.empty() ? 0 : counts[i], where + ", word " + std::to_string(i));
+    v.finish(where);
+    return v;
+}
+
+inline std::uint64_t Vocabulary::checksum() const {
+    std::uint64_t h = hash_bytes(level_ == Level::word ? "word" : "character", eos_per_line_ ? 1 : 0);
+    h = hash_bytes(has_unk() ? std::string_view(unk_name_) : std::string_view(), h);
+    h = hash_bytes(eos_per_line_ ? std::string_view(eos_name_) : std::string_view(), h);
+    for (const auto& word : words()) h = hash_bytes(word, h);
+    return h;
+}
+
+inline Token Vocabulary::unknown(std::string_view word, Place place) const {
+    if (unk_ >= 0) return unk_;
+    const std::string where = place.name.empty() ? std::string()
+                              : place.line > 0   ? text(place.name, ":", place.line, ": ")
+                                                 : text(place.name, ": ");
+    throw DataError(text(where, shown(word), " is not among the ", size(),
+                         " types of the vocabulary, which has no type for unknown words; build it with one "
+                         "(option unk) or on a text that has this ",
+                         level_ == Level::word ? "word" : "character"));
+}
+
+inline Index Vocabulary::translate(std::string_view line, std::vector<Token>& out, Place place) const {
+    const std::size_t before = out.size();
+    Index unknowns = 0;
+    const auto take = [&](std::string_view word) {
+        Token t = index_.find(word);
+        if (t < 0) {
+            if (unk_ < 0) out.resize(before);
+            t = unknown(word, place);
+        }
+        unknowns += t == unk_ ? 1 : 0;
+        out.push_back(t);
+    };
+    if (level_ == Level::word) for_each_word(line, take);
+    else for_each_character(line, take);
+    return unknowns;
+}
+
+inline Index Vocabulary::encode_checked(std::string_view line, std::vector<Token>& out, Place place) const {
+    const Index unknowns = translate(line, out, place);
+    if (eos_per_line_) out.push_back(eos_);
+    return unknowns;
+}
+
+inline Index Vocabulary::encode_prefix(std::string_view line, std::vector<Token>& out) const {
+    if (const auto bad = bad_byte(line))
+        throw DataError(text("line to encode: ", describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
+    if (line.find('\n') != std::string_view::npos)
+        throw DataError("line to encode: there is a line feed in it; encode takes one line, without its end");
+    return translate(line, out, {});
+}
+
+inline Index Vocabulary::encode(std::string_view line, std::vector<Token>& out) const {
+    const Index unknowns = encode_prefix(line, out);
+    if (eos_per_line_) out.push_back(eos_);
+    return unknowns;
+}
+
+inline std::string Vocabulary::decode(std::span<const Token> tokens) const {
+    std::string out;
+    bool space = false;  // whether a word stands before, in the same line
+    for (const Token t : tokens) {
+        const std::string& spelling = word(t);
+        const bool line_end = eos_per_line_ && t == eos_;
+        if (space && !line_end) out += ' ';
+        out += line_end ? "\n" : spelling;
+        space = level_ == Level::word && !line_end;
+    }
+    return out;
+}
+
+}  // namespace isogloss
