@@ -1,4 +1,4 @@
-#include <isogloss/text/vocabulary_builder.hpp>
+#include <isogloss/text/vocabulary.hpp>
 #include <sstream>
 #include <string>
 #include <vector>

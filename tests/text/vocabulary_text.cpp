@@ -1,4 +1,4 @@
-#include <isogloss/text/vocabulary_text.hpp>
+#include <isogloss/text/vocabulary.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
