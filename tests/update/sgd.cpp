@@ -28,7 +28,7 @@ template <class T> struct Bare {
 TEMPLATE_TEST_CASE("Sgd divides, decays, clips, moves and clears", "[update][sgd]", float, double) {
     using T = TestType;
     Bare<T> b;
-    b.g.store().batch = 4;
+    b.g.store().columns = 4;
     Sgd<T> sgd(b.g.parameters(), {.rate = 0.5, .clip = 2, .weight_decay = 0.25});
     b.gradient({8, 0, 0, 0, 0, 12});  // / 4 = (2, 0, 0, 0, 0, 3); + 0.25 · 1 each
     const double norm = std::sqrt(2.25 * 2.25 + 4 * 0.0625 + 3.25 * 3.25), factor = 0.5 * 2 / norm;
@@ -44,13 +44,32 @@ TEST_CASE("The divisor is none, the batch columns or the predicted positions", "
     for (const auto& [divisor, expected] :
          {std::pair{Divisor::none, 8.0}, {Divisor::batch, 2.0}, {Divisor::tokens, 0.8}}) {
         Bare<double> b;
-        b.g.store().batch = 4;
+        b.g.store().columns = 4;
         b.g.store().predicted = 10;
         Sgd<double> sgd(b.g.parameters(), {.rate = 1, .divisor = divisor});
         b.gradient({8, 0, 0, 0, 0, 0});
         sgd.step();
         CHECK(b.value()[0] == Approx(1 - expected));
     }
+}
+
+TEST_CASE("The divisor belongs to the last backward pass, whatever ran forward since", "[update][sgd]") {
+    const auto trained = [](bool look) {
+        Graph<double> g({.time = 1, .batch = 2});
+        const auto x = g.tokens("x", 4), y = g.tokens("y", 4);
+        const auto E = g.weight("E", 4, 2, uniform(0.5));
+        const auto o = g.add<TiedSoftmax>("o", {}, g.add<Embedding>("e", {}, x, E), E);
+        const auto l = g.add<CrossEntropy>("l", {}, o, y);
+        Sgd<double> sgd(g.parameters(), {.rate = 1});
+        const std::vector<Token> t = {0, 1};
+        g.forward(l, {x, TokenBlock{t.data(), 1, 2}}, {y, TokenBlock{t.data(), 1, 2}});
+        g.backward(l);
+        if (look) g.forward(o, {x, TokenBlock{t.data(), 1, 1}});
+        sgd.step();
+        const auto view = g.value(E);
+        return std::vector<double>(view.begin(), view.end());
+    };
+    CHECK(trained(true) == trained(false));
 }
 
 TEST_CASE("Clipping goes by the norm over the whole group, and 0 switches it off", "[update][sgd]") {
@@ -130,7 +149,7 @@ TEST_CASE("An update refuses a gradient that is not finite and changes nothing",
 TEST_CASE("Averaging is triggered when validation stops improving, and averages what follows",
           "[update][asgd]") {
     Bare<double> b;
-    b.g.store().batch = 1;
+    b.g.store().columns = 1;
     AveragedSgd<double> asgd(b.g.parameters(), {.sgd = {.rate = 1}, .window = 2});
     const auto step = [&](double g) {
         b.gradient({g, 0, 0, 0, 0, 0});

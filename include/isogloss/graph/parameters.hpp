@@ -58,7 +58,7 @@ public:
     double divisor(Divisor d) const {
         switch (d) {
             case Divisor::batch:
-                return static_cast<double>(std::max<Index>(store_->batch, 1));
+                return static_cast<double>(std::max<Index>(store_->columns, 1));
             case Divisor::tokens:
                 return static_cast<double>(std::max<Index>(store_->predicted, 1));
             default:

@@ -10,6 +10,7 @@
 #include <isogloss/graph/handles.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/random.hpp>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -125,6 +126,8 @@ template <class T> struct Source {
     Index width = 0;      // of the source
     T* masked = nullptr;  // [T, B, width], one gate's masked copy
     T* squared = nullptr;
+    T* packed = nullptr;          // terms driven step by step: the matrix as kernel::Packed lays it out
+    std::uint64_t packed_at = 0;  // the pass it was packed in
 };
 
 template <class T> struct UnitsRecord {
@@ -152,20 +155,24 @@ struct LossRecord {
     std::string name;
     int node = -1;
     double value = 0;
-    Index predicted = 0;                        // positions whose target counted
-    double* by_token = nullptr;                 // [T, B], or null for a loss without one
-    double seed = 0;                            // d(asked loss) / d(this loss), 0 when it is not asked for
-    std::vector<std::pair<int, double>> parts;  // of a weighted sum: other losses and their weights
+    double cross_entropy =
+        std::numeric_limits<double>::quiet_NaN();  // the part a perplexity is made of, if any
+    Index predicted = 0;                           // positions whose target counted
+    double* by_token = nullptr;                    // [T, B], or null for a loss without one
+    double seed = 0;                               // d(asked loss) / d(this loss), 0 when it is not asked for
+    std::vector<std::pair<int, double>> parts;     // of a weighted sum: other losses and their weights
 };
 
 template <class T> struct Store {
     Arena arena;
     Capacity capacity;
     std::uint64_t seed = 1, step = 0;
+    std::uint64_t pass = 0;  // counts passes in either direction
     bool training = true;
     bool moduli = false;
     Index time = 0, batch = 0;  // of the current pass
     Index predicted = 0;        // positions that counted in the last loss carried backward
+    Index columns = 0;          // batch columns of that pass, which a later forward pass does not change
     Index budget = 0;           // bytes a loss may take for its blocks of logits
 
     std::deque<Parameter<T>> parameters;
