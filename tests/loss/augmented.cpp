@@ -1,0 +1,220 @@
+#include <isogloss/loss/augmented.hpp>
+#include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/node/embedding.hpp>
+#include <isogloss/node/softmax.hpp>
+#include <isogloss/node/sum.hpp>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+#include "laws.hpp"
+#include "reference/values.hpp"
+
+using namespace isogloss;
+using Options = AugmentedLoss<double>::Options;
+
+namespace {
+
+AugmentedLoss<float>::Options to_float(const Options& o) {
+    return {o.alpha, o.gamma, o.beta, o.temperature, o.differentiate_target};
+}
+
+// E[x] + h under a tied head (with or without projection) or one of its own, and the augmented loss on E.
+enum class Top { tied, projected, own };
+
+template <class T> Loss<T> model(Graph<T>& g, Top top, Options options, Index V = 7) {
+    const auto x = g.tokens("x", V), y = g.tokens("y", V);
+    const auto h = g.input("h", 4);
+    const auto E = g.weight("E", V, 4, uniform(0.9));
+    const auto sum = g.template add<Sum>("sum", {}, g.template add<Embedding>("embed", {}, x, E), h);
+    const auto o = top == Top::own ? g.template add<Softmax>("head", {.vocabulary = V}, sum)
+                                   : g.template add<TiedSoftmax>(
+                                         "head", {.bias = true, .projection = top == Top::projected}, sum, E);
+    typename AugmentedLoss<T>::Options as_given;
+    if constexpr (std::is_same_v<T, float>) as_given = to_float(options);
+    else as_given = options;
+    return top == Top::own ? g.template add<AugmentedLoss>("loss", as_given, o, y, E)
+                           : g.template add<AugmentedLoss>("loss", as_given, o, y);
+}
+
+}  // namespace
+
+TEST_CASE("AugmentedLoss obeys the laws of a node", "[loss][augmented]") {
+    const Top top = GENERATE(Top::tied, Top::projected, Top::own);
+    const bool differentiate = GENERATE(false, true);
+    const Options weight =
+        GENERATE(Options{}, Options{.alpha = 2}, Options{.gamma = 1.2}, Options{.beta = 0.4});
+    CAPTURE(static_cast<int>(top), differentiate, weight.alpha.value_or(-1), weight.gamma.value_or(-1),
+            weight.beta.value_or(-1));
+    Options options = weight;
+    options.temperature = 2;
+    options.differentiate_target = differentiate;
+    // A constant target depends on E all the same, so that differences in E are no measure.
+    REQUIRE(laws([=](auto& g) { return model(g, top, options); }, {.hold = differentiate ? "" : "E"}) == "");
+}
+
+TEST_CASE("AugmentedLoss agrees with PyTorch", "[loss][augmented][reference]") {
+    namespace ref = reference::head;
+    const bool tied = GENERATE(true, false), differentiated = GENERATE(false, true),
+               training = GENERATE(true, false);
+    CAPTURE(tied, differentiated, training);
+    Graph<double> g({.time = 3, .batch = 2});
+    g.training(training);
+    const auto l =
+        model(g, tied ? Top::tied : Top::own,
+              {.alpha = ref::alpha, .temperature = ref::temperature, .differentiate_target = differentiated});
+    set(g, "E", ref::E);
+    set(g, "head.b", ref::b);
+    if (!tied) set(g, "head.W", ref::W);
+    const auto h = sequence(g, "h");
+    g.forward(l, {Tokens{0, 7, &g.store()}, {ref::x, 3, 2}}, {Tokens{1, 7, &g.store()}, {ref::y, 3, 2}},
+              {h, ref::h, 3, 2});
+    g.backward(l);
+    const auto agrees = [&](const auto& by_token, const auto& d_h, const auto& d_E, const auto& d_b) {
+        REQUIRE(apart(flat(g.by_token(l)), by_token) < 1e-14);
+        REQUIRE(apart(flat(g.adjoint(h)), d_h) < 1e-14);
+        REQUIRE(apart(gradient(g, "E"), d_E) < 1e-14);
+        REQUIRE(apart(gradient(g, "head.b"), d_b) < 1e-14);
+    };
+    if (tied && differentiated) {
+        namespace r = reference::augmented_tied_differentiated;
+        agrees(r::by_token, r::d_h, r::d_E, r::d_b);
+    } else if (tied) {
+        namespace r = reference::augmented_tied;
+        agrees(r::by_token, r::d_h, r::d_E, r::d_b);
+    } else if (differentiated) {
+        namespace r = reference::augmented_free_differentiated;
+        agrees(r::by_token, r::d_h, r::d_E, r::d_b);
+        REQUIRE(apart(gradient(g, "head.W"), r::d_W) < 1e-14);
+    } else {
+        namespace r = reference::augmented_free;
+        agrees(r::by_token, r::d_h, r::d_E, r::d_b);
+        REQUIRE(apart(gradient(g, "head.W"), r::d_W) < 1e-14);
+    }
+}
+
+TEST_CASE("Where the logits are the embedding's own, the soft term is 0", "[loss][augmented]") {
+    // The hidden state is the target's embedding, so o = E e_y and both softmaxes are one.
+    const bool differentiate = GENERATE(false, true);
+    Graph<double> g({.time = 2, .batch = 2});
+    const auto x = g.tokens("x", 9), y = g.tokens("y", 9);
+    const auto E = g.weight("E", 9, 5, uniform(1));
+    const auto o = g.add<TiedSoftmax>("head", {}, g.add<Embedding>("embed", {}, x, E), E);
+    const auto l = g.add<AugmentedLoss>(
+        "loss", {.alpha = 50, .temperature = 3, .differentiate_target = differentiate}, o, y);
+    const auto hard = g.add<CrossEntropy>("hard", {}, o, y);
+    const std::vector<Token> words = {3, 8, 0, 3};
+    const Feed<double> in(x, {words.data(), 2, 2}), target(y, {words.data(), 2, 2});
+    const double with = g.forward(l, in, target);
+    g.backward(l);
+    const Numbers gradient_with = gradient(g, "E");
+    g.parameters().clear_gradients();
+    const double without = g.forward(hard, in, target);
+    g.backward(hard);
+    REQUIRE(with == Approx(without).epsilon(1e-13));
+    REQUIRE(apart(gradient_with, gradient(g, "E")) < 1e-13);
+}
+
+TEST_CASE("At high temperature the soft term matches centred logits", "[loss][augmented]") {
+    // Equation (4.3): tau^2 V dKL/do -> (o - mean o) - (s - mean s), with an error of order 1 / tau.
+    constexpr Index V = 50, n = 6;
+    const Numbers E = numbers(V * n, 1), b = numbers(V, 2), h = numbers(n, 3);
+    constexpr Token target = 17;
+    Numbers o = b, s(V);
+    for (std::size_t v = 0; v < V; ++v)
+        for (std::size_t i = 0; i < n; ++i) {
+            o[v] += E[v * n + i] * h[i];
+            s[v] += E[v * n + i] * E[target * n + i];
+        }
+    double centre = 0;
+    for (std::size_t v = 0; v < V; ++v) centre += (o[v] - s[v]) / V;
+    Numbers limit;
+    for (std::size_t v = 0; v < V; ++v) limit.push_back(o[v] - s[v] - centre);
+
+    double error = 1;
+    for (const double tau : {10., 100., 1000., 10000.}) {
+        Graph<double> g({.time = 1, .batch = 1});
+        const auto y = g.tokens("y", V);
+        const auto in = g.input("h", n);
+        const auto table = g.weight("E", V, n, constant(0));
+        const auto logits = g.add<TiedSoftmax>("head", {.bias = true}, in, table);
+        // the mixture (6.1) at beta = 1 is tau^2 V KL alone, and the bias sees dl/do
+        const auto l = g.add<AugmentedLoss>("loss", {.beta = 1, .temperature = tau}, logits, y, table);
+        set(g, "E", E);
+        set(g, "head.b", b);
+        g.forward(l, {in, h.data(), 1, 1}, {y, {&target, 1, 1}});
+        g.backward(l);
+        const double now = apart(gradient(g, "head.b"), limit);
+        CAPTURE(tau, error, now);
+        REQUIRE(now < 0.3 * error);
+        REQUIRE(now < 10 / tau);
+        error = now;
+    }
+    REQUIRE(error < 2e-4);
+}
+
+TEST_CASE("alpha, gamma and beta weigh the two terms as documented", "[loss][augmented]") {
+    const Numbers h = numbers(8, 4);
+    const Token x[] = {1, 5}, y[] = {2, 6};
+    const auto value = [&](Options options) {
+        options.temperature = 5;
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto l = model(g, Top::tied, options);
+        return g.forward(l, {Tokens{0, 7, &g.store()}, {x, 2, 1}}, {Tokens{1, 7, &g.store()}, {y, 2, 1}},
+                         {sequence(g, "h"), h.data(), 2, 1});
+    };
+    const double hard = value({.alpha = 0}), soft = value({.beta = 1}) / (25 * 7);
+    REQUIRE(soft > 1e-3);
+    REQUIRE(value({.beta = 0}) == Approx(hard).epsilon(1e-13));
+    REQUIRE(value({.alpha = 3}) == Approx(hard + 3 * soft).epsilon(1e-13));
+    REQUIRE(value({.gamma = 0.4}) == Approx(hard + 0.4 * 5 * soft).epsilon(1e-13));
+    REQUIRE(value({}) == Approx(hard + 0.65 * 5 * soft).epsilon(1e-13));
+    REQUIRE(value({.beta = 0.3}) == Approx(0.7 * hard + 0.3 * 25 * 7 * soft).epsilon(1e-13));
+}
+
+TEST_CASE("In float the divergence is right to rounding, small as it may be", "[loss][augmented]") {
+    // At tau = 1000 it is half a millionth per token, between logarithms near log V; weighed a million times.
+    const Options options{.alpha = 1, .temperature = 1000};
+    const Token x[] = {1, 5, 0}, y[] = {2, 6, 6};
+    const Numbers h = numbers(12, 4);
+    const std::vector<float> in_float(h.begin(), h.end());
+    const auto soft = [&](auto& g, const auto* in, double alpha) {
+        Options o = options;
+        o.alpha = alpha;
+        const auto l = model(g, Top::tied, o);
+        return g.forward(l, {Tokens{0, 7, &g.store()}, {x, 3, 1}}, {Tokens{1, 7, &g.store()}, {y, 3, 1}},
+                         {sequence(g, "h"), in, 3, 1});
+    };
+    Graph<double> a({.time = 3}), b({.time = 3});
+    Graph<float> c({.time = 3}), d({.time = 3});
+    const double exact = soft(a, h.data(), 1e6) - soft(b, h.data(), 0);
+    const double in_float_too = soft(c, in_float.data(), 1e6) - soft(d, in_float.data(), 0);
+    CAPTURE(exact, in_float_too);
+    REQUIRE(exact > 1);
+    REQUIRE(in_float_too == Approx(exact).margin(3 * 1.2e-7 * 1e6));
+}
+
+TEST_CASE("AugmentedLoss refuses impossible options and leaves the graph as it was", "[loss][augmented]") {
+    Graph<double> g({.time = 1, .batch = 1});
+    const auto x = g.tokens("x", 9), y = g.tokens("y", 9);
+    const auto E = g.weight("E", 9, 5, uniform(1)), small = g.weight("small", 8, 5, uniform(1));
+    const auto h = g.add<Embedding>("embed", {}, x, E);
+    const auto tied = g.add<TiedSoftmax>("tied", {}, h, E);
+    const auto own = g.add<Softmax>("own", {.vocabulary = 9}, h);
+    const auto refuses = [&](Options o, const auto&... parts) {
+        REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", o, tied, y), GraphError,
+                               says("node 'loss'", parts...));
+    };
+    refuses({.temperature = 0}, "temperature = 0", "finite number above 0");
+    refuses({.temperature = INFINITY}, "temperature = inf");
+    refuses({.alpha = 1, .gamma = 1}, "more than one of alpha, gamma and beta");
+    refuses({.alpha = -1}, "alpha = -1", "at least 0");
+    refuses({.gamma = NAN}, "gamma = nan", "at least 0");
+    refuses({.beta = 1.5}, "beta = 1.5", "at most 1");
+    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y), GraphError,
+                           says("node 'loss'", "'own.W' is no embedding table", "third input"));
+    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y, small), GraphError,
+                           says("node 'loss'", "'small' has 8 rows", "one per word: 9"));
+    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, tied, g.tokens("z", 8)), GraphError,
+                           says("node 'loss'", "vocabulary of 9", "'z' one of 8"));
+    g.add<AugmentedLoss>("loss", {}, own, y, E);
+}

@@ -1,0 +1,240 @@
+#include <isogloss/loss/augmented.hpp>
+#include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/node/embedding.hpp>
+#include <isogloss/node/linear.hpp>
+#include <isogloss/node/softmax.hpp>
+#include <isogloss/node/sum.hpp>
+#include <isogloss/update/sgd.hpp>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+#include "laws.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+constexpr Index T = 4, B = 3, V = 11, n = 5;
+
+enum class Kind { cross_entropy, constant_target, differentiated };
+
+// A tied model with a bias, so that a loss writes two or three weights, one of them also looked up.
+struct Tied {
+    Graph<double> g;
+    Tokens x, y;
+    Loss<double> l;
+    std::vector<Token> in, out;
+
+    explicit Tied(Kind kind, Index budget = Index{32} << 20) : g({.time = T, .batch = B, .budget = budget}) {
+        x = g.tokens("x", V);
+        y = g.tokens("y", V);
+        const auto E = g.weight("E", V, n, uniform(1));
+        const auto h = g.add<Linear>("map", {.units = n, .init = uniform(1)},
+                                     g.add<Embedding>("embed", {.keep = 0.6}, x, E));
+        const auto o = g.add<TiedSoftmax>("head", {.bias = true}, h, E);
+        if (kind == Kind::cross_entropy) l = g.add<CrossEntropy>("loss", {}, o, y);
+        else
+            l = g.add<AugmentedLoss>(
+                "loss", {.temperature = 2, .differentiate_target = kind == Kind::differentiated}, o, y);
+        const Random random(3, 1);
+        for (Index i = 0; i < T * B; ++i) {
+            in.push_back(static_cast<Token>(random.below(2 * i, V)));
+            out.push_back(i % 5 == 3 ? not_predicted : static_cast<Token>(random.below(2 * i + 1, V)));
+        }
+    }
+    double forward() { return g.forward(l, {x, {in.data(), T, B}}, {y, {out.data(), T, B}}); }
+    // The loss and all gradients of one pass with the masks of step 1.
+    Numbers results() {
+        g.parameters().clear_gradients();
+        g.step(0);
+        Numbers r = {forward()};
+        g.backward(l);
+        append(r);
+        return r;
+    }
+    void append(Numbers& r) {
+        for (const auto& name : {"E", "head.b", "map.W", "map.b"})
+            for (const double v : gradient(g, name)) r.push_back(v);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("A budget for less than one row gives what a large budget gives", "[loss][output_head]") {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Index rows = GENERATE(0, 1, 4, 7);
+    const Index arrays = kind == Kind::cross_entropy ? 1 : kind == Kind::constant_target ? 2 : 4;
+    CAPTURE(static_cast<int>(kind), rows);
+    Tied large(kind), small(kind, std::max<Index>(1, rows * arrays * V * Index{sizeof(double)}));
+    REQUIRE(apart(small.results(), large.results()) < 1e-14);
+    small.g.training(false);
+    large.g.training(false);
+    REQUIRE(apart(small.results(), large.results()) < 1e-14);
+    REQUIRE(small.g.memory() <= large.g.memory());
+    REQUIRE(small.g.guards_intact());
+}
+
+TEST_CASE("The gradient prepared by forward is the one that backward computes", "[loss][output_head]") {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    CAPTURE(static_cast<int>(kind));
+    Tied m(kind);
+    const Numbers prepared = m.results();
+    // A gradient that counts already keeps forward from preparing, so that backward computes it anew.
+    m.g.step(0);
+    m.forward();
+    m.g.backward(m.l);
+    Numbers twice = {prepared[0]};
+    m.append(twice);
+    for (std::size_t i = 1; i < twice.size(); ++i) twice[i] /= 2;
+    REQUIRE(apart(twice, prepared) < 1e-14);
+    // Several backward passes after one forward pass add up too.
+    m.g.backward(m.l);
+    Numbers thrice = {prepared[0]};
+    m.append(thrice);
+    for (std::size_t i = 1; i < thrice.size(); ++i) thrice[i] /= 3;
+    REQUIRE(apart(thrice, prepared) < 1e-14);
+}
+
+TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing", "[loss][output_head]") {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    CAPTURE(static_cast<int>(kind));
+    Tied m(kind), same(kind);
+    m.forward();
+    m.forward();
+    Sgd<double> sgd(m.g.parameters(), {.rate = 1});
+    const Numbers before = flat(m.g.value(m.g.weight("E")));
+    REQUIRE(sgd.step() == 0);
+    REQUIRE(flat(m.g.value(m.g.weight("E"))) == before);
+    REQUIRE(apart(m.results(), same.results()) < 1e-15);
+
+    // looked at or cleared between the two passes
+    m.g.parameters().clear_gradients();
+    m.g.step(0);
+    Numbers again = {m.forward()};
+    REQUIRE(gradient(m.g, "E") == Numbers(V * n));
+    m.g.parameters().clear_gradients();
+    m.g.backward(m.l);
+    m.append(again);
+    REQUIRE(apart(again, same.results()) < 1e-14);
+}
+
+TEST_CASE("Positions without a target cost nothing and send nothing back", "[loss][output_head]") {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const bool training = GENERATE(true, false);
+    CAPTURE(static_cast<int>(kind), training);
+    Tied m(kind);
+    m.g.training(training);
+    m.out.assign(m.out.size(), not_predicted);
+    for (const double v : m.results()) REQUIRE(v == 0);
+    REQUIRE(m.g.predicted(m.l) == 0);
+    REQUIRE(flat(m.g.by_token(m.l)) == Numbers(T * B));
+}
+
+TEST_CASE("Two threads give what one gives, to rounding", "[loss][output_head][threads]") {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const int while_built = GENERATE(1, 2);
+    CAPTURE(static_cast<int>(kind), while_built);
+    struct Restore {
+        ~Restore() { threads(1); }
+    } restore;
+    Tied one(kind);
+    threads(while_built);
+    Tied two(kind);
+    threads(1);
+    const Numbers expected = one.results();
+    threads(2);
+    const Numbers got = two.results();
+    REQUIRE(apart(got, expected) < 1e-14);
+    REQUIRE(two.results() == got);
+}
+
+TEST_CASE("Several losses on one table add up their gradients", "[loss][output_head]") {
+    constexpr Index words = 6;
+    const Numbers first = numbers(2 * n, 1), second = numbers(2 * n, 2);
+    const Token y[] = {4, 1};
+    const auto run = [&](double a, double b) {
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto target = g.tokens("y", words);
+        const auto E = g.weight("E", words, n, uniform(1));
+        const auto h = g.input("h", n), k = g.input("k", n);
+        const auto o = g.add<TiedSoftmax>("head1", {}, h, E), q = g.add<TiedSoftmax>("head2", {}, k, E);
+        const auto one = g.add<CrossEntropy>("one", {}, o, target);
+        const auto two =
+            g.add<AugmentedLoss>("two", {.temperature = 2, .differentiate_target = true}, q, target, E);
+        const auto three =
+            g.add<CrossEntropy>("three", {}, o, target);  // and a second one on the same logits
+        const auto total = g.add<TotalLoss>("total", {.weights = {1, a}},
+                                            g.add<TotalLoss>("sum", {.weights = {b, 2}}, one, two), three);
+        g.forward(total, {target, {y, 2, 1}}, {h, first.data(), 2, 1}, {k, second.data(), 2, 1});
+        g.backward(total);
+        Numbers all = gradient(g, "E");
+        for (const double v : flat(g.adjoint(h))) all.push_back(v);
+        return all;
+    };
+    // one and three are the same loss: only the sum of their weights counts, whoever prepares what
+    const Numbers together = run(0.5, 0.5);
+    REQUIRE(apart(run(1, 0), together) < 1e-14);
+    REQUIRE(apart(run(0, 1), together) < 1e-14);
+    REQUIRE(apart(run(-2, 3), together) < 1e-14);
+}
+
+namespace {
+
+// A loss of one's own on lazy logits: half the squared distance of the logits to a one-hot vector.
+template <class Scalar> struct SquaredError {
+    struct Options {};
+    Options options;
+    OutputHead<Scalar> head;
+    Loss<Scalar> l;
+
+    Loss<Scalar> setup(Setup<Scalar>& s, Logits<Scalar> o, Tokens y) {
+        head.setup(s, o, y);
+        return l = s.loss();
+    }
+    void forward(Forward<Scalar>& p) {
+        std::fill_n(p.by_token(l), p.rows(), 0.0);
+        const Index count = head.forward(p, l, [&](LogitBlock<Scalar>& block) { rows(p, block); });
+        double total = 0;
+        for (Index r = 0; r < p.rows(); ++r) total += p.by_token(l)[r];
+        p.set(l, total, count);
+    }
+    void backward(Backward<Scalar>& p) {
+        head.backward(p, l, [&](LogitBlock<Scalar>& block) { rows(p, block); });
+    }
+
+private:
+    void rows(const Pass<Scalar>& p, LogitBlock<Scalar>& block) const {
+        for (Index r = 0; r < block.z.rows; ++r) {
+            Scalar* z = block.z.row(r);
+            z[block.target[r]] -= Scalar(1);
+            double loss = 0;
+            for (Index v = 0; v < block.z.cols; ++v) {
+                loss += 0.5 * double(z[v]) * double(z[v]);
+                if (block.gradient) z[v] *= static_cast<Scalar>(p.seed(l));
+            }
+            p.by_token(l)[block.position[r]] = loss;
+        }
+    }
+};
+
+}  // namespace
+
+TEST_CASE("A loss of one's own on lazy logits obeys the laws of a node", "[loss][output_head]") {
+    REQUIRE(laws([](auto& g) {
+                const auto o = g.template add<Softmax>("head", {.vocabulary = 6}, g.input("h", 3));
+                return g.template add<SquaredError>("loss", {}, o, g.tokens("y", 6));
+            }) == "");
+}
+
+TEST_CASE("A loss without a modulus is refused by name when one is asked for",
+          "[loss][output_head][modulus]") {
+    Graph<double> g({.time = 1, .batch = 1});
+    const auto h = g.input("h", 3);
+    const auto y = g.tokens("y", 6);
+    const auto l = g.add<SquaredError>("squares", {}, g.add<Softmax>("head", {.vocabulary = 6}, h), y);
+    const Numbers in = {1, 2, 3};
+    const Token target = 2;
+    g.forward(l, {h, in.data(), 1, 1}, {y, {&target, 1, 1}});
+    g.backward(l);
+    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), GraphError, says("node 'squares' carries no modulus"));
+}
