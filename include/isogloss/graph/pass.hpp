@@ -76,6 +76,20 @@ public:
     Parameter<T>& parameter(int id) const { return store_.at(store_.parameters, id); }
 
 protected:
+    /// c = beta c + a b, where b is the matrix of a term (or its transpose). The few rows of one step go
+    /// through the packed matrix when there are enough steps to pay for packing it; see kernel::Packed.
+    void multiply(graph::Source<T>& s, MatrixRef<const T> a, MatrixRef<const T> b, T beta,
+                  MatrixRef<T> c) const {
+        constexpr Index worth_packing = 4;
+        if (!s.packed || store_.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
+        if (s.packed_at != store_.pass) {
+            kernel::Packed<T>::pack(b, s.packed);
+            s.packed_at = store_.pass;
+        }
+        if (beta == T(0)) std::fill_n(c.data, c.rows * c.cols, T(0));
+        kernel::Packed<T>::add_product(a, s.packed, c);
+    }
+
     graph::Store<T>& store_;
     int node_;
 };
@@ -96,11 +110,15 @@ public:
         r.value = value;
         r.predicted = predicted;
     }
+    /// Sets the plain cross-entropy Σ -log p(y_t) within a loss, in nats, for perplexities.
+    void set_cross_entropy(Loss<T> l, double nats) const {
+        this->store_.at(this->store_.losses, l.id).cross_entropy = nats;
+    }
     double value(Loss<T> l) const { return this->store_.at(this->store_.losses, l.id).value; }
     Index predicted(Loss<T> l) const { return this->store_.at(this->store_.losses, l.id).predicted; }
 
 private:
-    void accumulate(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count,
+    void accumulate(const graph::UnitsRecord<T>& u, graph::Source<T>& s, Index first, Index count,
                     T beta) const;
 };
 
@@ -147,8 +165,8 @@ private:
         const auto& p = this->store_.at(this->store_.parameters, s.weight);
         return {is_gradient ? p.value : s.squared, p.rows, p.cols};
     }
-    void into_input(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first, Index count,
-                    T* target, T beta) const;
+    void into_input(const graph::UnitsRecord<T>& u, graph::Source<T>& s, Index first, Index count, T* target,
+                    T beta) const;
     void into_weight(const graph::UnitsRecord<T>& u, const graph::Source<T>& s) const;
 };
 
@@ -156,7 +174,7 @@ private:
 
 template <class T> void Forward<T>::drive(Units<T> z) const {
     auto& store = this->store_;
-    const auto& u = store.at(store.units, z.id);
+    auto& u = store.at(store.units, z.id);
     T* out = store.value(u.seq);
     T beta = 0;
     if (u.bias >= 0) {
@@ -164,7 +182,7 @@ template <class T> void Forward<T>::drive(Units<T> z) const {
         for (Index r = 0; r < this->rows(); ++r) std::copy_n(b, u.width, out + r * u.width);
         beta = 1;
     }
-    for (const auto& s : u.sources)
+    for (auto& s : u.sources)
         if (s.when == graph::Source<T>::When::whole) {
             accumulate(u, s, 0, this->rows(), beta);
             beta = 1;
@@ -173,13 +191,12 @@ template <class T> void Forward<T>::drive(Units<T> z) const {
 }
 
 template <class T> void Forward<T>::drive(Units<T> z, Index t) const {
-    const auto& u = this->store_.at(this->store_.units, z.id);
-    for (const auto& s : u.sources)
+    for (auto& u = this->store_.at(this->store_.units, z.id); auto& s : u.sources)
         if (s.when != graph::Source<T>::When::whole) accumulate(u, s, t * this->batch(), this->batch(), T(1));
 }
 
 // Rows [first, first + count) of z, counted over time and batch.
-template <class T> void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, const graph::Source<T>& s,
+template <class T> void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, graph::Source<T>& s,
                                                Index first, Index count, T beta) const {
     auto& store = this->store_;
     const Index back = s.when == graph::Source<T>::When::previous ? store.batch : 0;
@@ -194,20 +211,22 @@ template <class T> void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, c
         return;
     }
     const auto* m = s.mask >= 0 ? &store.at(store.masks, s.mask) : nullptr;
-    if (!m || !m->active) return gemm<T>(T(1), {in, count, s.width}, w, beta, out);
+    if (!m || !m->active) return this->multiply(s, {in, count, s.width}, w, beta, out);
     const Index block = u.width / m->groups;
     for (Index g = 0; g < m->groups; ++g) {
         kernel::multiply_rows(count, store.batch, s.width, in, m->value + g * store.batch * s.width,
                               s.masked);
-        gemm<T>(T(1), {s.masked, count, s.width}, w.columns(g * block, block), beta,
-                out.columns(g * block, block));
+        if (m->groups == 1) this->multiply(s, {s.masked, count, s.width}, w, beta, out);
+        else
+            gemm<T>(T(1), {s.masked, count, s.width}, w.columns(g * block, block), beta,
+                    out.columns(g * block, block));
     }
 }
 
 template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z, Index t) const {
     auto& store = this->store_;
-    const auto& u = store.at(store.units, z.id);
-    for (const auto& s : u.sources) {
+    auto& u = store.at(store.units, z.id);
+    for (auto& s : u.sources) {
         using When = typename graph::Source<T>::When;
         if (s.when == When::whole || (s.when == When::previous && t == 0))
             continue;  // the start is not trained
@@ -218,9 +237,9 @@ template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z, 
 
 template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z) const {
     auto& store = this->store_;
-    const auto& u = store.at(store.units, z.id);
+    auto& u = store.at(store.units, z.id);
     store.adjoint(u.seq, quantity);  // zero where nothing flowed back
-    for (const auto& s : u.sources) {
+    for (auto& s : u.sources) {
         if (s.when == graph::Source<T>::When::whole) {
             const T beta = store.begin_adjoint(s.seq, quantity);
             into_input(u, s, 0, this->rows(), store.adjoint(s.seq, quantity), beta);
@@ -236,7 +255,7 @@ template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z) 
 
 // target = beta target + dz Wᵀ over rows [first, first + count), counted over time and batch.
 template <class T, class Quantity>
-void Backward<T, Quantity>::into_input(const graph::UnitsRecord<T>& u, const graph::Source<T>& s, Index first,
+void Backward<T, Quantity>::into_input(const graph::UnitsRecord<T>& u, graph::Source<T>& s, Index first,
                                        Index count, T* target, T beta) const {
     auto& store = this->store_;
     const MatrixRef<const T> dz(store.adjoint(u.seq, quantity) + first * u.width, count, u.width);
@@ -249,12 +268,14 @@ void Backward<T, Quantity>::into_input(const graph::UnitsRecord<T>& u, const gra
         return;
     }
     const auto* m = s.mask >= 0 ? &store.at(store.masks, s.mask) : nullptr;
-    if (!m || !m->active) return gemm<T>(T(1), dz, t(w), beta, {target, count, s.width});
+    if (!m || !m->active) return this->multiply(s, dz, t(w), beta, {target, count, s.width});
     if (beta == T(0)) std::fill_n(target, count * s.width, T(0));
     const Index block = u.width / m->groups;
     for (Index g = 0; g < m->groups; ++g) {
-        gemm<T>(T(1), dz.columns(g * block, block), t(w.columns(g * block, block)), T(0),
-                {s.masked, count, s.width});
+        if (m->groups == 1) this->multiply(s, dz, t(w), T(0), {s.masked, count, s.width});
+        else
+            gemm<T>(T(1), dz.columns(g * block, block), t(w.columns(g * block, block)), T(0),
+                    {s.masked, count, s.width});
         kernel::add_multiplied_rows<!is_gradient>(count, store.batch, s.width, s.masked,
                                                   m->value + g * store.batch * s.width, target);
     }

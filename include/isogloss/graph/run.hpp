@@ -51,6 +51,7 @@ template <class T> void Graph<T>::feed(const Feed<T>& f) {
 template <class T> template <class Each> void Graph<T>::run(int last, Each&& for_each_feed) {
     const BlasOnOneThread blas;
     ran_ = -1;
+    ++store_.pass;
     store_.time = store_.batch = 0;
     for (auto& x : store_.tokens) x.fed = false;
     for (auto& s : store_.seqs) s.fed = false;
@@ -178,6 +179,7 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l) 
         enable_moduli();
     }
     const BlasOnOneThread blas;
+    ++store_.pass;
     for (auto& s : store_.seqs) s.fresh[q] = true;
     store_.predicted = record.predicted;
     store_.columns = store_.batch;

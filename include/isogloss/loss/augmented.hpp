@@ -70,6 +70,7 @@ template <class T> struct AugmentedLoss {
         target_sum_ = s.template scratch<double>(rows);
         target_entropy_ = s.template scratch<double>(rows);
         target_max_ = s.scratch(rows);
+        surprise_ = s.template scratch<double>(s.capacity().time * s.capacity().batch);
         row_count_ = std::min<Index>(threads(), rows);
         rows_ = s.scratch(row_count_ * o.vocabulary);
         return l = s.loss();
@@ -78,10 +79,15 @@ template <class T> struct AugmentedLoss {
     void forward(Forward<T>& p) {
         double* by_token = p.by_token(l);
         std::fill_n(by_token, p.rows(), 0.0);
+        std::fill_n(surprise_, p.rows(), 0.0);
         const Index count = head.forward(p, l, [&](LogitBlock<T>& block) { rows(p, block); });
-        double total = 0;
-        for (Index r = 0; r < p.rows(); ++r) total += by_token[r];
+        double total = 0, cross_entropy = 0;
+        for (Index r = 0; r < p.rows(); ++r) {
+            total += by_token[r];
+            cross_entropy += surprise_[r];
+        }
         p.set(l, total, count);
+        p.set_cross_entropy(l, cross_entropy);
     }
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
@@ -172,7 +178,8 @@ private:
                 const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
                 const double divergence =
                     target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
-                by_token[block.position[r]] = hard * (std::log(s.sum) - of_target) + soft * divergence;
+                const double surprise = surprise_[block.position[r]] = std::log(s.sum) - of_target;
+                by_token[block.position[r]] = hard * surprise + soft * divergence;
                 if (!block.gradient) continue;
                 const double c = seed * soft / tau;
                 kernel::combine(V, static_cast<T>(seed * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
@@ -215,6 +222,7 @@ private:
     Index *group_ = nullptr, row_count_ = 1;
     Token* group_targets_ = nullptr;
     double *target_sum_ = nullptr, *target_entropy_ = nullptr;
+    double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]
 };
 
 }  // namespace isogloss

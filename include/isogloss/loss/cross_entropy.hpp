@@ -30,6 +30,7 @@ template <class T> struct CrossEntropy {
         double total = 0;
         for (Index r = 0; r < p.rows(); ++r) total += by_token[r];
         p.set(l, total, count);
+        p.set_cross_entropy(l, total);
     }
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {

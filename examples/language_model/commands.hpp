@@ -1,0 +1,50 @@
+/// @file commands.hpp  The five things the program does. Each returns the exit status.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+
+namespace lm {
+
+/// Options of `evaluate`.
+struct EvaluateOptions {
+    std::string model, text;
+    ig::Index columns = 1;
+    int threads = 2;
+};
+
+/// Options of `sample`.
+struct SampleOptions {
+    std::string model, prompt;
+    ig::Index length = 100;
+    std::uint64_t seed = 1;
+    double temperature = 1;
+    bool unknowns = false;
+};
+
+/// Options of `score`.
+struct ScoreOptions {
+    std::string model, text = "-", sort;
+    ig::Index batch = 16;
+    int threads = 2;
+};
+
+/// Options of `neighbours`.
+struct NeighbourOptions {
+    std::string model;
+    std::vector<std::string> words;
+    ig::Index k = 10;
+    std::string export_to, format = "word2vec-text";
+};
+
+/// `named`: the options that stand on the command line.
+int train(const Options& given, const std::set<std::string>& named);
+int evaluate(const EvaluateOptions& o);
+int sample(const SampleOptions& o);
+int score(const ScoreOptions& o);
+int neighbours(const NeighbourOptions& o);
+
+}  // namespace lm

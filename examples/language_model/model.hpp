@@ -1,0 +1,71 @@
+/// @file model.hpp  How a language model is put together.
+#pragma once
+
+#include <string>
+
+#include <isogloss/isogloss.hpp>
+
+#include "options.hpp"
+
+namespace lm {
+
+using Graph = ig::Graph<float>;
+
+/// The handles of a model that the program works with.
+struct Model {
+    ig::Tokens x, y;         ///< input and target, [T, B]
+    ig::Weight<float> E;     ///< word vectors, [V, embedding]
+    ig::Logits<float> o;     ///< of the next token
+    ig::Loss<float> nll;     ///< cross-entropy: what a perplexity is made of
+    ig::Loss<float> loss;    ///< what training makes small
+};
+
+/// One recurrent layer.
+inline ig::Seq<float> add_cell(Graph& g, const Options& m, const std::string& name, ig::Seq<float> h) {
+    const auto scheme = m.scheme == "tied"  ? ig::DropoutScheme::tied
+                        : m.scheme == "gal" ? ig::DropoutScheme::gal
+                                            : ig::DropoutScheme::recurrent;
+    const auto init = ig::uniform(m.init);
+    if (m.cell == "rnn") return g.add<ig::Rnn>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+    if (m.cell == "gru") return g.add<ig::Gru>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+    if (m.cell == "rhn")
+        return g.add<ig::Rhn>(name, {.units = m.units, .depth = m.depth, .keep = m.keep, .scheme = scheme, .init = init}, h);
+    return g.add<ig::Lstm>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+}
+
+/// Word vectors, recurrent layers, a softmax head and the losses, over a vocabulary of V types.
+inline Model build(Graph& g, const Options& m, ig::Index V) {
+    Model it;
+    it.x = g.tokens("x", V);
+    it.y = g.tokens("y", V);
+    it.E = g.weight("E", V, m.embedding, ig::uniform(m.init), {.unit_rows = m.unit_rows});
+
+    // Under the scheme gal a layer masks its own input; under recurrent the masks between layers are nodes.
+    const bool inside = m.scheme == "gal", between = m.scheme == "recurrent";
+    auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : m.keep, .keep_words = m.keep_words}, it.x, it.E);
+    for (ig::Index l = 1; l <= m.layers; ++l) {
+        h = add_cell(g, m, ig::text(m.cell, l), h);
+        if (between || (inside && l == m.layers))
+            h = g.add<ig::Dropout>(ig::text("dropout", l), {.keep = m.keep, .variational = true}, h);
+    }
+
+    if (m.head == "tied")
+        it.o = g.add<ig::TiedSoftmax>("softmax", {.projection = h.width != m.embedding, .init = ig::uniform(m.init)}, h, it.E);
+    else
+        it.o = g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = ig::uniform(m.init)}, h);
+
+    it.nll = g.add<ig::CrossEntropy>("nll", {}, it.o, it.y);
+    it.loss = it.nll;
+    if (m.loss == "ce") return it;
+    ig::AugmentedLoss<float>::Options a{.temperature = m.temperature, .differentiate_target = m.differentiate_target};
+    if (m.loss == "mixture") {
+        a.beta = m.beta;
+    } else {
+        a.alpha = m.alpha;
+        a.gamma = m.gamma;
+    }
+    it.loss = g.add<ig::AugmentedLoss>("loss", a, it.o, it.y, it.E);
+    return it;
+}
+
+}  // namespace lm

@@ -1,0 +1,232 @@
+/// @file options.hpp  Everything that can be said to the trainer, listed once: for the command line, for the
+/// file that a training is resumed from, and for telling what differs.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <isogloss/error.hpp>
+#include <isogloss/types.hpp>
+
+namespace lm {
+
+namespace ig = isogloss;
+
+/// What an option decides.
+enum class Kind {
+    model,     ///< the model itself: stored with it, and needed to build it again
+    training,  ///< the course of the training: fixed once it has begun
+    run        ///< this run alone: files, threads, how long
+};
+
+/// The options of `train`, at the defaults of the program. An empty optional has a default that depends on
+/// the others, see settle().
+struct Options {
+    std::string cell = "lstm";
+    ig::Index layers = 2, units = 200, embedding = 0, depth = 5;
+    double keep = 0.7, keep_words = 1;
+    std::string scheme = "tied", head = "tied", loss = "al";
+    std::optional<double> gamma, alpha, beta;
+    double temperature = 20;
+    bool differentiate_target = false, unit_rows = false;
+    double init = 0.1;
+
+    std::string level = "word";
+    std::optional<std::int64_t> min_count;
+    ig::Index max_vocabulary = 0;
+    std::string update = "sgd";
+    std::optional<double> rate;
+    double clip = 5, weight_decay = 0;
+    std::string schedule = "decay";
+    ig::Index decay_from = 5;
+    std::optional<double> decay;
+    ig::Index batch = 20, bptt = 35;
+    bool random_bptt = false;
+    std::uint64_t seed = 1;
+
+    std::string train, valid, test, model, log, corpus, preset;
+    ig::Index epochs = 3, checkpoint_every = 500;
+    int threads = 2;
+    bool resume = false;
+};
+
+/// Calls f(name, member, kind, help, choices) for every option; choices are empty where any value is possible.
+template <class O, class F> void each_option(O& o, F&& f) {
+    using Choices = std::vector<std::string>;
+    const Choices any;
+    f("cell", o.cell, Kind::model, "recurrent cell", Choices{"rnn", "lstm", "gru", "rhn"});
+    f("layers", o.layers, Kind::model, "recurrent layers", any);
+    f("units", o.units, Kind::model, "units of a layer", any);
+    f("embedding", o.embedding, Kind::model, "width of the word vectors; 0: as many as units", any);
+    f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
+    f("keep", o.keep, Kind::model, "probability that dropout keeps a unit", any);
+    f("keep-words", o.keep_words, Kind::model, "probability that dropout keeps a word", any);
+    f("scheme", o.scheme, Kind::model, "where dropout puts its masks", Choices{"tied", "gal", "recurrent"});
+    f("head", o.head, Kind::model, "softmax over the embedding table, or over a matrix of its own", Choices{"tied", "free"});
+    f("loss", o.loss, Kind::model, "cross-entropy, augmented loss, or the mixture of both", Choices{"ce", "al", "mixture"});
+    f("gamma", o.gamma, Kind::model, "weight of the augmented loss over its temperature [0.65]", any);
+    f("alpha", o.alpha, Kind::model, "weight of the augmented loss, in place of gamma", any);
+    f("beta", o.beta, Kind::model, "share of the augmented loss in the mixture, 0 to 1", any);
+    f("temperature", o.temperature, Kind::model, "of the augmented loss", any);
+    f("differentiate-target", o.differentiate_target, Kind::model, "let the gradient flow through the soft target", any);
+    f("unit-rows", o.unit_rows, Kind::model, "keep every word vector at norm 1", any);
+    f("init", o.init, Kind::model, "weights start uniform within plus or minus this", any);
+
+    f("level", o.level, Kind::model, "tokens are words or characters", Choices{"word", "character"});
+    f("min-count", o.min_count, Kind::training, "rarer types become <unk> [1; 2 for the bundled text]", any);
+    f("max-vocabulary", o.max_vocabulary, Kind::training, "most types kept; 0: no limit", any);
+    f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam"});
+    f("rate", o.rate, Kind::training, "learning rate [1; 0.001 for adam]", any);
+    f("clip", o.clip, Kind::training, "largest norm of the whole gradient; 0: no limit", any);
+    f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
+    f("schedule", o.schedule, Kind::training, "how the rate falls: from an epoch on, or on a plateau", Choices{"decay", "plateau"});
+    f("decay-from", o.decay_from, Kind::training, "epochs at full rate, for schedule decay", any);
+    f("decay", o.decay, Kind::training, "factor of the rate [0.9; 0.25 for schedule plateau]", any);
+    f("batch", o.batch, Kind::training, "batch columns", any);
+    f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
+    f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);
+    f("seed", o.seed, Kind::training, "of start values, masks and lengths", any);
+
+    f("train", o.train, Kind::run, "training text; without it the bundled text is split 90 to 10", any);
+    f("valid", o.valid, Kind::run, "validation text", any);
+    f("test", o.test, Kind::run, "test text, evaluated at the end", any);
+    f("model", o.model, Kind::run, "where the best model goes; FILE.train beside it holds the training", any);
+    f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
+    f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA", Choices{"ptb", "wikitext-2"});
+    f("preset", o.preset, Kind::run, "recipe of Inan, Khosravi, Socher 2017 for the corpus", Choices{"small", "medium", "large"});
+    f("epochs", o.epochs, Kind::run, "passes over the training text", any);
+    f("checkpoint-every", o.checkpoint_every, Kind::run, "batches between two checkpoints", any);
+    f("threads", o.threads, Kind::run, "threads", any);
+    f("resume", o.resume, Kind::run, "go on where FILE.train stopped", any);
+}
+
+template <class V> constexpr bool is_optional = false;
+template <class V> constexpr bool is_optional<std::optional<V>> = true;
+
+/// One value as JSON; an empty optional is null.
+template <class V> nlohmann::json to_json(const V& value) {
+    if constexpr (is_optional<V>) return value ? nlohmann::json(*value) : nlohmann::json();
+    else return value;
+}
+
+/// All options, or those of one kind, as JSON.
+inline nlohmann::json to_json(const Options& o, std::optional<Kind> only = {}) {
+    nlohmann::json j;
+    each_option(o, [&](const char* name, const auto& value, Kind kind, auto&&...) {
+        if (!only || kind == *only) j[name] = to_json(value);
+    });
+    return j;
+}
+
+/// Options from JSON; what is not there keeps its default. `where` stands for the file in messages.
+inline Options from_json(const nlohmann::json& j, const std::string& where) {
+    Options o;
+    each_option(o, [&]<class V>(const char* name, V& value, auto&&...) {
+        const auto at = j.find(name);
+        if (at == j.end()) return;
+        try {
+            if constexpr (is_optional<V>) {
+                if (!at->is_null()) value = at->template get<typename V::value_type>();
+            } else {
+                value = at->template get<V>();
+            }
+        } catch (const nlohmann::json::exception&) {
+            throw ig::FileError(ig::text(where, ": the option '", name, "' is stored as ", at->dump(),
+                                         ", which is no value for it; the file is of another version of this program"));
+        }
+    });
+    return o;
+}
+
+/// The names of the options of a kind whose values differ, with both values: "units (300 given, 200 stored)".
+inline std::string differences(const Options& given, const Options& stored, std::initializer_list<Kind> kinds) {
+    std::string list;
+    const auto a = to_json(given), b = to_json(stored);
+    each_option(given, [&](const char* name, const auto&, Kind kind, auto&&...) {
+        for (const Kind k : kinds)
+            if (k == kind && a[name] != b[name])
+                list += ig::text(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ", b[name].dump(), " stored)");
+    });
+    return list;
+}
+
+/// A column of the paper's table of training settings.
+struct Recipe {
+    ig::Index units;
+    double keep_ptb, keep_wikitext;
+    ig::Index decay_from;
+    double decay, clip, init;
+};
+
+/// Sets what the paper prescribes for a size and a corpus ("ptb" or "wikitext-2").
+///
+/// Source   Inan, Khosravi, Socher 2017, section 6; start values: Zaremba, Sutskever, Vinyals 2014. Of the
+///          range of gamma that it gives for a corpus the middle is taken. It gives no number of epochs, and
+///          no large network for WikiText-2, whose keep is then not finite.
+inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus) {
+    static constexpr Recipe small{200, 0.7, 0.8, 5, 0.9, 5, 0.1};
+    static constexpr Recipe medium{650, 0.5, 0.6, 10, 0.9, 5, 0.05};
+    static constexpr Recipe large{1500, 0.35, std::numeric_limits<double>::quiet_NaN(), 1, 0.97, 6, 0.04};
+    const Recipe& r = preset == "small" ? small : preset == "medium" ? medium : large;
+    const bool wikitext = corpus == "wikitext-2";
+    o.cell = "lstm";
+    o.layers = 2;
+    o.units = o.embedding = r.units;
+    o.keep = wikitext ? r.keep_wikitext : r.keep_ptb;
+    o.keep_words = 1;
+    o.scheme = o.head = "tied";
+    o.loss = "al";
+    o.gamma = wikitext ? 1.25 : 0.65;
+    o.temperature = 20;
+    o.init = r.init;
+    o.update = "sgd";
+    o.rate = 1;
+    o.clip = r.clip;
+    o.weight_decay = 0;
+    o.schedule = "decay";
+    o.decay_from = r.decay_from;
+    o.decay = r.decay;
+    o.batch = 20;
+    o.bptt = 35;
+    o.random_bptt = false;
+}
+
+/// Copies the options named in `names` from one set to another.
+inline void copy_named(const Options& from, Options& to, const std::set<std::string>& names) {
+    auto j = to_json(to);
+    const auto source = to_json(from);
+    for (const auto& name : names) j[name] = source[name];
+    to = from_json(j, "command line");
+}
+
+/// Fills in the defaults that depend on other options, and checks what no part of the library would.
+inline void settle(Options& o, bool bundled) {
+    if (o.embedding == 0) o.embedding = o.units;
+    if (o.loss == "al" && !o.gamma && !o.alpha) o.gamma = 0.65;
+    if (o.loss == "mixture" && !o.beta)
+        throw ig::GraphError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");
+    if (!o.min_count) o.min_count = bundled ? 2 : 1;
+    if (!o.rate) o.rate = o.update == "adam" ? 0.001 : 1;
+    if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
+    const auto require = [](bool fine, const char* name, auto found, const char* expected) {
+        if (!fine) throw ig::GraphError(ig::text("--", name, " is ", found, ", expected ", expected));
+    };
+    require(o.layers >= 1, "layers", o.layers, "at least 1");
+    require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
+    require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
+    require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
+    require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
+            o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
+    require(o.checkpoint_every >= 1, "checkpoint-every", o.checkpoint_every, "at least 1");
+    require(!(o.keep != o.keep), "keep", "not given", "a number: the recipe has no large network for wikitext-2");
+}
+
+}  // namespace lm

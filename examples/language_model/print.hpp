@@ -1,0 +1,48 @@
+/// @file print.hpp  Numbers as people read them.
+#pragma once
+
+#include <charconv>
+#include <iomanip>
+#include <locale>
+#include <sstream>
+#include <string>
+
+#include <isogloss/types.hpp>
+
+namespace lm {
+
+namespace ig = isogloss;
+
+/// 1234567 as "1,234,567".
+inline std::string grouped(ig::Index n) {
+    std::string digits = std::to_string(n);
+    for (auto at = static_cast<ig::Index>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
+        digits.insert(static_cast<std::size_t>(at), ",");
+    return digits;
+}
+
+/// A number with a fixed count of digits after the point.
+inline std::string fixed(double x, int digits) {
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out << std::fixed << std::setprecision(digits) << x;
+    return out.str();
+}
+
+/// The shortest decimals that read back as the same number.
+inline std::string exact(double x) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
+}
+
+/// "1 line", "2 lines".
+inline std::string counted(ig::Index n, const std::string& noun) { return grouped(n) + " " + noun + (n == 1 ? "" : "s"); }
+
+/// Seconds as "1:02:03" or "2:03".
+inline std::string clock_time(double seconds) {
+    const auto s = static_cast<ig::Index>(seconds);
+    const auto two = [](ig::Index n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+    return (s >= 3600 ? std::to_string(s / 3600) + ":" + two(s / 60 % 60) : std::to_string(s / 60)) + ":" + two(s % 60);
+}
+
+}  // namespace lm

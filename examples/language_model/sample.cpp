@@ -1,0 +1,2 @@
+#include "commands.hpp"
+namespace lm { int sample(const SampleOptions&) { return 0; } }

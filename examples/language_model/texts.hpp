@@ -1,0 +1,117 @@
+/// @file texts.hpp  The texts of a training, and the protocol that a perplexity is printed with.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/text/corpus.hpp>
+
+#include "options.hpp"
+#include "print.hpp"
+
+namespace lm {
+
+/// A text that may lie in memory: a file, or some lines of one.
+struct Text {
+    std::string path;   ///< file
+    std::string lines;  ///< its lines, where only a part is meant
+    std::string name;   ///< for messages and output
+
+    ig::Vocabulary vocabulary(const ig::VocabularyOptions& options) const {
+        if (lines.empty()) return ig::Vocabulary::from_file(path, options);
+        std::istringstream in(lines);
+        return ig::Vocabulary::from_stream(in, name, options);
+    }
+    ig::Corpus read(const ig::Vocabulary& vocabulary) const {
+        if (lines.empty()) return ig::Corpus::read(path, vocabulary);
+        std::istringstream in(lines);
+        return ig::Corpus::read_stream(in, name, vocabulary);
+    }
+};
+
+/// Which texts a training uses.
+struct Texts {
+    Text train, valid;
+    std::optional<Text> test;
+    bool bundled = false;
+};
+
+/// The bundled text, its first 90 % of lines for training and the rest for validation.
+inline Texts bundled_texts() {
+    const std::string path = std::string(ISOGLOSS_EXAMPLES_DATA) + "/tinyshakespeare.txt";
+    const std::string all = ig::InputFile(path).read_all();
+    const ig::Index lines = std::count(all.begin(), all.end(), '\n'), first = lines * 9 / 10;
+    std::size_t cut = 0;
+    for (ig::Index i = 0; i < first; ++i) cut = all.find('\n', cut) + 1;
+    Texts t;
+    t.train = {path, all.substr(0, cut), ig::text("tinyshakespeare.txt, lines 1 to ", first)};
+    t.valid = {path, all.substr(cut), ig::text("tinyshakespeare.txt, lines ", first + 1, " to ", lines)};
+    t.bundled = true;
+    return t;
+}
+
+/// A file of one of the known corpora, or an error that says what to do.
+inline Text corpus_text(const std::string& corpus, const std::string& part) {
+    const char* variable = std::getenv("ISOGLOSS_DATA");
+    const std::filesystem::path root = variable && *variable ? variable : "../shared/data";
+    const auto path = (root / corpus / (corpus == "ptb" ? "ptb." + part + ".txt" : part + ".txt")).string();
+    if (!std::filesystem::exists(path))
+        throw ig::FileError(ig::text("'", path, "' is not there. The corpus ", corpus, " is expected under ", root.string(),
+                                     "; set ISOGLOSS_DATA to the folder that holds ", corpus, "/, or give --train, --valid "
+                                     "and --test"));
+    return {path, "", path};
+}
+
+/// The texts that the options name: files, a known corpus, or the bundled text.
+inline Texts find_texts(const Options& o) {
+    const auto file = [](const std::string& path) { return Text{path, "", path}; };
+    Texts t;
+    if (o.train.empty() != o.valid.empty())
+        throw ig::GraphError(ig::text(o.train.empty() ? "--valid" : "--train", " is given without ",
+                                      o.train.empty() ? "--train" : "--valid", "; a training needs both texts"));
+    if (!o.train.empty()) {
+        t.train = file(o.train);
+        t.valid = file(o.valid);
+    } else if (!o.corpus.empty() || !o.preset.empty()) {
+        const std::string corpus = o.corpus.empty() ? "ptb" : o.corpus;
+        t.train = corpus_text(corpus, "train");
+        t.valid = corpus_text(corpus, "valid");
+        t.test = corpus_text(corpus, "test");
+    } else {
+        t = bundled_texts();
+    }
+    if (!o.test.empty()) t.test = file(o.test);
+    return t;
+}
+
+/// How a corpus is counted: tokens, types, unknowns, line ends, checksum.
+inline std::string describe(const ig::Corpus& corpus, const std::string& name) {
+    const double share = 100.0 * static_cast<double>(corpus.unknowns()) / static_cast<double>(corpus.size());
+    return ig::text(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()), " of them line ends, ",
+                    grouped(corpus.unknowns()), " <unk> (", fixed(share, 1), " %), checksum ", ig::hex16(corpus.checksum()));
+}
+
+/// A perplexity with all that it depends on.
+inline std::string describe(const ig::Perplexity& p, const ig::Corpus& corpus, const ig::Vocabulary& vocabulary, ig::Index columns) {
+    std::string out = ig::text("perplexity ", fixed(p.value(), 2), " (", fixed(p.nats(), 4), " nats, ", fixed(p.bits_per_token(), 4),
+                               " bits a token)");
+    if (vocabulary.level() == ig::Level::character)
+        out += ig::text(", ", fixed(p.bits_per_character(), 4), " bits a character");
+    return out + ig::text("\n    exp of the mean -log p, logarithm to base e, over ", counted(p.tokens(), "token"), ", ",
+                          grouped(corpus.unknowns()), " <unk> and ", grouped(corpus.lines()), " line ends among them,\n    in ",
+                          counted(columns, "column"), ", a line end fed first, state carried; corpus ",
+                          ig::hex16(corpus.checksum()), ", vocabulary ", ig::hex16(vocabulary.checksum()));
+}
+
+/// Perplexity of a corpus under the unigram model of the vocabulary's counts.
+inline double unigram_perplexity(const ig::Vocabulary& vocabulary, const ig::Corpus& corpus) {
+    return std::exp(ig::unigram_cross_entropy(vocabulary, corpus));
+}
+
+}  // namespace lm

@@ -1,0 +1,206 @@
+/// @file training.cpp  See training.hpp.
+#include "training.hpp"
+
+#include <unistd.h>
+
+#include <ctime>
+
+#include "interrupt.hpp"
+
+namespace lm {
+
+namespace {
+
+/// A name for a run: when it began, and by which process.
+std::string run_name() {
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    ::gmtime_r(&now, &utc);
+    char stamp[32];
+    std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
+    return ig::text(stamp, "-", ::getpid());
+}
+
+/// The library's threads are set before it is asked to build anything.
+const Options& with_threads(const Options& o) {
+    ig::threads(o.threads);
+    return o;
+}
+
+// Random segments may be longer than their mean; what goes beyond is cut.
+ig::Index most_steps(const Options& o) { return o.bptt + (o.random_bptt ? 15 : 0); }
+
+}  // namespace
+
+Training::Training(const Options& options, const ig::Safetensors* from)
+    : o_(with_threads(options)),
+      texts_(find_texts(o_)),
+      vocabulary_(make_vocabulary(from)),
+      train_(texts_.train.read(vocabulary_)),
+      valid_(texts_.valid.read(vocabulary_)),
+      g_({.time = most_steps(o_), .batch = o_.batch, .seed = o_.seed}),
+      model_(build(g_, o_, vocabulary_.size())),
+      update_(g_, o_),
+      schedule_(o_) {
+    if (texts_.test) test_ = texts_.test->read(vocabulary_);
+    state_.run = run_name();
+    state_.vocabulary = vocabulary_.to_text();
+    state_.train_checksum = train_.checksum();
+    state_.valid_checksum = valid_.checksum();
+    checkpoint_.model(g_).state("update", update_).state("schedule", schedule_);
+    checkpoint_.counter("epoch", state_.epoch).counter("batch", state_.batch).number("nats", state_.nats);
+    checkpoint_.number("tokens", state_.tokens).number("seconds", state_.seconds).number("best", state_.best);
+    checkpoint_.counter("best_epoch", state_.best_epoch).text("run", state_.run).text("vocabulary", state_.vocabulary);
+    checkpoint_.counter("train_checksum", state_.train_checksum).counter("valid_checksum", state_.valid_checksum);
+    best_.model(g_).text("vocabulary", state_.vocabulary);
+    train_.batches(g_.capacity(), {.time = o_.bptt});  // a text too short is refused here, before anything is written
+    if (from) {
+        checkpoint_.load(*from);
+        require_same_texts();
+    }
+    log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
+    introduce();
+}
+
+ig::Vocabulary Training::make_vocabulary(const ig::Safetensors* from) const {
+    if (from) return stored_vocabulary(*from);
+    const bool words = o_.level == "word";
+    return texts_.train.vocabulary({.level = words ? ig::Level::word : ig::Level::character,
+                                    .min_count = *o_.min_count,
+                                    .max_size = o_.max_vocabulary});
+}
+
+void Training::require_same_texts() const {
+    const auto require = [this](const ig::Corpus& found, std::uint64_t expected, const Text& text) {
+        if (found.checksum() != expected)
+            throw ig::DataError(ig::text("--resume: ", text.name, " is not the text that the training was begun with: its tokens have ",
+                                         "checksum ", ig::hex16(found.checksum()), ", expected ", ig::hex16(expected)));
+    };
+    require(train_, state_.train_checksum, texts_.train);
+    require(valid_, state_.valid_checksum, texts_.valid);
+    if (state_.best_epoch > 0 && !std::filesystem::exists(o_.model))
+        throw ig::FileError(ig::text("--resume: '", o_.model, "', the best model so far, is gone; put it back, or train anew without --resume"));
+}
+
+void Training::introduce() const {
+    const auto& V = vocabulary_;
+    std::cout << "train       " << describe(train_, texts_.train.name) << "\nvalidation  " << describe(valid_, texts_.valid.name);
+    if (test_) std::cout << "\ntest        " << describe(*test_, texts_.test->name);
+    std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, min-count " << *o_.min_count << "), checksum "
+              << ig::hex16(V.checksum()) << "\nunigram     validation perplexity " << fixed(unigram_perplexity(V, valid_), 2)
+              << ", for comparison (counts of the training text, one added to each)"
+              << "\nmodel       " << o_.layers << " x " << o_.units << " " << o_.cell << ", " << o_.head << " head, loss " << o_.loss << ", "
+              << grouped(const_cast<Graph&>(g_).parameters().elements()) << " parameters"
+              << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column") << " of " << o_.bptt
+              << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
+              << "\n            valid: perplexity of the validation text, every token predicted once, line ends and <unk>\n"
+              << "            included, in " << counted(o_.batch, "column") << ", base e; train: of the epoch as it was trained, with dropout\n"
+              << std::endl;
+}
+
+double Training::rate_of(const ig::Batch& batch) const {
+    const double share = o_.random_bptt ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt) : 1;
+    return share * schedule_.rate(static_cast<ig::Index>(state_.epoch));
+}
+
+int Training::run() {
+    catch_interrupts();
+    const auto epochs = static_cast<std::uint64_t>(o_.epochs);
+    if (state_.epoch > 1 || state_.batch > 0)
+        std::cout << "resume      at epoch " << state_.epoch << ", batch " << state_.batch << std::endl;
+    save();
+    while (state_.epoch <= epochs)
+        if (!run_epoch() || !finish_epoch()) return interrupted();
+    return finish_run() ? 0 : interrupted();
+}
+
+bool Training::run_epoch() {
+    const ig::BatchOptions cut{.time = o_.bptt,
+                               .random_length = o_.random_bptt,
+                               .seed = o_.seed,
+                               .epoch = state_.epoch,
+                               .start = static_cast<ig::Index>(state_.batch)};
+    auto batches = train_.batches(g_.capacity(), cut);
+    Progress progress(ig::text("epoch ", state_.epoch, "/", o_.epochs));
+    Stopwatch watch;
+    const double before = state_.seconds;
+    for (const auto& batch : batches) {
+        if (batch.first) g_.reset();
+        g_.forward(model_.loss, {model_.x, batch.input}, {model_.y, batch.target});
+        g_.backward(model_.loss);
+        update_.step(rate_of(batch));
+
+        state_.nats += g_.cross_entropy(model_.loss);
+        state_.tokens += static_cast<double>(g_.predicted(model_.loss));
+        state_.batch = static_cast<std::uint64_t>(batch.index) + 1;
+        state_.seconds = before + watch.seconds();
+        if (stop_wanted) return false;
+        if (state_.batch % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
+        progress.update(batch.index + 1, batches.count(), [&] {
+            const double speed = state_.tokens / state_.seconds;
+            const double left = static_cast<double>(batches.count() - batch.index - 1) * state_.seconds / static_cast<double>(state_.batch);
+            return ig::text("train ", fixed(std::exp(state_.nats / state_.tokens), 2), ", ",
+                            grouped(static_cast<ig::Index>(speed)), " tokens/s, ", clock_time(left), " left");
+        });
+    }
+    return true;
+}
+
+bool Training::finish_epoch() {
+    update_.swap();
+    std::optional<ig::Perplexity> valid;
+    {
+        Progress progress("validation");
+        valid = measure(g_, model_, valid_, vocabulary_, o_.batch, o_.bptt, [&](ig::Index done, ig::Index all) {
+            progress.update(done, all, [] { return std::string(); });
+            return stop_wanted == 0;
+        });
+    }
+    const bool better = valid && valid->nats() < state_.best;
+    if (better) {
+        state_.best = valid->nats();
+        state_.best_epoch = state_.epoch;
+        best_.save(o_.model, metadata(to_json(o_, Kind::model)));
+    }
+    update_.swap();
+    if (!valid) return false;
+
+    const Row row{.epoch = static_cast<ig::Index>(state_.epoch),
+                  .rate = schedule_.rate(static_cast<ig::Index>(state_.epoch)),
+                  .train_tokens = static_cast<ig::Index>(state_.tokens),
+                  .train_perplexity = std::exp(state_.nats / state_.tokens),
+                  .valid_tokens = valid->tokens(),
+                  .valid_perplexity = valid->value(),
+                  .seconds = state_.seconds};
+    std::cout << "epoch " << row.epoch << "  train " << fixed(row.train_perplexity, 2) << "  valid " << fixed(row.valid_perplexity, 2)
+              << (better ? "  (best)" : "") << "  rate " << exact(row.rate) << "  "
+              << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  " << clock_time(row.seconds) << std::endl;
+    log_->append(row);
+    schedule_.observe(valid->nats());
+    update_.observe(valid->nats());
+    ++state_.epoch;
+    state_.batch = 0;
+    state_.nats = state_.tokens = state_.seconds = 0;
+    save();
+    return true;
+}
+
+bool Training::finish_run() {
+    ig::Checkpoint().model(g_).load(ig::Safetensors::open(o_.model), ig::Restore::parameters);
+    std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
+    const auto report = [this](const char* title, const Text& text, const ig::Corpus& corpus) {
+        const auto p = measure(g_, model_, corpus, vocabulary_, o_.batch, o_.bptt, [](auto...) { return stop_wanted == 0; });
+        if (p) std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch) << std::endl;
+        return p.has_value();
+    };
+    return report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_));
+}
+
+int Training::interrupted() {
+    save();
+    std::cout << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch << "; the training is in '" << o_.model
+              << ".train'. To go on: language_model train --model " << o_.model << " --resume" << std::endl;
+    return 130;
+}
+
+}  // namespace lm
