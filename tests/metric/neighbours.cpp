@@ -45,7 +45,7 @@ TEST_CASE("nearest leaves out zero rows and the row itself", "[metric][neighbour
     REQUIRE_THROWS_MATCHES(nearest(table, 3, 2, -1, 1), DataError, says("row -1"));
 }
 
-TEST_CASE("nearest sums in double and never leaves -1 … 1", "[metric][neighbours]") {
+TEST_CASE("nearest sums in double and stays within -1 and 1", "[metric][neighbours]") {
     // In float, the sum of 1 and 20000 · 2⁻²⁴ would stay 1.
     std::vector<float> table(20001, 0x1p-12f), query(20001, 0x1p-12f);
     table[0] = 1;

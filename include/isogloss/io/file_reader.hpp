@@ -16,7 +16,8 @@
 
 namespace isogloss {
 
-/// A name from a file, fit for a message: in quotes, control characters as \xNN, cut after 100 bytes.
+/// A name from a file, fit for a message: in quotes, control characters as hexadecimal escapes, cut after
+/// 100 bytes.
 inline std::string in_quotes(std::string_view name) {
     std::string out = "'";
     for (const char c : name.substr(0, 100)) {

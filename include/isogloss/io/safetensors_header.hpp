@@ -28,13 +28,13 @@ inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
 
 /// A tensor as the header of a safetensors file describes it.
 struct SafetensorsEntry {
-    TensorSpec tensor;
+    TensorSpec tensor;                 ///< name, scalar type, sizes
     std::uint64_t begin = 0, end = 0;  ///< its bytes, counted from the end of the header
 };
 
 /// What the header of a safetensors file says.
 struct SafetensorsHeader {
-    std::map<std::string, std::string> metadata;
+    std::map<std::string, std::string> metadata;  ///< the strings of "__metadata__"
     std::vector<SafetensorsEntry> entries;  ///< in the order of their bytes: contiguous from 0 to the end
 };
 
@@ -54,6 +54,8 @@ class SafetensorsHeaderReader : public nlohmann::json_sax<nlohmann::json> {
 public:
     SafetensorsHeader header;  ///< what was read
     std::string problem;       ///< why the reading ended early; empty where it did not
+
+    // The events as the parser calls them; each returns whether to go on.
 
     bool start_object(std::size_t) override {
         if (place_ == Place::before) return go(Place::top);

@@ -96,15 +96,15 @@ inline std::optional<Index> bytes_of(DType dtype, std::span<const Index> shape) 
 
 /// What a tensor should be: its name, scalar type and sizes.
 struct TensorSpec {
-    std::string name;
-    DType dtype = DType::f32;
+    std::string name;          ///< any UTF-8 but "__metadata__"
+    DType dtype = DType::f32;  ///< scalar type
     std::vector<Index> shape;  ///< sizes ≥ 0, row-major; [] is a scalar
 };
 
 /// A named tensor as a view of bytes owned by somebody else, row-major and little-endian.
 struct TensorView {
-    std::string name;
-    DType dtype = DType::f32;
+    std::string name;                  ///< any UTF-8 but "__metadata__"
+    DType dtype = DType::f32;          ///< scalar type
     std::vector<Index> shape;          ///< sizes ≥ 0, row-major; [] is a scalar
     std::span<const std::byte> bytes;  ///< bytes_of(dtype, shape) of them; need not be aligned
 };

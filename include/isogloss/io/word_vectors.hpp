@@ -56,7 +56,8 @@ inline bool is_storable_word(std::string_view word) {
 
 /// The first line of a word2vec file.
 struct Word2VecHeader {
-    Index words = 0, dimension = 0;
+    Index words = 0;      ///< how many lines or records follow, ≥ 0
+    Index dimension = 0;  ///< numbers per word, ≥ 0
 };
 
 /// Reads "words dimension"; nothing where the line is not two whole numbers, or one is beyond an Index.
@@ -90,6 +91,7 @@ inline std::optional<float> parse_float(std::string_view digits) {
 /// Reads the parts that the three formats share. Used by the read functions below.
 class WordVectorReader {
 public:
+    /// Opens a file that is not empty.
     explicit WordVectorReader(const std::filesystem::path& path) : in(path) {
         if (in.bytes() == 0) in.refuse("the file is empty");
     }
