@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/graph/store.hpp>
+#include <isogloss/kernel/packed.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <type_traits>
 #include <utility>

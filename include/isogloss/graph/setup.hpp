@@ -3,6 +3,7 @@
 
 #include <isogloss/graph/init.hpp>
 #include <isogloss/graph/store.hpp>
+#include <isogloss/kernel/packed.hpp>
 #include <string>
 #include <utility>
 
@@ -280,6 +281,11 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
                              source.width, " into ", record.width, " units"));
         source.mask = mask.id;
         source.masked = store.arena.template take<T>(store.capacity_rows() * source.width);
+    }
+    if (source.when != When::whole && source.tokens < 0) {
+        using Packed = kernel::Packed<T>;
+        source.packed = store.arena.template take<T>(
+            std::max(Packed::size(source.width, record.width), Packed::size(record.width, source.width)));
     }
     if (store.moduli) {
         const auto& p = store.at(store.parameters, source.weight);

@@ -1,0 +1,58 @@
+#include <isogloss/kernel/packed.hpp>
+#include <isogloss/random.hpp>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+TEMPLATE_TEST_CASE("A packed matrix multiplies as an ordinary one, whatever the shape", "[kernel][packed]",
+                   float, double) {
+    using T = TestType;
+    using Packed = kernel::Packed<T>;
+    const Random random(1, 1);
+    for (const bool transposed : {false, true})
+        for (const Index rows : {1, 2, 5, 6, 7, 13, 20, 33})
+            for (const auto& [k, n] :
+                 {std::pair<Index, Index>{1, 1}, {3, 7}, {17, 64}, {16, 65}, {300, 100}, {513, 33}}) {
+                std::vector<T> a(static_cast<std::size_t>(rows * (k + 2))),
+                    b(static_cast<std::size_t>(k * n)), c(static_cast<std::size_t>(rows * (n + 3)));
+                for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<T>(random.normal(Index(i)));
+                for (std::size_t i = 0; i < b.size(); ++i)
+                    b[i] = static_cast<T>(random.normal(Index(i) + 100000));
+                for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<T>(i);
+                auto expected = c;
+                const MatrixRef<const T> A(a.data(), rows, k, k + 2);
+                const MatrixRef<const T> B =
+                    transposed ? t(MatrixRef<const T>(b.data(), n, k)) : MatrixRef<const T>(b.data(), k, n);
+                gemm<T>(T(1), A, B, T(1), {expected.data(), rows, n, n + 3});
+                std::vector<T> packed(static_cast<std::size_t>(Packed::size(k, n)) + 1, T(77));
+                Packed::pack(B, packed.data());
+                REQUIRE(packed.back() == T(77));
+                Packed::add_product(A, packed.data(), {c.data(), rows, n, n + 3});
+                CAPTURE(transposed, rows, k, n);
+                for (std::size_t i = 0; i < c.size(); ++i)
+                    REQUIRE(double(c[i]) ==
+                            Approx(double(expected[i])).margin(sizeof(T) == 4 ? 1e-3 : 1e-11));
+            }
+}
+
+TEST_CASE("A packed product does not depend on the number of threads or of rows",
+          "[kernel][packed][threads]") {
+    using Packed = kernel::Packed<float>;
+    const Random random(1, 2);
+    std::vector<float> a(40 * 200), b(200 * 800), packed(static_cast<std::size_t>(Packed::size(200, 800)));
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(random.normal(Index(i)));
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(random.normal(Index(i)));
+    const auto product = [&](Index rows) {
+        std::vector<float> c(40 * 800);
+        Packed::pack(MatrixRef<const float>(b.data(), 200, 800), packed.data());
+        Packed::add_product({a.data(), rows, 200}, packed.data(), {c.data(), rows, 800});
+        return c;
+    };
+    const auto one = product(40), few = product(3);
+    threads(3);
+    CHECK(product(40) == one);
+    threads(1);
+    CHECK(std::equal(few.begin(), few.begin() + 3 * 800, one.begin()));
+}
