@@ -242,6 +242,8 @@ TEST_CASE("A token outside the vocabulary is refused where it comes up", "[text]
     ++it;
     REQUIRE_THROWS_MATCHES(++it, DataError,
                            says("train.tokens: token 7 is 12, outside the vocabulary of 10 types"));
+    s[7] = 10;
+    REQUIRE_THROWS_MATCHES(all(batches), DataError, says("token 7 is 10"));
     s[7] = -1;
     REQUIRE_THROWS_MATCHES(all(batches), DataError, says("token 7 is -1"));
 }

@@ -4,8 +4,10 @@
 #include <isogloss/text/corpus.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "allocations.hpp"
 #include "catch.hpp"
 #include "io/files.hpp"
 
@@ -115,6 +117,30 @@ TEST_CASE("A mapped corpus equals the one in memory", "[text][corpus]") {
     }
     REQUIRE(other == batches.end());
     REQUIRE(compared == batches.count());
+}
+
+TEST_CASE("Memory does not grow with a text that is encoded and mapped", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto v = small();
+    std::string text;
+    for (int i = 0; i < 50'000; ++i) text += "the cat the mat\n";
+    put(scratch / "short.txt", text);
+    put(scratch / "long.txt", text + text + text + text);
+    // As many calls of operator new for 1,000,000 tokens as for 250,000: no buffer grows with the text.
+    const auto calls = [&](const std::string& name) {
+        const auto before = allocations();
+        Corpus::encode(scratch / (name + ".txt"), scratch / (name + ".tokens"), v);
+        const auto encoded = allocations();
+        Index predicted = 0;
+        const auto corpus = Corpus::map(scratch / (name + ".tokens"), v);
+        for (const auto& batch : corpus.batches({.time = 35, .batch = 20})) predicted += batch.predicted;
+        REQUIRE(predicted >= 249'980);
+        return std::pair(encoded - before, allocations() - encoded);
+    };
+    calls("short");  // what is allocated once, in whatever order the tests run
+    const auto few = calls("short"), many = calls("long");
+    REQUIRE(many.first <= few.first + 2);  // the names are of different length
+    REQUIRE(many.second <= few.second + 2);
 }
 
 TEST_CASE("Batches keep their tokens alive", "[text][corpus]") {
