@@ -19,8 +19,9 @@ namespace isogloss::kernel {
 template <class T, class A = Architecture> struct Packed {
     using L = Lanes<T, A>;
     static constexpr Index lanes = lane_count<L>;
-    /// Vectors of a panel: with 32 registers four and 6 rows, with 16 registers two.
-    static constexpr int vectors = sizeof(L) == 64 ? 4 : 2;
+    /// Vectors of a panel: four where there are 32 registers, two where there are 16; without xsimd a few
+    /// numbers that the compiler may put into a register.
+    static constexpr int vectors = lanes == 1 ? 8 : sizeof(L) == 64 ? 4 : 2;
     static constexpr Index width = vectors * lanes;
     static constexpr Index most_rows = 6;
     static constexpr Index depth =
@@ -111,7 +112,8 @@ private:
                 if (at + lanes <= columns) {
                     const Whole<T, L> group{at};
                     group.store(c, group.load(c) + sum[r][v]);
-                } else if (at < columns) {
+                } else if constexpr (lanes > 1) {
+                    if (at >= columns) break;
                     const Partial<T, L> group{at, columns - at};
                     group.store(c, group.load(c) + sum[r][v]);
                 }
