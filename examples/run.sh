@@ -8,9 +8,9 @@ cd "$(dirname "$0")/.."
 bash .ci/install build
 
 # The tests are tests/run.sh's business, and may lack their packages here.
-if [ ! -f build/release/CMakeCache.txt ]; then
-    CXX=${CXX:-g++} cmake --preset release -DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF
-fi
+options=()
+[ -f build/release/CMakeCache.txt ] || options=(-DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF)
+CXX=${CXX:-g++} cmake --preset release "${options[@]}"
 cmake --build --preset release --target language_model --parallel "$(nproc)"
 
 program=build/release/examples/language_model
