@@ -152,9 +152,9 @@ inline void go_up(Net& net, const Cell& cell, Layer& l, bool tied) {
     }
 }
 
-inline Layer rnn(Net& net, const Cell& c, const Numbers& x, bool tied) {
+inline Layer rnn(Net& net, const Cell& c, const Ids& x, bool tied) {
     Layer l;
-    l.x = net.given(x);
+    l.x = x;
     Ids state = net.given(c.before[0]);
     for (Index t = 0; t < c.time; ++t) {
         for (Index b = 0; b < c.batch; ++b)
@@ -173,10 +173,10 @@ inline Layer rnn(Net& net, const Cell& c, const Numbers& x, bool tied) {
     return l;
 }
 
-inline Layer lstm(Net& net, const Cell& c, const Numbers& x, bool tied) {
+inline Layer lstm(Net& net, const Cell& c, const Ids& x, bool tied) {
     Layer l;
     const Index n = c.units;
-    l.x = net.given(x);
+    l.x = x;
     Ids state = net.given(c.before[0]), memory = net.given(c.before[1]);
     for (Index t = 0; t < c.time; ++t) {
         Ids next, next_memory;
@@ -210,11 +210,11 @@ inline Layer lstm(Net& net, const Cell& c, const Numbers& x, bool tied) {
     return l;
 }
 
-inline Layer gru(Net& net, const Cell& c, const Numbers& x, bool tied, bool own_masks) {
+inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_masks) {
     Layer l;
     const Index n = c.units;
     const char* candidate_mask = own_masks ? "candidate_mask" : "mask";
-    l.x = net.given(x);
+    l.x = x;
     Ids state = net.given(c.before[0]);
     for (Index t = 0; t < c.time; ++t) {
         Ids next;
@@ -249,10 +249,10 @@ inline Layer gru(Net& net, const Cell& c, const Numbers& x, bool tied, bool own_
     return l;
 }
 
-inline Layer rhn(Net& net, const Cell& c, const Numbers& x, bool tied, Index depth) {
+inline Layer rhn(Net& net, const Cell& c, const Ids& x, bool tied, Index depth) {
     Layer l;
     const Index n = c.units;
-    l.x = net.given(x);
+    l.x = x;
     Ids state = net.given(c.before[0]);
     for (Index t = 0; t < c.time; ++t)
         for (Index d = 1; d <= depth; ++d) {
@@ -292,7 +292,7 @@ struct Distance {
 /// Builds a cell named "cell" of 4 units over 3 inputs and compares it; `units` names its sequence of sums.
 template <template <class> class Node, class ByHand>
 Distance compare(typename Node<double>::Options options, const std::string& units, ByHand&& layer_by_hand) {
-    constexpr Index T = 3, B = 2, m = 3, n = 4;
+    constexpr Index T = 5, B = 2, m = 3, n = 4;
     isogloss::Graph<double> g({.time = T, .batch = B, .seed = 5});
     const auto x = g.input("x", m), w = g.input("w", n);
     options.units = n;
@@ -310,7 +310,7 @@ Distance compare(typename Node<double>::Options options, const std::string& unit
     Net net;
     Cell cell(g, "cell", m, n);
     cell.before = before;
-    const Layer layer = layer_by_hand(net, cell, in);
+    const Layer layer = layer_by_hand(net, cell, net.given(in));
     for (std::size_t i = 0; i < weights.size(); ++i) net.seed(layer.y[i], weights[i]);
     Distance d;
     d.value = apart(flat(g.value(y)), net.values(layer.y));

@@ -22,8 +22,8 @@ TEST_CASE("Lstm with its masks is what its equations say, unit by unit", "[node]
     const double keep = GENERATE(1., 0.6);
     const auto scheme = GENERATE(DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent);
     CAPTURE(keep, static_cast<int>(scheme));
-    const auto d =
-        by_hand::compare<Lstm>({.keep = keep, .scheme = scheme}, "z", [&](auto& net, auto& cell, auto& x) {
+    const auto d = by_hand::compare<Lstm>(
+        {.keep = keep, .scheme = scheme}, "z", [&](auto& net, auto& cell, const auto& x) {
             return by_hand::lstm(net, cell, x, scheme == DropoutScheme::tied);
         });
     CAPTURE(d.value, d.gradient, d.modulus, d.unit_gradient, d.unit_modulus);

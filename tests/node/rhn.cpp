@@ -26,7 +26,7 @@ TEST_CASE("Rhn with its masks is what its equations say, unit by unit", "[node][
     const Index depth = GENERATE(1, 3);
     CAPTURE(keep, static_cast<int>(scheme), depth);
     const auto d = by_hand::compare<Rhn>(
-        {.depth = depth, .keep = keep, .scheme = scheme}, "z1", [&](auto& net, auto& cell, auto& x) {
+        {.depth = depth, .keep = keep, .scheme = scheme}, "z1", [&](auto& net, auto& cell, const auto& x) {
             return by_hand::rhn(net, cell, x, scheme == DropoutScheme::tied, depth);
         });
     CAPTURE(d.value, d.gradient, d.modulus, d.unit_gradient, d.unit_modulus);

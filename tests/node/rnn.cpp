@@ -22,10 +22,10 @@ TEST_CASE("Rnn with its masks is what its equation says, unit by unit", "[node][
     const double keep = GENERATE(1., 0.6);
     const auto scheme = GENERATE(DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent);
     CAPTURE(keep, static_cast<int>(scheme));
-    const auto d =
-        by_hand::compare<Rnn>({.keep = keep, .scheme = scheme}, "z", [&](auto& net, auto& cell, auto& x) {
-            return by_hand::rnn(net, cell, x, scheme == DropoutScheme::tied);
-        });
+    const auto d = by_hand::compare<Rnn>({.keep = keep, .scheme = scheme}, "z",
+                                         [&](auto& net, auto& cell, const auto& x) {
+                                             return by_hand::rnn(net, cell, x, scheme == DropoutScheme::tied);
+                                         });
     CAPTURE(d.value, d.gradient, d.modulus, d.unit_gradient, d.unit_modulus);
     REQUIRE(d.largest() < 1e-14);
 }
