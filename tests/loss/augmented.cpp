@@ -155,12 +155,16 @@ TEST_CASE("At high temperature the soft term matches centred logits", "[loss][au
 TEST_CASE("alpha, gamma and beta weigh the two terms as documented", "[loss][augmented]") {
     const Numbers h = numbers(8, 4);
     const Token x[] = {1, 5}, y[] = {2, 6};
+    double cross_entropy = 0;
     const auto value = [&](Options options) {
         options.temperature = 5;
         Graph<double> g({.time = 2, .batch = 1});
         const auto l = model(g, Top::tied, options);
-        return g.forward(l, {Tokens{0, 7, &g.store()}, {x, 2, 1}}, {Tokens{1, 7, &g.store()}, {y, 2, 1}},
-                         {sequence(g, "h"), h.data(), 2, 1});
+        const double loss =
+            g.forward(l, {Tokens{0, 7, &g.store()}, {x, 2, 1}}, {Tokens{1, 7, &g.store()}, {y, 2, 1}},
+                      {sequence(g, "h"), h.data(), 2, 1});
+        cross_entropy = g.cross_entropy(l);
+        return loss;
     };
     const double hard = value({.alpha = 0}), soft = value({.beta = 1}) / (25 * 7);
     REQUIRE(soft > 1e-3);
@@ -169,6 +173,9 @@ TEST_CASE("alpha, gamma and beta weigh the two terms as documented", "[loss][aug
     REQUIRE(value({.gamma = 0.4}) == Approx(hard + 0.4 * 5 * soft).epsilon(1e-13));
     REQUIRE(value({}) == Approx(hard + 0.65 * 5 * soft).epsilon(1e-13));
     REQUIRE(value({.beta = 0.3}) == Approx(0.7 * hard + 0.3 * 25 * 7 * soft).epsilon(1e-13));
+    REQUIRE(cross_entropy == Approx(hard).epsilon(1e-13));  // whatever the weights
+    value({.beta = 1});
+    REQUIRE(cross_entropy == Approx(hard).epsilon(1e-13));
 }
 
 TEST_CASE("In float the divergence is right to rounding, small as it may be", "[loss][augmented]") {

@@ -51,6 +51,7 @@ TEST_CASE("At zero weights every token costs log V", "[loss][cross_entropy]") {
     const double loss = m.g.forward(m.l, {m.h, in.data(), 2, 3}, {m.y, {y.data(), 2, 3}});
     const double each = std::log(double(V));
     REQUIRE(loss == Approx(4 * each).margin(1e-6));
+    REQUIRE(m.g.cross_entropy(m.l) == loss);
     REQUIRE(m.g.predicted(m.l) == 4);
     for (std::size_t r = 0; r < 6; ++r)
         REQUIRE(m.g.by_token(m.l)(r / 3, r % 3) == Approx(y[r] < 0 ? 0 : each).margin(2e-7));
