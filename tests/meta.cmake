@@ -48,6 +48,8 @@ if(ISOGLOSS_INSTALL)
     endforeach()
 endif()
 
+include(docs/programs.cmake)
+
 if(TARGET docs)
     add_test(NAME docs_without_warnings COMMAND ${DOXYGEN_EXECUTABLE} ${isogloss_doxyfile})
 endif()

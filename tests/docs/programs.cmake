@@ -1,0 +1,27 @@
+# The programs in docs/*.md compile and run; programs.awk says which blocks are programs.
+if(NOT TARGET isogloss::io)
+    return()  # some of them write files
+endif()
+find_program(ISOGLOSS_AWK awk REQUIRED)
+file(GLOB_RECURSE pages CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/docs/*.md)
+
+# docs_program(NAME SELECTION PAGES ARGUMENTS...): a program out of pages, run in a folder of its own
+function(docs_program name selection pages)
+    set(unit ${CMAKE_CURRENT_BINARY_DIR}/docs/${name}.cpp)
+    set(place ${CMAKE_CURRENT_BINARY_DIR}/docs/${name})
+    file(MAKE_DIRECTORY ${place})
+    set(script ${PROJECT_SOURCE_DIR}/tests/docs/programs.awk)
+    list(TRANSFORM pages PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
+    add_custom_command(OUTPUT ${unit} COMMAND ${ISOGLOSS_AWK} ${selection} -f ${script} ${pages} > ${unit}
+        DEPENDS ${sources} ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM)
+    add_executable(docs_${name} ${unit})
+    target_link_libraries(docs_${name} PRIVATE isogloss::isogloss isogloss::io isogloss_warnings)
+    target_compile_options(docs_${name} PRIVATE -O1 -UNDEBUG -Wno-sign-conversion)  # their checks are assertions
+    add_test(NAME docs/${name} COMMAND docs_${name} ${ARGN} WORKING_DIRECTORY ${place})
+    set_tests_properties(docs/${name} PROPERTIES LABELS docs)
+endfunction()
+
+docs_program(pages "" "${pages}")
+# Any two texts will do.
+docs_program(tutorial -vprogram=tutorial docs/tutorial.md
+    ${PROJECT_SOURCE_DIR}/docs/surprises.md ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
