@@ -113,4 +113,5 @@ TEST_CASE("TotalLoss refuses weights that are not finite and keeps no loss by po
     g.backward(total);
     REQUIRE(g.adjoint(a)(0, 0) == Approx(3 * check::Probe<double>::weight(0)));
     REQUIRE_THROWS_MATCHES(g.by_token(total), GraphError, says("'total'", "no loss per position"));
+    REQUIRE_THROWS_MATCHES(g.cross_entropy(total), GraphError, says("'total'", "has computed none"));
 }

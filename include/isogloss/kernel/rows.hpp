@@ -50,7 +50,7 @@ void add_column_sums(Index rows, Index width, const T* x, T* sums) {
     });
 }
 
-/// Σ x², added up in double by chunks.
+/// Σ x², added up in double by chunks; right for all finite x, also where a square exceeds T.
 template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
     using L = Lanes<T, A>;
     double total = 0;
@@ -61,6 +61,10 @@ template <class T, class A = Architecture> double sum_of_squares(Index n, const 
             part += v * v;
         });
         total += static_cast<double>(lane_sum(part));
+    }
+    if (!std::isfinite(total)) {
+        total = 0;
+        for (Index i = 0; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(x[i]);
     }
     return total;
 }

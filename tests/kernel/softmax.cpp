@@ -1,0 +1,188 @@
+#include <cmath>
+#include <isogloss/kernel/softmax.hpp>
+#include <limits>
+
+#include "catch.hpp"
+#include "memory.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+// Relative error of a sum of exponentials, beyond what the argument's own rounding costs.
+template <class T> constexpr double tolerance = sizeof(T) == 4 ? 2e-6 : 1e-13;
+
+template <class T> double log_sum_exp(Index n, const T* z, double scale = 1) {
+    const T m = kernel::row_max(n, z);
+    return scale * double(m) +
+           std::log(kernel::exp_sum(n, z, m, static_cast<T>(scale), static_cast<T*>(nullptr)));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("The maximum of a row is found wherever it is", "[kernel][softmax]", float, double) {
+    using T = TestType;
+    for (const Index n : lengths()) {
+        auto z = Memory<T>::random(n, n % 4, 1);
+        for (Index i = 0; i < n; ++i) z[i] = T(-5) - std::abs(z[i]);  // a tail filled with zeros would show
+        for (const Index at : {Index{0}, n / 2, n - 1}) {
+            auto y = z;
+            y[at] = T(-4.5);
+            REQUIRE(kernel::row_max(n, y.in()) == T(-4.5));
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("Exponentials and their sum agree with the plain form", "[kernel][softmax]", float,
+                   double) {
+    using T = TestType;
+    const double scale = GENERATE(1., 0.05);
+    for (const Index n : lengths()) {
+        CAPTURE(n, scale);
+        const auto z = Memory<T>::random(n, n % 4, 1, 3);
+        const T m = kernel::row_max(n, z.in());
+        Memory<T> e(n, (n + 1) % 4), in_place = z;
+        const double sum = kernel::exp_sum(n, z.in(), m, static_cast<T>(scale), e.out());
+        REQUIRE(e.written());
+        T* place = in_place.out();
+        REQUIRE(kernel::exp_sum<T>(n, place, m, static_cast<T>(scale), place) == sum);
+        REQUIRE(in_place.written());
+        REQUIRE(kernel::exp_sum(n, z.in(), m, static_cast<T>(scale), static_cast<T*>(nullptr)) == sum);
+        REQUIRE(log_sum_exp(n, z.in(), scale) ==
+                Approx(kernel::plain::log_sum_exp(n, z.in(), scale)).epsilon(tolerance<T>));
+        bool right = true;
+        for (Index i = 0; i < n; ++i) {
+            const double expected = std::exp(scale * (double(z[i]) - double(m)));
+            right = right && std::abs(e[i] - expected) <= tolerance<T> * expected && e[i] == in_place[i];
+        }
+        REQUIRE(right);
+    }
+}
+
+TEMPLATE_TEST_CASE("A number is treated alike in the middle of a row and at its end", "[kernel][softmax]",
+                   float, double) {
+    using T = TestType;
+    const auto z = Memory<T>::random(70, 0, 1);
+    Memory<T> whole(70, 0);
+    kernel::exp_sum(70, z.in(), T(0), T(1), whole.out());
+    REQUIRE(whole.written());
+    for (Index n = 1; n < 70; ++n) {
+        Memory<T> part(n, 0);
+        kernel::exp_sum(n, z.in(), T(0), T(1), part.out());
+        REQUIRE(part.written());
+        for (Index i = 0; i < n; ++i) REQUIRE(part[i] == whole[i]);
+    }
+}
+
+TEMPLATE_TEST_CASE("Cross terms are weighted sums of logits", "[kernel][softmax]", float, double) {
+    using T = TestType;
+    constexpr double scale = 0.3;
+    for (const Index n : lengths()) {
+        CAPTURE(n);
+        const auto z = Memory<T>::random(n, n % 4, 1, 3), weight = Memory<T>::random(n, n % 3, 2);
+        const T m = kernel::row_max(n, z.in());
+        double expected = 0, size = 0, sum = 0, of_exponentials = 0;
+        for (Index i = 0; i < n; ++i) {
+            const double d = scale * (double(z[i]) - double(m));
+            expected += double(weight[i]) * d;
+            size += std::abs(double(weight[i]) * d);
+            sum += std::exp(d);
+            of_exponentials += std::exp(d) * d;
+        }
+        REQUIRE(std::abs(kernel::cross_sum(n, weight.in(), z.in(), m, T(scale)) - expected) <=
+                tolerance<T> * (1 + size));
+
+        auto e = z;
+        double cross = 0;
+        REQUIRE(kernel::exp_sum_and_cross(n, e.out(), m, T(scale), cross) ==
+                Approx(sum).epsilon(tolerance<T>));
+        REQUIRE(e.written());
+        REQUIRE(cross == Approx(of_exponentials).epsilon(tolerance<T>).margin(tolerance<T>));
+        REQUIRE(double(e[n - 1]) ==
+                Approx(std::exp(scale * (double(z[n - 1]) - double(m)))).epsilon(tolerance<T>));
+    }
+}
+
+TEMPLATE_TEST_CASE("Both temperatures in one pass, and the derivative put together", "[kernel][softmax]",
+                   float, double) {
+    using T = TestType;
+    constexpr double it = 0.25;
+    for (const Index n : lengths()) {
+        CAPTURE(n);
+        const auto z = Memory<T>::random(n, n % 4, 1, 3), weight = Memory<T>::random(n, n % 3, 2);
+        const T m = kernel::row_max(n, z.in());
+        auto hard = z;
+        Memory<T> soft(n, 1);
+        const auto s = kernel::exp_two_temperatures(n, hard.out(), m, T(it), weight.in(), soft.out());
+        REQUIRE((hard.written() && soft.written()));
+        double sum = 0, soft_sum = 0, cross = 0, size = 0;
+        bool right = true;
+        for (Index i = 0; i < n; ++i) {
+            const double d = double(z[i]) - double(m);
+            sum += std::exp(d);
+            soft_sum += std::exp(it * d);
+            cross += double(weight[i]) * it * d;
+            size += std::abs(double(weight[i]) * it * d);
+            right = right && std::abs(hard[i] - std::exp(d)) <= tolerance<T> * std::exp(d);
+            right = right && std::abs(soft[i] - std::exp(it * d)) <= tolerance<T> * std::exp(it * d);
+        }
+        REQUIRE(right);
+        REQUIRE(s.sum == Approx(sum).epsilon(tolerance<T>));
+        REQUIRE(s.soft_sum == Approx(soft_sum).epsilon(tolerance<T>));
+        REQUIRE(std::abs(s.cross - cross) <= tolerance<T> * (1 + size));
+
+        auto d = hard;
+        kernel::combine(n, T(0.5), d.out(), T(2), soft.in(), T(-3), weight.in());
+        REQUIRE(d.written());
+        for (Index i = 0; i < n; ++i)
+            right = right &&
+                    std::abs(d[i] - (0.5 * double(hard[i]) + 2 * double(soft[i]) - 3 * double(weight[i]))) <=
+                        tolerance<T> * (1 + 3 * std::abs(double(weight[i])));
+        REQUIRE(right);
+    }
+}
+
+TEMPLATE_TEST_CASE("Extreme logits stay right", "[kernel][softmax]", float, double) {
+    using T = TestType;
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    for (const Index n : {Index{1}, Index{5}, Index{16}, Index{33}, Index{70}, Index{1500}}) {
+        CAPTURE(n);
+        // all equal, whatever their size
+        for (const T v : {T(0), T(1e30), T(-1e30)}) {
+            const Memory<T> z(n, 1, v);
+            const double expected = double(v) + std::log(double(n));
+            REQUIRE(log_sum_exp(n, z.in()) == Approx(expected).epsilon(tolerance<T>));
+        }
+        // one so large that the others vanish
+        auto z = Memory<T>::random(n, 1, 1);
+        z[n / 2] = T(1e30);
+        REQUIRE(log_sum_exp(n, z.in()) == double(T(1e30)));
+        if (n < 2) continue;
+        z[n / 2] = T(-1e30);
+        REQUIRE(log_sum_exp(n, z.in()) ==
+                Approx(kernel::plain::log_sum_exp(n, z.in())).epsilon(tolerance<T>).margin(tolerance<T>));
+        // a word that is ruled out
+        z[n / 2] = -infinity;
+        REQUIRE(log_sum_exp(n, z.in()) ==
+                Approx(kernel::plain::log_sum_exp(n, z.in())).epsilon(tolerance<T>).margin(tolerance<T>));
+        Memory<T> e(n, 0);
+        kernel::exp_sum(n, z.in(), kernel::row_max(n, z.in()), T(1), e.out());
+        REQUIRE(e.written());
+        REQUIRE(e[n / 2] == 0);
+        // what has no answer shows in the sum
+        z[n / 2] = std::numeric_limits<T>::quiet_NaN();
+        REQUIRE(!std::isfinite(log_sum_exp(n, z.in())));
+        z[n / 2] = infinity;
+        REQUIRE(!std::isfinite(log_sum_exp(n, z.in())));
+    }
+}
+
+TEST_CASE("The plain forms agree with closed forms", "[kernel][softmax]") {
+    const double z[] = {0, std::log(3.)}, s[] = {std::log(3.), 0};
+    REQUIRE(kernel::plain::log_sum_exp(2, z) == Approx(std::log(4.)));
+    REQUIRE(kernel::plain::log_sum_exp(2, z, 2) == Approx(std::log(10.)));
+    REQUIRE(kernel::plain::cross_entropy(2, z, 0) == Approx(std::log(4.)));
+    REQUIRE(kernel::plain::cross_entropy(2, z, 1) == Approx(std::log(4. / 3)));
+    REQUIRE(kernel::plain::soft_divergence(2, z, z, 7) == 0);
+    REQUIRE(kernel::plain::soft_divergence(2, s, z, 1) == Approx(0.75 * std::log(3.) - 0.25 * std::log(3.)));
+}
