@@ -206,7 +206,7 @@ TEST_CASE("Random damage behind the checksum is refused or harmless", "[io][safe
     const std::string whole = foreign(json, 11);
     REQUIRE(refusal(dir / "f", whole, false).empty());
     const Random random(1, stream_of("damage"));
-    const std::string spice = "[]{},:\"0123456789eE+-.\\ un\0\xFF";
+    const std::string spice = std::string("[]{},:\"0123456789eE+-.\\ un\xFF") + '\0';
     long refused = 0;
     Index at = 0;
     for (int round = 0; round < 4000; ++round) {

@@ -78,8 +78,11 @@ TEST_CASE("Files of other programs are read", "[io][word_vectors]") {
     put(dir / "g", "</s> 1 -.25\n\xE2\x82\xAC 3 4E+00");
     REQUIRE(same(read_word_vectors(dir / "g"), expected));
     for (const std::string end : {"\n", ""}) {
-        put(dir / "b",
-            "2 2\n</s> " + bits(1) + bits(-0.25f) + end + "\xE2\x82\xAC " + bits(3) + bits(4) + end);
+        const std::string first = "</s> " + bits(1) + bits(-0.25f),
+                          second = "\xE2\x82\xAC " + bits(3) + bits(4);
+        std::string bytes = "2 2\n";
+        bytes.append(first).append(end).append(second).append(end);
+        put(dir / "b", bytes);
         REQUIRE(same(read_word_vectors(dir / "b"), expected));
     }
     // Below the range of a float, but a number.

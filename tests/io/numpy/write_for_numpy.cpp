@@ -12,8 +12,8 @@ int main(int count, char** arguments) {
     if (count != 2) return 2;
     const std::string directory = arguments[1];
 
-    std::vector<float> e;
-    for (int i = 0; i < 12; ++i) e.push_back(static_cast<float>(i) / 7.0f);
+    std::vector<float> e(12);
+    for (std::size_t i = 0; i < e.size(); ++i) e[i] = static_cast<float>(i) / 7.0f;
     const std::vector<double> m{1.0 / 3, -0.0, 1e300};
     const std::vector<std::int32_t> tokens{-1, 0, 2147483647};
     const std::uint64_t counter = 18446744073709551615u;
