@@ -44,7 +44,7 @@ inline void threads(int n) {
 
 /// For as long as one lives BLAS runs on one thread, because the library splits its products itself; the
 /// host program's settings come back with the last one, also when several threads hold one each. Every
-/// pass and every update holds one.
+/// pass holds one, and so does Graph::probabilities.
 class BlasOnOneThread {
 public:
     BlasOnOneThread() {
