@@ -95,6 +95,61 @@ TEST_CASE("The gradient prepared by forward is the one that backward computes", 
     REQUIRE(apart(thrice, prepared) < 1e-14);
 }
 
+TEST_CASE("A training pass prepares the gradient wherever nothing counts in it yet", "[loss][output_head]") {
+    using Condition = Parameter<double>::Condition;
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    CAPTURE(static_cast<int>(kind));
+    Tied m(kind);
+    const auto after_forward = [&] {
+        m.forward();
+        return m.g.parameter("E").condition;
+    };
+    REQUIRE(after_forward() == Condition::provisional);
+    REQUIRE(after_forward() == Condition::provisional);  // unused, it is forgotten and prepared again
+    const auto& b = m.g.parameter("head.b");
+    const Numbers prepared(b.gradient, b.gradient + V);
+    m.g.backward(m.l);
+    REQUIRE(gradient(m.g, "head.b") == prepared);
+    REQUIRE(m.g.parameter("E").condition == Condition::dense);
+    REQUIRE(after_forward() == Condition::dense);
+    m.g.parameters().clear_gradients();
+    m.g.training(false);
+    REQUIRE(after_forward() == Condition::empty);
+}
+
+TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong to", "[loss][output_head]") {
+    // An update of one group clears the gradients of its own weights and leaves the others'.
+    const bool differentiate = GENERATE(false, true);
+    const unsigned cleared = GENERATE(range(0u, 8u));
+    CAPTURE(differentiate, cleared);
+    const std::vector<std::string> names = {"E", "head.W", "head.b"};
+    Graph<double> g({.time = 2, .batch = 1});
+    const auto y = g.tokens("y", 6);
+    const auto h = g.input("h", n);
+    const auto E = g.weight("E", 6, n, uniform(1));
+    const auto o = g.add<Softmax>("head", {.vocabulary = 6, .init = uniform(1)}, h);
+    const auto l =
+        g.add<AugmentedLoss>("loss", {.temperature = 2, .differentiate_target = differentiate}, o, y, E);
+    const Numbers in = numbers(2 * n, 1);
+    const Token target[] = {4, 1};
+    const auto pass = [&] {
+        g.forward(l, {h, in.data(), 2, 1}, {y, {target, 2, 1}});
+        g.backward(l);
+    };
+    pass();
+    std::vector<Numbers> once;
+    for (const auto& name : names) once.push_back(gradient(g, name));
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (cleared >> i & 1) g.parameter(names[i]).clear_gradient();
+    pass();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        Numbers expected = once[i];
+        if (!(cleared >> i & 1))
+            for (double& v : expected) v *= 2;
+        REQUIRE(apart(gradient(g, names[i]), expected) < 1e-14);
+    }
+}
+
 TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing", "[loss][output_head]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
