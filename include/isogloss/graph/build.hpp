@@ -137,7 +137,8 @@ template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) 
     std::string known;
     for (auto& p : store_.parameters) {
         if (matches(pattern, p.name)) members.push_back(&p);
-        known += (known.empty() ? "" : ", ") + p.name;
+        if (!known.empty()) known += ", ";
+        known += p.name;
     }
     if (members.empty())
         throw GraphError(
