@@ -1,2 +1,67 @@
+/// @file sample.cpp  A text, drawn token by token from the model's own predictions.
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <vector>
+
 #include "commands.hpp"
-namespace lm { int sample(const SampleOptions&) { return 0; } }
+#include "model_file.hpp"
+
+namespace lm {
+
+namespace {
+
+/// The token at a point u in (0, 1) of the cumulative probabilities; `otherwise` where all of them are 0.
+ig::Token draw(const std::vector<float>& p, double u, ig::Token otherwise) {
+    double mass = 0;
+    for (const float q : p) mass += static_cast<double>(q);
+    ig::Token last = otherwise;
+    double left = u * mass;
+    for (std::size_t w = 0; w < p.size(); ++w) {
+        if (p[w] == 0) continue;
+        last = static_cast<ig::Token>(w);
+        left -= static_cast<double>(p[w]);
+        if (left < 0) break;
+    }
+    return last;
+}
+
+}  // namespace
+
+int sample(const SampleOptions& o) {
+    if (o.length < 1) throw ig::GraphError(ig::text("--words is ", o.length, ", expected at least 1"));
+    if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
+        throw ig::GraphError(ig::text("--temperature is ", o.temperature, ", expected a finite number of at least 0"));
+    auto it = load_model(o.model, 1, 1);
+    const auto& vocabulary = it.vocabulary;
+    const ig::Token unk = vocabulary.has_unk() ? vocabulary.unk() : -1, eos = vocabulary.eos();
+
+    std::vector<ig::Token> shown;
+    vocabulary.encode_prefix(o.prompt, shown);
+
+    std::vector<float> p(static_cast<std::size_t>(vocabulary.size()));
+    const auto feed = [&](ig::Token token) {
+        it.g->forward(it.model.o, {it.model.x, std::span<const ig::Token>(&token, 1)});
+    };
+    const ig::Random random(o.seed, ig::stream_of("sample"));
+    feed(eos);
+    for (const ig::Token token : shown) feed(token);
+    ig::Index drawn = 0;
+    // A model that ends line after line comes to an end too.
+    for (ig::Index i = 0; drawn < o.length && i < 20 * o.length; ++i) {
+        const bool likeliest = o.temperature == 0;
+        it.g->probabilities(it.model.o, 0, {p.data(), 1, vocabulary.size()}, likeliest ? 1 : o.temperature);
+        if (!o.unknowns && unk >= 0) p[static_cast<std::size_t>(unk)] = 0;
+        const ig::Token token = likeliest ? static_cast<ig::Token>(std::max_element(p.begin(), p.end()) - p.begin())
+                                          : draw(p, random.uniform(i), eos);
+        shown.push_back(token);
+        if (token != eos) ++drawn;
+        feed(token);
+    }
+    std::string text = vocabulary.decode(shown);
+    if (text.empty() || text.back() != '\n') text += '\n';
+    std::cout << text;
+    return 0;
+}
+
+}  // namespace lm
