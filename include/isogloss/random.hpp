@@ -52,7 +52,8 @@ public:
     /// Uniform in (0, 1), never 0 or 1: (bits + 1/2) / 2³².
     double uniform(Index position) const { return (bits(position) + 0.5) * 0x1p-32; }
 
-    /// Standard normal by Box and Muller from one block of four words at this position.
+    /// Standard normal by Box and Muller from one block of four words at this position: the same random words
+    /// everywhere, the last digit as the platform's log and cos have it.
     double normal(Index position) const {
         const auto w = block(static_cast<std::uint64_t>(position));
         const double u = (w[0] + 0.5) * 0x1p-32, v = (w[1] + 0.5) * 0x1p-32;

@@ -11,6 +11,8 @@ TEST_CASE("The published schedule: constant, then a factor each epoch", "[update
     CHECK(small(5) == 1);
     CHECK(small(6) == Approx(0.9));
     CHECK(small(8) == Approx(0.729));
+    REQUIRE_THROWS_MATCHES(small(0), GraphError, says("epoch 0", "epoch >= 1"));
+    REQUIRE_THROWS_MATCHES((ConstantThenDecay{.factor = 0}(1)), GraphError, says("factor 0"));
 }
 
 TEST_CASE("The rate is divided when validation does not improve", "[update][schedule]") {

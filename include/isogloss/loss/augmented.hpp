@@ -3,6 +3,7 @@
 
 #include <isogloss/loss/output_head.hpp>
 #include <optional>
+#include <thread>
 
 namespace isogloss {
 
@@ -71,7 +72,8 @@ template <class T> struct AugmentedLoss {
         target_entropy_ = s.template scratch<double>(rows);
         target_max_ = s.scratch(rows);
         surprise_ = s.template scratch<double>(s.capacity().time * s.capacity().batch);
-        row_count_ = std::min<Index>(threads(), rows);
+        // For the threads of later passes too, whose number may be set after the model is built.
+        row_count_ = std::min<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), rows);
         rows_ = s.scratch(row_count_ * o.vocabulary);
         return l = s.loss();
     }

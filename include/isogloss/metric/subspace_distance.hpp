@@ -17,6 +17,7 @@ template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, M
     if (x.rows != y.rows)
         throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows,
                               " rows, expected equal numbers"));
+    const BlasOnOneThread blas;
     const auto u = orthonormal_columns<T>(x, "subspace distance"),
                q = orthonormal_columns<T>(y, "subspace distance");
     Tensor<T, 2> m({u.shape()[1], q.shape()[1]});
@@ -42,6 +43,7 @@ template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<cons
     if (x.rows != y.rows)
         throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows,
                               " rows, expected equal numbers"));
+    const BlasOnOneThread blas;
     const auto u = orthonormal_columns<T>(x, "subspace distance"),
                q = orthonormal_columns<T>(y, "subspace distance");
     const auto a = static_cast<Index>(u.shape()[1]), b = static_cast<Index>(q.shape()[1]);

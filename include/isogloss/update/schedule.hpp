@@ -18,8 +18,12 @@ struct ConstantThenDecay {
     Index constant = 5;   ///< epochs before it falls, ≥ 0
     double factor = 0.9;  ///< by epoch, in (0, 1]
 
-    /// The rate of epoch e ≥ 1.
+    /// The rate of epoch e ≥ 1. Throws GraphError for e < 1 and for options out of range.
     double operator()(Index epoch) const {
+        if (!(rate >= 0 && std::isfinite(rate) && factor > 0 && factor <= 1) || constant < 0 || epoch < 1)
+            throw GraphError(text("constant then decay: found rate ", rate, ", constant ", constant,
+                                  ", factor ", factor, ", epoch ", epoch,
+                                  "; expected rate >= 0, constant >= 0, 0 < factor <= 1, epoch >= 1"));
         return rate * std::pow(factor, static_cast<double>(std::max<Index>(0, epoch - constant)));
     }
 };
