@@ -11,7 +11,7 @@ namespace lm {
 
 int evaluate(const EvaluateOptions& o) {
     ig::threads(o.threads);
-    const auto it = load_model(o.model, 35, o.columns);
+    const auto it = load_model(o.model, o.columns);
     const auto corpus = ig::Corpus::read(o.text, it.vocabulary);
     std::cout << "text        " << describe(corpus, o.text) << "\nunigram     perplexity "
               << fixed(unigram_perplexity(it.vocabulary, corpus), 2) << ", for comparison" << std::endl;

@@ -3,10 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
-#include <string>
-
 #include <isogloss/error.hpp>
 #include <isogloss/text/file.hpp>
+#include <string>
 
 #include "print.hpp"
 
@@ -22,17 +21,19 @@ struct Row {
     double valid_perplexity = 0, seconds = 0;
 };
 
-/// A CSV file to which rows are appended, each written through at once. The column `run` tells trainings in one
-/// file apart. Throws FileError where the file has another header.
+/// A CSV file to which rows are appended, each written through at once. The column `run` tells trainings in
+/// one file apart. Throws FileError where the file has another header.
 class Log {
 public:
     static constexpr const char* header =
-        "run,epoch,rate,train_tokens,train_perplexity,valid_tokens,valid_perplexity,seconds,tokens_per_second";
+        "run,epoch,rate,train_tokens,train_perplexity,valid_tokens,valid_perplexity,seconds,tokens_per_"
+        "second";
 
-    /// `epochs`: how many the run has behind it. Rows of this run for later epochs, left by a program that was
-    /// killed before its checkpoint, are dropped, and so is the beginning of a row.
+    /// `epochs`: how many the run has behind it. Rows of this run for later epochs, left by a program that
+    /// was killed before its checkpoint, are dropped, and so is the beginning of a row.
     Log(std::string path, std::string run, ig::Index epochs) : path_(std::move(path)), run_(std::move(run)) {
         if (path_.empty()) return;
+        if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_)) refuse();
         const std::string before = std::filesystem::exists(path_) ? ig::InputFile(path_).read_all() : "";
         std::string kept;
         for (std::size_t at = 0, end; (end = before.find('\n', at)) != std::string::npos; at = end + 1) {
@@ -51,16 +52,18 @@ public:
     void append(const Row& r) const {
         if (path_.empty()) return;
         std::ofstream out(path_, std::ios::app);
-        out << run_ << ',' << r.epoch << ',' << exact(r.rate) << ',' << r.train_tokens << ',' << exact(r.train_perplexity) << ','
-            << r.valid_tokens << ',' << exact(r.valid_perplexity) << ',' << exact(r.seconds) << ','
-            << exact(static_cast<double>(r.train_tokens) / r.seconds) << '\n';
+        out << run_ << ',' << r.epoch << ',' << exact(r.rate) << ',' << r.train_tokens << ','
+            << exact(r.train_perplexity) << ',' << r.valid_tokens << ',' << exact(r.valid_perplexity) << ','
+            << exact(r.seconds) << ',' << exact(static_cast<double>(r.train_tokens) / r.seconds) << '\n';
         out.flush();
         if (!out) throw ig::FileError(ig::text("cannot append to '", path_, "'"));
     }
 
 private:
     [[noreturn]] void refuse() const {
-        throw ig::FileError(ig::text("'", path_, "' is there and is no log of this program; it is left as it is. Give --log another name"));
+        throw ig::FileError(ig::text(
+            "'", path_,
+            "' is there and is no log of this program; it is left as it is. Give --log another name"));
     }
     bool is_later(const std::string& line, ig::Index epochs) const {
         if (!line.starts_with(run_ + ",")) return false;

@@ -1,9 +1,8 @@
 /// @file main.cpp  The command line of language_model: train, evaluate, sample, score, neighbours.
+#include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
 #include <new>
-
-#include <CLI/CLI.hpp>
 
 #include "commands.hpp"
 
@@ -11,18 +10,20 @@ namespace {
 
 /// Puts every option of the trainer on its command line.
 void add_train(CLI::App& app, lm::Options& o) {
-    each_option(o, [&]<class V>(const std::string& name, V& value, lm::Kind, const char* help, const auto& choices) {
-        if constexpr (std::is_same_v<V, bool>) {
-            app.add_flag("--" + name, value, help);
-        } else {
-            auto* option = app.add_option("--" + name, value, help);
-            if constexpr (!lm::is_optional<V> && !std::is_same_v<V, std::string>) option->capture_default_str();
-            if constexpr (std::is_same_v<V, std::string>) {
-                if (!value.empty()) option->capture_default_str();
-                if (!choices.empty()) option->check(CLI::IsMember(choices));
+    each_option(
+        o, [&]<class V>(const std::string& name, V& value, lm::Kind, const char* help, const auto& choices) {
+            if constexpr (std::is_same_v<V, bool>) {
+                app.add_flag("--" + name, value, help);
+            } else {
+                auto* option = app.add_option("--" + name, value, help);
+                if constexpr (!lm::is_optional<V> && !std::is_same_v<V, std::string>)
+                    option->capture_default_str();
+                if constexpr (std::is_same_v<V, std::string>) {
+                    if (!value.empty()) option->capture_default_str();
+                    if (!choices.empty()) option->check(CLI::IsMember(choices));
+                }
             }
-        }
-    });
+        });
     app.get_option("--model")->required();
 }
 
@@ -44,20 +45,25 @@ int main(int argc, char** argv) {
     lm::EvaluateOptions e;
     auto* evaluate = with_model(app.add_subcommand("evaluate", "Perplexity of a text"), e.model);
     evaluate->add_option("--text", e.text, "text file")->required();
-    evaluate->add_option("--columns", e.columns, "columns that run side by side; 1: the text in its order")->capture_default_str();
+    evaluate->add_option("--columns", e.columns, "columns that run side by side; 1: the text in its order")
+        ->capture_default_str();
     evaluate->add_option("--threads", e.threads, "threads")->capture_default_str();
 
     lm::SampleOptions s;
     auto* sample = with_model(app.add_subcommand("sample", "Write a text"), s.model);
-    sample->add_option("--words,--characters", s.length, "length, line ends not counted")->capture_default_str();
+    sample->add_option("--words,--characters", s.length, "length, line ends not counted")
+        ->capture_default_str();
     sample->add_option("--seed", s.seed, "of the random numbers")->capture_default_str();
-    sample->add_option("--temperature", s.temperature, "below 1 more likely words, above 1 less likely ones; 0: the likeliest")
+    sample
+        ->add_option("--temperature", s.temperature,
+                     "below 1 more likely words, above 1 less likely ones; 0: the likeliest")
         ->capture_default_str();
     sample->add_option("--prompt", s.prompt, "beginning of a line to go on with");
     sample->add_flag("--unknowns", s.unknowns, "let <unk> appear");
 
     lm::ScoreOptions r;
-    auto* score = with_model(app.add_subcommand("score", "Log probability of each line, for ranking hypotheses"), r.model);
+    auto* score = with_model(
+        app.add_subcommand("score", "Log probability of each line, for ranking hypotheses"), r.model);
     score->add_option("--text", r.text, "file of lines; -: standard input")->capture_default_str();
     score->add_option("--sort", r.sort, "likeliest line first, by its total or by its mean over tokens")
         ->check(CLI::IsMember({"total", "mean"}));
@@ -65,8 +71,10 @@ int main(int argc, char** argv) {
     score->add_option("--threads", r.threads, "threads")->capture_default_str();
 
     lm::NeighbourOptions n;
-    auto* neighbours = with_model(app.add_subcommand("neighbours", "Nearest words by the cosine of their vectors"), n.model);
-    neighbours->add_option("--word", n.words, "word, or several")->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    auto* neighbours =
+        with_model(app.add_subcommand("neighbours", "Nearest words by the cosine of their vectors"), n.model);
+    neighbours->add_option("--word", n.words, "word, or several")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     neighbours->add_option("--k", n.k, "how many")->capture_default_str();
     neighbours->add_option("--export", n.export_to, "write all word vectors to this file");
     neighbours->add_option("--format", n.format, "of that file")

@@ -1,11 +1,10 @@
 /// @file measure.hpp  The perplexity of a model on a text.
 #pragma once
 
-#include <optional>
-#include <utility>
-
 #include <isogloss/isogloss.hpp>
 #include <isogloss/text/corpus.hpp>
+#include <optional>
+#include <utility>
 
 #include "model.hpp"
 
@@ -15,10 +14,12 @@ namespace lm {
 /// run side by side. Training goes on afterwards as if nothing had happened: its carried states are put back.
 ///
 /// `go_on(done, all)` is asked after each batch; nothing comes back where it said no.
-template <class GoOn>
-std::optional<ig::Perplexity> measure(Graph& g, const Model& model, const ig::Corpus& corpus, const ig::Vocabulary& vocabulary,
-                                      ig::Index columns, ig::Index time, GoOn&& go_on) {
-    auto batches = corpus.batches({time, columns}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()});
+template <class GoOn> std::optional<ig::Perplexity> measure(Graph& g, const Model& model,
+                                                            const ig::Corpus& corpus,
+                                                            const ig::Vocabulary& vocabulary,
+                                                            ig::Index columns, ig::Index time, GoOn&& go_on) {
+    auto batches =
+        corpus.batches({time, columns}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()});
     const auto carried = g.carried();
     const bool training = g.training();
     g.training(false);

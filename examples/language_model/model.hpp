@@ -1,9 +1,8 @@
 /// @file model.hpp  How a language model is put together.
 #pragma once
 
-#include <string>
-
 #include <isogloss/isogloss.hpp>
+#include <string>
 
 #include "options.hpp"
 
@@ -13,11 +12,11 @@ using Graph = ig::Graph<float>;
 
 /// The handles of a model that the program works with.
 struct Model {
-    ig::Tokens x, y;         ///< input and target, [T, B]
-    ig::Weight<float> E;     ///< word vectors, [V, embedding]
-    ig::Logits<float> o;     ///< of the next token
-    ig::Loss<float> nll;     ///< cross-entropy: what a perplexity is made of
-    ig::Loss<float> loss;    ///< what training makes small
+    ig::Tokens x, y;       ///< input and target, [T, B]
+    ig::Weight<float> E;   ///< word vectors, [V, embedding]
+    ig::Logits<float> o;   ///< of the next token
+    ig::Loss<float> nll;   ///< cross-entropy: what a perplexity is made of
+    ig::Loss<float> loss;  ///< what training makes small
 };
 
 /// One recurrent layer.
@@ -26,10 +25,13 @@ inline ig::Seq<float> add_cell(Graph& g, const Options& m, const std::string& na
                         : m.scheme == "gal" ? ig::DropoutScheme::gal
                                             : ig::DropoutScheme::recurrent;
     const auto init = ig::uniform(m.init);
-    if (m.cell == "rnn") return g.add<ig::Rnn>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
-    if (m.cell == "gru") return g.add<ig::Gru>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+    if (m.cell == "rnn")
+        return g.add<ig::Rnn>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+    if (m.cell == "gru")
+        return g.add<ig::Gru>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
     if (m.cell == "rhn")
-        return g.add<ig::Rhn>(name, {.units = m.units, .depth = m.depth, .keep = m.keep, .scheme = scheme, .init = init}, h);
+        return g.add<ig::Rhn>(
+            name, {.units = m.units, .depth = m.depth, .keep = m.keep, .scheme = scheme, .init = init}, h);
     return g.add<ig::Lstm>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
 }
 
@@ -42,7 +44,8 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
 
     // Under the scheme gal a layer masks its own input; under recurrent the masks between layers are nodes.
     const bool inside = m.scheme == "gal", between = m.scheme == "recurrent";
-    auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : m.keep, .keep_words = m.keep_words}, it.x, it.E);
+    auto h =
+        g.add<ig::Embedding>("embed", {.keep = inside ? 1 : m.keep, .keep_words = m.keep_words}, it.x, it.E);
     for (ig::Index l = 1; l <= m.layers; ++l) {
         h = add_cell(g, m, ig::text(m.cell, l), h);
         if (between || (inside && l == m.layers))
@@ -50,14 +53,15 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
     }
 
     if (m.head == "tied")
-        it.o = g.add<ig::TiedSoftmax>("softmax", {.projection = h.width != m.embedding, .init = ig::uniform(m.init)}, h, it.E);
-    else
-        it.o = g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = ig::uniform(m.init)}, h);
+        it.o = g.add<ig::TiedSoftmax>(
+            "softmax", {.projection = h.width != m.embedding, .init = ig::uniform(m.init)}, h, it.E);
+    else it.o = g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = ig::uniform(m.init)}, h);
 
     it.nll = g.add<ig::CrossEntropy>("nll", {}, it.o, it.y);
     it.loss = it.nll;
     if (m.loss == "ce") return it;
-    ig::AugmentedLoss<float>::Options a{.temperature = m.temperature, .differentiate_target = m.differentiate_target};
+    ig::AugmentedLoss<float>::Options a{.temperature = m.temperature,
+                                        .differentiate_target = m.differentiate_target};
     if (m.loss == "mixture") {
         a.beta = m.beta;
     } else {

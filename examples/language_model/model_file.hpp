@@ -1,11 +1,11 @@
-/// @file model_file.hpp  A trained model as a file: parameters, vocabulary, and the options to build it again.
+/// @file model_file.hpp  A trained model as a file: parameters, vocabulary, and the options to build it
+/// again.
 #pragma once
 
 #include <filesystem>
+#include <isogloss/io.hpp>
 #include <memory>
 #include <string>
-
-#include <isogloss/io.hpp>
 
 #include "model.hpp"
 
@@ -22,9 +22,12 @@ inline std::map<std::string, std::string> metadata(const nlohmann::json& options
 /// The options in a file that this program wrote. Throws FileError for another program's.
 inline Options stored_options(const ig::Safetensors& file) {
     const auto at = file.metadata().find(metadata_key);
-    const auto json = at == file.metadata().end() ? nlohmann::json() : nlohmann::json::parse(at->second, nullptr, false);
+    const auto json =
+        at == file.metadata().end() ? nlohmann::json() : nlohmann::json::parse(at->second, nullptr, false);
     if (!json.is_object() || !file.find("state/vocabulary"))
-        throw ig::FileError(ig::text(file.name(), ": this is no model of language_model; use a file that `language_model train` wrote"));
+        throw ig::FileError(
+            ig::text(file.name(),
+                     ": this is no model of language_model; use a file that `language_model train` wrote"));
     return from_json(json, file.name());
 }
 
@@ -40,8 +43,9 @@ inline void require_replaceable(const std::string& path) {
     try {
         stored_options(ig::Safetensors::open(path));
     } catch (const ig::Error&) {
-        throw ig::FileError(ig::text("'", path, "' is there already and is no model of language_model; it is left as it is. ",
-                                     "Give --model another name, or remove the file"));
+        throw ig::FileError(
+            ig::text("'", path, "' is there already and is no model of language_model; it is left as it is. ",
+                     "Give --model another name, or remove the file"));
     }
 }
 
@@ -53,11 +57,14 @@ struct LoadedModel {
     Model model;
 };
 
-/// Reads a model for passes of at most `time` steps and `batch` columns.
-inline LoadedModel load_model(const std::string& path, ig::Index time, ig::Index batch) {
+/// Reads a model for passes of as many steps as it was trained with and at most `batch` columns.
+inline LoadedModel load_model(const std::string& path, ig::Index batch) {
+    if (batch > 1000000)
+        throw ig::GraphError(
+            ig::text(batch, " columns side by side are asked for, expected at most 1000000"));
     const auto file = ig::Safetensors::open(path);
     LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
-    it.g = std::make_unique<Graph>(ig::GraphOptions{.time = time, .batch = batch});
+    it.g = std::make_unique<Graph>(ig::GraphOptions{.time = it.options.bptt, .batch = batch});
     it.model = build(*it.g, it.options, it.vocabulary.size());
     ig::Checkpoint().model(*it.g).load(file, ig::Restore::parameters);
     it.g->training(false);

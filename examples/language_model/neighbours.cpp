@@ -1,7 +1,6 @@
 /// @file neighbours.cpp  Nearest words, and the word vectors as a file.
 #include <filesystem>
 #include <iostream>
-
 #include <isogloss/metric/neighbours.hpp>
 
 #include "commands.hpp"
@@ -12,15 +11,18 @@ namespace lm {
 
 namespace {
 
-void export_vectors(const NeighbourOptions& o, const ig::Vocabulary& vocabulary, std::span<const float> table, ig::Index width) {
+void export_vectors(const NeighbourOptions& o, const ig::Vocabulary& vocabulary, std::span<const float> table,
+                    ig::Index width) {
     std::error_code none;
     if (std::filesystem::equivalent(o.export_to, o.model, none))
-        throw ig::FileError(ig::text("--export '", o.export_to, "' is the model itself; give the word vectors another name"));
+        throw ig::FileError(
+            ig::text("--export '", o.export_to, "' is the model itself; give the word vectors another name"));
     const auto format = o.format == "glove"             ? ig::WordVectorFormat::glove_text
                         : o.format == "word2vec-binary" ? ig::WordVectorFormat::word2vec_binary
                                                         : ig::WordVectorFormat::word2vec_text;
     ig::write_word_vectors(o.export_to, {vocabulary.words(), width, {table.begin(), table.end()}}, format);
-    std::cout << counted(vocabulary.size(), "word vector") << " of width " << width << " written to '" << o.export_to << "'\n";
+    std::cout << counted(vocabulary.size(), "word vector") << " of width " << width << " written to '"
+              << o.export_to << "'\n";
 }
 
 }  // namespace
@@ -29,18 +31,19 @@ int neighbours(const NeighbourOptions& o) {
     if (o.words.empty() && o.export_to.empty())
         throw ig::GraphError("neighbours: nothing to do; give --word, --export or both");
     if (o.k < 1) throw ig::GraphError(ig::text("--k is ", o.k, ", expected at least 1"));
-    const auto it = load_model(o.model, 1, 1);
+    const auto it = load_model(o.model, 1);
     const auto E = it.g->parameter("E").values();  // [V, embedding]
     const std::span<const float> table(E.data, static_cast<std::size_t>(E.rows * E.cols));
     for (const auto& word : o.words) {
         const auto token = it.vocabulary.find(word);
         if (!token)
-            throw ig::DataError(ig::text(ig::in_quotes(word), " is not among the ", grouped(it.vocabulary.size()),
+            throw ig::DataError(ig::text(ig::in_quotes(word), " is not among the ",
+                                         grouped(it.vocabulary.size()),
                                          " types of the model; check its spelling and case"));
         std::cout << ig::escaped(word, false) << '\n';
         for (const auto& n : ig::nearest(table, E.rows, E.cols, *token, o.k))
-            std::cout << "  " << fixed(n.similarity, 4) << "  " << ig::escaped(it.vocabulary.word(static_cast<ig::Token>(n.row)), false)
-                      << '\n';
+            std::cout << "  " << fixed(n.similarity, 4) << "  "
+                      << ig::escaped(it.vocabulary.word(static_cast<ig::Token>(n.row)), false) << '\n';
     }
     if (!o.export_to.empty()) export_vectors(o, it.vocabulary, table, E.cols);
     return 0;

@@ -3,18 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <isogloss/error.hpp>
+#include <isogloss/types.hpp>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
-
-#include <nlohmann/json.hpp>
-
-#include <isogloss/error.hpp>
-#include <isogloss/types.hpp>
 
 namespace lm {
 
@@ -55,10 +52,11 @@ struct Options {
     std::string train, valid, test, model, log, corpus, preset;
     ig::Index epochs = 3, checkpoint_every = 500;
     int threads = 2;
-    bool resume = false;
+    bool resume = false, overwrite = false;
 };
 
-/// Calls f(name, member, kind, help, choices) for every option; choices are empty where any value is possible.
+/// Calls f(name, member, kind, help, choices) for every option; choices are empty where any value is
+/// possible.
 template <class O, class F> void each_option(O& o, F&& f) {
     using Choices = std::vector<std::string>;
     const Choices any;
@@ -70,13 +68,16 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("keep", o.keep, Kind::model, "probability that dropout keeps a unit", any);
     f("keep-words", o.keep_words, Kind::model, "probability that dropout keeps a word", any);
     f("scheme", o.scheme, Kind::model, "where dropout puts its masks", Choices{"tied", "gal", "recurrent"});
-    f("head", o.head, Kind::model, "softmax over the embedding table, or over a matrix of its own", Choices{"tied", "free"});
-    f("loss", o.loss, Kind::model, "cross-entropy, augmented loss, or the mixture of both", Choices{"ce", "al", "mixture"});
+    f("head", o.head, Kind::model, "softmax over the embedding table, or over a matrix of its own",
+      Choices{"tied", "free"});
+    f("loss", o.loss, Kind::model, "cross-entropy, augmented loss, or the mixture of both",
+      Choices{"ce", "al", "mixture"});
     f("gamma", o.gamma, Kind::model, "weight of the augmented loss over its temperature [0.65]", any);
     f("alpha", o.alpha, Kind::model, "weight of the augmented loss, in place of gamma", any);
     f("beta", o.beta, Kind::model, "share of the augmented loss in the mixture, 0 to 1", any);
     f("temperature", o.temperature, Kind::model, "of the augmented loss", any);
-    f("differentiate-target", o.differentiate_target, Kind::model, "let the gradient flow through the soft target", any);
+    f("differentiate-target", o.differentiate_target, Kind::model,
+      "let the gradient flow through the soft target", any);
     f("unit-rows", o.unit_rows, Kind::model, "keep every word vector at norm 1", any);
     f("init", o.init, Kind::model, "weights start uniform within plus or minus this", any);
 
@@ -87,7 +88,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("rate", o.rate, Kind::training, "learning rate [1; 0.5 for the bundled text; 0.001 for adam]", any);
     f("clip", o.clip, Kind::training, "largest norm of the whole gradient; 0: no limit", any);
     f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
-    f("schedule", o.schedule, Kind::training, "how the rate falls: from an epoch on, or on a plateau", Choices{"decay", "plateau"});
+    f("schedule", o.schedule, Kind::training, "how the rate falls: from an epoch on, or on a plateau",
+      Choices{"decay", "plateau"});
     f("decay-from", o.decay_from, Kind::training, "epochs at full rate, for schedule decay", any);
     f("decay", o.decay, Kind::training, "factor of the rate [0.9; 0.25 for schedule plateau]", any);
     f("batch", o.batch, Kind::training, "batch columns", any);
@@ -101,11 +103,14 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("model", o.model, Kind::run, "where the best model goes; FILE.train beside it holds the training", any);
     f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
     f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA", Choices{"ptb", "wikitext-2"});
-    f("preset", o.preset, Kind::run, "recipe of Inan, Khosravi, Socher 2017 for the corpus", Choices{"small", "medium", "large"});
+    f("preset", o.preset, Kind::run, "recipe of Inan, Khosravi, Socher 2017 for the corpus",
+      Choices{"small", "medium", "large"});
     f("epochs", o.epochs, Kind::run, "passes over the training text", any);
     f("checkpoint-every", o.checkpoint_every, Kind::run, "batches between two checkpoints", any);
     f("threads", o.threads, Kind::run, "threads", any);
-    f("resume", o.resume, Kind::run, "go on where FILE.train stopped", any);
+    f("resume", o.resume, Kind::run, "go on where FILE.train stopped, with its options", any);
+    f("overwrite", o.overwrite, Kind::run, "start anew even where FILE.train holds an unfinished training",
+      any);
 }
 
 template <class V> constexpr bool is_optional = false;
@@ -117,11 +122,11 @@ template <class V> nlohmann::json to_json(const V& value) {
     else return value;
 }
 
-/// All options, or those of one kind, as JSON.
-inline nlohmann::json to_json(const Options& o, std::optional<Kind> only = {}) {
+/// Options as JSON: all of them, or without those of one run.
+inline nlohmann::json to_json(const Options& o, bool of_run = true) {
     nlohmann::json j;
     each_option(o, [&](const char* name, const auto& value, Kind kind, auto&&...) {
-        if (!only || kind == *only) j[name] = to_json(value);
+        if (of_run || kind != Kind::run) j[name] = to_json(value);
     });
     return j;
 }
@@ -139,21 +144,22 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
                 value = at->template get<V>();
             }
         } catch (const nlohmann::json::exception&) {
-            throw ig::FileError(ig::text(where, ": the option '", name, "' is stored as ", at->dump(),
-                                         ", which is no value for it; the file is of another version of this program"));
+            throw ig::FileError(
+                ig::text(where, ": the option '", name, "' is stored as ", at->dump(),
+                         ", which is no value for it; the file is of another version of this program"));
         }
     });
     return o;
 }
 
-/// The names of the options of a kind whose values differ, with both values: "units (300 given, 200 stored)".
-inline std::string differences(const Options& given, const Options& stored, std::initializer_list<Kind> kinds) {
+/// The options, but for those of one run, whose values differ, with both: "--units (300 given, 200 stored)".
+inline std::string differences(const Options& given, const Options& stored) {
     std::string list;
     const auto a = to_json(given), b = to_json(stored);
     each_option(given, [&](const char* name, const auto&, Kind kind, auto&&...) {
-        for (const Kind k : kinds)
-            if (k == kind && a[name] != b[name])
-                list += ig::text(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ", b[name].dump(), " stored)");
+        if (kind != Kind::run && a[name] != b[name])
+            list += ig::text(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ",
+                             b[name].dump(), " stored)");
     });
     return list;
 }
@@ -207,31 +213,37 @@ inline void copy_named(const Options& from, Options& to, const std::set<std::str
     to = from_json(j, "command line");
 }
 
-/// Fills in the defaults that depend on other options, and checks what no part of the library would. `bundled`:
-/// the training is on the bundled text.
+/// Fills in the defaults that depend on other options, and checks what no part of the library would.
+/// `bundled`: the training is on the bundled text.
 inline void settle(Options& o, bool bundled) {
     if (o.embedding == 0) o.embedding = o.units;
     if (o.loss == "al" && !o.gamma && !o.alpha) o.gamma = 0.65;
     if (o.loss == "mixture" && !o.beta)
         throw ig::GraphError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");
     if (!o.min_count) o.min_count = bundled ? 2 : 1;
-    // At 1 the augmented loss runs away on the bundled text: a sixth of its tokens are line ends, whose vector grows.
+    // At 1 the augmented loss runs away on the bundled text: a sixth of its tokens are line ends, whose
+    // vector grows.
     if (!o.rate) o.rate = o.update == "adam" ? 0.001 : bundled ? 0.5 : 1;
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
     const auto require = [](bool fine, const char* name, auto found, const char* expected) {
         if (!fine) throw ig::GraphError(ig::text("--", name, " is ", found, ", expected ", expected));
     };
     require(o.layers >= 1, "layers", o.layers, "at least 1");
-    const auto bounded = [&](const char* name, ig::Index n) { require(n <= 1000000, name, n, "at most 1000000"); };
-    bounded("layers", o.layers), bounded("depth", o.depth), bounded("units", o.units), bounded("embedding", o.embedding);
+    const auto bounded = [&](const char* name, ig::Index n) {
+        require(n <= 1000000, name, n, "at most 1000000");
+    };
+    bounded("layers", o.layers), bounded("depth", o.depth), bounded("units", o.units),
+        bounded("embedding", o.embedding);
     bounded("batch", o.batch), bounded("bptt", o.bptt);
+    require(o.bptt >= 1, "bptt", o.bptt, "at least 1");
     require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
     require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
     require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
     require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
             o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
     require(o.checkpoint_every >= 1, "checkpoint-every", o.checkpoint_every, "at least 1");
-    require(!(o.keep != o.keep), "keep", "not given", "a number: the recipe has no large network for wikitext-2");
+    require(!(o.keep != o.keep), "keep", "not given",
+            "a number: the recipe has no large network for wikitext-2");
 }
 
 }  // namespace lm

@@ -3,11 +3,10 @@
 
 #include <charconv>
 #include <iomanip>
+#include <isogloss/types.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
-
-#include <isogloss/types.hpp>
 
 namespace lm {
 
@@ -36,13 +35,16 @@ inline std::string exact(double x) {
 }
 
 /// "1 line", "2 lines".
-inline std::string counted(ig::Index n, const std::string& noun) { return grouped(n) + " " + noun + (n == 1 ? "" : "s"); }
+inline std::string counted(ig::Index n, const std::string& noun) {
+    return grouped(n) + " " + noun + (n == 1 ? "" : "s");
+}
 
 /// Seconds as "1:02:03" or "2:03".
 inline std::string clock_time(double seconds) {
     const auto s = static_cast<ig::Index>(seconds);
     const auto two = [](ig::Index n) { return (n < 10 ? "0" : "") + std::to_string(n); };
-    return (s >= 3600 ? std::to_string(s / 3600) + ":" + two(s / 60 % 60) : std::to_string(s / 60)) + ":" + two(s % 60);
+    return (s >= 3600 ? std::to_string(s / 3600) + ":" + two(s / 60 % 60) : std::to_string(s / 60)) + ":" +
+           two(s % 60);
 }
 
 }  // namespace lm

@@ -16,7 +16,9 @@ namespace lm {
 /// Seconds since it was made or reset.
 class Stopwatch {
 public:
-    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    double seconds() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    }
     void reset() { start_ = std::chrono::steady_clock::now(); }
 
 private:
@@ -26,7 +28,8 @@ private:
 /// Shows how much of something is done; see update().
 class Progress {
 public:
-    explicit Progress(std::string title) : title_(std::move(title)), terminal_(::isatty(STDOUT_FILENO) == 1) {}
+    explicit Progress(std::string title)
+        : title_(std::move(title)), terminal_(::isatty(STDOUT_FILENO) == 1) {}
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     ~Progress() { clear(); }
@@ -42,8 +45,8 @@ public:
             return;
         }
         const auto cells = static_cast<std::size_t>(20 * std::clamp(share, 0.0, 1.0));
-        std::cout << "\r\033[K" << title_ << " [" << std::string(cells, '=') << std::string(20 - cells, ' ') << "] "
-                  << fixed(100 * share, 0) << " % " << note() << std::flush;
+        std::cout << "\r\033[K" << title_ << " [" << std::string(cells, '=') << std::string(20 - cells, ' ')
+                  << "] " << fixed(100 * share, 0) << " % " << note() << std::flush;
         drawn_ = true;
     }
     /// Takes the bar away, so that a line can be written.

@@ -31,8 +31,9 @@ ig::Token draw(const std::vector<float>& p, double u, ig::Token otherwise) {
 int sample(const SampleOptions& o) {
     if (o.length < 1) throw ig::GraphError(ig::text("--words is ", o.length, ", expected at least 1"));
     if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
-        throw ig::GraphError(ig::text("--temperature is ", o.temperature, ", expected a finite number of at least 0"));
-    auto it = load_model(o.model, 1, 1);
+        throw ig::GraphError(
+            ig::text("--temperature is ", o.temperature, ", expected a finite number of at least 0"));
+    auto it = load_model(o.model, 1);
     const auto& vocabulary = it.vocabulary;
     const ig::Token unk = vocabulary.has_unk() ? vocabulary.unk() : -1, eos = vocabulary.eos();
 
@@ -52,8 +53,9 @@ int sample(const SampleOptions& o) {
         const bool likeliest = o.temperature == 0;
         it.g->probabilities(it.model.o, 0, {p.data(), 1, vocabulary.size()}, likeliest ? 1 : o.temperature);
         if (!o.unknowns && unk >= 0) p[static_cast<std::size_t>(unk)] = 0;
-        const ig::Token token = likeliest ? static_cast<ig::Token>(std::max_element(p.begin(), p.end()) - p.begin())
-                                          : draw(p, random.uniform(i), eos);
+        const ig::Token token = likeliest
+                                    ? static_cast<ig::Token>(std::max_element(p.begin(), p.end()) - p.begin())
+                                    : draw(p, random.uniform(i), eos);
         shown.push_back(token);
         if (token != eos) ++drawn;
         feed(token);

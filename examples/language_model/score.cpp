@@ -45,7 +45,8 @@ void score_group(LoadedModel& it, const std::vector<Line*>& lines) {
         const auto nats = it.g->by_token(it.model.nll);  // [T, B]
         for (ig::Index t = 0; t < steps; ++t)
             for (ig::Index b = 0; b < B; ++b)
-                lines[static_cast<std::size_t>(b)]->log_probability -= nats(static_cast<std::size_t>(t), static_cast<std::size_t>(b));
+                lines[static_cast<std::size_t>(b)]->log_probability -=
+                    nats(static_cast<std::size_t>(t), static_cast<std::size_t>(b));
     }
 }
 
@@ -53,7 +54,8 @@ void score_group(LoadedModel& it, const std::vector<Line*>& lines) {
 void score_all(LoadedModel& it, std::vector<Line>& lines) {
     std::vector<Line*> order;
     for (Line& line : lines) order.push_back(&line);
-    std::stable_sort(order.begin(), order.end(), [](const Line* a, const Line* b) { return a->tokens.size() < b->tokens.size(); });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Line* a, const Line* b) { return a->tokens.size() < b->tokens.size(); });
     const auto B = static_cast<std::size_t>(it.g->capacity().batch);
     for (std::size_t i = 0; i < order.size(); i += B)
         score_group(it, {order.begin() + static_cast<std::ptrdiff_t>(i),
@@ -62,8 +64,8 @@ void score_all(LoadedModel& it, std::vector<Line>& lines) {
 
 void print(const std::vector<Line>& lines) {
     for (const Line& line : lines)
-        std::cout << fixed(line.log_probability, 4) << '\t' << fixed(line.mean(), 4) << '\t' << line.tokens.size() << '\t'
-                  << line.unknowns << '\t' << line.text << '\n';
+        std::cout << fixed(line.log_probability, 4) << '\t' << fixed(line.mean(), 4) << '\t'
+                  << line.tokens.size() << '\t' << line.unknowns << '\t' << line.text << '\n';
     std::cout.flush();
 }
 
@@ -71,12 +73,14 @@ void print(const std::vector<Line>& lines) {
 
 int score(const ScoreOptions& o) {
     ig::threads(o.threads);
-    auto it = load_model(o.model, 35, o.batch);
+    auto it = load_model(o.model, o.batch);
     auto reader = o.text == "-" ? ig::LineReader(std::cin, "standard input") : ig::LineReader(o.text);
-    std::cerr << "columns: log probability (nats, base e, the line end included), the same per token, tokens (line end "
+    std::cerr << "columns: log probability (nats, base e, the line end included), the same per token, tokens "
+                 "(line end "
                  "included), <unk> among them, line\n";
     // Without sorting, what was read is written a window at a time, so that any input will do.
-    const std::size_t window = o.sort.empty() ? static_cast<std::size_t>(64 * o.batch) : std::numeric_limits<std::size_t>::max();
+    const std::size_t window =
+        o.sort.empty() ? static_cast<std::size_t>(64 * o.batch) : std::numeric_limits<std::size_t>::max();
     std::vector<Line> lines;
     for (std::string_view text; reader.next(text);) {
         Line& line = lines.emplace_back();
@@ -87,12 +91,14 @@ int score(const ScoreOptions& o) {
         print(lines);
         lines.clear();
     }
-    if (reader.line() == 0) throw ig::DataError(ig::text(reader.name(), ": the text is empty; expected at least one line"));
+    if (reader.line() == 0)
+        throw ig::DataError(ig::text(reader.name(), ": the text is empty; expected at least one line"));
     score_all(it, lines);
     if (!o.sort.empty())
-        std::stable_sort(lines.begin(), lines.end(), [by_mean = o.sort == "mean"](const Line& a, const Line& b) {
-            return by_mean ? a.mean() > b.mean() : a.log_probability > b.log_probability;
-        });
+        std::stable_sort(lines.begin(), lines.end(),
+                         [by_mean = o.sort == "mean"](const Line& a, const Line& b) {
+                             return by_mean ? a.mean() > b.mean() : a.log_probability > b.log_probability;
+                         });
     print(lines);
     return 0;
 }

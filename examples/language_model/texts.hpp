@@ -5,12 +5,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/text/corpus.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
-
-#include <isogloss/metric/perplexity.hpp>
-#include <isogloss/text/corpus.hpp>
 
 #include "options.hpp"
 #include "print.hpp"
@@ -39,7 +38,6 @@ struct Text {
 struct Texts {
     Text train, valid;
     std::optional<Text> test;
-    bool bundled = false;
 };
 
 /// The bundled text, its first 90 % of lines for training and the rest for validation.
@@ -52,7 +50,6 @@ inline Texts bundled_texts() {
     Texts t;
     t.train = {path, all.substr(0, cut), ig::text("tinyshakespeare.txt, lines 1 to ", first)};
     t.valid = {path, all.substr(cut), ig::text("tinyshakespeare.txt, lines ", first + 1, " to ", lines)};
-    t.bundled = true;
     return t;
 }
 
@@ -62,8 +59,9 @@ inline Text corpus_text(const std::string& corpus, const std::string& part) {
     const std::filesystem::path root = variable && *variable ? variable : "../shared/data";
     const auto path = (root / corpus / (corpus == "ptb" ? "ptb." + part + ".txt" : part + ".txt")).string();
     if (!std::filesystem::exists(path))
-        throw ig::FileError(ig::text("'", path, "' is not there. The corpus ", corpus, " is expected under ", root.string(),
-                                     "; set ISOGLOSS_DATA to the folder that holds ", corpus, "/, or give --train, --valid "
+        throw ig::FileError(ig::text("'", path, "' is not there. The corpus ", corpus, " is expected under ",
+                                     root.string(), "; set ISOGLOSS_DATA to the folder that holds ", corpus,
+                                     "/, or give --train, --valid "
                                      "and --test"));
     return {path, "", path};
 }
@@ -74,15 +72,15 @@ inline Texts find_texts(const Options& o) {
     Texts t;
     if (o.train.empty() != o.valid.empty())
         throw ig::GraphError(ig::text(o.train.empty() ? "--valid" : "--train", " is given without ",
-                                      o.train.empty() ? "--train" : "--valid", "; a training needs both texts"));
+                                      o.train.empty() ? "--train" : "--valid",
+                                      "; a training needs both texts"));
     if (!o.train.empty()) {
         t.train = file(o.train);
         t.valid = file(o.valid);
-    } else if (!o.corpus.empty() || !o.preset.empty()) {
-        const std::string corpus = o.corpus.empty() ? "ptb" : o.corpus;
-        t.train = corpus_text(corpus, "train");
-        t.valid = corpus_text(corpus, "valid");
-        t.test = corpus_text(corpus, "test");
+    } else if (!o.corpus.empty()) {
+        t.train = corpus_text(o.corpus, "train");
+        t.valid = corpus_text(o.corpus, "valid");
+        t.test = corpus_text(o.corpus, "test");
     } else {
         t = bundled_texts();
     }
@@ -93,18 +91,21 @@ inline Texts find_texts(const Options& o) {
 /// How a corpus is counted: tokens, types, unknowns, line ends, checksum.
 inline std::string describe(const ig::Corpus& corpus, const std::string& name) {
     const double share = 100.0 * static_cast<double>(corpus.unknowns()) / static_cast<double>(corpus.size());
-    return ig::text(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()), " of them line ends, ",
-                    grouped(corpus.unknowns()), " <unk> (", fixed(share, 1), " %), checksum ", ig::hex16(corpus.checksum()));
+    return ig::text(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()),
+                    " of them line ends, ", grouped(corpus.unknowns()), " <unk> (", fixed(share, 1),
+                    " %), checksum ", ig::hex16(corpus.checksum()));
 }
 
 /// A perplexity with all that it depends on.
-inline std::string describe(const ig::Perplexity& p, const ig::Corpus& corpus, const ig::Vocabulary& vocabulary, ig::Index columns) {
-    std::string out = ig::text("perplexity ", fixed(p.value(), 2), " (", fixed(p.nats(), 4), " nats, ", fixed(p.bits_per_token(), 4),
-                               " bits a token)");
+inline std::string describe(const ig::Perplexity& p, const ig::Corpus& corpus,
+                            const ig::Vocabulary& vocabulary, ig::Index columns) {
+    std::string out = ig::text("perplexity ", fixed(p.value(), 2), " (", fixed(p.nats(), 4), " nats, ",
+                               fixed(p.bits_per_token(), 4), " bits a token)");
     if (vocabulary.level() == ig::Level::character)
         out += ig::text(", ", fixed(p.bits_per_character(), 4), " bits a character");
-    return out + ig::text("\n    exp of the mean -log p, logarithm to base e, over ", counted(p.tokens(), "token"), ", ",
-                          grouped(corpus.unknowns()), " <unk> and ", grouped(corpus.lines()), " line ends among them,\n    in ",
+    return out + ig::text("\n    exp of the mean -log p, logarithm to base e, over ",
+                          counted(p.tokens(), "token"), ", ", grouped(corpus.unknowns()), " <unk> and ",
+                          grouped(corpus.lines()), " line ends among them,\n    in ",
                           counted(columns, "column"), ", a line end fed first, state carried; corpus ",
                           ig::hex16(corpus.checksum()), ", vocabulary ", ig::hex16(vocabulary.checksum()));
 }

@@ -50,10 +50,14 @@ Training::Training(const Options& options, const ig::Safetensors* from)
     checkpoint_.model(g_).state("update", update_).state("schedule", schedule_);
     checkpoint_.counter("epoch", state_.epoch).counter("batch", state_.batch).number("nats", state_.nats);
     checkpoint_.number("tokens", state_.tokens).number("seconds", state_.seconds).number("best", state_.best);
-    checkpoint_.counter("best_epoch", state_.best_epoch).text("run", state_.run).text("vocabulary", state_.vocabulary);
-    checkpoint_.counter("train_checksum", state_.train_checksum).counter("valid_checksum", state_.valid_checksum);
+    checkpoint_.counter("best_epoch", state_.best_epoch)
+        .text("run", state_.run)
+        .text("vocabulary", state_.vocabulary);
+    checkpoint_.counter("train_checksum", state_.train_checksum)
+        .counter("valid_checksum", state_.valid_checksum);
     best_.model(g_).text("vocabulary", state_.vocabulary);
-    train_.batches(g_.capacity(), {.time = o_.bptt});  // a text too short is refused here, before anything is written
+    train_.batches(g_.capacity(),
+                   {.time = o_.bptt});  // a text too short is refused here, before anything is written
     if (from) {
         checkpoint_.load(*from);
         require_same_texts();
@@ -73,33 +77,42 @@ ig::Vocabulary Training::make_vocabulary(const ig::Safetensors* from) const {
 void Training::require_same_texts() const {
     const auto require = [this](const ig::Corpus& found, std::uint64_t expected, const Text& text) {
         if (found.checksum() != expected)
-            throw ig::DataError(ig::text("--resume: ", text.name, " is not the text that the training was begun with: its tokens have ",
-                                         "checksum ", ig::hex16(found.checksum()), ", expected ", ig::hex16(expected)));
+            throw ig::DataError(
+                ig::text("--resume: ", text.name,
+                         " is not the text that the training was begun with: its tokens have ", "checksum ",
+                         ig::hex16(found.checksum()), ", expected ", ig::hex16(expected)));
     };
     require(train_, state_.train_checksum, texts_.train);
     require(valid_, state_.valid_checksum, texts_.valid);
     if (state_.best_epoch > 0 && !std::filesystem::exists(o_.model))
-        throw ig::FileError(ig::text("--resume: '", o_.model, "', the best model so far, is gone; put it back, or train anew without --resume"));
+        throw ig::FileError(
+            ig::text("--resume: '", o_.model,
+                     "', the best model so far, is gone; put it back, or train anew without --resume"));
 }
 
-void Training::introduce() const {
+void Training::introduce() {
     const auto& V = vocabulary_;
-    std::cout << "train       " << describe(train_, texts_.train.name) << "\nvalidation  " << describe(valid_, texts_.valid.name);
+    std::cout << "train       " << describe(train_, texts_.train.name) << "\nvalidation  "
+              << describe(valid_, texts_.valid.name);
     if (test_) std::cout << "\ntest        " << describe(*test_, texts_.test->name);
-    std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, min-count " << *o_.min_count << "), checksum "
-              << ig::hex16(V.checksum()) << "\nunigram     validation perplexity " << fixed(unigram_perplexity(V, valid_), 2)
+    std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, min-count "
+              << *o_.min_count << "), checksum " << ig::hex16(V.checksum())
+              << "\nunigram     validation perplexity " << fixed(unigram_perplexity(V, valid_), 2)
               << ", for comparison (counts of the training text, one added to each)"
-              << "\nmodel       " << o_.layers << " x " << o_.units << " " << o_.cell << ", " << o_.head << " head, loss " << o_.loss << ", "
-              << grouped(const_cast<Graph&>(g_).parameters().elements()) << " parameters"
-              << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column") << " of " << o_.bptt
-              << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
-              << "\n            valid: perplexity of the validation text, every token predicted once, line ends and <unk>\n"
-              << "            included, in " << counted(o_.batch, "column") << ", base e; train: of the epoch as it was trained, with dropout\n"
+              << "\nmodel       " << o_.layers << " x " << o_.units << " " << o_.cell << ", " << o_.head
+              << " head, loss " << o_.loss << ", " << grouped(g_.parameters().elements()) << " parameters"
+              << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column")
+              << " of " << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
+              << "\n            valid: perplexity of the validation text, every token predicted once, line "
+                 "ends and <unk>\n"
+              << "            included, in " << counted(o_.batch, "column")
+              << ", base e; train: of the epoch as it was trained, with dropout\n"
               << std::endl;
 }
 
 double Training::rate_of(const ig::Batch& batch) const {
-    const double share = o_.random_bptt ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt) : 1;
+    const double share =
+        o_.random_bptt ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt) : 1;
     return share * schedule_.rate(static_cast<ig::Index>(state_.epoch));
 }
 
@@ -108,10 +121,13 @@ int Training::run() {
     const auto epochs = static_cast<std::uint64_t>(o_.epochs);
     if (state_.epoch > 1 || state_.batch > 0)
         std::cout << "resume      at epoch " << state_.epoch << ", batch " << state_.batch << std::endl;
+    if (state_.epoch > epochs)
+        std::cout << "resume      " << counted(static_cast<ig::Index>(state_.epoch) - 1, "epoch")
+                  << " are done and no more are asked for; raise --epochs to go on" << std::endl;
     save();
     while (state_.epoch <= epochs)
         if (!run_epoch() || !finish_epoch()) return interrupted();
-    return finish_run() ? 0 : interrupted();
+    return finish_run();
 }
 
 bool Training::run_epoch() {
@@ -138,7 +154,8 @@ bool Training::run_epoch() {
         if (state_.batch % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
         progress.update(batch.index + 1, batches.count(), [&] {
             const double speed = state_.tokens / state_.seconds;
-            const double left = static_cast<double>(batches.count() - batch.index - 1) * state_.seconds / static_cast<double>(state_.batch);
+            const double left = static_cast<double>(batches.count() - batch.index - 1) * state_.seconds /
+                                static_cast<double>(state_.batch);
             return ig::text("train ", fixed(std::exp(state_.nats / state_.tokens), 2), ", ",
                             grouped(static_cast<ig::Index>(speed)), " tokens/s, ", clock_time(left), " left");
         });
@@ -151,16 +168,17 @@ bool Training::finish_epoch() {
     std::optional<ig::Perplexity> valid;
     {
         Progress progress("validation");
-        valid = measure(g_, model_, valid_, vocabulary_, o_.batch, o_.bptt, [&](ig::Index done, ig::Index all) {
-            progress.update(done, all, [] { return std::string(); });
-            return stop_wanted == 0;
-        });
+        valid =
+            measure(g_, model_, valid_, vocabulary_, o_.batch, o_.bptt, [&](ig::Index done, ig::Index all) {
+                progress.update(done, all, [] { return std::string(); });
+                return stop_wanted == 0;
+            });
     }
     const bool better = valid && valid->nats() < state_.best;
     if (better) {
         state_.best = valid->nats();
         state_.best_epoch = state_.epoch;
-        best_.save(o_.model, metadata(to_json(o_, Kind::model)));
+        best_.save(o_.model, metadata(to_json(o_, false)));
     }
     update_.swap();
     if (!valid) return false;
@@ -172,9 +190,10 @@ bool Training::finish_epoch() {
                   .valid_tokens = valid->tokens(),
                   .valid_perplexity = valid->value(),
                   .seconds = state_.seconds};
-    std::cout << "epoch " << row.epoch << "  train " << fixed(row.train_perplexity, 2) << "  valid " << fixed(row.valid_perplexity, 2)
-              << (better ? "  (best)" : "") << "  rate " << exact(row.rate) << "  "
-              << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  " << clock_time(row.seconds) << std::endl;
+    std::cout << "epoch " << row.epoch << "  train " << fixed(row.train_perplexity, 2) << "  valid "
+              << fixed(row.valid_perplexity, 2) << (better ? "  (best)" : "") << "  rate " << exact(row.rate)
+              << "  " << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
+              << clock_time(row.seconds) << std::endl;
     log_->append(row);
     schedule_.observe(valid->nats());
     update_.observe(valid->nats());
@@ -185,21 +204,30 @@ bool Training::finish_epoch() {
     return true;
 }
 
-bool Training::finish_run() {
+int Training::finish_run() {
     ig::Checkpoint().model(g_).load(ig::Safetensors::open(o_.model), ig::Restore::parameters);
     std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
     const auto report = [this](const char* title, const Text& text, const ig::Corpus& corpus) {
-        const auto p = measure(g_, model_, corpus, vocabulary_, o_.batch, o_.bptt, [](auto...) { return stop_wanted == 0; });
-        if (p) std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch) << std::endl;
+        const auto p = measure(g_, model_, corpus, vocabulary_, o_.batch, o_.bptt,
+                               [](auto...) { return stop_wanted == 0; });
+        if (p)
+            std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch)
+                      << std::endl;
         return p.has_value();
     };
-    return report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_));
+    // From here on the graph holds the best model, so a Ctrl-C must not write FILE.train.
+    if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
+        return 0;
+    std::cout << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is missing."
+              << std::endl;
+    return 130;
 }
 
 int Training::interrupted() {
     save();
-    std::cout << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch << "; the training is in '" << o_.model
-              << ".train'. To go on: language_model train --model " << o_.model << " --resume" << std::endl;
+    std::cout << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
+              << "; the training is in '" << o_.model << ".train'. To go on: language_model train --model "
+              << o_.model << " --resume" << std::endl;
     return 130;
 }
 

@@ -1,10 +1,9 @@
 /// @file training.hpp  A training: its texts, its model, its state on the disk, and its loop.
 #pragma once
 
+#include <isogloss/io.hpp>
 #include <optional>
 #include <string>
-
-#include <isogloss/io.hpp>
 
 #include "commands.hpp"
 #include "log.hpp"
@@ -18,18 +17,18 @@ namespace lm {
 
 /// What a training has behind it, in the terms of its checkpoint.
 struct State {
-    std::uint64_t epoch = 1, batch = 0;  ///< the batch to go on with
-    double nats = 0, tokens = 0;         ///< of the epoch so far
-    double seconds = 0;                  ///< of the epoch so far, over all runs
+    std::uint64_t epoch = 1, batch = 0;                     ///< the batch to go on with
+    double nats = 0, tokens = 0;                            ///< of the epoch so far
+    double seconds = 0;                                     ///< of the epoch so far, over all runs
     double best = std::numeric_limits<double>::infinity();  ///< nats a token on the validation text
     std::uint64_t best_epoch = 0;
-    std::string run;                                      ///< names the training in its log
-    std::string vocabulary;                               ///< as text
+    std::string run;                                       ///< names the training in its log
+    std::string vocabulary;                                ///< as text
     std::uint64_t train_checksum = 0, valid_checksum = 0;  ///< of the token streams
 };
 
-/// A training from its options to its last line of output. FILE holds the best model; FILE.train, written every
-/// so many batches, after every epoch and on Ctrl-C, holds all it takes to go on bit by bit.
+/// A training from its options to its last line of output. FILE holds the best model; FILE.train, written
+/// every so many batches, after every epoch and on Ctrl-C, holds all it takes to go on bit by bit.
 class Training {
 public:
     /// `from`: the FILE.train to go on from.
@@ -41,10 +40,10 @@ public:
 private:
     ig::Vocabulary make_vocabulary(const ig::Safetensors* from) const;
     void require_same_texts() const;
-    void introduce() const;
+    void introduce();
     bool run_epoch();
     bool finish_epoch();
-    bool finish_run();
+    int finish_run();
     int interrupted();
     double rate_of(const ig::Batch& batch) const;
     void save() const { checkpoint_.save(o_.model + ".train", metadata(to_json(o_))); }

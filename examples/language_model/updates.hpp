@@ -1,11 +1,10 @@
 /// @file updates.hpp  The update rules under one name.
 #pragma once
 
-#include <string>
-#include <variant>
-
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/sgd.hpp>
+#include <string>
+#include <variant>
 
 #include "model.hpp"
 
@@ -40,7 +39,8 @@ private:
         const ig::SgdOptions sgd{.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay};
         if (o.update == "asgd") return ig::AveragedSgd<float>(g.parameters(), {.sgd = sgd});
         if (o.update == "adam")
-            return ig::Adam<float>(g.parameters(), {.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
+            return ig::Adam<float>(g.parameters(),
+                                   {.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
         return ig::Sgd<float>(g.parameters(), sgd);
     }
 
