@@ -16,7 +16,7 @@ template <bool squared, class L> L chain(L d) {
 
 /// h = tanh(z)
 template <class T, class A = Architecture> void tanh_forward(Index n, const T* z, T* h) {
-    sweep<T, A>(0, n, [&](auto at) { at.store(h, tanh(at.load(z))); });
+    sweep<T, A>(0, n, [&](auto at) { at.store(h, tanh_lanes(at.load(z))); });
 }
 
 /// dz = chain(1 - h²) dh
@@ -35,9 +35,9 @@ void lstm_forward(Index rows, Index n, T* z, const T* before, T* c, T* tc, T* h)
     using L = Lanes<T, A>;
     for (Index r = 0; r < rows; ++r, z += 4 * n, before += n, c += n, tc += n, h += n)
         sweep<T, A>(0, n, [&](auto at) {
-            const L i = sigmoid(at.load(z)), f = sigmoid(at.load(z + n)), g = tanh(at.load(z + 2 * n)),
+            const L i = sigmoid(at.load(z)), f = sigmoid(at.load(z + n)), g = tanh_lanes(at.load(z + 2 * n)),
                     o = sigmoid(at.load(z + 3 * n));
-            const L cell = f * at.load(before) + i * g, squashed = tanh(cell);
+            const L cell = f * at.load(before) + i * g, squashed = tanh_lanes(cell);
             at.store(z, i);
             at.store(z + n, f);
             at.store(z + 2 * n, g);
@@ -84,7 +84,7 @@ void gru_state_forward(Index rows, Index n, const T* gates, T* q, const T* befor
     using L = Lanes<T, A>;
     for (Index r = 0; r < rows; ++r, gates += 2 * n, q += n, before += n, h += n)
         sweep<T, A>(0, n, [&](auto at) {
-            const L z = at.load(gates), candidate = tanh(at.load(q));
+            const L z = at.load(gates), candidate = tanh_lanes(at.load(q));
             at.store(q, candidate);
             at.store(h, z * at.load(before) + (L(T(1)) - z) * candidate);
         });
@@ -125,7 +125,7 @@ void highway_forward(Index rows, Index n, T* z, const T* before, T* s) {
     using L = Lanes<T, A>;
     for (Index r = 0; r < rows; ++r, z += 2 * n, before += n, s += n)
         sweep<T, A>(0, n, [&](auto at) {
-            const L h = tanh(at.load(z)), gate = sigmoid(at.load(z + n));
+            const L h = tanh_lanes(at.load(z)), gate = sigmoid(at.load(z + n));
             at.store(z, h);
             at.store(z + n, gate);
             at.store(s, h * gate + at.load(before) * (L(T(1)) - gate));

@@ -98,7 +98,28 @@ template <class T, class A = Architecture, class F> inline void sweep(Index firs
 /// a b + c in one rounding where the machine has it.
 template <class L> inline L fma_lanes(L a, L b, L c) { return fma(a, b, c); }
 
+/// f(x) for an f that has reached its limits at ±bound. Without AVX-512 xsimd converts doubles to integers in
+/// plain C++, for which huge numbers and NaN are undefined: there f is spared both.
+template <class L, class F> inline L within(double bound, L x, F f) {
+    if constexpr (lane_count<L> == 1) {
+        return f(x);
+    } else if constexpr (sizeof(typename L::value_type) == 8 && sizeof(L) < 64) {
+        const L most(static_cast<typename L::value_type>(bound)), none(0);
+        const L value = f(select(abs(x) <= most, x, select(x < none, -most, most)));
+        return select(x == x, value, x);
+    } else {
+        return f(x);
+    }
+}
+/// exp and tanh of any number.
+template <class L> inline L exp_lanes(L x) {
+    return within(1000, x, [](L v) { return exp(v); });
+}
+template <class L> inline L tanh_lanes(L x) {  ///< see above
+    return within(50, x, [](L v) { return tanh(v); });
+}
+
 /// 1 / (1 + exp(-x)), finite for every finite x.
-template <class L> inline L sigmoid(L x) { return L(1) / (L(1) + exp(-x)); }
+template <class L> inline L sigmoid(L x) { return L(1) / (L(1) + exp_lanes(-x)); }
 
 }  // namespace isogloss::kernel

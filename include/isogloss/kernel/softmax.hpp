@@ -27,7 +27,7 @@ template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T
     for (Index i = 0; i < n; i += chunk) {
         L part(T(0));
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L e = exp(s * (at.load(z) - m));
+            const L e = exp_lanes(s * (at.load(z) - m));
             if (out) at.store(out, e);
             part += at.only(e, T(0));
         });
@@ -61,7 +61,7 @@ double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {
     for (Index i = 0; i < n; i += chunk) {
         L part(T(0)), cross_part(T(0));
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L d = s * (at.load(z) - m), e = at.only(exp(d), T(0));
+            const L d = s * (at.load(z) - m), e = at.only(exp_lanes(d), T(0));
             at.store(z, e);
             part += e;
             cross_part += e * d;
@@ -89,7 +89,7 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
     for (Index i = 0; i < n; i += chunk) {
         L sum(T(0)), soft_sum(T(0)), cross(T(0));
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L d = at.load(z) - mm, e = exp(d), d_soft = it * d, e_soft = exp(d_soft);
+            const L d = at.load(z) - mm, e = exp_lanes(d), d_soft = it * d, e_soft = exp_lanes(d_soft);
             at.store(z, e);
             at.store(soft, e_soft);
             sum += at.only(e, T(0));
