@@ -59,9 +59,9 @@ struct LoadedModel {
 
 /// Reads a model for passes of as many steps as it was trained with and at most `batch` columns.
 inline LoadedModel load_model(const std::string& path, ig::Index batch) {
-    if (batch > 1000000)
+    if (batch > most_size)
         throw ig::GraphError(
-            ig::text(batch, " columns side by side are asked for, expected at most 1000000"));
+            ig::text(batch, " columns side by side are asked for, expected at most ", most_size));
     const auto file = ig::Safetensors::open(path);
     LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
     it.g = std::make_unique<Graph>(ig::GraphOptions{.time = it.options.bptt, .batch = batch});

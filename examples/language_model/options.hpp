@@ -213,6 +213,9 @@ inline void copy_named(const Options& from, Options& to, const std::set<std::str
     to = from_json(j, "command line");
 }
 
+/// Largest size that is taken for one and not for a slip of the finger.
+inline constexpr ig::Index most_size = 100000;
+
 /// Fills in the defaults that depend on other options, and checks what no part of the library would.
 /// `bundled`: the training is on the bundled text.
 inline void settle(Options& o, bool bundled) {
@@ -230,7 +233,7 @@ inline void settle(Options& o, bool bundled) {
     };
     require(o.layers >= 1, "layers", o.layers, "at least 1");
     const auto bounded = [&](const char* name, ig::Index n) {
-        require(n <= 1000000, name, n, "at most 1000000");
+        require(n <= most_size, name, n, ig::text("at most ", most_size).c_str());
     };
     bounded("layers", o.layers), bounded("depth", o.depth), bounded("units", o.units),
         bounded("embedding", o.embedding);

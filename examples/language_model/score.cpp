@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "commands.hpp"
@@ -62,7 +63,12 @@ void score_all(LoadedModel& it, std::vector<Line>& lines) {
                          order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), i + B))});
 }
 
-void print(const std::vector<Line>& lines) {
+/// Writes the lines, and before the first of them, to stderr, what the columns are.
+void print(const std::vector<Line>& lines, bool& titled) {
+    if (!std::exchange(titled, true))
+        std::cerr
+            << "columns: log probability (nats, base e, the line end included), the same per token, tokens "
+               "(line end included), <unk> among them, line\n";
     for (const Line& line : lines)
         std::cout << fixed(line.log_probability, 4) << '\t' << fixed(line.mean(), 4) << '\t'
                   << line.tokens.size() << '\t' << line.unknowns << '\t' << line.text << '\n';
@@ -75,20 +81,18 @@ int score(const ScoreOptions& o) {
     ig::threads(o.threads);
     auto it = load_model(o.model, o.batch);
     auto reader = o.text == "-" ? ig::LineReader(std::cin, "standard input") : ig::LineReader(o.text);
-    std::cerr << "columns: log probability (nats, base e, the line end included), the same per token, tokens "
-                 "(line end "
-                 "included), <unk> among them, line\n";
     // Without sorting, what was read is written a window at a time, so that any input will do.
     const std::size_t window =
         o.sort.empty() ? static_cast<std::size_t>(64 * o.batch) : std::numeric_limits<std::size_t>::max();
     std::vector<Line> lines;
+    bool titled = false;
     for (std::string_view text; reader.next(text);) {
         Line& line = lines.emplace_back();
         line.text = text;
         line.unknowns = it.vocabulary.encode_checked(text, line.tokens, {reader.name(), reader.line()});
         if (lines.size() < window) continue;
         score_all(it, lines);
-        print(lines);
+        print(lines, titled);
         lines.clear();
     }
     if (reader.line() == 0)
@@ -99,7 +103,7 @@ int score(const ScoreOptions& o) {
                          [by_mean = o.sort == "mean"](const Line& a, const Line& b) {
                              return by_mean ? a.mean() > b.mean() : a.log_probability > b.log_probability;
                          });
-    print(lines);
+    print(lines, titled);
     return 0;
 }
 

@@ -36,7 +36,7 @@ Training::Training(const Options& options, const ig::Safetensors* from)
     : o_(with_threads(options)),
       texts_(find_texts(o_)),
       vocabulary_(make_vocabulary(from)),
-      train_(texts_.train.read(vocabulary_)),
+      train_(read_train()),
       valid_(texts_.valid.read(vocabulary_)),
       g_({.time = most_steps(o_), .batch = o_.batch, .seed = o_.seed}),
       model_(build(g_, o_, vocabulary_.size())),
@@ -56,8 +56,6 @@ Training::Training(const Options& options, const ig::Safetensors* from)
     checkpoint_.counter("train_checksum", state_.train_checksum)
         .counter("valid_checksum", state_.valid_checksum);
     best_.model(g_).text("vocabulary", state_.vocabulary);
-    train_.batches(g_.capacity(),
-                   {.time = o_.bptt});  // a text too short is refused here, before anything is written
     if (from) {
         checkpoint_.load(*from);
         require_same_texts();
@@ -72,6 +70,13 @@ ig::Vocabulary Training::make_vocabulary(const ig::Safetensors* from) const {
     return texts_.train.vocabulary({.level = words ? ig::Level::word : ig::Level::character,
                                     .min_count = *o_.min_count,
                                     .max_size = o_.max_vocabulary});
+}
+
+ig::Corpus Training::read_train() const {
+    auto corpus = texts_.train.read(vocabulary_);
+    corpus.batches({most_steps(o_), o_.batch},
+                   {.time = o_.bptt});  // a text too short is refused before a graph is built
+    return corpus;
 }
 
 void Training::require_same_texts() const {

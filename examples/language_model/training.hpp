@@ -39,6 +39,7 @@ public:
 
 private:
     ig::Vocabulary make_vocabulary(const ig::Safetensors* from) const;
+    ig::Corpus read_train() const;
     void require_same_texts() const;
     void introduce();
     bool run_epoch();

@@ -1,0 +1,99 @@
+"""evaluate, sample, score and neighbours on a trained model."""
+import math
+import re
+
+from program import Folder, floats, number, read, run, sentences, tensors, train, write
+
+
+def evaluate(out):
+    """Under the protocol of the training, evaluate prints the very line that the training printed."""
+    printed = re.search(r"\nvalidation valid.txt\n    (perplexity .*\n.*\n.*)\n", out).group(1)
+    again = run("evaluate", "--model", "m", "--text", "valid.txt", "--columns", 4, "--threads", 1).stdout
+    assert printed in again, (printed, again)
+    assert number(r"unigram +perplexity ([\d.]+)", again) == number(r"unigram +validation perplexity ([\d.]+)", out)
+    alone = run("evaluate", "--model", "m", "--text", "valid.txt").stdout
+    assert "in 1 column, a line end fed first" in alone
+    assert abs(number(r"perplexity [\d.]+ \(([\d.]+) nats", alone) - number(r"perplexity [\d.]+ \(([\d.]+) nats", printed)) < 0.05
+    write("unknown.txt", "the zebra sees the king in the garden\n\nthe cat\n")
+    assert "unknown.txt: 13 tokens, 3 of them line ends, 1 <unk>" in run("evaluate", "--model", "m", "--text", "unknown.txt").stdout
+
+
+def sample():
+    def text(*arguments):
+        return run("sample", "--model", "m", *arguments).stdout
+
+    first = text("--words", 50, "--seed", 1)
+    assert first == text("--words", 50, "--seed", 1) != text("--words", 50, "--seed", 2)
+    words = first.split()
+    assert len(words) == 50 and first.endswith("\n")
+    assert set(words) <= set(sentences(600).split()), words
+    likeliest = text("--words", 9, "--temperature", 0)
+    assert likeliest == text("--words", 9, "--temperature", 0, "--seed", 7)
+    assert text("--words", 5, "--prompt", "the king sees").startswith("the king sees the ")
+    assert "<unk>" in run("sample", "--model", "rare", "--words", 200, "--unknowns").stdout
+    assert "<unk>" not in run("sample", "--model", "rare", "--words", 200).stdout
+    characters = run("sample", "--model", "c", "--characters", 40).stdout
+    assert len(characters.replace("\n", "")) == 40, characters
+
+
+def score():
+    lines = ["the king sees the queen in the garden", "king the the garden sees queen in the", "", "a zebra", "the cat",
+             " ".join(["the"] * 37)]
+    write("lines.txt", "\n".join(lines))
+    out = run("score", "--model", "m", "--text", "lines.txt").stdout
+    table = [line.split("\t") for line in out.splitlines()]
+    assert [row[4] for row in table] == lines and [int(row[2]) for row in table] == [9, 9, 1, 3, 3, 38], table
+    assert [int(row[3]) for row in table] == [0, 0, 0, 2, 0, 0], table
+    total = [float(row[0]) for row in table]
+    assert total[0] > total[1] + 5, total
+    for row in table:
+        assert abs(float(row[0]) / int(row[2]) - float(row[1])) < 1e-4, row
+    assert run("score", "--model", "m", text="\n".join(lines)).stdout == out  # standard input
+    for batch in [1, 2, 100]:  # lines side by side do not see each other
+        other = run("score", "--model", "m", "--text", "lines.txt", "--batch", batch).stdout
+        for a, b in zip(total, other.splitlines()):
+            assert abs(a - float(b.split("\t")[0])) < 2e-3, (batch, a, b)
+    # A text of one line is scored and evaluated alike.
+    write("one.txt", lines[0])
+    nats = number(r"perplexity [\d.]+ \(([\d.]+) nats", run("evaluate", "--model", "m", "--text", "one.txt").stdout)
+    assert abs(nats * 9 + total[0]) < 2e-3, (nats, total[0])
+    for by, column in [("total", 0), ("mean", 1)]:
+        values = [float(line.split("\t")[column]) for line in
+                  run("score", "--model", "m", "--text", "lines.txt", "--sort", by).stdout.splitlines()]
+        assert values == sorted(values, reverse=True) and len(values) == len(lines), (by, values)
+
+
+def neighbours():
+    out = run("neighbours", "--model", "m", "--word", "king", "--word", "wood", "--k", 3).stdout.splitlines()
+    assert out[0] == "king" and out[4] == "wood" and len(out) == 8, out
+    E = tensors("m")[0]["E"]
+    count, width = E[1]
+    values = floats(E)
+    run("neighbours", "--model", "m", "--export", "vectors.txt")
+    lines = read("vectors.txt").decode().splitlines()
+    assert lines[0] == f"{count} {width}" and len(lines) == count + 1
+    table = {line.split()[0]: [float(x) for x in line.split()[1:]] for line in lines[1:]}
+    assert all(abs(a - b) <= 1e-6 * abs(b) for a, b in zip((x for row in table.values() for x in row), values))
+
+    def cosine(a, b):
+        return sum(x * y for x, y in zip(a, b)) / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
+
+    near = sorted(((cosine(table["king"], row), word) for word, row in table.items() if word != "king"), reverse=True)[:3]
+    assert [line.split()[1] for line in out[1:4]] == [word for _, word in near], (out, near)
+    assert abs(float(out[1].split()[0]) - near[0][0]) < 1e-4
+    run("neighbours", "--model", "m", "--export", "vectors.bin", "--format", "word2vec-binary")
+    assert len(read("vectors.bin")) == len(f"{count} {width}\n") + sum(len(word) + 2 + 4 * width for word in table)
+    run("neighbours", "--model", "m", "--export", "glove.txt", "--format", "glove")
+    assert read("glove.txt").decode().splitlines() == lines[1:]
+
+
+with Folder():
+    write("train.txt", sentences(600))
+    write("valid.txt", sentences(100, seed=2))
+    trained = train("m", "--train", "train.txt", "--valid", "valid.txt", "--units", 24, "--keep", 0.9, "--epochs", 3).stdout
+    train("rare", "--train", "train.txt", "--valid", "valid.txt", "--max-vocabulary", 6)
+    train("c", "--train", "train.txt", "--valid", "valid.txt", "--level", "character", "--epochs", 1)
+    evaluate(trained)
+    sample()
+    score()
+    neighbours()

@@ -1,0 +1,95 @@
+"""Runs language_model and reads what it writes, with the standard library alone."""
+import csv
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
+    sys.exit(f"usage: {sys.argv[0]} PROGRAM, where PROGRAM is the language_model that was built")
+PROGRAM = os.path.abspath(sys.argv[1])
+
+
+class Folder:
+    """A folder that is the current one for a while and then removed."""
+
+    def __enter__(self):
+        self.before = os.getcwd()
+        self.path = tempfile.mkdtemp(prefix="isogloss_examples_")
+        os.chdir(self.path)
+        return self
+
+    def __exit__(self, *_):
+        os.chdir(self.before)
+        shutil.rmtree(self.path)
+
+
+def run(*arguments, status=0, text=None, environment=None):
+    """The finished process; fails unless it ended with this status and, where it is not 0, wrote to stderr."""
+    done = subprocess.run(
+        [PROGRAM, *map(str, arguments)], input=text, capture_output=True, text=True, timeout=300,
+        env={**os.environ, **(environment or {})})
+    call = " ".join(map(str, arguments))
+    assert done.returncode == status, f"{call}\nstatus {done.returncode}, expected {status}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def train(model, *arguments, **keywords):
+    """A training of a small model on one thread; later arguments win."""
+    return run("train", "--model", model, "--units", 8, "--batch", 4, "--bptt", 10, "--epochs", 2, "--threads", 1,
+               *arguments, **keywords)
+
+
+def sentences(count, seed=1):
+    """Lines of a small grammar, the same everywhere, in which a word says much about the next."""
+    state = seed
+    nouns, verbs, places = "cat dog king queen".split(), "sees likes greets".split(), "garden house wood".split()
+
+    def pick(words):
+        nonlocal state
+        state = (state * 1103515245 + 12345) % 2**31
+        return words[(state >> 16) % len(words)]
+
+    return "".join(f"the {pick(nouns)} {pick(verbs)} the {pick(nouns)} in the {pick(places)}\n" for _ in range(count))
+
+
+def write(path, content):
+    with open(path, "wb") as file:
+        file.write(content if isinstance(content, (bytes, bytearray)) else content.encode())
+    return path
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def tensors(path):
+    """Name -> (type, shape, bytes) of a safetensors file, and its metadata."""
+    content = read(path)
+    (length,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8:8 + length])
+    metadata = header.pop("__metadata__")
+    data = content[8 + length:]
+    return {name: (t["dtype"], t["shape"], data[slice(*t["data_offsets"])]) for name, t in header.items()}, metadata
+
+
+def floats(tensor):
+    assert tensor[0] == "F32", tensor[0]
+    return struct.unpack(f"<{len(tensor[2]) // 4}f", tensor[2])
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(pattern, output):
+    """The number in the first group of a pattern that the output must hold."""
+    found = re.search(pattern, output)
+    assert found, f"no {pattern!r} in\n{output}"
+    return float(found.group(1).replace(",", ""))

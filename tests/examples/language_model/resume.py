@@ -1,0 +1,130 @@
+"""Trainings that are killed or interrupted at random moments end with the bits of one that was left alone."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+from program import PROGRAM, Folder, read, rows, run, sentences, tensors, train, write
+
+RUNS = [
+    ["--loss", "al", "--keep", 0.7],
+    ["--loss", "ce", "--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt", "--cell", "gru"],
+    ["--update", "asgd", "--epochs", 9, "--rate", 4, "--units", 4, "--head", "free", "--loss", "ce"],
+]
+INTERRUPTIONS = 6
+
+
+def arguments(model, options):
+    return ["train", "--train", "train.txt", "--valid", "valid.txt", "--model", model, "--log", f"{model}.csv", "--units", 12,
+            "--batch", 4, "--bptt", 10, "--epochs", 3, "--threads", 1, "--checkpoint-every", 25, *options]
+
+
+def interrupted(model, options, seconds):
+    """Starts the training, stops it after a while, and resumes it until it is done. Returns how often it was cut short."""
+    cuts = 0
+    for attempt in range(INTERRUPTIONS):
+        how = [signal.SIGKILL, signal.SIGINT, signal.SIGTERM][attempt % 3]
+        program = subprocess.Popen([PROGRAM, *map(str, arguments(model, options)), "--resume"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        time.sleep(random.uniform(0.02, 0.35) * seconds)
+        program.send_signal(how)
+        out, _ = program.communicate(timeout=300)
+        status = program.returncode
+        if status == 0:
+            break  # it was faster
+        cuts += 1
+        # A signal that comes before the program has begun to catch it ends it like any other program.
+        assert status in (-how, 130), f"{how}: status {status}\n{out}"
+        assert how != signal.SIGKILL or status == -how, status
+        if status == 130:
+            assert "Interrupted" in out, out
+            assert os.path.exists(model + ".train")
+    run(*arguments(model, options), "--resume")
+    return cuts
+
+
+def same_training(a, b):
+    """Equal in everything but the clock."""
+    assert read(a) == read(b), f"the models {a} and {b} differ"
+    left, right = tensors(a + ".train")[0], tensors(b + ".train")[0]
+    assert left.keys() == right.keys()
+    for name in left.keys() - {"state/run", "state/seconds"}:
+        assert left[name] == right[name], f"{name} differs"
+    clock = {"run", "seconds", "tokens_per_second"}
+    logs = [[{key: value for key, value in row.items() if key not in clock} for row in rows(model + ".csv")] for model in (a, b)]
+    assert logs[0] == logs[1], logs
+    assert len({row["run"] for row in rows(b + ".csv")}) == 1
+
+
+def killed_at_random():
+    seed = int(os.environ.get("ISOGLOSS_TEST_SEED") or time.time_ns() % 10**9)
+    print("moments of seed", seed)  # ISOGLOSS_TEST_SEED repeats them
+    random.seed(seed)
+    cuts = 0
+    for i, options in enumerate(RUNS):
+        start = time.monotonic()
+        run(*arguments(f"whole{i}", options))
+        cuts += interrupted(f"cut{i}", options, time.monotonic() - start)
+        same_training(f"whole{i}", f"cut{i}")
+    assert cuts >= 3, f"only {cuts} trainings were cut short"
+    assert tensors("whole2.train")[0]["state/update/triggered"][2] == b"\1", "averaging never began, so nothing was shown of it"
+
+
+def more_epochs():
+    """Raising the epochs of a finished training gives what asking for them at once gives."""
+    train("once", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 4, "--log", "once.csv")
+    train("twice", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 2, "--log", "twice.csv")
+    out = run("train", "--model", "twice", "--resume", "--epochs", 4).stdout  # all other options come from the file
+    assert "resume      at epoch 3, batch 0" in out, out
+    same_training("once", "twice")
+    out = run("train", "--model", "twice", "--resume").stdout
+    assert "4 epochs are done and no more are asked for" in out, out
+    same_training("once", "twice")
+
+
+def refused():
+    """What does not fit the training that is there is refused, and changes nothing."""
+    before = read("twice.train")
+
+    def says(*parts, options, name="twice"):
+        error = run("train", "--model", name, *options, status=1).stderr
+        for part in parts:
+            assert part in error, (part, error)
+
+    says("--units (9 given, 8 stored), --rate (0.5 given, 1.0 stored)", options=["--resume", "--units", 9, "--rate", 0.5])
+    says("other.txt is not the text that the training was begun with", options=["--resume", "--train", "other.txt", "--valid", "valid.txt"])
+    assert read("twice.train") == before
+
+    os.rename("twice", "elsewhere")
+    says("'twice', the best model so far, is gone", options=["--resume"])
+    os.rename("elsewhere", "twice")
+
+    # An unfinished training is not written over unless told so; a finished one is.
+    program = subprocess.Popen([PROGRAM, *map(str, arguments("half", ["--epochs", 100000]))], stdout=subprocess.PIPE, text=True)
+    while not os.path.exists("half"):  # the first epoch is done
+        assert program.poll() is None
+        time.sleep(0.01)
+    program.send_signal(signal.SIGINT)
+    assert program.communicate(timeout=60) and program.returncode == 130, program.returncode
+    says("'half.train' holds a training that stopped in epoch", "--resume", "--overwrite",
+         options=["--train", "train.txt", "--valid", "valid.txt", "--epochs", 1], name="half")
+    for _ in range(2):
+        train("half", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--overwrite")
+    train("half", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1)
+
+    damaged = bytearray(before)
+    damaged[-5] ^= 1
+    write("twice.train", damaged)
+    says("twice.train", "damaged", options=["--resume"])
+    write("twice.train", before[:-100])
+    says("twice.train", options=["--resume"])
+
+
+with Folder():
+    write("train.txt", sentences(1200))
+    write("valid.txt", sentences(100, seed=2))
+    write("other.txt", sentences(1200, seed=3))
+    killed_at_random()
+    more_epochs()
+    refused()

@@ -1,0 +1,81 @@
+"""Training: every kind of model, what is printed, what is written."""
+import math
+import os
+
+from program import Folder, floats, number, rows, run, sentences, tensors, train, write
+
+MODELS = [
+    ["--cell", "rnn", "--head", "free", "--loss", "ce"],
+    ["--cell", "lstm", "--head", "free", "--loss", "al", "--alpha", 5],
+    ["--cell", "gru", "--embedding", 6, "--loss", "al", "--differentiate-target"],
+    ["--cell", "rhn", "--depth", 2, "--scheme", "recurrent", "--layers", 1, "--loss", "ce"],
+    ["--cell", "lstm", "--scheme", "gal", "--keep-words", 0.9, "--loss", "mixture", "--beta", 0.001],
+    ["--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt"],
+    ["--update", "asgd", "--weight-decay", 1e-6, "--decay-from", 1, "--decay", 0.5],
+    ["--level", "character", "--max-vocabulary", 20, "--unit-rows"],
+]
+
+
+def learns():
+    """A model without dropout finds the grammar: far below the unigram model, near the entropy of the grammar."""
+    out = train("m", "--train", "train.txt", "--valid", "valid.txt", "--test", "valid.txt", "--log", "log.csv",
+                "--units", 32, "--keep", 1, "--epochs", 4, "--loss", "ce").stdout
+    unigram = number(r"unigram +validation perplexity ([\d.]+)", out)
+    valid = number(r"\nvalidation valid.txt\n +perplexity ([\d.]+)", out)
+    entropy = (2 * math.log(4) + 2 * math.log(3)) / 9  # nats a token, line ends included
+    assert math.exp(entropy) - 0.01 < valid < 1.15 * math.exp(entropy) < unigram / 3, (valid, math.exp(entropy), unigram)
+    for line in ["train       train.txt: 5,400 tokens, 600 of them line ends, 0 <unk> (0.0 %), checksum ",
+                 "validation  valid.txt: 900 tokens", "test        valid.txt: 900 tokens", "vocabulary  14 types (words, min-count 1)",
+                 "exp of the mean -log p, logarithm to base e, over 900 tokens, 0 <unk> and 100 line ends among them",
+                 "in 4 columns, a line end fed first, state carried; corpus ", "\ntest valid.txt\n"]:
+        assert line in out, (line, out)
+
+    log = rows("log.csv")
+    assert [row["epoch"] for row in log] == ["1", "2", "3", "4"]
+    assert [row["rate"] for row in log] == ["1"] * 4
+    assert all(row["valid_tokens"] == "900" and row["train_tokens"] == "5396" for row in log), log
+    assert abs(min(float(row["valid_perplexity"]) for row in log) - valid) < 0.006
+
+    # A second training is added to the log under a name of its own.
+    train("m2", "--train", "train.txt", "--valid", "valid.txt", "--log", "log.csv", "--epochs", 1)
+    log = rows("log.csv")
+    assert [row["epoch"] for row in log] == ["1", "2", "3", "4", "1"] and log[4]["run"] != log[3]["run"]
+
+
+def every_kind():
+    for options in MODELS:
+        out = train("m", "--train", "train.txt", "--valid", "valid.txt", *options).stdout
+        assert number(r"epoch 2  train ([\d.]+)", out) < 1000, (options, out)
+        assert os.path.exists("m") and os.path.exists("m.train")
+        parameters = {name for name in tensors("m")[0] if not name.startswith("state/")}
+        assert "E" in parameters and ("softmax.W" in parameters) == ("free" in options), (options, parameters)
+        run("evaluate", "--model", "m", "--text", "valid.txt")
+    E = tensors("m")[0]["E"]  # of the last kind: rows of norm 1
+    values = floats(E)
+    for i in range(E[1][0]):
+        assert abs(sum(x * x for x in values[8 * i:8 * i + 8]) - 1) < 1e-5, i
+
+
+def presets():
+    """A preset is the paper's table; what stands on the command line wins over it; corpora lie under ISOGLOSS_DATA."""
+    os.makedirs("data/wikitext-2")
+    for part in ["train", "valid", "test"]:
+        write(f"data/wikitext-2/{part}.txt", sentences(60))
+    small = ["train", "--model", "p", "--preset", "small", "--corpus", "wikitext-2", "--units", 9, "--batch", 2, "--epochs", 1]
+    run(*small, environment={"ISOGLOSS_DATA": "data"})
+    options = tensors("p")[1]["language_model"]
+    for expected in ['"units":9', '"embedding":9', '"keep":0.8', '"gamma":1.25', '"clip":5.0', '"decay-from":5', '"init":0.1',
+                     '"batch":2', '"bptt":35', '"head":"tied"', '"loss":"al"']:
+        assert expected in options, (expected, options)
+    missing = run("train", "--model", "q", "--preset", "small", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
+    assert "data/ptb/ptb.train.txt' is not there" in missing and "ISOGLOSS_DATA" in missing, missing
+    large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
+    assert "no large network for wikitext-2" in large, large
+
+
+with Folder():
+    write("train.txt", sentences(600))
+    write("valid.txt", sentences(100, seed=2))
+    learns()
+    every_kind()
+    presets()

@@ -1,0 +1,124 @@
+"""Wrong input of every kind: a message that names the thing, status 1, nothing written over."""
+import os
+
+from program import PROGRAM, Folder, read, run, sentences, train, write
+
+TEXTS = ["--train", "train.txt", "--valid", "valid.txt"]
+
+
+def refuses(*arguments, says):
+    """One plain message on stderr, status 1, no files left behind."""
+    before = sorted(os.listdir("."))
+    done = run(*arguments, status=1)
+    assert done.stderr.startswith("isogloss: ") and done.stderr.count("\n") == done.stderr.rstrip().count("\n") + 1, done.stderr
+    for part in [says] if isinstance(says, str) else says:
+        assert part in done.stderr, (arguments, part, done.stderr)
+    assert sorted(os.listdir(".")) == before, (arguments, before, os.listdir("."))
+
+
+def usage(*arguments, says):
+    """Errors of usage are the parser's: its own status above 100, and the option named."""
+    import subprocess
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert done.returncode >= 100 and says in done.stderr + done.stdout, (arguments, done)
+
+
+def options_out_of_range():
+    for option, value, says in [
+            ("--units", 0, "[14, 0]"), ("--units", -3, "[14, -3]"), ("--layers", 2000000, "at most"), ("--units", 10**12, "at most 100000"),
+            ("--layers", 0, "--layers is 0"), ("--embedding", -1, "-1"),
+            ("--keep", 0, "keep = 0"), ("--keep", 1.5, "keep = 1.5"), ("--keep", "nan", "keep"), ("--keep-words", 0, "keep_words = 0"),
+            ("--bptt", -1, "--bptt is -1"), ("--bptt", 0, "--bptt is 0"), ("--batch", 0, "0 columns"), ("--batch", 10**5, "columns"),
+            ("--epochs", 0, "--epochs is 0"), ("--rate", -1, "rate"), ("--clip", -1, "clip = -1"),
+            ("--weight-decay", "inf", "weight_decay"), ("--temperature", 0, "temperature = 0"), ("--gamma", -1, "gamma = -1"),
+            ("--decay", 0, "--decay is 0"), ("--decay-from", -1, "--decay-from is -1"), ("--init", 0, "--init is 0"),
+            ("--threads", 0, "threads"), ("--min-count", 0, "min_count"), ("--max-vocabulary", -1, "max_size"),
+            ("--min-count", 10**6, "no type occurs"), ("--checkpoint-every", 0, "--checkpoint-every is 0")]:
+        refuses("train", "--model", "m", *TEXTS, option, value, says=says)
+    refuses("train", "--model", "m", *TEXTS, "--cell", "rhn", "--depth", 0, says="depth = 0")
+    refuses("train", "--model", "m", *TEXTS, "--alpha", 1, "--gamma", 1, says="more than one of alpha, gamma and beta")
+    refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", says="--beta")
+    refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", "--beta", 2, says="beta = 2")
+    refuses("train", "--model", "m", "--train", "train.txt", says="--train is given without --valid")
+    refuses("train", "--model", "m", "--valid", "valid.txt", says="--valid is given without --train")
+
+
+def texts():
+    write("empty.txt", "")
+    write("blank.txt", "\n\n\n")
+    write("bytes.txt", b"the king\nthe qu\xff\xfeen\n")
+    write("binary.txt", b"the king\n\0\0\0\n")
+    write("short.txt", "the king\n")
+    os.mkdir("folder")
+    for name, says in [("absent.txt", "absent.txt"), ("empty.txt", "empty.txt"), ("bytes.txt", "bytes.txt:2"),
+                       ("binary.txt", "binary.txt:2"), ("folder", "folder"), ("short.txt", "short.txt")]:
+        refuses("train", "--model", "m", "--batch", 4, "--train", name, "--valid", "valid.txt", says=says)
+    for name, says in [("absent.txt", "absent.txt"), ("empty.txt", "empty.txt"), ("bytes.txt", "bytes.txt:2"), ("folder", "folder")]:
+        refuses("train", "--model", "m", "--train", "train.txt", "--valid", name, says=says)
+        refuses("train", "--model", "m", *TEXTS, "--test", name, says=says)
+        refuses("evaluate", "--model", "model", "--text", name, says=says)
+        refuses("score", "--model", "model", "--text", name, says=says)
+    assert "perplexity" in run("evaluate", "--model", "model", "--text", "blank.txt").stdout  # line ends are tokens
+
+
+def models():
+    content = read("model")
+    damaged = bytearray(content)
+    damaged[len(content) // 2] ^= 8
+    foreign = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    write("damaged", bytes(damaged))
+    write("cut", content[:len(content) // 2])
+    write("foreign", len(foreign).to_bytes(8, "little") + foreign + b"\0\0\0\0")
+    write("nothing", "")
+    for command, rest in [("evaluate", ["--text", "valid.txt"]), ("sample", []), ("score", ["--text", "valid.txt"]),
+                          ("neighbours", ["--word", "king"])]:
+        for name, says in [("absent", "absent"), ("damaged", "damaged"), ("cut", "cut"), ("foreign", "foreign"),
+                           ("nothing", "nothing"), ("train.txt", "train.txt"), ("folder", "folder")]:
+            refuses(command, "--model", name, *rest, says=says)
+    refuses("sample", "--model", "model", "--words", 0, says="--words is 0")
+    refuses("sample", "--model", "model", "--temperature", -1, says="--temperature is -1")
+    refuses("sample", "--model", "model", "--prompt", "two\nlines", says="line feed")
+    refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 0, says="batch = 0")
+    refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 10**9, says="at most 100000")
+    refuses("score", "--model", "model", "--text", "valid.txt", "--batch", -2, says="batch = -2")
+    refuses("score", "--model", "model", "--text", "valid.txt", "--threads", 0, says="threads")
+    refuses("neighbours", "--model", "model", "--word", "zebra", says=["'zebra'", "14 types"])
+    refuses("neighbours", "--model", "model", says="--word")
+    refuses("neighbours", "--model", "model", "--word", "king", "--k", 0, says="--k is 0")
+    refuses("neighbours", "--model", "model", "--export", "no/such/folder/v.txt", says="no/such/folder")
+    refuses("neighbours", "--model", "model", "--export", "model", says="the model itself")
+
+
+def nothing_is_written_over():
+    """A text or another program's file that is named as the model or the log stays as it was."""
+    for path in ["train.txt", "foreign"]:
+        before = read(path)
+        refuses("train", "--model", path, *TEXTS, says=[f"'{path}'", "left as it is"])
+        refuses("train", "--model", "m", *TEXTS, "--log", path, says=[f"'{path}'", "left as it is"])
+        assert read(path) == before
+    refuses("train", "--model", "no/such/folder/m", *TEXTS, says="no/such/folder/m")
+    refuses("train", "--model", "folder", *TEXTS, says="folder")
+    refuses("train", "--model", "m", *TEXTS, "--log", "folder", says="folder")
+
+
+def usage_errors():
+    usage(says="subcommand")
+    usage("train", says="--model")
+    usage("train", "--model", "m", "--cell", "transformer", says="--cell")
+    usage("train", "--model", "m", "--units", "many", says="--units")
+    usage("train", "--model", "m", "--no-such-option", says="no-such-option")
+    usage("evaluate", "--model", "model", says="--text")
+    for command in ["train", "evaluate", "sample", "score", "neighbours"]:
+        assert "--model" in run(command, "--help").stdout
+
+
+with Folder():
+    write("train.txt", sentences(200))
+    write("valid.txt", sentences(50, seed=2))
+    train("model", *TEXTS, "--epochs", 1)
+    os.rename("model.train", "kept")
+    options_out_of_range()
+    texts()
+    models()
+    nothing_is_written_over()
+    usage_errors()
