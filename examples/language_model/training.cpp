@@ -80,11 +80,11 @@ ig::Corpus Training::read_train() const {
 }
 
 void Training::require_same_texts() const {
-    const auto require = [this](const ig::Corpus& found, std::uint64_t expected, const Text& text) {
+    const auto require = [](const ig::Corpus& found, std::uint64_t expected, const Text& text) {
         if (found.checksum() != expected)
             throw ig::DataError(
                 ig::text("--resume: ", text.name,
-                         " is not the text that the training was begun with: its tokens have ", "checksum ",
+                         " is not the text that the training was begun with: its tokens have checksum ",
                          ig::hex16(found.checksum()), ", expected ", ig::hex16(expected)));
     };
     require(train_, state_.train_checksum, texts_.train);
