@@ -102,7 +102,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("test", o.test, Kind::run, "test text, evaluated at the end", any);
     f("model", o.model, Kind::run, "where the best model goes; FILE.train beside it holds the training", any);
     f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
-    f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA", Choices{"ptb", "wikitext-2"});
+    f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA; with --train, only what a preset is for",
+      Choices{"ptb", "wikitext-2"});
     f("preset", o.preset, Kind::run, "recipe of Inan, Khosravi, Socher 2017 for the corpus",
       Choices{"small", "medium", "large"});
     f("epochs", o.epochs, Kind::run, "passes over the training text", any);
@@ -113,8 +114,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       any);
 }
 
-template <class V> constexpr bool is_optional = false;
-template <class V> constexpr bool is_optional<std::optional<V>> = true;
+template <class V> inline constexpr bool is_optional = false;
+template <class V> inline constexpr bool is_optional<std::optional<V>> = true;
 
 /// One value as JSON; an empty optional is null.
 template <class V> nlohmann::json to_json(const V& value) {

@@ -54,6 +54,7 @@ void score_group(LoadedModel& it, const std::vector<Line*>& lines) {
 /// Lines of similar length run side by side, so that little is padded.
 void score_all(LoadedModel& it, std::vector<Line>& lines) {
     std::vector<Line*> order;
+    order.reserve(lines.size());
     for (Line& line : lines) order.push_back(&line);
     std::stable_sort(order.begin(), order.end(),
                      [](const Line* a, const Line* b) { return a->tokens.size() < b->tokens.size(); });
