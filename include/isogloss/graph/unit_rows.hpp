@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <isogloss/graph/store.hpp>
+#include <isogloss/kernel/rows.hpp>
 
 namespace isogloss {
 
