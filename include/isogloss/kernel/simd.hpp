@@ -68,14 +68,30 @@ template <class T, class L> struct Whole {
 template <class T, class L> struct Partial {
     Index i, count;
     L load(const T* row) const {
-        alignas(L) T lanes[lane_count<L>] = {};
-        std::copy(row + i, row + i + count, lanes);
-        return L::load_aligned(lanes);
+#ifdef __AVX512F__
+        if constexpr (sizeof(L) == 64 && sizeof(T) == 4) return L(_mm512_maskz_loadu_ps(mask(), row + i));
+        else if constexpr (sizeof(L) == 64 && sizeof(T) == 8)
+            return L(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask()), row + i));
+        else
+#endif
+        {
+            alignas(L) T lanes[lane_count<L>] = {};
+            std::copy(row + i, row + i + count, lanes);
+            return L::load_aligned(lanes);
+        }
     }
     void store(T* row, L v) const {
-        alignas(L) T lanes[lane_count<L>];
-        v.store_aligned(lanes);
-        std::copy(lanes, lanes + count, row + i);
+#ifdef __AVX512F__
+        if constexpr (sizeof(L) == 64 && sizeof(T) == 4) return _mm512_mask_storeu_ps(row + i, mask(), v);
+        else if constexpr (sizeof(L) == 64 && sizeof(T) == 8)
+            return _mm512_mask_storeu_pd(row + i, static_cast<__mmask8>(mask()), v);
+        else
+#endif
+        {
+            alignas(L) T lanes[lane_count<L>];
+            v.store_aligned(lanes);
+            std::copy(lanes, lanes + count, row + i);
+        }
     }
     L only(L v, T fill) const {
         alignas(L) T lanes[lane_count<L>];
@@ -83,6 +99,11 @@ template <class T, class L> struct Partial {
         std::fill(lanes + count, lanes + lane_count<L>, fill);
         return L::load_aligned(lanes);
     }
+
+#ifdef __AVX512F__
+private:
+    __mmask16 mask() const { return static_cast<__mmask16>((1u << count) - 1u); }
+#endif
 };
 
 /// Calls f(group) for the lane groups of [first, last): whole ones, then the padded tail.
