@@ -38,11 +38,14 @@ template <class T, class A = Architecture> struct Packed {
                 const Index at = panels.begin(p), padded = panels.columns(p);
                 for (Index stretch = 0; stretch < stretches; ++stretch) {
                     const Index i = k * stretch / stretches, some = k * (stretch + 1) / stretches - i;
-                    for (Index row = 0, few; row < rows; row += few) {
+                    const T* panel = packed + at * k + i * padded;
+                    Index group = 0;
+                    for (Index row = 0, few; row < rows; row += few, group += B::lanes) {
                         few = B::rows_at(row, rows);
-                        B::multiply(few, some, {a.row(row) + i, a.stride, 1}, packed + at * k + i * padded,
-                                    padded, padded, {}, false, c.row(row) + at, c.stride,
-                                    std::min(padded, n - at));
+                        // What comes next is wanted soon; every row block fetches another lane group of it.
+                        const typename B::Soon soon{panel + some * padded + group % padded, padded};
+                        B::multiply(few, some, {a.row(row) + i, a.stride, 1}, panel, padded, padded, soon,
+                                    false, c.row(row) + at, c.stride, std::min(padded, n - at));
                     }
                 }
             }
