@@ -111,7 +111,7 @@ private:
         const T *a = job.a.data, *b = job.b, *soon = job.soon.data;
         const Index row = job.a.row, step = job.a.step;
         for (Index i = 0; i < job.k; ++i, a += step, b += job.b_stride, soon += job.soon.step) {
-            __builtin_prefetch(soon);
+            __builtin_prefetch(soon, 0, 2);
             L column[v_count];
             for (int v = 0; v < v_count; ++v) column[v] = Whole<T, L>{v * lanes}.load(b);
 #pragma GCC unroll 8
