@@ -24,8 +24,9 @@ TEMPLATE_TEST_CASE("Products of a few rows are BLAS's, whatever the shape", "[ke
     using Few = kernel::FewRows<T>;
     const T beta = GENERATE(T(0), T(1), T(-0.5));
     for (const Index m : {1, 2, 7, 8, 9, 16, 33, 64})
-        for (const auto& [n, k] :
+        for (const auto& [columns, inner] :
              {std::pair<Index, Index>{1, 1}, {7, 3}, {64, 17}, {65, 130}, {100, 300}, {33, 513}}) {
+            const Index n = columns, k = inner;
             CAPTURE(m, n, k, beta);
             const auto a = numbers<T>(m * (k + 2), 1), b = numbers<T>(n * (k + 5) * 2, 2);
             auto c = numbers<T>(m * (n + 3), 3);
