@@ -68,7 +68,7 @@ template <class T, class L> struct Whole {
 template <class T, class L> struct Partial {
     Index i, count;
     L load(const T* row) const {
-#ifdef __AVX512F__
+#if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
         if constexpr (sizeof(L) == 64 && sizeof(T) == 4) return L(_mm512_maskz_loadu_ps(mask(), row + i));
         else if constexpr (sizeof(L) == 64 && sizeof(T) == 8)
             return L(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask()), row + i));
@@ -81,7 +81,7 @@ template <class T, class L> struct Partial {
         }
     }
     void store(T* row, L v) const {
-#ifdef __AVX512F__
+#if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
         if constexpr (sizeof(L) == 64 && sizeof(T) == 4) return _mm512_mask_storeu_ps(row + i, mask(), v);
         else if constexpr (sizeof(L) == 64 && sizeof(T) == 8)
             return _mm512_mask_storeu_pd(row + i, static_cast<__mmask8>(mask()), v);
@@ -100,7 +100,7 @@ template <class T, class L> struct Partial {
         return L::load_aligned(lanes);
     }
 
-#ifdef __AVX512F__
+#if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
 private:
     __mmask16 mask() const { return static_cast<__mmask16>((1u << count) - 1u); }
 #endif
@@ -132,7 +132,7 @@ template <class L, class F> inline L within(double bound, L x, F f) {
         return f(x);
     }
 }
-#ifdef __AVX512F__
+#if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
 /// exp in single precision within 2 units in the last place: 2^r e^f with r = round(x / ln 2) and |f| ≤ ln 2
 /// / 2, e^f = 1 + f + f² P(f), P of degree 4 (tests/reference/exponential.py). The losses are made of
 /// exponentials, and the instruction set scales by powers of two, which a portable exp does by hand.
@@ -155,7 +155,7 @@ template <class L> inline L exp_of_floats(L x) {
 
 /// exp and tanh of any number.
 template <class L> inline L exp_lanes(L x) {
-#ifdef __AVX512F__
+#if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
     if constexpr (sizeof(L) == 64 && lane_count<L> == 16) return exp_of_floats(x);
     else
 #endif
