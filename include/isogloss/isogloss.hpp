@@ -6,7 +6,7 @@
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/metric/perplexity.hpp>
 #include <isogloss/node/concatenate.hpp>
-include <isogloss/node/dropout.hpp>
+#include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/gru.hpp>
 #include <isogloss/node/linear.hpp>
