@@ -96,6 +96,7 @@ int main(int argc, char** argv) {
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     };
     app.add_option("--text", o.text, "text; default: ptb/ptb.train.txt under ISOGLOSS_DATA");
+    app.add_option("--sweep", o.sweep, "which of both")->check(CLI::IsMember({"beta", "tau", "both"}));
     list("--betas", o.betas, "swept at --tau");
     list("--taus", o.taus, "swept at --beta");
     app.add_option("--tau", o.tau, "temperature of the sweep over beta, above 0");
@@ -107,9 +108,12 @@ int main(int argc, char** argv) {
     app.add_option("--bptt", o.bptt, "steps of a segment");
     app.add_option("--epochs", o.epochs, "passes over the stretch");
     app.add_option("--runs", o.runs, "stretches and start values to average over");
-    app.add_option("--rate", o.rate, "learning rate of Adam");
+    app.add_option("--update", o.update, "rule")->check(CLI::IsMember({"sgd", "adam"}));
+    app.add_option("--rate", o.rate,
+                   "learning rate in the first epoch; it falls by the same step each epoch");
     app.add_option("--clip", o.clip, "longest gradient, 0: any");
     app.add_option("--init", o.init, "bound of the start values");
+    app.add_option("--head-init", o.head_init, "bound of those of the softmax matrix");
     app.add_option("--seed", o.seed, "of the first run");
     app.add_option("--threads", o.threads, "threads");
     app.add_option("--csv", o.csv, "the table");
@@ -119,6 +123,8 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     try {
         check(o);
+        if (o.sweep == "beta") o.taus.clear();
+        if (o.sweep == "tau") o.betas.clear();
         ig::threads(o.threads);
         const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
         print(rows, "beta");

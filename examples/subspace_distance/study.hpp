@@ -12,12 +12,13 @@ namespace ig = isogloss;
 
 /// The command line.
 struct Options {
-    std::string text, csv = "subspace_distance.csv", svg = "subspace_distance.svg";
+    std::string text, sweep = "both", update = "sgd", csv = "subspace_distance.csv",
+                      svg = "subspace_distance.svg";
     std::vector<double> betas = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
                         taus = {1, 2, 5, 10, 20, 50};
     double tau = 10, beta = 1;  ///< held fixed while the other one is swept
     ig::Index tokens = 20000, layers = 2, units = 300, batch = 20, bptt = 35, epochs = 20, runs = 1;
-    double rate = 0.002, clip = 0, init = 0.1;
+    double rate = 0.01, clip = 0, init = 0.1, head_init = 0.01;
     std::uint64_t seed = 1;
     int threads = 1;
     bool resume = false, plot_only = false;
@@ -61,10 +62,11 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
     for (ig::Index l = 1; l <= o.layers; ++l)
         h = g.add<ig::Lstm>(ig::text("lstm", l), {.units = o.units, .init = ig::uniform(o.init)}, h);
     const auto logits =
-        g.add<ig::Softmax>("softmax", {.vocabulary = V, .bias = false, .init = ig::uniform(o.init)}, h);
+        g.add<ig::Softmax>("softmax", {.vocabulary = V, .bias = false, .init = ig::uniform(o.head_init)}, h);
     const auto loss =
         g.add<ig::AugmentedLoss>("loss", {.beta = point.beta, .temperature = point.tau}, logits, y, E);
-    ig::Adam adam(g.parameters(), {.rate = o.rate, .clip = o.clip, .divisor = ig::Divisor::tokens});
+    ig::Sgd sgd(g.parameters(), {.rate = o.rate, .clip = o.clip});
+    ig::Adam adam(g.parameters(), {.rate = o.rate, .clip = o.clip});
     ig::SubspaceMonitor<float> monitor(g.parameter("E"), g.parameter("softmax.W"));
 
     const auto row = [&](ig::Index epoch, double nats, double perplexity) {
@@ -75,6 +77,8 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
     };
     row(0, 0, 0);
     for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
+        adam.rate(o.rate * double(o.epochs + 1 - epoch) /
+                  double(o.epochs));  // down to little: no noise at the end
         double total = 0;
         ig::Perplexity perplexity;
         for (const auto& batch : text.batches(g.capacity())) {
@@ -82,7 +86,7 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
             total += g.forward(loss, {x, batch.input}, {y, batch.target});
             perplexity.add(g.cross_entropy(loss), g.predicted(loss));
             g.backward(loss);
-            adam.step();
+            o.update == "adam" ? adam.step() : sgd.step();
         }
         monitor.step();
         row(epoch, total / static_cast<double>(perplexity.tokens()), perplexity.value());

@@ -41,7 +41,7 @@ void write_table(const std::string& path, const std::vector<Row>& rows) {
             std::string line = r.point.sweep;
             for (const double x : {r.point.beta, r.point.tau, double(r.point.run), double(r.epoch), r.loss,
                                    r.perplexity, r.distance, r.smallest, r.median, r.largest})
-                line += "," + decimals(x);
+                line.append(1, ',').append(decimals(x));
             out.write(line + "\n");
         }
     });
