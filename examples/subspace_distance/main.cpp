@@ -63,11 +63,19 @@ std::vector<Row> measure(const Options& o) {
                 path.c_str(), o.tokens, corpus.size(), corpus.vocabulary_size(), o.layers, o.units,
                 std::sqrt(1 - double(o.units) / double(corpus.vocabulary_size())));
     for (const Point& point : points(o)) {
-        ig::Index done = 0;
+        std::vector<Row> known;  // of this training, perhaps from the other sweep
         for (const Row& r : rows)
-            if (r.point == point) done = std::max(done, r.epoch);
-        if (done >= o.epochs) continue;
+            if (r.point.same_training(point) && (known.empty() || known[0].point.sweep == r.point.sweep))
+                known.push_back(r);
+        const bool complete = !known.empty() && known.back().epoch >= o.epochs;
+        if (complete && known[0].point == point) continue;
         std::erase_if(rows, [&](const Row& r) { return r.point == point; });
+        if (complete) {
+            for (Row& r : known) r.point = point;
+            rows.insert(rows.end(), known.begin(), known.end());
+            write_table(o.csv, rows);
+            continue;
+        }
         const auto start = std::chrono::steady_clock::now();
         train(o, point, corpus, [&](const Row& r) {
             rows.push_back(r);

@@ -30,6 +30,8 @@ struct Point {
     double beta = 0, tau = 0;
     ig::Index run = 0;
     bool operator==(const Point&) const = default;
+    /// Whether it is the same training, whatever it was swept for.
+    bool same_training(const Point& p) const { return beta == p.beta && tau == p.tau && run == p.run; }
 };
 
 /// A row of the table: a point after some epochs.
@@ -42,7 +44,7 @@ struct Row {
     double smallest = 0, median = 0, largest = 0;  ///< principal angles, degrees
 };
 
-/// All points, the sweep over β first; the point that both share is trained once.
+/// All points, the sweep over β first.
 std::vector<Point> points(const Options& o);
 
 /// Trains a model for one point, and calls report(row) after each epoch. `corpus` is the whole text; each run
