@@ -14,11 +14,10 @@ namespace ig = isogloss;
 struct Options {
     std::string text, sweep = "both", update = "sgd", csv = "subspace_distance.csv",
                       svg = "subspace_distance.svg";
-    std::vector<double> betas = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
-                        taus = {1, 2, 5, 10, 20, 50};
+    std::vector<double> betas = {0, 0.1, 0.25, 0.5, 0.75, 1}, taus = {1, 2, 5, 10, 50};
     double tau = 10, beta = 1;  ///< held fixed while the other one is swept
-    ig::Index tokens = 20000, layers = 2, units = 300, batch = 20, bptt = 35, epochs = 20, runs = 1;
-    double rate = 0.01, clip = 0, init = 0.1, head_init = 0.01;
+    ig::Index tokens = 20000, layers = 2, units = 300, batch = 20, bptt = 35, epochs = 10, runs = 1;
+    double rate = 0.3, clip = 5, init = 0.1, head_init = 1e-4;
     std::uint64_t seed = 1;
     int threads = 1;
     bool resume = false, plot_only = false;
