@@ -205,7 +205,8 @@ std::vector<Row> measure(const Options& o) {
     const std::string ptb = std::string(root && *root ? root : "../shared/data") + "/ptb/ptb.";
     const std::string train_path = o.train.empty() ? ptb + "train.txt" : o.train;
     const auto vocabulary = ig::Vocabulary::from_file(train_path, {.max_size = o.max_vocabulary});
-    const auto whole = ig::Corpus::read(train_path, vocabulary).tokens();
+    const auto text = ig::Corpus::read(train_path, vocabulary);
+    const auto whole = text.tokens();
     const auto kept =
         o.tokens > 0 ? whole.first(std::min<std::size_t>(whole.size(), std::size_t(o.tokens))) : whole;
     const auto train = ig::Corpus::from_tokens({kept.begin(), kept.end()}, vocabulary.size(), train_path);

@@ -155,6 +155,7 @@ public:
             progress.update(batch.index + 1, batches.count(), [] { return std::string(); });
         }
         progress.clear();
+        std::sort(rows_.begin(), rows_.end(), [](const Written& a, const Written& b) { return a.at < b.at; });
     }
 
     void print() const {
