@@ -63,6 +63,9 @@ std::string label(const std::string& character) {
     return character == " " ? "␣" : character;
 }
 
+/// A field of a CSV file.
+std::string csv_field(const std::string& s) { return s == "," ? "\",\"" : s == "\"" ? "\"\"\"\"" : s; }
+
 /// Class of a character, for its colour: vowels, other letters, capitals, the rest.
 int kind(const std::string& character) {
     const char c = character.size() == 1 ? character[0] : ' ';
@@ -148,10 +151,8 @@ void run(const Options& o) {
     ig::write_atomically(o.csv, [&](ig::AtomicFile& out) {
         out.write("character,count,x,y\n");
         for (ig::Index v = 0; v < V; ++v)
-            out.write(ig::text(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false) == ","
-                                   ? "\",\""
-                                   : ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false),
-                               ',', vocabulary.count(static_cast<ig::Token>(v)), ',',
+            out.write(ig::text(csv_field(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)), ',',
+                               vocabulary.count(static_cast<ig::Token>(v)), ',',
                                p.coordinates[std::size_t(2 * v)], ',', p.coordinates[std::size_t(2 * v + 1)],
                                '\n'));
     });
