@@ -54,6 +54,12 @@ std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>&
     return lists;
 }
 
+/// Three digits of a number of any size.
+std::string rounded(double x) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, x, std::chars_format::general, 3).ptr};
+}
+
 /// What is added up over positions, for each model.
 struct Mean {
     std::array<double, 2> sum = {};
@@ -136,7 +142,7 @@ public:
         for (const auto& batch : batches) {
             for (auto& it : models_) {
                 if (batch.first) it.g->reset();
-                it.g->forward(it.model.o, {it.model.x, batch.input});
+                it.g->forward(it.model.nll, {it.model.x, batch.input}, {it.model.y, batch.target});
             }
             for (ig::Index first = 0; first < batch.target.size(); first += 64) {
                 const ig::Index some = std::min<ig::Index>(64, batch.target.size() - first);
@@ -149,7 +155,11 @@ public:
                         return Row(p[k]).subspan(static_cast<std::size_t>(r * V),
                                                  static_cast<std::size_t>(V));
                     };
-                    position(b * batches.length() + batch.index * T + t, row(0), row(1));
+                    // Not the logarithm of a probability in float, which may have become 0.
+                    const auto log_p = [&](std::size_t k) {
+                        return -models_[k].g->by_token(models_[k].model.nll)(std::size_t(t), std::size_t(b));
+                    };
+                    position(b * batches.length() + batch.index * T + t, row(0), row(1), log_p(0), log_p(1));
                 }
             }
             progress.update(batch.index + 1, batches.count(), [] { return std::string(); });
@@ -165,10 +175,11 @@ public:
                 std::cout << "  there are no such positions\n";
                 return;
             }
+            const double ratio = m.of(1) / m.of(0);
             std::cout << std::setw(9) << fixed(m.of(0), 4) << std::setw(9) << fixed(m.of(1), 4)
-                      << std::setw(9) << fixed(m.of(1) / m.of(0), 3) << std::setw(9)
-                      << fixed(100 * double(m.second_higher) / double(m.count), 1) << " %" << std::setw(10)
-                      << grouped(m.count) << '\n';
+                      << std::setw(9) << (ratio > 1e-3 && ratio < 1e3 ? fixed(ratio, 3) : rounded(ratio))
+                      << std::setw(9) << fixed(100 * double(m.second_higher) / double(m.count), 1) << " %"
+                      << std::setw(10) << grouped(m.count) << '\n';
         };
         std::cout << "first       " << o_.model << "  perplexity " << fixed(std::exp(-log_p_.of(0)), 2)
                   << "\nsecond      " << o_.against << "  perplexity " << fixed(std::exp(-log_p_.of(1)), 2)
@@ -236,7 +247,7 @@ private:
     }
     std::string word(ig::Token v) const { return ig::escaped(models_[0].vocabulary.word(v), false); }
 
-    void position(ig::Index at, Row a, Row b) {
+    void position(ig::Index at, Row a, Row b, double la, double lb) {
         const ig::Token target = tokens_[std::size_t(at)];
         const auto y = static_cast<std::size_t>(target);
         const auto sum = [](Row p, std::span<const ig::Token> words) {
@@ -244,7 +255,6 @@ private:
             for (const ig::Token v : words) total += double(p[std::size_t(v)]);
             return total;
         };
-        const double la = std::log(double(a[y])), lb = std::log(double(b[y]));
         log_p_.add(la, lb);
         target_.add(double(a[y]), double(b[y]));
         Written row{at, {la, lb, 0, 0, 0, 0, 0, 0}};
