@@ -9,7 +9,7 @@ using namespace isogloss;
 
 namespace {
 
-// Royal and female as axes, and a word that lies nearer to b - a + c than the answer would without exclusion.
+// Royal and female as axes.
 const std::vector<std::string> words = {"man", "woman", "king", "queen", "apple"};
 const std::vector<float> values = {1, 0, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, -1, -1};
 
@@ -41,6 +41,24 @@ TEST_CASE("Analogies are answered by the offset, a, b and c left out", "[metric]
         REQUIRE(all.questions == 6);
         REQUIRE(all.asked == 5);
         REQUIRE(all.correct == 3);
+    }
+}
+
+TEST_CASE("The words of a question are no answers, near as they may be", "[metric][analogies]") {
+    // Each time b - a + c is nearest to one of the three: to c, to b, to a.
+    struct Case {
+        std::vector<float> a, b, c, d;
+    };
+    const std::vector<Case> cases = {{{1, 0, 0}, {1, 0.3f, 0}, {0, 0, 1}, {0, 1.5f, 1}},
+                                     {{1, 0, 0}, {0, 0, 1}, {1, 0.3f, 0}, {0, 1.5f, 1}},
+                                     {{1, 0, 0}, {1, 0.5f, 0}, {1, -0.5f, 0}, {1, 0, 1}}};
+    for (const auto& [a, b, c, d] : cases) {
+        std::vector<float> table;
+        for (const auto& row : {a, b, c, d}) table.insert(table.end(), row.begin(), row.end());
+        table.insert(table.end(), {-1, -1, -1});  // so that d is not merely what is left
+        const std::vector<std::string> names = {"a", "b", "c", "d", "other"};
+        const std::vector<AnalogySection> sections = {{"one", {{"a", "b", "c", "d"}}}};
+        REQUIRE(analogies(WordTable(names, 3, table), sections)[0].correct == 1);
     }
 }
 
