@@ -72,17 +72,17 @@ void cell(benchmark::State& state, typename Cell<float>::Options options, Shape 
         },
         [&] {
             const auto X = x.matrix(T * B, n), H = h.matrix(T * B, n);
-            gemm<float>(1.f, X, W.matrix(n, in), 0.f, z.matrix(T * B, in));
+            measure::product(X, W.matrix(n, in), 0.f, z.matrix(T * B, in));
             for (Index t = 0; t < T; ++t)
-                gemm<float>(1.f, H.rows_from(t * B, B), U.matrix(n, rec), 1.f,
-                            z.matrix(T * B, rec).rows_from(t * B, B));
+                measure::product(H.rows_from(t * B, B), U.matrix(n, rec), 1.f,
+                                 z.matrix(T * B, rec).rows_from(t * B, B));
             if (!backward) return;
             for (Index t = 0; t < T; ++t)
-                gemm<float>(1.f, z.matrix(T * B, rec).rows_from(t * B, B), isogloss::t(U.matrix(n, rec)), 1.f,
-                            H.rows_from(t * B, B));
-            gemm<float>(1.f, z.matrix(T * B, in), isogloss::t(W.matrix(n, in)), 0.f, X);
-            gemm<float>(1.f, isogloss::t(X), z.matrix(T * B, in), 0.f, dW.matrix(n, in));
-            gemm<float>(1.f, isogloss::t(H), z.matrix(T * B, rec), 0.f, dU.matrix(n, rec));
+                measure::product(z.matrix(T * B, rec).rows_from(t * B, B), isogloss::t(U.matrix(n, rec)), 1.f,
+                                 H.rows_from(t * B, B));
+            measure::product(z.matrix(T * B, in), isogloss::t(W.matrix(n, in)), 0.f, X);
+            measure::product(isogloss::t(X), z.matrix(T * B, in), 0.f, dW.matrix(n, in));
+            measure::product(isogloss::t(H), z.matrix(T * B, rec), 0.f, dU.matrix(n, rec));
             // The floor's numbers must not grow from round to round.
             kernel::scale(T * B * n, 0.f, h.data());
             kernel::scale(T * B * n, 0.f, x.data());

@@ -10,8 +10,10 @@ using measure::Data;
 namespace {
 
 enum class Kind { cross_entropy, augmented };
+enum class Targets { uniform, as_in_text };
 
-/// A tied head over given hidden states; targets uniform at random.
+/// A tied head over given hidden states; targets uniform at random, or of rank r with probability about 1 /
+/// (r + 10).
 struct Head {
     Graph<float> g;
     Seq<float> h;
@@ -23,8 +25,8 @@ struct Head {
     Index distinct = 0;
     std::size_t extra_bytes = 0;
 
-    Head(Kind kind, Index rows, Index width, Index vocabulary)
-        : g({.time = rows, .batch = 1}),
+    Head(Kind kind, Index rows, Index width, Index vocabulary, Targets how, Index budget)
+        : g({.time = rows, .batch = 1, .budget = budget}),
           h(g.input("h", width)),
           y(g.tokens("y", vocabulary)),
           E(g.weight("E", vocabulary, width, uniform(0.1))) {
@@ -38,7 +40,11 @@ struct Head {
         const Random random(5, 0);
         std::vector<bool> seen(static_cast<std::size_t>(vocabulary), false);
         for (Index i = 0; i < rows; ++i) {
-            targets.push_back(static_cast<Token>(random.below(i, vocabulary)));
+            targets.push_back(
+                how == Targets::uniform
+                    ? static_cast<Token>(random.below(i, vocabulary))
+                    : static_cast<Token>(10 *
+                                         (std::pow(double(vocabulary + 10) / 10, random.uniform(i)) - 1)));
             if (!seen[static_cast<std::size_t>(targets.back())]) ++distinct;
             seen[static_cast<std::size_t>(targets.back())] = true;
         }
@@ -50,9 +56,10 @@ struct Head {
     }
 };
 
-void head(benchmark::State& state, Kind kind, bool backward) {
+void head(benchmark::State& state, Kind kind, bool backward, Targets how = Targets::uniform,
+          Index budget = Index{32} << 20) {
     const Index rows = state.range(0), width = state.range(1), vocabulary = state.range(2);
-    Head model(kind, rows, width, vocabulary);
+    Head model(kind, rows, width, vocabulary, how, budget);
     const auto all = model.g.parameters();
     model.g.training(backward);
     Data logits(rows * vocabulary), hidden(rows * width), table(vocabulary * width), dh(rows * width),
@@ -71,11 +78,11 @@ void head(benchmark::State& state, Kind kind, bool backward) {
             all.clear_gradients();
         },
         [&] {
-            gemm<float>(1.f, H, t(E), 0.f, Z);
-            if (targets > 0) gemm<float>(1.f, H.rows_from(0, targets), t(E), 0.f, Z.rows_from(0, targets));
+            measure::product(H, t(E), 0.f, Z);
+            if (targets > 0) measure::product(H.rows_from(0, targets), t(E), 0.f, Z.rows_from(0, targets));
             if (!backward) return;
-            gemm<float>(1.f, Z, E, 0.f, dh.matrix(rows, width));
-            gemm<float>(1.f, t(Z), H, 0.f, dE.matrix(vocabulary, width));
+            measure::product(Z, E, 0.f, dh.matrix(rows, width));
+            measure::product(t(Z), H, 0.f, dE.matrix(vocabulary, width));
         });
     state.counters["extra_MiB"] = double(model.extra_bytes) / double(1 << 20);
     state.counters["torch_form_MiB"] =
@@ -93,6 +100,21 @@ BENCHMARK_CAPTURE(head, cross_entropy_forward, Kind::cross_entropy, false)->Appl
 BENCHMARK_CAPTURE(head, cross_entropy, Kind::cross_entropy, true)->Apply(shapes)->Args({5600, 650, 33278});
 BENCHMARK_CAPTURE(head, augmented_forward, Kind::augmented, false)->Apply(shapes);
 BENCHMARK_CAPTURE(head, augmented, Kind::augmented, true)->Apply(shapes)->Args({5600, 650, 33278});
+
+// What a text's repeated words save, and what half the memory costs.
+void text_shapes(benchmark::internal::Benchmark* b) {
+    b->ArgNames({"N", "width", "V"})->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1.0);
+    for (const Index width : {200, 650, 1500}) b->Args({700, width, 10000});
+}
+void large_shapes(benchmark::internal::Benchmark* b) {
+    b->ArgNames({"N", "width", "V"})->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1.0);
+    for (const Index width : {200, 650}) b->Args({700, width, 33278});
+}
+BENCHMARK_CAPTURE(head, augmented_text, Kind::augmented, true, Targets::as_in_text)->Apply(text_shapes);
+BENCHMARK_CAPTURE(head, cross_entropy_16_MiB, Kind::cross_entropy, true, Targets::uniform, Index{16} << 20)
+    ->Apply(large_shapes);
+BENCHMARK_CAPTURE(head, augmented_16_MiB, Kind::augmented, true, Targets::uniform, Index{16} << 20)
+    ->Apply(large_shapes);
 
 }  // namespace
 

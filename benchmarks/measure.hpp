@@ -68,6 +68,14 @@ private:
     std::vector<float> values_;
 };
 
+/// C = A B + beta C through BLAS alone, cut over the threads as the library cuts its own: what floors are
+/// made of.
+inline void product(MatrixRef<const float> a, MatrixRef<const float> b, float beta, MatrixRef<float> c) {
+    isogloss::kernel::cut<float>(a, b, c, [beta](auto left, auto right, auto part) {
+        isogloss::kernel::gemm_serial<float>(1.f, left, right, beta, part);
+    });
+}
+
 /// Times `work` and `floor` in turn for every iteration and reports the medians: the time shown is that of
 /// the work; `floor/time` is the share of the floor in it; `peak` the share of the multiply-add peak;
 /// `allocations` how often a round of the work allocated.

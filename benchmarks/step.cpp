@@ -51,19 +51,19 @@ void step(benchmark::State& state, bool augmented) {
             const auto Z = z.matrix(rows, 4 * n), U = u.matrix(n, 4 * n), A = a.matrix(rows, n);
             const auto L = logits.matrix(rows, V), K = table.matrix(V, n);
             for (int layer = 0; layer < 2; ++layer) {
-                gemm<float>(1.f, A, U, 0.f, Z);
+                measure::product(A, U, 0.f, Z);
                 for (Index s = 0; s < T; ++s)
-                    gemm<float>(1.f, A.rows_from(s * B, B), U, 0.f, Z.rows_from(s * B, B));
+                    measure::product(A.rows_from(s * B, B), U, 0.f, Z.rows_from(s * B, B));
                 for (Index s = 0; s < T; ++s)
-                    gemm<float>(1.f, Z.rows_from(s * B, B), t(U), 0.f, A.rows_from(s * B, B));
-                gemm<float>(1.f, Z, t(U), 0.f, A);
-                gemm<float>(1.f, t(A), Z, 0.f, du.matrix(n, 4 * n));
-                gemm<float>(1.f, t(A), Z, 0.f, du.matrix(n, 4 * n));
+                    measure::product(Z.rows_from(s * B, B), t(U), 0.f, A.rows_from(s * B, B));
+                measure::product(Z, t(U), 0.f, A);
+                measure::product(t(A), Z, 0.f, du.matrix(n, 4 * n));
+                measure::product(t(A), Z, 0.f, du.matrix(n, 4 * n));
             }
-            gemm<float>(1.f, A, t(K), 0.f, L);
-            if (distinct > 0) gemm<float>(1.f, A.rows_from(0, distinct), t(K), 0.f, L.rows_from(0, distinct));
-            gemm<float>(1.f, L, K, 0.f, A);
-            gemm<float>(1.f, t(L), A, 0.f, dtable.matrix(V, n));
+            measure::product(A, t(K), 0.f, L);
+            if (distinct > 0) measure::product(A.rows_from(0, distinct), t(K), 0.f, L.rows_from(0, distinct));
+            measure::product(L, K, 0.f, A);
+            measure::product(t(L), A, 0.f, dtable.matrix(V, n));
             kernel::scale(rows * n, 1e-3f, a.data());
         });
 }

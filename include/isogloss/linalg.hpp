@@ -2,6 +2,8 @@
 #pragma once
 
 #include <isogloss/error.hpp>
+#include <isogloss/kernel/few_rows.hpp>
+#include <isogloss/matrix_ref.hpp>
 #include <isogloss/tensor.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
@@ -9,39 +11,6 @@
 #include <xtensor-blas/xblas.hpp>
 
 namespace isogloss {
-
-/// What BLAS wants to know of a matrix, and nothing else: a row-major block [rows, cols] whose rows are
-/// `stride` apart. Owns nothing. `transposed` reads it the other way round.
-template <class T> struct MatrixRef {
-    T* data = nullptr;
-    Index rows = 0, cols = 0;
-    Index stride = 0;  ///< elements from one row to the next, ≥ cols
-    bool transposed = false;
-
-    MatrixRef() = default;
-    MatrixRef(T* d, Index r, Index c) : MatrixRef(d, r, c, c) {}
-    MatrixRef(T* d, Index r, Index c, Index s, bool t = false)
-        : data(d), rows(r), cols(c), stride(s), transposed(t) {}
-    /// A matrix that may be written serves as one that is read.
-    operator MatrixRef<const T>() const requires(!std::is_const_v<T>) {
-        return {data, rows, cols, stride, transposed};
-    }
-
-    T* row(Index i) const { return data + i * stride; }
-    /// Columns [first, first + count) of a matrix that is not transposed.
-    MatrixRef columns(Index first, Index count) const { return {data + first, rows, count, stride}; }
-    /// Rows [first, first + count) of a matrix that is not transposed.
-    MatrixRef rows_from(Index first, Index count) const { return {row(first), count, cols, stride}; }
-    /// Rows and columns as read, after transposition.
-    Index height() const { return transposed ? cols : rows; }
-    Index width() const { return transposed ? rows : cols; }  ///< see height()
-};
-
-/// The transpose, without moving anything.
-template <class T> MatrixRef<T> t(MatrixRef<T> m) {
-    m.transposed = !m.transposed;
-    return m;
-}
 
 namespace kernel {
 
@@ -72,8 +41,36 @@ void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Ma
                        c.data, int(c.stride));
 }
 
-/// Multiply-adds from which a product is worth cutting over threads.
-inline constexpr double parallel_product = 4e6;
+/// The same, through BLAS but for a few rows.
+template <class T>
+void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
+    using Few = FewRows<T>;
+    if (Few::B::wide && alpha == T(1) && c.rows > 1 && c.rows <= Few::most && c.cols >= Few::B::width &&
+        !a.transposed && !b.transposed)
+        Few::product(a, b, beta, c);
+    else gemm_serial<T>(alpha, a, b, beta, c);
+}
+
+/// Calls f(A, B, C) for the parts of a product that threads() share, C being cut along its longer side.
+template <class T, class F> void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f) {
+    constexpr double worth_cutting = 4e6;  // multiply-adds
+    const Index m = c.rows, n = c.cols;
+    if (threads() == 1 || double(m) * double(n) * double(a.width()) < worth_cutting) return f(a, b, c);
+    if (n >= m) {
+        parallel(n, 64, n, [&](Index first, Index last, Index) {
+            f(a,
+              b.transposed ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
+                           : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride),
+              c.columns(first, last - first));
+        });
+    } else {
+        parallel(m, 16, m, [&](Index first, Index last, Index) {
+            f(a.transposed ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
+                           : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride),
+              b, c.rows_from(first, last - first));
+        });
+    }
+}
 
 }  // namespace kernel
 
@@ -97,24 +94,9 @@ template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a
             for (Index j = 0; j < n; ++j) c.row(i)[j] = beta == T(0) ? T(0) : beta * c.row(i)[j];
         return;
     }
-    const double work = double(m) * double(n) * double(k);
-    if (threads() == 1 || work < kernel::parallel_product)
-        return kernel::gemm_serial<T>(alpha, a, b, beta, c);
-    if (n >= m) {
-        kernel::parallel(n, 64, n, [&](Index first, Index last, Index) {
-            const auto part = b.transposed
-                                  ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
-                                  : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride);
-            kernel::gemm_serial<T>(alpha, a, part, beta, c.columns(first, last - first));
-        });
-    } else {
-        kernel::parallel(m, 16, m, [&](Index first, Index last, Index) {
-            const auto part = a.transposed
-                                  ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
-                                  : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride);
-            kernel::gemm_serial<T>(alpha, part, b, beta, c.rows_from(first, last - first));
-        });
-    }
+    kernel::cut<T>(a, b, c, [&](auto left, auto right, auto part) {
+        kernel::multiply<T>(alpha, left, right, beta, part);
+    });
 }
 
 }  // namespace isogloss

@@ -1,4 +1,5 @@
 #include <isogloss/kernel/packed.hpp>
+#include <isogloss/linalg.hpp>
 #include <isogloss/random.hpp>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <isogloss/kernel/softmax.hpp>
 #include <limits>
+#include <vector>
 
 #include "catch.hpp"
 #include "memory.hpp"
@@ -31,6 +32,30 @@ TEMPLATE_TEST_CASE("The maximum of a row is found wherever it is", "[kernel][sof
             REQUIRE(kernel::row_max(n, y.in()) == T(-4.5));
         }
     }
+}
+
+TEMPLATE_TEST_CASE("The exponential of lanes is that of numbers, to its limits and beyond",
+                   "[kernel][softmax]", float, double) {
+    using T = TestType;
+    using L = kernel::Lanes<T>;
+    const auto lane = [](T x) {
+        std::vector<T> in(64, x), out(64);
+        const kernel::Whole<T, L> group{0};
+        group.store(out.data(), kernel::exp_lanes(group.load(in.data())));
+        return out[0];
+    };
+    double worst = 0;
+    for (int i = -8700; i <= 8800; ++i) {
+        const T x = static_cast<T>(i * 0.01 + 0.003);
+        const double exact = std::exp(static_cast<double>(x));
+        worst = std::max(worst, std::abs(double(lane(x)) - exact) / exact);
+    }
+    REQUIRE(worst < 4 * double(std::numeric_limits<T>::epsilon()));
+    REQUIRE(lane(T(0)) == T(1));
+    REQUIRE(lane(T(-1e30)) == T(0));
+    REQUIRE(lane(-std::numeric_limits<T>::infinity()) == T(0));
+    REQUIRE(lane(std::numeric_limits<T>::infinity()) == std::numeric_limits<T>::infinity());
+    REQUIRE(std::isnan(lane(std::numeric_limits<T>::quiet_NaN())));
 }
 
 TEMPLATE_TEST_CASE("Exponentials and their sum agree with the plain form", "[kernel][softmax]", float,

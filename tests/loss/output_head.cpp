@@ -173,6 +173,47 @@ TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing
     REQUIRE(apart(again, same.results()) < 1e-14);
 }
 
+TEST_CASE("What forward put into an adjoint counts once, and not where somebody else was there first",
+          "[loss][output_head]") {
+    // The hidden states go to two heads and to a second node, which sends its own gradient back.
+    const int order = GENERATE(0, 1);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target);
+    const auto run = [&](bool prepare) {
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto y = g.tokens("y", V);
+        const auto E = g.weight("E", V, n, uniform(1)), F = g.weight("F", V, n, uniform(1));
+        const auto h = g.input("h", n);
+        g.add<Embedding>("looks", {}, y, E);
+        const auto o = g.add<TiedSoftmax>("head1", {}, h, E);
+        const auto q = g.add<Softmax>("head2", {.vocabulary = V}, g.add<Linear>("map", {.units = n}, h));
+        Loss<double> one, two;
+        const auto add_one = [&] {
+            one = kind == Kind::cross_entropy ? g.add<CrossEntropy>("one", {}, o, y)
+                                              : g.add<AugmentedLoss>("one", {.temperature = 2}, o, y, E);
+        };
+        if (order == 0) add_one();
+        two = g.add<CrossEntropy>("two", {}, q, y);
+        if (order == 1) add_one();
+        const auto three = g.add<CrossEntropy>("three", {}, g.add<TiedSoftmax>("head3", {}, h, F), y);
+        const auto total =
+            g.add<TotalLoss>("total", {}, g.add<TotalLoss>("sum", {.weights = {2, 1}}, one, two), three);
+        g.training(prepare);  // evaluation prepares nothing, and no node here behaves otherwise in it
+        const Numbers in = numbers(2 * n, 1);
+        const Token target[] = {4, 1};
+        Numbers all;
+        for (int pass = 0; pass < 2; ++pass) {
+            g.parameters().clear_gradients();
+            g.forward(total, {h, in.data(), 2, 1}, {y, {target, 2, 1}});
+            g.backward(total);
+            for (const auto& name : {"E", "F", "map.W", "head2.W"})
+                for (const double v : gradient(g, name)) all.push_back(v);
+            for (const double v : flat(g.adjoint(h))) all.push_back(v);
+        }
+        return all;
+    };
+    REQUIRE(apart(run(true), run(false)) < 1e-14);
+}
+
 TEST_CASE("Positions without a target cost nothing and send nothing back", "[loss][output_head]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     const bool training = GENERATE(true, false);

@@ -10,6 +10,10 @@
 #include <type_traits>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace isogloss {
 
 /// Hands out zeroed blocks, 64-byte aligned, one after the other, each between two guard bands of 64
@@ -32,6 +36,9 @@ public:
         return reinterpret_cast<T*>(start + guard);
     }
 
+    /// Most bytes that a block takes besides what was asked for.
+    static constexpr Index overhead = 2 * 64 + 63;
+
     /// Bytes in use, guard bands included.
     std::size_t size() const { return size_; }
 
@@ -46,12 +53,12 @@ public:
     }
 
 private:
-    static constexpr std::size_t guard = 64, chunk = std::size_t{1} << 20;
+    static constexpr std::size_t guard = 64, chunk = std::size_t{1} << 20, page = std::size_t{2} << 20;
     static constexpr unsigned char pattern = 0xA5;
     static std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
 
     struct Free {
-        void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
+        void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{page}); }
     };
     struct Block {
         std::byte* start;
@@ -61,8 +68,12 @@ private:
     std::byte* bytes(std::size_t n) {
         if (n > left_) {  // a large block gets a chunk of its own, so that little is left unused
             left_ = std::max(n, chunk);
-            chunks_.emplace_back(static_cast<std::byte*>(::operator new[](left_, std::align_val_t{64})));
+            chunks_.emplace_back(static_cast<std::byte*>(::operator new[](left_, std::align_val_t{page})));
             next_ = chunks_.back().get();
+#ifdef __linux__
+            // Products walk down the columns of large matrices: with small pages every row is another one.
+            if (left_ >= page) madvise(next_, left_ / page * page, MADV_HUGEPAGE);
+#endif
         }
         std::byte* p = next_;
         next_ += n;

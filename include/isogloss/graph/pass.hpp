@@ -115,6 +115,16 @@ public:
     void set_cross_entropy(Loss<T> l, double nats) const {
         this->store_.at(this->store_.losses, l.id).cross_entropy = nats;
     }
+    /// For a loss that has its gradient ready in the forward pass: the adjoint of a, all zero, to put it in,
+    /// or null where another node has put its own there. It counts once backward finds it `prepared`.
+    T* prepare_adjoint(Seq<T> a) const {
+        auto& s = this->store_.at(this->store_.seqs, a.id);
+        if (s.prepared_by >= 0) return nullptr;
+        s.prepared_by = this->node_;
+        s.fresh[0] = true;
+        T* adjoint = this->store_.adjoint(a.id, 0);
+        return adjoint;
+    }
     double value(Loss<T> l) const { return this->store_.at(this->store_.losses, l.id).value; }
     Index predicted(Loss<T> l) const { return this->store_.at(this->store_.losses, l.id).predicted; }
 
@@ -135,6 +145,15 @@ public:
     /// What has flowed back into a sequence so far, at step t or all steps; zero where nothing has. Add to
     /// it, never overwrite it, unless the sequence is the node's own and nobody else reads it.
     T* adjoint_data(Seq<T> a, Index t = 0) const { return this->store_.adjoint(a.id, quantity, t); }
+    /// Whether what this node's forward pass put into the adjoint of a is still there; it counts from now on.
+    bool prepared(Seq<T> a) const requires(is_gradient) {
+        auto& s = this->store_.at(this->store_.seqs, a.id);
+        if (!s.fresh[0] || std::exchange(s.prepared_by, -1) != this->node_) return false;
+        s.fresh[0] = false;
+        return true;
+    }
+    /// Takes that back.
+    void forget(Seq<T> a) const { this->store_.at(this->store_.seqs, a.id).fresh[quantity] = true; }
     auto adjoint(Seq<T> a) const { return matrix_view(adjoint_data(a), this->rows(), a.width); }
     auto adjoint(Seq<T> a, Index t) const { return matrix_view(adjoint_data(a, t), this->batch(), a.width); }
 

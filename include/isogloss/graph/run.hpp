@@ -74,6 +74,7 @@ template <class T> template <class Each> void Graph<T>::run(int last, Each&& for
     }
     for (auto& p : store_.parameters)
         if (p.condition == Parameter<T>::Condition::provisional) p.condition = Parameter<T>::Condition::empty;
+    for (auto& s : store_.seqs) s.prepared_by = -1;
     if (store_.training) ++store_.step;
 
     for (int id = 0; id <= last; ++id) {

@@ -109,7 +109,9 @@ template <class T> struct SeqRecord {
     T* carried = nullptr;  // [B, width]: where the next pass starts, or null
     T* adjoint[2] = {};    // gradient, modulus; same layout as value
     bool fresh[2] = {};    // nothing added in this backward pass: memory holds anything
-    bool fed = false;      // inputs: given in this pass
+    int prepared_by =
+        -1;            // the node whose forward pass has left its part of the gradient in the adjoint, or -1
+    bool fed = false;  // inputs: given in this pass
 };
 
 struct TokensRecord {

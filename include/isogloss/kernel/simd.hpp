@@ -68,14 +68,30 @@ template <class T, class L> struct Whole {
 template <class T, class L> struct Partial {
     Index i, count;
     L load(const T* row) const {
-        alignas(L) T lanes[lane_count<L>] = {};
-        std::copy(row + i, row + i + count, lanes);
-        return L::load_aligned(lanes);
+#ifdef __AVX512F__
+        if constexpr (sizeof(L) == 64 && sizeof(T) == 4) return L(_mm512_maskz_loadu_ps(mask(), row + i));
+        else if constexpr (sizeof(L) == 64 && sizeof(T) == 8)
+            return L(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask()), row + i));
+        else
+#endif
+        {
+            alignas(L) T lanes[lane_count<L>] = {};
+            std::copy(row + i, row + i + count, lanes);
+            return L::load_aligned(lanes);
+        }
     }
     void store(T* row, L v) const {
-        alignas(L) T lanes[lane_count<L>];
-        v.store_aligned(lanes);
-        std::copy(lanes, lanes + count, row + i);
+#ifdef __AVX512F__
+        if constexpr (sizeof(L) == 64 && sizeof(T) == 4) return _mm512_mask_storeu_ps(row + i, mask(), v);
+        else if constexpr (sizeof(L) == 64 && sizeof(T) == 8)
+            return _mm512_mask_storeu_pd(row + i, static_cast<__mmask8>(mask()), v);
+        else
+#endif
+        {
+            alignas(L) T lanes[lane_count<L>];
+            v.store_aligned(lanes);
+            std::copy(lanes, lanes + count, row + i);
+        }
     }
     L only(L v, T fill) const {
         alignas(L) T lanes[lane_count<L>];
@@ -83,6 +99,11 @@ template <class T, class L> struct Partial {
         std::fill(lanes + count, lanes + lane_count<L>, fill);
         return L::load_aligned(lanes);
     }
+
+#ifdef __AVX512F__
+private:
+    __mmask16 mask() const { return static_cast<__mmask16>((1u << count) - 1u); }
+#endif
 };
 
 /// Calls f(group) for the lane groups of [first, last): whole ones, then the padded tail.
@@ -111,9 +132,34 @@ template <class L, class F> inline L within(double bound, L x, F f) {
         return f(x);
     }
 }
+#ifdef __AVX512F__
+/// exp in single precision within 2 units in the last place: 2^r e^f with r = round(x / ln 2) and |f| ≤ ln 2
+/// / 2, e^f = 1 + f + f² P(f), P of degree 4 (tests/reference/exponential.py). The losses are made of
+/// exponentials, and the instruction set scales by powers of two, which a portable exp does by hand.
+template <class L> inline L exp_of_floats(L x) {
+    const L near_zero =
+        min(L(200.f), max(L(-200.f), x));  // beyond, the result is 0 or ∞ all the same; NaN passes
+    const L r(
+        _mm512_roundscale_ps(near_zero * L(1.442695041f), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    L f = fma_lanes(r, L(-0.693359375f), near_zero);
+    f = fma_lanes(r, L(2.12194440e-4f), f);  // ln 2 in two parts, the first of them exact in products with r
+    L p(0.00139336882f);
+    p = fma_lanes(p, f, L(0.00836320501f));
+    p = fma_lanes(p, f, L(0.041666463f));
+    p = fma_lanes(p, f, L(0.166665763f));
+    p = fma_lanes(p, f, L(0.5f));
+    p = fma_lanes(p, f * f, f) + L(1.f);
+    return L(_mm512_scalef_ps(p, r));
+}
+#endif
+
 /// exp and tanh of any number.
 template <class L> inline L exp_lanes(L x) {
-    return within(1000, x, [](L v) { return exp(v); });
+#ifdef __AVX512F__
+    if constexpr (sizeof(L) == 64 && lane_count<L> == 16) return exp_of_floats(x);
+    else
+#endif
+        return within(1000, x, [](L v) { return exp(v); });
 }
 template <class L> inline L tanh_lanes(L x) {  ///< see above
     return within(50, x, [](L v) { return tanh(v); });

@@ -61,10 +61,22 @@ template <class T> struct AugmentedLoss {
             s.fail(text("the embedding table '", s.name_of(table), "' has ", table.rows,
                         " rows, expected one per word: ", o.vocabulary));
         E = table;
-        head.setup(s, o, y, options.differentiate_target ? 4 : 2, true);
+        const Index row = o.vocabulary * Index{sizeof(T)}, words = E.cols * Index{sizeof(T)};
+        // For the threads of later passes too, whose number may be set after the model is built.
+        row_count_ = std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1,
+                                       std::max<Index>(1, s.budget() / row / 8));
+        tied_ = s.table(o).id == E.id;
+        head.setup(s, o, y,
+                   {.arrays = options.differentiate_target ? 4 : 2,
+                    .sorted = true,
+                    .further = tied_,
+                    .bytes_a_row = (options.differentiate_target + !tied_) * words +
+                                   Index{sizeof(Index) + sizeof(Token) + 2 * sizeof(double) + sizeof(T)},
+                    .bytes_a_position = Index{sizeof(double)},
+                    .bytes = row_count_ * row});
         if (options.differentiate_target) head.also_writes(E);
         const Index rows = head.block_rows();
-        words_ = s.scratch(rows * E.cols);
+        own_words_ = tied_ ? nullptr : s.scratch(rows * E.cols);
         word_adjoints_ = s.scratch(options.differentiate_target ? rows * E.cols : 0);
         group_ = s.template scratch<Index>(rows);
         group_targets_ = s.template scratch<Token>(rows);
@@ -72,8 +84,6 @@ template <class T> struct AugmentedLoss {
         target_entropy_ = s.template scratch<double>(rows);
         target_max_ = s.scratch(rows);
         surprise_ = s.template scratch<double>(s.capacity().time * s.capacity().batch);
-        // For the threads of later passes too, whose number may be set after the model is built.
-        row_count_ = std::min<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), rows);
         rows_ = s.scratch(row_count_ * o.vocabulary);
         return l = s.loss();
     }
@@ -82,7 +92,9 @@ template <class T> struct AugmentedLoss {
         double* by_token = p.by_token(l);
         std::fill_n(by_token, p.rows(), 0.0);
         std::fill_n(surprise_, p.rows(), 0.0);
-        const Index count = head.forward(p, l, [&](LogitBlock<T>& block) { rows(p, block); });
+        const Index count = head.forward(
+            p, l, [&](LogitBlock<T>& block) { rows(p, block); },
+            [&](const LogitBlock<T>& block, T* left) { return words(p, block, left); });
         double total = 0, cross_entropy = 0;
         for (Index r = 0; r < p.rows(); ++r) {
             total += by_token[r];
@@ -94,7 +106,9 @@ template <class T> struct AugmentedLoss {
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         if constexpr (Backward<T, Quantity>::is_gradient)
-            head.backward(p, l, [&](LogitBlock<T>& block) { rows(p, block); });
+            head.backward(
+                p, l, [&](LogitBlock<T>& block) { rows(p, block); },
+                [&](const LogitBlock<T>& block, T* left) { return words(p, block, left); });
         else
             head.modulus(p, 2, [&](LogitBlock<T>& block, int k) {
                 const double scale = k == 0 ? 1 : 1 / options.temperature;
@@ -135,21 +149,28 @@ private:
         }
     }
 
-    // Soft targets of the distinct words of a block: e = exp((s - max) / τ), its sum and Σ ỹ log ỹ.
-    Index soft_targets(Pass<T>& p, const LogitBlock<T>& block) {
-        Index groups = 0;
+    // The distinct words of a block and their product with the table, which the head computes with its own
+    // where the tables are the same. Returns how many it has to.
+    Index words(Pass<T>& p, const LogitBlock<T>& block, T* left) {
+        groups_ = 0;
         for (Index r = 0; r < block.z.rows; ++r) {
-            if (r == 0 || block.target[r] != block.target[r - 1]) group_targets_[groups++] = block.target[r];
-            group_[r] = groups - 1;
+            if (r == 0 || block.target[r] != block.target[r - 1]) group_targets_[groups_++] = block.target[r];
+            group_[r] = groups_ - 1;
         }
         const auto table = p.values(E);
-        const Index V = block.z.cols;
-        for (Index g = 0; g < groups; ++g)
+        words_ = tied_ ? left : own_words_;
+        for (Index g = 0; g < groups_; ++g)
             std::copy_n(table.row(group_targets_[g]), E.cols, words_ + g * E.cols);
+        if (tied_) return groups_;
+        gemm<T>(T(1), {words_, groups_, E.cols}, t(table), T(0), {head.extra(1), groups_, block.z.cols});
+        return 0;
+    }
+
+    // Soft targets of those words: e = exp((s - max) / τ), its sum and Σ ỹ log ỹ.
+    void soft_targets(Index V) {
         T* e = head.extra(1);
-        gemm<T>(T(1), {words_, groups, E.cols}, t(table), T(0), {e, groups, V});
         const T inverse = static_cast<T>(1 / options.temperature);
-        kernel::parallel(groups, 4, groups, [&](Index first, Index last, Index) {
+        kernel::parallel(groups_, 4, groups_, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g) {
                 T* row = e + g * V;
                 const T m = target_max_[g] = kernel::row_max(V, row);
@@ -159,12 +180,11 @@ private:
                 target_entropy_[g] = cross / target_sum_[g] - std::log(target_sum_[g]);
             }
         });
-        return groups;
     }
 
     void rows(Pass<T>& p, LogitBlock<T>& block) {
-        const Index groups = soft_targets(p, block);
-        if (options.differentiate_target && block.gradient) through_target(p, block, groups);
+        soft_targets(block.z.cols);
+        if (options.differentiate_target && block.gradient) through_target(p, block, groups_);
         const double seed = p.seed(l), tau = options.temperature;
         double* by_token = p.by_token(l);
         const Index V = block.z.cols;
@@ -220,8 +240,10 @@ private:
             kernel::add(E.cols, word_adjoints_ + g * E.cols, dE.row(group_targets_[g]));
     }
 
-    T *words_ = nullptr, *word_adjoints_ = nullptr, *rows_ = nullptr, *target_max_ = nullptr;
-    Index *group_ = nullptr, row_count_ = 1;
+    T *words_ = nullptr, *own_words_ = nullptr, *word_adjoints_ = nullptr, *rows_ = nullptr,
+      *target_max_ = nullptr;
+    Index *group_ = nullptr, groups_ = 0, row_count_ = 1;
+    bool tied_ = false;  // E is the head's own table
     Token* group_targets_ = nullptr;
     double *target_sum_ = nullptr, *target_entropy_ = nullptr;
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]

@@ -5,6 +5,7 @@
 #include <array>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/softmax.hpp>
+#include <thread>
 
 namespace isogloss {
 
@@ -17,51 +18,78 @@ template <class T> struct LogitBlock {
     bool gradient = false;  ///< whether the derivative is wanted
 };
 
+/// What a loss needs of its output head besides the logits.
+struct HeadNeeds {
+    Index arrays = 1;      ///< [rows, V] arrays of a block, the logits included; the others come from extra()
+    bool sorted = false;   ///< rows come sorted by target, so that equal targets are neighbours
+    bool further = false;  ///< the first extra array may come from the same product as the logits
+    Index bytes_a_row = 0;       ///< what the loss itself takes for every row of a block
+    Index bytes_a_position = 0;  ///< and for every position [T, B]
+    Index bytes = 0;             ///< and once
+};
+
 /// Runs a loss over lazy logits: product, loss and both gradients for one block of rows after another, so
 /// that logits never exist as a [T·B, V] array. For own losses as well as the library's.
 ///
-/// A block takes `arrays` · V · sizeof(T) bytes a row within the graph's budget (at least one row);
-/// besides, a few arrays of the size of the hidden states [T·B, n] are held. Positions that are not predicted
-/// cost nothing.
+/// All that a loss holds, its own arrays included, stays within the graph's budget, down to a block of one
+/// row. Positions that are not predicted cost nothing.
 ///
 /// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at
-/// hand and goes on to both products, with the table's gradient kept as provisional (see Parameter) until
-/// backward confirms it: three products in all. Where a gradient already counts (several losses on one
-/// table, or no update since the last backward) and in evaluation, backward computes the logits again.
+/// hand and goes on to both products, a part of the vocabulary at a time, so that a part of dl/dz and of the
+/// table is read from memory once. The table's gradient is kept as provisional (see Parameter), and so is
+/// that of the hidden states in their adjoint, until backward confirms them: three products in all. Where a
+/// gradient already counts (several losses on one table or on the same hidden states, or no update since the
+/// last backward) and in evaluation, backward computes the logits again.
 template <class T> class OutputHead {
 public:
-    /// `arrays`: how many [rows, V] arrays the loss needs, its logits included; the others come from
-    /// extra(). `sorted`: rows come sorted by target, so that equal targets are neighbours.
-    void setup(Setup<T>& s, Logits<T> o, Tokens y, Index arrays = 1, bool sorted = false) {
+    void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}) {
         if (y.vocabulary != o.vocabulary)
             s.fail(text("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
                         "' one of ", y.vocabulary, "; they must agree"));
         logits_ = o;
         targets_ = y;
         hidden_ = s.hidden(o);
-        sorted_ = sorted;
-        const Index capacity = s.capacity().time * s.capacity().batch,
-                    row = arrays * o.vocabulary * Index{sizeof(T)};
-        block_rows_ = std::clamp<Index>(s.budget() / row, 1, capacity);
-        blocks_ = s.scratch(arrays * block_rows_ * o.vocabulary);
-        packed_ = s.scratch(capacity * hidden_.width);
-        adjoint_ = s.scratch(capacity * hidden_.width);
+        sorted_ = needs.sorted;
+        further_ = needs.further;
+        // For the threads of later passes too, whose number may be set after the model is built.
+        most_pieces_ =
+            std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1, 16);
+        const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width;
+        const Index of_position =
+                        needs.bytes_a_position + Index{sizeof(Index) + sizeof(Token) + sizeof(double)},
+                    rest = needs.bytes + capacity * of_position + 2 * tile * n * Index{sizeof(T)} +
+                           16 * Arena::overhead;
+        arrays_ = needs.arrays;
+        const auto bytes = [&](Index rows) {
+            return pool(rows) * Index{sizeof(T)} + rows * needs.bytes_a_row + rest;
+        };
+        block_rows_ =
+            std::clamp<Index>(s.budget() / (arrays_ * o.vocabulary * Index{sizeof(T)}), 1, capacity);
+        while (block_rows_ > 1 && bytes(block_rows_) > s.budget()) --block_rows_;
+        Index most = 1;
+        for (Index rows = 1; rows <= block_rows_; ++rows) most = std::max(most, pool(rows));
+        pool_ = s.scratch(most);
+        squares_ = s.scratch(2 * tile * n);
         order_ = s.template scratch<Index>(capacity);
         sorted_targets_ = s.template scratch<Token>(capacity);
-        squares_ = s.scratch((tile + 2 * block_rows_) * hidden_.width);
     }
 
     /// Most rows of one block.
     Index block_rows() const { return block_rows_; }
-    /// Array number k ≥ 1 of a block, [block_rows, V].
-    T* extra(Index k) const { return blocks_ + k * block_rows_ * logits_.vocabulary; }
+    /// Array number k ≥ 1 of the block at hand, [rows, V].
+    T* extra(Index k) const { return pool_ + k * rows_ * logits_.vocabulary; }
     /// A further weight that the loss differentiates (besides the head's table and bias).
     void also_writes(Weight<T> w) { also_ = w.id; }
 
     /// Calls f(LogitBlock<T>&) for every block; f puts the loss of each row where it belongs and, where
     /// block.gradient is set, d l / d z times p.seed(l) into block.z. Returns the number of predicted
     /// positions.
-    template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
+    ///
+    /// With HeadNeeds::further, `further(block, left)` is called before the logits are there: it puts up to
+    /// `rows` vectors into left [rows, n] and returns how many; their products with the head's table are in
+    /// extra(1).
+    template <class RowLoss, class More>
+    Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f, More&& further) {
         prepared_ = false;
         arrange(p);
         const auto& head = p.head(logits_);
@@ -69,23 +97,29 @@ public:
             return id < 0 || p.parameter(id).condition == Parameter<T>::Condition::empty;
         };
         prepare_ = p.training() && p.seed(l) != 0 && free(head.table) && free(head.bias) && free(also_);
-        run(p, prepare_, f);
+        T* dh = prepare_ ? p.prepare_adjoint(hidden_) : nullptr;
+        prepare_ = dh != nullptr;
+        run(p, dh, f, further);
         prepared_ = prepare_;
         return count_;
     }
+    template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
+        return forward(p, l, f, nothing);
+    }
 
     /// Adds what forward prepared, or computes it now.
-    template <class RowLoss> void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f) {
+    template <class RowLoss, class More>
+    void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f, More&& further) {
         if (p.seed(l) == 0 || count_ == 0) return;
-        if (prepared_ && confirm(p)) {
-            prepared_ = false;
-        } else {
-            prepare_ = false;
-            run(p, true, f);
+        if (std::exchange(prepared_, false) && p.prepared(hidden_)) {
+            if (confirm(p)) return;
+            p.forget(hidden_);
         }
-        T* dh = p.adjoint_data(hidden_);
-        const Index n = hidden_.width;
-        for (Index r = 0; r < count_; ++r) kernel::add(n, adjoint_ + r * n, dh + order_[r] * n);
+        prepare_ = false;
+        run(p, p.adjoint_data(hidden_), f, further);
+    }
+    template <class RowLoss> void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f) {
+        backward(p, l, f, nothing);
     }
 
     /// Φ(h_i) += Σ_k c_k Var_{p_k}(w_i), the Fisher norm of a change of h_i through its effect on the
@@ -96,12 +130,13 @@ public:
         const auto E = p.parameter(head.table).values();
         const Index n = hidden_.width, V = logits_.vocabulary;
         T* phi = p.adjoint_data(hidden_);
-        for (Index first = 0; first < count_; first += block_rows_) {
+        for (Index first = 0, rows; first < count_; first += rows) {
+            rows = std::min(tile, rows_at(first));
             for (int k = 0; k < distributions; ++k) {
-                LogitBlock<T> block = logits(p, first);
-                const Index rows = block.z.rows;
+                LogitBlock<T> block = at(p, first, rows);
+                logits(p, block, 0);
                 const double c = f(block, k);
-                const MatrixRef<T> mean(squares_ + tile * n, rows, n), square(mean.row(rows), rows, n);
+                const MatrixRef<T> mean(gathered(), rows, n), square(squares_ + tile * n, rows, n);
                 gemm<T>(T(1), block.z, E, T(0), mean);
                 for (Index v = 0; v < V; v += tile) {  // squares of a few table rows at a time
                     const Index some = std::min(tile, V - v);
@@ -137,9 +172,28 @@ public:
     }
 
 private:
-    static constexpr Index tile = 64;
+    static constexpr Index tile = 64;  // rows of the table and of a block at a time, for a modulus
 
-    // Which positions are predicted, in which order, and their hidden states one after the other.
+    using Few = kernel::FewRows<T>;
+    static Index nothing(const LogitBlock<T>&, T*) { return 0; }
+
+    // The pool holds, for a block of so many rows: the arrays; the hidden states, where they do not lie
+    // together, and the further rows below them; for a few rows those packed, and dl/dh by each thread.
+    Index states(Index rows) const { return (further_ ? 2 : 1) * rows; }
+    bool few(Index states) const { return Few::B::wide && 1 < states && states <= Few::most_transposed; }
+    Index pool(Index rows) const {
+        const Index n = hidden_.width;
+        return arrays_ * rows * logits_.vocabulary + states(rows) * n +
+               (few(states(rows)) ? Few::size(states(rows), n) : 0) +
+               (rows <= Few::most ? most_pieces_ * rows * n : 0);
+    }
+    T* gathered() const { return pool_ + arrays_ * rows_ * logits_.vocabulary; }
+    T* packed() const { return gathered() + states(rows_) * hidden_.width; }
+    T* partial() const {
+        return packed() + (few(states(rows_)) ? Few::size(states(rows_), hidden_.width) : 0);
+    }
+
+    // Which positions are predicted, and in which order.
     void arrange(Pass<T>& p) {
         const Token* y = p.data(targets_);
         count_ = 0;
@@ -149,49 +203,91 @@ private:
             std::sort(order_, order_ + count_,
                       [y](Index a, Index b) { return y[a] != y[b] ? y[a] < y[b] : a < b; });
         for (Index r = 0; r < count_; ++r) sorted_targets_[r] = y[order_[r]];
+        in_place_ = !sorted_ && !further_ && count_ == p.rows();
+    }
+
+    // Blocks as even as they can be: a thin one would cost a pass over the whole table too.
+    Index rows_at(Index first) const {
+        const Index left = count_ - first, blocks = (left + block_rows_ - 1) / block_rows_;
+        return (left + blocks - 1) / blocks;
+    }
+
+    // A block without its logits; its hidden states are in `states_` afterwards.
+    LogitBlock<T> at(Pass<T>& p, Index first, Index rows) {
+        const Index n = hidden_.width;
         const T* h = p.data(hidden_);
-        in_place_ = !sorted_ && count_ == p.rows();
-        if (in_place_) return;
-        const Index n = hidden_.width;
-        for (Index r = 0; r < count_; ++r) std::copy_n(h + order_[r] * n, n, packed_ + r * n);
+        rows_ = rows;
+        if (!in_place_)
+            for (Index r = 0; r < rows; ++r) std::copy_n(h + order_[first + r] * n, n, gathered() + r * n);
+        states_ = {in_place_ ? h + first * n : gathered(), rows, n};
+        return {{pool_, rows, logits_.vocabulary}, sorted_targets_ + first, order_ + first, false};
     }
 
-    MatrixRef<const T> rows_of_hidden(Pass<T>& p, Index first, Index rows) const {
-        const Index n = hidden_.width;
-        return {(in_place_ ? p.data(hidden_) : packed_) + first * n, rows, n};
-    }
-
-    LogitBlock<T> logits(Pass<T>& p, Index first) {
+    // Z = H Eᵀ + b, and the same for `further` rows below H, without b, into the rows below Z.
+    void logits(Pass<T>& p, const LogitBlock<T>& block, Index further) {
         const auto& head = p.head(logits_);
-        const Index rows = std::min(block_rows_, count_ - first), V = logits_.vocabulary;
-        LogitBlock<T> block{{blocks_, rows, V}, sorted_targets_ + first, order_ + first, false};
-        T beta = 0;
-        if (head.bias >= 0) {
-            const T* b = p.parameter(head.bias).value;
-            for (Index r = 0; r < rows; ++r) std::copy_n(b, V, block.z.row(r));
-            beta = 1;
+        const Index V = logits_.vocabulary, rows = block.z.rows + further;
+        const MatrixRef<const T> E = p.parameter(head.table).values(), h(states_.data, rows, states_.cols);
+        const MatrixRef<T> z(block.z.data, rows, V);
+        const T* b = head.bias >= 0 ? p.parameter(head.bias).value : nullptr;
+        for (Index r = 0; b && r < rows; ++r)
+            if (r < block.z.rows) std::copy_n(b, V, z.row(r));
+            else std::fill_n(z.row(r), V, T(0));
+        const T beta = b ? T(1) : T(0);
+        if (!few(rows)) return gemm<T>(T(1), h, t(E), beta, z);
+        Few::pack_left(h, packed());
+        kernel::parallel(V, 16, V, [&](Index first, Index last, Index) {
+            Few::product_transposed(packed(), E.rows_from(first, last - first), beta,
+                                    z.columns(first, last - first));
+        });
+    }
+
+    // The gradients of a block, from dl/dz.
+    void gradients(Pass<T>& p, const LogitBlock<T>& block, T* dh) {
+        const auto& head = p.head(logits_);
+        const Index n = hidden_.width, rows = block.z.rows, V = logits_.vocabulary;
+        const auto [dE, beta] = begin(p, head.table);
+        const MatrixRef<const T> E = p.parameter(head.table).values();
+        Index pieces = 1;
+        T* sums = gathered();
+        if (rows > Few::most) {
+            gemm<T>(T(1), t(block.z), states_, beta, dE);
+            gemm<T>(T(1), block.z, E, T(0), {sums, rows, n});  // the states have served
+        } else {
+            constexpr Index part = 384;  // of dl/dz, that stays in the cache while both products read it
+            pieces = kernel::pieces(V, part, most_pieces_);
+            sums = partial();
+            kernel::parallel(
+                V, part, most_pieces_, [&, dE = dE, beta = beta](Index first, Index last, Index piece) {
+                    const MatrixRef<T> sum(sums + piece * rows * n, rows, n);
+                    for (Index v = first, some; v < last; v += some) {
+                        some = std::min(part, last - v);
+                        const MatrixRef<const T> dz = block.z.columns(v, some);
+                        kernel::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1), sum);
+                        kernel::gemm_serial<T>(T(1), t(dz), states_, beta, dE.rows_from(v, some));
+                    }
+                });
         }
-        gemm<T>(T(1), rows_of_hidden(p, first, rows), t(p.parameter(head.table).values()), beta, block.z);
-        return block;
+        for (Index r = 0; r < rows; ++r)
+            for (Index piece = 0; piece < pieces; ++piece)
+                kernel::add(n, sums + (piece * rows + r) * n, dh + block.position[r] * n);
+        if (head.bias < 0) return;
+        const auto [db, bias_beta] = begin(p, head.bias);
+        if (bias_beta == T(0)) std::fill_n(db.data, db.cols, T(0));
+        kernel::add_column_sums(rows, db.cols, block.z.data, db.data);
     }
 
-    template <class RowLoss> void run(Pass<T>& p, bool gradient, RowLoss& f) {
-        const auto& head = p.head(logits_);
-        const Index n = hidden_.width;
+    // With dh the gradient is computed too and added to it, [T·B, n].
+    template <class RowLoss, class More> void run(Pass<T>& p, T* dh, RowLoss& f, More& further) {
         begun_count_ = 0;
-        for (Index first = 0; first < count_; first += block_rows_) {
-            LogitBlock<T> block = logits(p, first);
-            block.gradient = gradient;
+        for (Index first = 0, rows; first < count_; first += rows) {
+            rows = rows_at(first);
+            LogitBlock<T> block = at(p, first, rows);
+            block.gradient = dh != nullptr;
+            logits(p, block,
+                   further_ ? further(block, gathered() + rows * hidden_.width) : further(block, nullptr));
             f(block);
-            if (!gradient) continue;
-            const Index rows = block.z.rows;
-            gemm<T>(T(1), block.z, p.parameter(head.table).values(), T(0), {adjoint_ + first * n, rows, n});
-            const auto [dE, beta] = begin(p, head.table);
-            gemm<T>(T(1), t(block.z), rows_of_hidden(p, first, rows), beta, dE);
-            if (head.bias < 0) continue;
-            const auto [db, bias_beta] = begin(p, head.bias);
-            if (bias_beta == T(0)) std::fill_n(db.data, db.cols, T(0));
-            kernel::add_column_sums(rows, db.cols, block.z.data, db.data);
+            if (dh) gradients(p, block, dh);
         }
     }
 
@@ -212,12 +308,13 @@ private:
     Logits<T> logits_;
     Tokens targets_;
     Seq<T> hidden_;
+    MatrixRef<const T> states_;  // hidden states of the block at hand
     int also_ = -1;
-    bool sorted_ = false, in_place_ = false, prepare_ = false, prepared_ = false;
-    Index block_rows_ = 1, count_ = 0;
+    bool sorted_ = false, further_ = false, in_place_ = false, prepare_ = false, prepared_ = false;
+    Index arrays_ = 1, block_rows_ = 1, rows_ = 0, count_ = 0, most_pieces_ = 1;
     std::array<int, 3> begun_{};
     Index begun_count_ = 0;
-    T *blocks_ = nullptr, *packed_ = nullptr, *adjoint_ = nullptr, *squares_ = nullptr;
+    T *pool_ = nullptr, *squares_ = nullptr;
     Index* order_ = nullptr;
     Token* sorted_targets_ = nullptr;
 };

@@ -1,0 +1,168 @@
+// Our side of the comparison: reads names of rows, answers each with the seconds of one round.
+//
+//     peer_isogloss THREADS        rows as compare.py names them
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <isogloss/isogloss.hpp>
+#include <map>
+#include <memory>
+#include <sstream>
+
+namespace ig = isogloss;
+using ig::Index;
+
+namespace {
+
+/// The same numbers on every side.
+float number(Index i, int seed) { return 0.1f * static_cast<float>(std::sin(double(i) + seed)); }
+
+std::vector<ig::Token> words(Index count, Index vocabulary, Index step) {
+    std::vector<ig::Token> w;
+    for (Index i = 0; i < count; ++i) w.push_back(static_cast<ig::Token>((i * 7919 + step) % vocabulary));
+    return w;
+}
+
+struct Row {
+    ig::Graph<float> g;
+    std::function<double()> round;
+    std::size_t extra_bytes = 0;
+    explicit Row(ig::Capacity c) : g({.time = c.time, .batch = c.batch}) {}
+};
+
+/// loss/width/V/T/B: the tied two-layer model, forward, backward, clipping and step; returns the loss.
+std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, Index B) {
+    auto row = std::make_unique<Row>(ig::Capacity{T, B});
+    auto& g = row->g;
+    const auto x = g.tokens("x", V), y = g.tokens("y", V);
+    const auto E = g.weight("E", V, n, ig::uniform(0.1));
+    auto h = g.add<ig::Embedding>("embed", {}, x, E);
+    h = g.add<ig::Lstm>("lstm1", {.units = n}, h);
+    h = g.add<ig::Lstm>("lstm2", {.units = n}, h);
+    const auto o = g.add<ig::TiedSoftmax>("softmax", {}, h, E);
+    const auto l = loss == "al" ? g.add<ig::AugmentedLoss>("loss", {.gamma = 0.65, .temperature = 20}, o, y)
+                                : g.add<ig::CrossEntropy>("loss", {}, o, y);
+    const auto fill = [&](const std::string& name, int seed, bool transposed) {
+        auto& p = g.parameter(name);
+        for (Index i = 0; i < p.rows; ++i)
+            for (Index j = 0; j < p.cols; ++j)
+                p.value[i * p.cols + j] = number(transposed ? j * p.rows + i : i * p.cols + j, seed);
+    };
+    fill("E", 1, false);
+    for (int layer = 1; layer <= 2; ++layer) {
+        const std::string name = "lstm" + std::to_string(layer);
+        fill(name + ".W", 10 * layer, true), fill(name + ".U", 10 * layer + 1, true);
+    }
+    const auto sgd = std::make_shared<ig::Sgd<float>>(g.parameters(), ig::SgdOptions{.rate = 0.1, .clip = 5});
+    const auto in = words(T * B, V, 1), out = words(T * B, V, 2);
+    row->round = [&g, l, x, y, in, out, sgd, T, B] {
+        const double value = g.forward(l, {x, ig::TokenBlock{in.data(), T, B}}, {y, ig::TokenBlock{out.data(), T, B}});
+        g.backward(l);
+        sgd->step();
+        return value;
+    };
+    return row;
+}
+
+/// The head alone over given hidden states, forward and both gradients.
+std::unique_ptr<Row> head(const std::string& loss, Index n, Index V, Index N) {
+    auto row = std::make_unique<Row>(ig::Capacity{N, 1});
+    auto& g = row->g;
+    const auto x = g.tokens("x", V), y = g.tokens("y", V);
+    const auto E = g.weight("E", V, n, ig::uniform(0.1));
+    const auto h = g.input("h", n);
+    g.add<ig::Embedding>("embed", {}, x, E);  // makes E an embedding table; it is not run
+    const auto o = g.add<ig::TiedSoftmax>("softmax", {}, h, E);
+    const std::size_t before = g.memory();
+    const auto l = loss == "al" ? g.add<ig::AugmentedLoss>("loss", {.gamma = 0.65, .temperature = 20}, o, y)
+                                : g.add<ig::CrossEntropy>("loss", {}, o, y);
+    row->extra_bytes = g.memory() - before;
+    auto& table = g.parameter("E");
+    for (Index i = 0; i < table.size(); ++i) table.value[i] = number(i, 1);
+    std::vector<float> states;
+    for (Index i = 0; i < N * n; ++i) states.push_back(10 * number(i, 3));
+    const auto out = words(N, V, 2);
+    const auto all = std::make_shared<ig::Parameters<float>>(g.parameters());
+    row->round = [&g, l, h, y, states, out, all, N] {
+        const double value = g.forward(l, {h, states.data(), N, 1}, {y, ig::TokenBlock{out.data(), N, 1}});
+        g.backward(l);
+        all->clear_gradients();
+        return value;
+    };
+    return row;
+}
+
+/// Σ y: a loss that costs one pass over the output.
+template <class S> struct Total {
+    struct Options {};
+    Options options;
+    ig::Seq<S> y;
+    ig::Loss<S> l;
+    ig::Loss<S> setup(ig::Setup<S>& s, ig::Seq<S> in) {
+        y = in;
+        return l = s.loss(false);
+    }
+    void forward(ig::Forward<S>& p) { p.set(l, 0, p.rows()); }
+    template <class Quantity> void backward(ig::Backward<S, Quantity>& p) {
+        std::fill_n(p.adjoint_data(y), p.rows() * y.width, S(1));
+    }
+};
+
+/// One LSTM layer, forward and all gradients, that of the input too.
+std::unique_ptr<Row> lstm(Index n, Index T, Index B) {
+    auto row = std::make_unique<Row>(ig::Capacity{T, B});
+    auto& g = row->g;
+    const auto x = g.input("x", n);
+    const auto h = g.add<ig::Lstm>("lstm", {.units = n}, x);
+    const auto l = g.add<Total>("total", {}, h);
+    std::vector<float> in;
+    for (Index i = 0; i < T * B * n; ++i) in.push_back(number(i, 5));
+    const auto all = std::make_shared<ig::Parameters<float>>(g.parameters());
+    row->round = [&g, l, x, in, all, T, B] {
+        g.forward(l, {x, in.data(), T, B});
+        g.backward(l);
+        all->clear_gradients();
+        return 0.0;
+    };
+    return row;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2) {
+        std::cerr << "usage: peer_isogloss THREADS, then names of rows on standard input\n";
+        return 2;
+    }
+    ig::threads(std::atoi(argv[1]));
+    std::map<std::string, std::unique_ptr<Row>> rows;
+    for (std::string name; std::getline(std::cin, name);) {
+        std::istringstream parts(name);
+        std::string kind, loss;
+        Index n = 0, V = 0, T = 0, B = 0;
+        std::getline(parts, kind, '/'), std::getline(parts, loss, '/');
+        char slash = 0;
+        parts >> n >> slash >> V >> slash >> T >> slash >> B;
+        auto& row = rows[name];
+        if (!row) {
+            rows.clear();  // one at a time
+            auto& made = rows[name];
+            made = kind == "head" ? head(loss, n, V, T * B) : kind == "lstm" ? lstm(n, T, B) : step(loss, n, V, T, B);
+            std::cerr << name << " " << made->round() << " " << made->extra_bytes << std::endl;
+            made->round();
+        }
+        std::vector<double> seconds;
+        const auto begin = std::chrono::steady_clock::now();
+        const auto since = [](auto from) {
+            return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+        };
+        do {
+            const auto start = std::chrono::steady_clock::now();
+            rows[name]->round();
+            seconds.push_back(since(start));
+        } while (since(begin) < 0.3);
+        std::nth_element(seconds.begin(), seconds.begin() + std::ssize(seconds) / 2, seconds.end());
+        std::cout << seconds[seconds.size() / 2] << std::endl;
+    }
+}
