@@ -1,9 +1,9 @@
 /// @file gnuplot.hpp  Figures of the examples: SVG files drawn by gnuplot.
 #pragma once
 
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
-#include <isogloss/error.hpp>
+#include <isogloss/io/atomic_file.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
@@ -41,15 +41,18 @@ public:
 
     /// Throws FileError where gnuplot is not there or could not draw; no file of the name is touched then.
     void draw() const {
-        std::FILE* gnuplot = ::popen("gnuplot", "w");
-        const std::string script = script_.str() + "set output\n";
-        const bool written =
-            gnuplot && std::fwrite(script.data(), 1, script.size(), gnuplot) == script.size();
-        const int status = gnuplot ? ::pclose(gnuplot) : -1;
-        std::error_code failed;
-        if (written && status == 0) std::filesystem::rename(part(), path_, failed);
-        if (written && status == 0 && !failed) return;
-        std::filesystem::remove(part(), failed);
+        // By way of a file: a pipe whose reader never started would end the program by a signal.
+        const std::string script = std::filesystem::absolute(path_ + ".gnuplot").string();
+        std::string argument = "'";
+        for (const char c : script) argument += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        ig::write_atomically(script,
+                             [this](ig::AtomicFile& out) { out.write(script_.str() + "set output\n"); });
+        const bool drawn = std::system(("gnuplot " + argument + "'").c_str()) == 0;
+        std::error_code failed, ignored;
+        if (drawn) std::filesystem::rename(part(), path_, failed);
+        std::filesystem::remove(script, ignored);
+        if (drawn && !failed) return;
+        std::filesystem::remove(part(), ignored);
         throw ig::FileError(ig::text("'", path_, "' could not be drawn by gnuplot; it says why above. ",
                                      "On Debian and Ubuntu: apt-get install gnuplot-nox"));
     }
