@@ -1,4 +1,4 @@
-/// @file commands.hpp  The five things the program does. Each returns the exit status.
+/// @file commands.hpp  The six things the program does. Each returns the exit status.
 #pragma once
 
 #include <set>
@@ -40,11 +40,20 @@ struct NeighbourOptions {
     std::string export_to, format = "word2vec-text";
 };
 
+/// Options of `compare`.
+struct CompareOptions {
+    std::string model, against, text, csv;
+    std::vector<std::string> words;
+    ig::Index neighbours = 10, frequent = 10, likeliest = 10, show = 4, context = 10, columns = 20;
+    int threads = 2;
+};
+
 /// `named`: the options that stand on the command line.
 int train(const Options& given, const std::set<std::string>& named);
 int evaluate(const EvaluateOptions& o);
 int sample(const SampleOptions& o);
 int score(const ScoreOptions& o);
 int neighbours(const NeighbourOptions& o);
+int compare(const CompareOptions& o);
 
 }  // namespace lm

@@ -1,4 +1,5 @@
-/// @file main.cpp  The command line of language_model: train, evaluate, sample, score, neighbours.
+/// @file main.cpp  The command line of language_model: train, evaluate, sample, score, neighbours,
+/// compare.
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
@@ -81,6 +82,22 @@ int main(int argc, char** argv) {
         ->check(CLI::IsMember({"word2vec-text", "word2vec-binary", "glove"}))
         ->capture_default_str();
 
+    lm::CompareOptions c;
+    auto* compare =
+        with_model(app.add_subcommand("compare", "Where the predictions of two models differ"), c.model);
+    compare->add_option("--against", c.against, "the second model, of the same vocabulary")->required();
+    compare->add_option("--text", c.text, "text file")->required();
+    compare->add_option("--neighbours", c.neighbours, "nearest words of a target")->capture_default_str();
+    compare->add_option("--frequent", c.frequent, "most frequent words")->capture_default_str();
+    compare->add_option("--word", c.words, "a word to be listed by itself, or several")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    compare->add_option("--show", c.show, "positions shown of each kind")->capture_default_str();
+    compare->add_option("--context", c.context, "words shown before each")->capture_default_str();
+    compare->add_option("--likeliest", c.likeliest, "predictions shown of each")->capture_default_str();
+    compare->add_option("--columns", c.columns, "columns that run side by side")->capture_default_str();
+    compare->add_option("--csv", c.csv, "write a row for each position to this file");
+    compare->add_option("--threads", c.threads, "threads")->capture_default_str();
+
     CLI11_PARSE(app, argc, argv);
     try {
         if (*train) {
@@ -92,7 +109,8 @@ int main(int argc, char** argv) {
         if (*evaluate) return lm::evaluate(e);
         if (*sample) return lm::sample(s);
         if (*score) return lm::score(r);
-        return lm::neighbours(n);
+        if (*neighbours) return lm::neighbours(n);
+        return lm::compare(c);
     } catch (const std::bad_alloc&) {
         std::cerr << "isogloss: there is not enough memory for a model of this size\n";
     } catch (const std::exception& error) {

@@ -1,8 +1,8 @@
-"""evaluate, sample, score and neighbours on a trained model."""
+"""evaluate, sample, score, neighbours and compare on trained models."""
 import math
 import re
 
-from program import Folder, floats, number, read, run, sentences, tensors, train, write
+from program import Folder, floats, number, read, rows, run, sentences, tensors, train, write
 
 
 def evaluate(out):
@@ -87,6 +87,45 @@ def neighbours():
     assert read("glove.txt").decode().splitlines() == lines[1:]
 
 
+def compare():
+    """Its means are those of the rows it writes; perplexities are those of evaluate; its neighbours those of the tables."""
+    call = ["compare", "--model", "m", "--against", "weak", "--text", "valid.txt", "--columns", 4, "--neighbours", 2,
+            "--frequent", 3, "--likeliest", 4, "--show", 2, "--context", 3, "--threads", 1]
+    out = run(*call, "--word", "the", "--csv", "out.csv").stdout
+    table = rows("out.csv")
+    assert [int(row["position"]) for row in table] == list(range(900))
+    words = [word for line in read("valid.txt").decode().splitlines() for word in line.split() + ["<eos>"]]
+    assert [row["target"] for row in table] == words
+    for name, which in [("first", "m"), ("second", "weak")]:
+        perplexity = math.exp(-sum(float(row["log_p_" + name]) for row in table) / 900)
+        printed = number(rf"{name} +{which} +perplexity ([\d.]+)", out)
+        evaluated = run("evaluate", "--model", which, "--text", "valid.txt", "--columns", 4, "--threads", 1).stdout
+        assert abs(perplexity - printed) < 0.006 and abs(printed - number(r"\nperplexity ([\d.]+)", evaluated)) < 0.006
+        target = sum(math.exp(float(row["log_p_" + name])) for row in table) / 900
+        column = 1 if name == "first" else 2
+        found = re.search(r"the target +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) % +900", out)
+        assert found and abs(float(found.group(column)) - target) < 1e-4, (out, target)
+    better = sum(float(row["log_p_second"]) > float(row["log_p_first"]) for row in table) / 9
+    assert abs(float(found.group(4)) - better) < 0.06, (found.group(4), better)
+    # 'the' stands three times in each of 100 lines of 9.
+    assert re.search(r"'the', where it is not the target +0\.\d+ +0\.\d+ +\S+ +[\d.]+ % +600\n", out), out
+    assert re.search(r"nearest words in the table of the second +0\.\d+ .* 800\n", out), out  # no line ends
+    gains = [float(x) for x in re.findall(r"\(x ([\d.]+)\)", out)]
+    assert len(gains) == 4 and gains[0] >= gains[1] >= gains[3] >= gains[2], gains
+    best = max((row for row in table if row["target"] != "<eos>"),
+               key=lambda row: float(row["log_p_second"]) - float(row["log_p_first"]))
+    assert abs(gains[0] - math.exp(float(best["log_p_second"]) - float(best["log_p_first"]))) < 0.006
+    at = int(best["position"])
+    assert "  " + " ".join(words[max(0, at - 3):at]) + " -> " + words[at] in out, (out, at)
+    assert len(re.findall(r"^    (?:first|second)  (?: ?\S+ \d\.\d\d){4}$", out, re.M)) == 8, out
+    # A model against itself: nothing differs.
+    same = run(*call[:4], "m", *call[5:]).stdout
+    assert re.search(r"the target +([\d.]+) +\1 +1.000 +0.0 %", same), same
+    assert "different vocabularies" in run(*call[:4], "rare", *call[5:], status=1).stderr
+    assert "'zebra' is not among" in run(*call, "--word", "zebra", status=1).stderr
+    assert "--neighbours is 90" in run(*call, "--neighbours", 90, status=1).stderr
+
+
 with Folder():
     write("train.txt", sentences(600))
     write("valid.txt", sentences(100, seed=2))
@@ -97,3 +136,5 @@ with Folder():
     sample()
     score()
     neighbours()
+    train("weak", "--train", "train.txt", "--valid", "valid.txt", "--loss", "ce", "--bptt", 7)
+    compare()

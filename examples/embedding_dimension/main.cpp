@@ -1,0 +1,285 @@
+/// @file main.cpp  The minimal-entropy rule against measurement: validation perplexity over the width of the
+/// table, for a tied LSTM language model and for skip-gram with a full softmax.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <isogloss/closed_form/concatenated_softmax.hpp>
+#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/io/file_reader.hpp>
+#include <isogloss/isogloss.hpp>
+#include <isogloss/metric/embedding_dimension.hpp>
+#include <locale>
+#include <map>
+#include <sstream>
+
+#include "../plot/gnuplot.hpp"
+
+namespace {
+
+namespace ig = isogloss;
+
+/// The command line.
+struct Options {
+    std::string train, valid, csv = "embedding_dimension.csv", svg = "embedding_dimension.svg";
+    std::vector<ig::Index> widths = {4, 8, 16, 32, 64, 128};
+    std::vector<std::string> models = {"tied", "skip-gram"};
+    ig::Index tokens = 200000, epochs = 4, batch = 20, bptt = 35, window = 5, max_vocabulary = 0;
+    double keep = 1, rate = 1, skip_gram_rate = 0.005;
+    std::uint64_t seed = 1;
+    int threads = 1;
+    bool resume = false, plot_only = false;
+};
+
+/// A row of the table: one model of one width after one epoch.
+struct Row {
+    std::string model;
+    ig::Index words = 0, width = 0, epoch = 0;
+    double train = 0, valid = 0;  ///< perplexities
+};
+
+using Report = std::function<void(const Row&)>;
+
+/// One LSTM layer as wide as the table, which is the softmax matrix too.
+void train_tied(const Options& o, ig::Index width, const ig::Corpus& train, const ig::Corpus& valid,
+                ig::Token eos, const Report& report) {
+    const ig::Index V = train.vocabulary_size();
+    ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = o.seed});
+    const auto x = g.tokens("x", V), y = g.tokens("y", V);
+    const auto E = g.weight("E", V, width, ig::uniform(0.1));
+    const auto e = g.add<ig::Embedding>("embed", {.keep = o.keep}, x, E);
+    const auto h = g.add<ig::Lstm>("lstm", {.units = width, .keep = o.keep}, e);
+    const auto l =
+        g.add<ig::CrossEntropy>("loss", {}, g.add<ig::TiedSoftmax>("softmax", {.bias = true}, h, E), y);
+    ig::Sgd sgd(g.parameters(), {.rate = o.rate, .clip = 5});
+    for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
+        sgd.rate(o.rate * std::pow(0.5, double(std::max<ig::Index>(0, epoch - (o.epochs + 1) / 2))));
+        ig::Perplexity in_training, in_validation;
+        g.training(true);
+        for (const auto& batch : train.batches(g.capacity())) {
+            if (batch.first) g.reset();
+            in_training.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l));
+            g.backward(l);
+            sgd.step();
+        }
+        g.training(false);
+        for (const auto& batch : valid.batches(g.capacity(), {.tail = ig::Tail::pad, .predict_first = eos})) {
+            if (batch.first) g.reset();
+            in_validation.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l));
+        }
+        report({"tied", V, width, epoch, in_training.value(), in_validation.value()});
+    }
+}
+
+/// Pairs of words at most `window` apart, one for each token: its neighbour is drawn at random.
+struct Pairs {
+    std::vector<ig::Token> X, y;
+    Pairs(const ig::Corpus& text, ig::Index window, std::uint64_t seed, std::uint64_t epoch) {
+        const ig::Random random(seed, ig::stream_of("pairs"), epoch),
+            order(seed, ig::stream_of("order"), epoch);
+        const auto tokens = text.tokens();
+        for (ig::Index i = 0; i < text.size(); ++i) {
+            ig::Index offset = random.below(i, 2 * window) - window;
+            if (offset >= 0) ++offset;
+            if (i + offset < 0 || i + offset >= text.size()) continue;
+            X.push_back(tokens[std::size_t(i)]);
+            y.push_back(tokens[std::size_t(i + offset)]);
+        }
+        for (ig::Index i = std::ssize(X) - 1; i > 0; --i) {  // in random order
+            const auto j = static_cast<std::size_t>(order.below(i, i + 1));
+            std::swap(X[std::size_t(i)], X[j]);
+            std::swap(y[std::size_t(i)], y[j]);
+        }
+    }
+};
+
+/// p(j | i) = softmax(E_i W)_j: skip-gram without sampling, by its closed-form gradient.
+void train_skip_gram(const Options& o, ig::Index width, const ig::Corpus& train, const ig::Corpus& valid,
+                     const Report& report) {
+    const ig::Index V = train.vocabulary_size(), N = 512;
+    ig::ConcatenatedSoftmax<float> model({.vocabulary = V,
+                                          .width = width,
+                                          .words = 1,
+                                          .classes = V,
+                                          .batch = N,
+                                          .init = ig::uniform(0.1),
+                                          .seed = o.seed});
+    ig::Adam adam(model.parameters(), {.rate = o.skip_gram_rate, .divisor = ig::Divisor::tokens});
+    const auto pass = [&](const Pairs& pairs, bool training) {
+        ig::Perplexity p;
+        for (std::size_t i = 0; i < pairs.X.size(); i += std::size_t(N)) {
+            const std::size_t some = std::min(pairs.X.size() - i, std::size_t(N));
+            const auto X = std::span(pairs.X).subspan(i, some), y = std::span(pairs.y).subspan(i, some);
+            p.add(training ? model.value_and_gradient(X, y) : model.value(X, y), ig::Index(some));
+            if (training) adam.step();
+        }
+        return p.value();
+    };
+    const Pairs held_out(valid, o.window, o.seed, 0);
+    for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
+        adam.rate(o.skip_gram_rate * std::pow(0.5, double(epoch - 1)));
+        const double in_training = pass(Pairs(train, o.window, o.seed, std::uint64_t(epoch)), true);
+        report({"skip-gram", V, width, epoch, in_training, pass(held_out, false)});
+    }
+}
+
+void write_table(const std::string& path, const std::vector<Row>& rows) {
+    ig::write_atomically(path, [&](ig::AtomicFile& out) {
+        out.write("model,words,width,epoch,train_perplexity,valid_perplexity\n");
+        for (const Row& r : rows)
+            out.write(ig::text(r.model, ',', r.words, ',', r.width, ',', r.epoch, ',', r.train, ',', r.valid,
+                               '\n'));
+    });
+}
+
+std::vector<Row> read_table(const std::string& path) {
+    ig::LineReader lines(path);
+    std::vector<Row> rows;
+    for (std::string_view line; lines.next(line);) {
+        if (lines.line() == 1 && line == "model,words,width,epoch,train_perplexity,valid_perplexity")
+            continue;
+        std::string fields(line);
+        std::replace(fields.begin(), fields.end(), ',', ' ');
+        std::istringstream in(fields);
+        in.imbue(std::locale::classic());
+        Row r;
+        if (lines.line() == 1 || !(in >> r.model >> r.words >> r.width >> r.epoch >> r.train >> r.valid))
+            throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", ig::in_quotes(line),
+                                         ", expected a row of a table of embedding_dimension"));
+        rows.push_back(r);
+    }
+    return rows;
+}
+
+/// The best validation perplexity of each width, widths rising.
+std::vector<Row> best(const std::vector<Row>& rows, const std::string& model) {
+    std::map<ig::Index, Row> by_width;
+    for (const Row& r : rows) {
+        if (r.model != model) continue;
+        const auto [at, is_new] = by_width.emplace(r.width, r);
+        if (!is_new && r.valid < at->second.valid) at->second = r;
+    }
+    std::vector<Row> found;
+    for (const auto& [width, r] : by_width) found.push_back(r);
+    return found;
+}
+
+/// Two panels: perplexity over the width, and the rule's entropy H(N, n), which is 0 at the rule's n.
+void draw(const std::string& path, const std::vector<Row>& rows, const std::vector<std::string>& models) {
+    plot::Figure f(path, 900, 330);
+    const auto words = double(rows.front().words);
+    const auto rule = ig::embedding_dimension(words);
+    ig::Index last = 2 * rule.exact;
+    f << "set multiplot layout 1," << models.size() + 1 << "\nset logscale x 2\nset grid\nunset key\n"
+      << "set xlabel 'width n'\nset style line 1 lw 2 pt 7 ps 0.6 lc rgb '#1f5fa8'\n";
+    for (std::size_t m = 0; m < models.size(); ++m) {
+        f << "$m" << m << " << end_of_data\n";
+        for (const Row& r : best(rows, models[m])) {
+            f << r.width << ',' << r.valid << '\n';
+            last = std::max(last, r.width);
+        }
+        f << "end_of_data\nset title '" << models[m] << "'\nset ylabel 'validation perplexity'\n"
+          << "set arrow 1 from first " << rule.exact << ", graph 0 to first " << rule.exact
+          << ", graph 1 nohead dt 2 lc rgb '#c0392b'\nplot $m" << m << " using 1:2 with linespoints ls 1\n";
+    }
+    f << "$h << end_of_data\n";
+    for (double n = 4; n <= double(last); n *= 1.1)
+        f << ig::Index(n) << ',' << ig::skip_gram_entropy(words, ig::Index(n)) << '\n';
+    f << "end_of_data\nset title 'H(N, n), N = " << rows.front().words << "'\nset ylabel 'nats'\n"
+      << "plot $h using 1:2 with lines lw 2 lc rgb '#1f5fa8', 0 lc rgb '#777777'\nunset multiplot\n";
+    f.draw();
+}
+
+std::vector<Row> measure(const Options& o) {
+    std::vector<Row> rows;
+    if (std::filesystem::exists(o.csv)) {
+        rows = read_table(o.csv);  // only a table of this program is replaced
+        if (!o.resume) rows.clear();
+    }
+    const char* root = std::getenv("ISOGLOSS_DATA");
+    const std::string ptb = std::string(root && *root ? root : "../shared/data") + "/ptb/ptb.";
+    const std::string train_path = o.train.empty() ? ptb + "train.txt" : o.train;
+    const auto vocabulary = ig::Vocabulary::from_file(train_path, {.max_size = o.max_vocabulary});
+    const auto text = ig::Corpus::read(train_path, vocabulary);
+    const auto whole = text.tokens();
+    const auto kept =
+        o.tokens > 0 ? whole.first(std::min<std::size_t>(whole.size(), std::size_t(o.tokens))) : whole;
+    const auto train = ig::Corpus::from_tokens({kept.begin(), kept.end()}, vocabulary.size(), train_path);
+    const auto valid = ig::Corpus::read(o.valid.empty() ? ptb + "valid.txt" : o.valid, vocabulary);
+    const auto rule = ig::embedding_dimension(double(vocabulary.size()));
+    std::printf("%td tokens, %td words; the rule: n = %td (%.1f)\n", train.size(), vocabulary.size(),
+                rule.exact, rule.rule);
+    for (const auto& model : o.models)
+        for (const ig::Index width : o.widths) {
+            ig::Index done = 0;
+            for (const Row& r : rows)
+                if (r.model == model && r.width == width) done = std::max(done, r.epoch);
+            if (done >= o.epochs) continue;
+            std::erase_if(rows, [&](const Row& r) { return r.model == model && r.width == width; });
+            const auto start = std::chrono::steady_clock::now();
+            const Report report = [&](const Row& r) {
+                rows.push_back(r);
+                write_table(o.csv, rows);
+                std::printf("%-9s width %3td  epoch %td: train %.1f  valid %.1f  %.0f s\n", r.model.c_str(),
+                            r.width, r.epoch, r.train, r.valid,
+                            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+                std::fflush(stdout);
+            };
+            if (model == "tied") train_tied(o, width, train, valid, vocabulary.eos(), report);
+            else train_skip_gram(o, width, train, valid, report);
+        }
+    return rows;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options o;
+    CLI::App app("The minimal-entropy rule for the width of a table, against measured perplexities.");
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
+    app.add_option("--train", o.train, "training text; default: ptb/ptb.train.txt under ISOGLOSS_DATA");
+    app.add_option("--valid", o.valid, "validation text; default: ptb/ptb.valid.txt");
+    app.add_option("--tokens", o.tokens, "of the training text only so many; 0: all");
+    app.add_option("--max-vocabulary", o.max_vocabulary, "most words; 0: all");
+    app.add_option("--widths", o.widths, "widths of the table")
+        ->delimiter(',')
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->check(CLI::Range(1, 100000));
+    app.add_option("--models", o.models, "which")
+        ->delimiter(',')
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->check(CLI::IsMember({"tied", "skip-gram"}));
+    app.add_option("--epochs", o.epochs, "passes over the text")->check(CLI::Range(1, 100000));
+    app.add_option("--keep", o.keep, "of the tied model: share of units kept by dropout");
+    app.add_option("--rate", o.rate, "of the tied model: rate of SGD, halved each epoch in the second half");
+    app.add_option("--skip-gram-rate", o.skip_gram_rate, "of skip-gram: rate of Adam, halved each epoch");
+    app.add_option("--window", o.window, "of skip-gram: farthest neighbour")->check(CLI::Range(1, 1000));
+    app.add_option("--batch", o.batch, "columns of the tied model");
+    app.add_option("--bptt", o.bptt, "steps of the tied model");
+    app.add_option("--seed", o.seed, "of start values and pairs");
+    app.add_option("--threads", o.threads, "threads");
+    app.add_option("--csv", o.csv, "the table");
+    app.add_option("--svg", o.svg, "the figure; empty: none");
+    app.add_flag("--resume", o.resume, "keep what the table has and train the rest");
+    app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        ig::threads(o.threads);
+        const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
+        if (rows.empty()) throw ig::DataError(ig::text(o.csv, ": the table is empty"));
+        for (const auto& model : o.models)
+            for (const Row& r : best(rows, model))
+                std::printf("%-9s width %4td: best validation perplexity %.2f (epoch %td, train %.2f)\n",
+                            model.c_str(), r.width, r.valid, r.epoch, r.train);
+        if (!o.svg.empty()) draw(o.svg, rows, o.models);
+        return 0;
+    } catch (const std::exception& error) {
+        std::cerr << error.what() << '\n';
+    }
+    return 1;
+}

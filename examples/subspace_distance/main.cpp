@@ -1,0 +1,146 @@
+/// @file main.cpp  How far the softmax matrix is from the embedding table after training, as β and τ vary.
+///
+/// Trains an untied LSTM language model on a stretch of text with the loss (6.1) of Inan, Khosravi, Socher
+/// 2017,
+///     J_tot = β τ² V J_aug + (1 - β) J,
+/// word vectors of norm 1, no regularisation, and watches the angles between the column spaces of both.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+
+#include "table.hpp"
+
+namespace {
+
+using namespace study;
+
+std::string ptb() {
+    const char* root = std::getenv("ISOGLOSS_DATA");
+    return std::string(root && *root ? root : "../shared/data") + "/ptb/ptb.train.txt";
+}
+
+void check(const Options& o) {
+    const auto require = [](bool holds, const char* what) {
+        if (!holds) throw ig::GraphError(what);
+    };
+    for (const double b : o.betas) require(b >= 0 && b <= 1, "--betas: expected numbers from 0 to 1");
+    for (const double t : o.taus) require(t > 0, "--taus: expected numbers above 0");
+    require(o.beta >= 0 && o.beta <= 1, "--beta: expected a number from 0 to 1");
+    require(o.epochs >= 1 && o.runs >= 1, "--epochs and --runs: expected at least 1");
+    require(o.tokens > o.batch, "--tokens: expected more than --batch");
+}
+
+void print(const std::vector<Row>& rows, const std::string& sweep) {
+    const auto means = averages(rows, sweep);
+    if (means.empty()) return;
+    std::printf("%s\n%6s  distance  angles: least  median  largest  perplexity  runs\n",
+                sweep == "beta" ? "sweep over β" : "sweep over τ", sweep.c_str());
+    for (const Row& r : means)
+        std::printf("%6g  %8.4f  %13.1f  %6.1f  %7.1f  %10.1f  %4td\n",
+                    sweep == "beta" ? r.point.beta : r.point.tau, r.distance, r.smallest, r.median, r.largest,
+                    r.perplexity, r.point.run);
+}
+
+/// Trains what the table lacks and keeps it up to date after each epoch.
+std::vector<Row> measure(const Options& o) {
+    std::vector<Row> rows;
+    if (o.resume && std::filesystem::exists(o.csv)) {
+        rows = read_table(o.csv);
+    } else if (std::filesystem::exists(o.csv)) {
+        read_table(o.csv);  // only a table of this program is replaced
+    }
+    const std::string path = o.text.empty() ? ptb() : o.text;
+    const auto vocabulary = ig::Vocabulary::from_file(path);
+    const auto corpus = ig::Corpus::read(path, vocabulary);
+    if (corpus.size() < o.tokens)
+        throw ig::DataError(
+            ig::text(path, ": found ", corpus.size(), " tokens, expected at least --tokens ", o.tokens));
+    std::printf("%s: stretches of %td of %td tokens, %td types; %td x %td lstm; two random spaces: %.4f\n",
+                path.c_str(), o.tokens, corpus.size(), corpus.vocabulary_size(), o.layers, o.units,
+                std::sqrt(1 - double(o.units) / double(corpus.vocabulary_size())));
+    for (const Point& point : points(o)) {
+        std::vector<Row> known;  // of this training, perhaps from the other sweep
+        for (const Row& r : rows)
+            if (r.point.same_training(point) && (known.empty() || known[0].point.sweep == r.point.sweep))
+                known.push_back(r);
+        const bool complete = !known.empty() && known.back().epoch >= o.epochs;
+        if (complete && known[0].point == point) continue;
+        std::erase_if(rows, [&](const Row& r) { return r.point == point; });
+        if (complete) {
+            for (Row& r : known) r.point = point;
+            rows.insert(rows.end(), known.begin(), known.end());
+            write_table(o.csv, rows);
+            continue;
+        }
+        const auto start = std::chrono::steady_clock::now();
+        train(o, point, corpus, [&](const Row& r) {
+            rows.push_back(r);
+            write_table(o.csv, rows);
+            std::printf(
+                "β %g  τ %g  run %td  epoch %td: distance %.4f, angles %.1f° to %.1f°, perplexity %.1f, "
+                "%.0f s\n",
+                point.beta, point.tau, point.run + 1, r.epoch, r.distance, r.smallest, r.largest,
+                r.perplexity,
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+            std::fflush(stdout);
+        });
+    }
+    return rows;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options o;
+    CLI::App app("The distance between the word vectors and the softmax matrix, as beta and tau vary.");
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
+    const auto list = [&](const char* name, std::vector<double>& values, const char* help) {
+        app.add_option(name, values, help)
+            ->delimiter(',')
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    };
+    app.add_option("--text", o.text, "text; default: ptb/ptb.train.txt under ISOGLOSS_DATA");
+    app.add_option("--sweep", o.sweep, "which of both")->check(CLI::IsMember({"beta", "tau", "both"}));
+    list("--betas", o.betas, "swept at --tau");
+    list("--taus", o.taus, "swept at --beta");
+    app.add_option("--tau", o.tau, "temperature of the sweep over beta, above 0");
+    app.add_option("--beta", o.beta, "weight of the sweep over tau, 0 to 1");
+    app.add_option("--tokens", o.tokens, "length of a stretch");
+    app.add_option("--layers", o.layers, "LSTM layers");
+    app.add_option("--units", o.units, "units of a layer, and width of the table");
+    app.add_option("--batch", o.batch, "columns that run side by side");
+    app.add_option("--bptt", o.bptt, "steps of a segment");
+    app.add_option("--epochs", o.epochs, "passes over the stretch");
+    app.add_option("--runs", o.runs, "stretches and start values to average over");
+    app.add_option("--update", o.update, "rule")->check(CLI::IsMember({"sgd", "adam"}));
+    app.add_option("--rate", o.rate,
+                   "learning rate in the first epoch; it falls by the same step each epoch");
+    app.add_option("--clip", o.clip, "longest gradient, 0: any");
+    app.add_option("--init", o.init, "bound of the start values");
+    app.add_option("--head-init", o.head_init, "bound of those of the softmax matrix");
+    app.add_option("--seed", o.seed, "of the first run");
+    app.add_option("--threads", o.threads, "threads");
+    app.add_option("--csv", o.csv, "the table");
+    app.add_option("--svg", o.svg, "the figure; empty: none");
+    app.add_flag("--resume", o.resume, "keep what the table has and train the rest");
+    app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        check(o);
+        if (o.sweep == "beta") o.taus.clear();
+        if (o.sweep == "tau") o.betas.clear();
+        ig::threads(o.threads);
+        const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
+        print(rows, "beta");
+        print(rows, "tau");
+        if (!o.svg.empty()) draw(o.svg, rows);
+        return 0;
+    } catch (const std::exception& error) {
+        std::cerr << error.what() << '\n';
+    }
+    return 1;
+}

@@ -1,0 +1,97 @@
+/// @file study.hpp  What the program measures: one training per point, and what was read off it.
+#pragma once
+
+#include <isogloss/isogloss.hpp>
+#include <isogloss/metric/principal_angles.hpp>
+#include <string>
+#include <vector>
+
+namespace study {
+
+namespace ig = isogloss;
+
+/// The command line.
+struct Options {
+    std::string text, sweep = "both", update = "sgd", csv = "subspace_distance.csv",
+                      svg = "subspace_distance.svg";
+    std::vector<double> betas = {0, 0.1, 0.25, 0.5, 0.75, 1}, taus = {1, 2, 5, 10, 50};
+    double tau = 10, beta = 1;  ///< held fixed while the other one is swept
+    ig::Index tokens = 20000, layers = 2, units = 300, batch = 20, bptt = 35, epochs = 10, runs = 1;
+    double rate = 0.3, clip = 5, init = 0.1, head_init = 1e-4;
+    std::uint64_t seed = 1;
+    int threads = 1;
+    bool resume = false, plot_only = false;
+};
+
+/// One training of the sweep over β or over τ.
+struct Point {
+    std::string sweep;  ///< "beta" or "tau": which of both varies
+    double beta = 0, tau = 0;
+    ig::Index run = 0;
+    bool operator==(const Point&) const = default;
+    /// Whether it is the same training, whatever it was swept for.
+    bool same_training(const Point& p) const { return beta == p.beta && tau == p.tau && run == p.run; }
+};
+
+/// A row of the table: a point after some epochs.
+struct Row {
+    Point point;
+    ig::Index epoch = 0;    ///< done so far; 0: the start values
+    double loss = 0;        ///< of the last epoch, per token; 0 at the start
+    double perplexity = 0;  ///< of the last epoch as it went, from the plain cross-entropy
+    double distance = 0;    ///< averaged distance between the columns of E and of W
+    double smallest = 0, median = 0, largest = 0;  ///< principal angles, degrees
+};
+
+/// All points, the sweep over β first.
+std::vector<Point> points(const Options& o);
+
+/// Trains a model for one point, and calls report(row) after each epoch. `corpus` is the whole text; each run
+/// takes a stretch of it that starts at random.
+template <class Report>
+void train(const Options& o, const Point& point, const ig::Corpus& corpus, Report&& report) {
+    const ig::Index V = corpus.vocabulary_size();
+    const std::uint64_t seed = o.seed + static_cast<std::uint64_t>(point.run);
+    const ig::Index start = ig::Random(seed, ig::stream_of("stretch")).below(0, corpus.size() - o.tokens + 1);
+    const auto stretch = corpus.tokens().subspan(std::size_t(start), std::size_t(o.tokens));
+    const auto text = ig::Corpus::from_tokens({stretch.begin(), stretch.end()}, V, "the stretch");
+
+    ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = seed});
+    const auto x = g.tokens("x", V), y = g.tokens("y", V);
+    const auto E = g.weight("E", V, o.units, ig::uniform(o.init), {.unit_rows = true});
+    auto h = g.add<ig::Embedding>("embed", {}, x, E);
+    for (ig::Index l = 1; l <= o.layers; ++l)
+        h = g.add<ig::Lstm>(ig::text("lstm", l), {.units = o.units, .init = ig::uniform(o.init)}, h);
+    const auto logits =
+        g.add<ig::Softmax>("softmax", {.vocabulary = V, .bias = false, .init = ig::uniform(o.head_init)}, h);
+    const auto loss =
+        g.add<ig::AugmentedLoss>("loss", {.beta = point.beta, .temperature = point.tau}, logits, y, E);
+    ig::Sgd sgd(g.parameters(), {.rate = o.rate, .clip = o.clip});
+    ig::Adam adam(g.parameters(), {.rate = o.rate, .clip = o.clip});
+    ig::SubspaceMonitor<float> monitor(g.parameter("E"), g.parameter("softmax.W"));
+
+    const auto row = [&](ig::Index epoch, double nats, double perplexity) {
+        const auto& now = monitor.readings().back();
+        const auto degrees = [&](std::size_t i) { return now.angles[i] * 180 / 3.14159265358979324; };
+        report(Row{point, epoch, nats, perplexity, now.distance, degrees(0), degrees(now.angles.size() / 2),
+                   degrees(now.angles.size() - 1)});
+    };
+    row(0, 0, 0);
+    for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
+        adam.rate(o.rate * double(o.epochs + 1 - epoch) /
+                  double(o.epochs));  // down to little: no noise at the end
+        double total = 0;
+        ig::Perplexity perplexity;
+        for (const auto& batch : text.batches(g.capacity())) {
+            if (batch.first) g.reset();
+            total += g.forward(loss, {x, batch.input}, {y, batch.target});
+            perplexity.add(g.cross_entropy(loss), g.predicted(loss));
+            g.backward(loss);
+            o.update == "adam" ? adam.step() : sgd.step();
+        }
+        monitor.step();
+        row(epoch, total / static_cast<double>(perplexity.tokens()), perplexity.value());
+    }
+}
+
+}  // namespace study

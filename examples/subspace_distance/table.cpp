@@ -1,0 +1,147 @@
+/// @file table.cpp  CSV in and out, averages, the figure.
+#include "table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/io/file_reader.hpp>
+#include <map>
+#include <string_view>
+
+#include "../plot/gnuplot.hpp"
+
+namespace study {
+
+namespace {
+
+constexpr const char* header =
+    "sweep,beta,tau,run,epoch,loss,perplexity,distance,smallest_angle,median_angle,largest_angle";
+
+std::string decimals(double x) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
+}
+
+}  // namespace
+
+std::vector<Point> points(const Options& o) {
+    std::vector<Point> all;
+    for (ig::Index run = 0; run < o.runs; ++run) {
+        for (const double beta : o.betas) all.push_back({"beta", beta, o.tau, run});
+        for (const double tau : o.taus) all.push_back({"tau", o.beta, tau, run});
+    }
+    return all;
+}
+
+void write_table(const std::string& path, const std::vector<Row>& rows) {
+    ig::write_atomically(path, [&](ig::AtomicFile& out) {
+        out.write(std::string(header) + "\n");
+        for (const Row& r : rows) {
+            std::string line = r.point.sweep;
+            for (const double x : {r.point.beta, r.point.tau, double(r.point.run), double(r.epoch), r.loss,
+                                   r.perplexity, r.distance, r.smallest, r.median, r.largest})
+                line.append(1, ',').append(decimals(x));
+            out.write(line + "\n");
+        }
+    });
+}
+
+std::vector<Row> read_table(const std::string& path) {
+    ig::LineReader lines(path);
+    std::string_view line;
+    const auto refuse = [&](const std::string& expected) {
+        throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", ig::in_quotes(line), ", expected ",
+                                     expected, "; is this a table of subspace_distance?"));
+    };
+    if (!lines.next(line) || line != header) refuse("the header " + std::string(header));
+    std::vector<Row> rows;
+    while (lines.next(line)) {
+        Row r;
+        const std::size_t comma = std::min(line.find(','), line.size());
+        r.point.sweep = line.substr(0, comma);
+        if (r.point.sweep != "beta" && r.point.sweep != "tau") refuse("a row of the sweep beta or tau");
+        double v[10];
+        const char *at = line.data() + comma, *const end = line.data() + line.size();
+        for (double& value : v) {
+            if (at == end || *at != ',') refuse("eleven fields");
+            const auto read = std::from_chars(at + 1, end, value);
+            if (read.ec != std::errc() || !std::isfinite(value))
+                refuse("a number in each field but the first");
+            at = read.ptr;
+        }
+        if (at != end) refuse("eleven fields");
+        r.point = {r.point.sweep, v[0], v[1], static_cast<ig::Index>(v[2])};
+        r.epoch = static_cast<ig::Index>(v[3]);
+        r.loss = v[4];
+        r.perplexity = v[5];
+        r.distance = v[6];
+        r.smallest = v[7];
+        r.median = v[8];
+        r.largest = v[9];
+        rows.push_back(std::move(r));
+    }
+    return rows;
+}
+
+std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep) {
+    std::map<double, std::map<ig::Index, Row>> last;  // by what is swept, then by run
+    for (const Row& r : rows) {
+        if (r.point.sweep != sweep) continue;
+        Row& kept = last[sweep == "beta" ? r.point.beta : r.point.tau][r.point.run];
+        if (r.epoch >= kept.epoch) kept = r;
+    }
+    std::vector<Row> means;
+    for (const auto& [value, runs] : last) {
+        Row mean = runs.begin()->second;
+        mean.point.run = static_cast<ig::Index>(runs.size());  // here: how many
+        for (double Row::*field :
+             {&Row::loss, &Row::perplexity, &Row::distance, &Row::smallest, &Row::median, &Row::largest}) {
+            double sum = 0;
+            for (const auto& [run, row] : runs) sum += row.*field;
+            mean.*field = sum / static_cast<double>(runs.size());
+        }
+        means.push_back(mean);
+    }
+    return means;
+}
+
+void draw(const std::string& path, const std::vector<Row>& rows) {
+    plot::Figure f(path, 900, 330);
+    // What is drawn stands in the script itself, so that it needs no second file.
+    const auto block = [&](const std::string& name, const std::vector<Row>& of, auto&& x) {
+        f << "$" << name << " << end_of_data\n";
+        for (const Row& r : of) f << x(r) << ',' << r.distance << '\n';
+        f << "end_of_data\n";
+    };
+    const auto by_beta = averages(rows, "beta"), by_tau = averages(rows, "tau");
+    block("beta", by_beta, [](const Row& r) { return r.point.beta; });
+    block("tau", by_tau, [](const Row& r) { return r.point.tau; });
+    std::vector<std::string> curves;
+    for (const auto& mean : by_beta) {
+        std::vector<Row> curve;
+        std::copy_if(rows.begin(), rows.end(), std::back_inserter(curve), [&](const Row& r) {
+            return r.point.sweep == "beta" && r.point.beta == mean.point.beta && r.point.run == 0;
+        });
+        const std::string name = ig::text("curve", curves.size());
+        block(name, curve, [](const Row& r) { return static_cast<double>(r.epoch); });
+        curves.push_back(ig::text("$", name, " using 1:2 with lines lw 2 title '", mean.point.beta, "'"));
+    }
+    f << "set multiplot layout 1,3\nset yrange [0:1.05]\nset ylabel 'distance'\nset grid\n"
+         "set style line 1 lw 2 pt 7 ps 0.5 lc rgb '#1f5fa8'\nunset key\n";
+    if (!by_beta.empty())
+        f << "set xlabel 'β  (τ = " << by_beta.front().point.tau
+          << ")'\nplot $beta using 1:2 with linespoints ls 1\n";
+    if (!by_tau.empty())
+        f << "set xlabel 'τ  (β = " << by_tau.front().point.beta
+          << ")'\nset logscale x\nplot $tau using 1:2 with linespoints ls 1\nunset logscale x\n";
+    if (!curves.empty()) {
+        f << "set xlabel 'epoch'\nset key title 'β' right bottom maxrows 3 font ',9'\nplot ";
+        for (std::size_t i = 0; i < curves.size(); ++i) f << (i ? ", " : "") << curves[i];
+        f << '\n';
+    }
+    f << "unset multiplot\n";
+    f.draw();
+}
+
+}  // namespace study

@@ -1,0 +1,17 @@
+/// @file table.hpp  The rows of the study as a CSV file, and as a figure.
+#pragma once
+
+#include "study.hpp"
+
+namespace study {
+
+/// Writes all rows, under a temporary name first.
+void write_table(const std::string& path, const std::vector<Row>& rows);
+/// Reads a table that write_table wrote. Throws DataError with the line for anything else.
+std::vector<Row> read_table(const std::string& path);
+/// Draws the distances of the last epochs against β and τ, averaged over runs, and how they came about.
+void draw(const std::string& path, const std::vector<Row>& rows);
+/// The last row of each point, averaged over runs, in the order of the sweep and of what is swept.
+std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep);
+
+}  // namespace study

@@ -1,0 +1,229 @@
+/// @file closed_form/concatenated_softmax.hpp  Softmax over concatenated embeddings, with its derived
+/// gradient.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/graph/parameters.hpp>
+#include <isogloss/graph/setup.hpp>
+#include <isogloss/kernel/softmax.hpp>
+#include <span>
+#include <vector>
+
+namespace isogloss {
+
+/// Options of ConcatenatedSoftmax.
+struct ConcatenatedSoftmaxOptions {
+    Index vocabulary = 0;            ///< V ≥ 1, rows of E
+    Index width = 0;                 ///< H ≥ 1, columns of E
+    Index words = 1;                 ///< M ≥ 1, words per example
+    Index classes = 0;               ///< C ≥ 1
+    Index batch = 1;                 ///< N ≥ 1, most examples in one call
+    Init init = uniform(0.1);        ///< start values of E and W
+    std::uint64_t seed = 1;          ///< of the start values
+    Index budget = Index{32} << 20;  ///< bytes that blocks of logits may take, > 0
+};
+
+/// Softmax over the concatenated embeddings of M words: a log-linear model whose gradient is written down
+/// rather than carried backward through a graph.
+///
+///     φ_n = [E[v(n,1)] … E[v(n,M)]]  (M H numbers),   z_n = φ_n W,   p_n = softmax(z_n)
+///     l   = -Σ_n ln p_n[y_n],   δ_n = p_n - 1_{y_n}
+///     ∂l/∂W = Σ_n φ_nᵀ δ_n,   b_n = δ_n Wᵀ,   ∂l/∂E[v] = Σ_n Σ_{m: v(n,m) = v} b_n[m H … m H + H - 1]
+///
+/// A word that stands at several places of an example gets a share for each. Per batch: a gather, the product
+/// for z, one for each of the two gradients, a scatter. Nothing has a term in V, and nothing is allocated.
+///
+///     ConcatenatedSoftmax<float> model({.vocabulary = V, .width = 8, .words = 4, .classes = V, .batch =
+///     256}); Adam adam(model.parameters(), {.rate = 0.01, .divisor = Divisor::tokens}); double nats =
+///     model.value_and_gradient(X, y); adam.step();
+///
+/// Shapes   X [N, M] tokens below V;  y [N] classes below C, or not_predicted: such an example does not
+/// count;
+///          E [V, H];  W [M H, C], block m of a column belongs to word m
+/// Options  see ConcatenatedSoftmaxOptions
+/// Memory   of logits at most `budget` bytes (one row at least); the rest is proportional to N M H
+/// Gradient sums over the examples, added to what is there; of E only rows that were looked up are touched
+/// Errors   GraphError: options or shapes out of range, X and y of different lengths, more than N examples.
+///          DataError: a token or class out of range, with its place; nothing has changed then.
+///          NumericError: a loss that is not finite, with its example; the gradients are cleared.
+/// Source   "Embedding derivative derivation"; corrections and the matrix form:
+/// docs/closed_form/kronecker.md.
+template <class T> class ConcatenatedSoftmax {
+public:
+    using Options = ConcatenatedSoftmaxOptions;
+
+    explicit ConcatenatedSoftmax(Options options) : options_(std::move(options)) {
+        const auto& o = options_;
+        require("vocabulary", o.vocabulary);
+        require("width", o.width);
+        require("words", o.words);
+        require("classes", o.classes);
+        require("batch", o.batch);
+        require("budget", o.budget);
+        store_.seed = o.seed;
+        graph::add_weight(store_, "E", o.vocabulary, o.width, o.init);
+        graph::add_weight(store_, "W", o.words * o.width, o.classes, o.init);
+        block_ = std::clamp<Index>(o.budget / (o.classes * Index{sizeof(T)}), 1, o.batch);
+        const Index n = o.words * o.width;
+        logits_ = store_.arena.template take<T>(block_ * o.classes);
+        phi_ = store_.arena.template take<T>(o.batch * n);
+        back_ = store_.arena.template take<T>(block_ * n);
+        nats_ = store_.arena.template take<double>(block_);
+        example_ = store_.arena.template take<Index>(o.batch);
+    }
+    ConcatenatedSoftmax(const ConcatenatedSoftmax&) = delete;
+    ConcatenatedSoftmax& operator=(const ConcatenatedSoftmax&) = delete;
+
+    Parameter<T>& E() { return store_.parameters[0]; }  ///< the table [V, H]
+    Parameter<T>& W() { return store_.parameters[1]; }  ///< the weights of the classes [M H, C]
+    /// E and W as a group that updates work on. Every divisor but `none` is the number of examples that
+    /// counted.
+    Parameters<T> parameters() { return {store_, {&E(), &W()}}; }
+    const Options& options() const { return options_; }
+
+    /// l in nats, without gradients.
+    double value(std::span<const Token> X, std::span<const Token> y) { return run(E(), W(), X, y, false); }
+
+    /// l in nats; its gradient is added to that of E and W.
+    double value_and_gradient(std::span<const Token> X, std::span<const Token> y) {
+        return run(E(), W(), X, y, true);
+    }
+
+    /// The same for other parameters of these shapes, those of a Graph for instance.
+    double value_and_gradient(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X,
+                              std::span<const Token> y) {
+        return run(E, W, X, y, true);
+    }
+
+    /// p_n of every example of X, into out [N, C].
+    void probabilities(std::span<const Token> X, MatrixRef<T> out) {
+        const Index N = std::ssize(X) / options_.words;
+        if (out.rows != N || out.cols != options_.classes || out.transposed)
+            fail(text("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
+                      options_.classes, "]"));
+        check(X, N, {});
+        const BlasOnOneThread blas;
+        const Index n = options_.words * options_.width;
+        for (Index i = 0; i < N; ++i) {
+            example_[i] = i;
+            gather(E(), X, i, phi_ + i * n);
+        }
+        gemm<T>(T(1), {phi_, N, n}, W().values(), T(0), out);
+        for (Index i = 0; i < N; ++i) {
+            T* z = out.row(i);
+            const double sum = kernel::exp_sum(out.cols, z, kernel::row_max(out.cols, z), T(1), z);
+            if (!std::isfinite(sum)) not_finite(i, sum);
+            kernel::scale(out.cols, static_cast<T>(1 / sum), z);
+        }
+    }
+
+private:
+    [[noreturn]] static void fail(const std::string& message) {
+        throw GraphError("concatenated softmax: " + message);
+    }
+    [[noreturn]] static void not_finite(Index example, double found) {
+        throw NumericError(text("concatenated softmax: example ", example, " has a loss of ", found,
+                                "; lower the learning rate"));
+    }
+    static void require(const char* name, Index value) {
+        if (value < 1) fail(text("found ", name, " = ", value, ", expected at least 1"));
+    }
+
+    /// Refuses batches that do not fit; y may be left out.
+    void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
+        const Index M = options_.words;
+        if (std::ssize(X) != N * M)
+            fail(text("found ", X.size(), " words for ", N, " examples, expected ", M, " for each"));
+        if (N > options_.batch)
+            fail(text("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`"));
+        for (Index i = 0; i < N * M; ++i)
+            if (const Token v = X[static_cast<std::size_t>(i)]; v < 0 || v >= options_.vocabulary)
+                throw DataError(text("concatenated softmax: example ", i / M, ", word ", i % M,
+                                     ": found token ", v, ", expected 0 to ", options_.vocabulary - 1));
+        for (Index i = 0; i < std::ssize(y); ++i)
+            if (const Token c = y[static_cast<std::size_t>(i)];
+                c != not_predicted && (c < 0 || c >= options_.classes))
+                throw DataError(text("concatenated softmax: example ", i, ": found class ", c,
+                                     ", expected 0 to ", options_.classes - 1, " or not_predicted"));
+    }
+
+    void gather(const Parameter<T>& E, std::span<const Token> X, Index example, T* phi) const {
+        const Index M = options_.words, H = options_.width;
+        for (Index m = 0; m < M; ++m)
+            std::copy_n(E.value + X[static_cast<std::size_t>(example * M + m)] * H, H, phi + m * H);
+    }
+
+    double run(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X, std::span<const Token> y,
+               bool gradient) {
+        const Index M = options_.words, H = options_.width, C = options_.classes, n = M * H;
+        if (E.rows != options_.vocabulary || E.cols != H || W.rows != n || W.cols != C)
+            fail(text("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
+                      "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]"));
+        check(X, std::ssize(y), y);
+        if (gradient && std::ssize(E.hit) != E.rows) {  // once: a table that no graph has looked up yet
+            E.touched.reserve(static_cast<std::size_t>(E.rows));
+            E.hit.assign(static_cast<std::size_t>(E.rows), 0);
+        }
+        const BlasOnOneThread blas;
+        Index count = 0;
+        for (Index i = 0; i < std::ssize(y); ++i) {
+            if (y[static_cast<std::size_t>(i)] == not_predicted) continue;
+            gather(E, X, i, phi_ + count * n);
+            example_[count++] = i;
+        }
+        store_.columns = store_.predicted = count;
+        double total = 0;
+        for (Index first = 0; first < count; first += block_) {
+            const Index rows = std::min(block_, count - first);
+            const MatrixRef<T> phi(phi_ + first * n, rows, n), z(logits_, rows, C), b(back_, rows, n);
+            gemm<T>(T(1), phi, W.values(), T(0), z);
+            losses(z, example_ + first, y, gradient);
+            for (Index r = 0; r < rows; ++r) {
+                if (!std::isfinite(nats_[r])) {
+                    E.clear_gradient();
+                    W.clear_gradient();
+                    not_finite(example_[first + r], nats_[r]);
+                }
+                total += nats_[r];
+            }
+            if (!gradient) continue;
+            const T keep = W.begin_product();
+            gemm<T>(T(1), t(phi), z, keep, {W.gradient, n, C});
+            gemm<T>(T(1), z, t(W.values()), T(0), b);
+            for (Index r = 0; r < rows; ++r)
+                for (Index m = 0; m < M; ++m)
+                    kernel::add(H, b.row(r) + m * H,
+                                E.gradient_row(X[static_cast<std::size_t>(example_[first + r] * M + m)]));
+        }
+        return total;
+    }
+
+    /// Sets nats_ to the loss of each row of logits, and turns z into δ where gradients are wanted.
+    void losses(MatrixRef<T> z, const Index* example, std::span<const Token> y, bool gradient) {
+        kernel::parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
+            for (Index r = first; r < last; ++r) {
+                T* row = z.row(r);
+                const Token target = y[static_cast<std::size_t>(example[r])];
+                const T most = kernel::row_max(z.cols, row);
+                const double of_target = double(row[target]) - double(most);
+                const double sum = kernel::exp_sum(z.cols, row, most, T(1), gradient ? row : nullptr);
+                nats_[r] = std::log(sum) - of_target;
+                if (!gradient) continue;
+                kernel::scale(z.cols, static_cast<T>(1 / sum), row);
+                row[target] -= T(1);
+            }
+        });
+    }
+
+    Options options_;
+    graph::Store<T> store_;
+    Index block_ = 1;           // rows of logits at a time
+    T* logits_ = nullptr;       // [block, C]: z, then δ
+    T* phi_ = nullptr;          // [N, M H]
+    T* back_ = nullptr;         // [block, M H]: b
+    double* nats_ = nullptr;    // [block]
+    Index* example_ = nullptr;  // [N]: which example a row is
+};
+
+}  // namespace isogloss

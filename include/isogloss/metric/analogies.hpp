@@ -1,0 +1,132 @@
+/// @file metric/analogies.hpp  a is to b as c is to …: word vectors against sets of analogies.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <isogloss/linalg.hpp>
+#include <isogloss/metric/word_table.hpp>
+#include <isogloss/text/lines.hpp>
+#include <string>
+#include <vector>
+
+namespace isogloss {
+
+/// a : b = c : d
+using Analogy = std::array<std::string, 4>;
+
+/// A part of a set of analogies, about one relation.
+struct AnalogySection {
+    std::string name;
+    std::vector<Analogy> questions;
+};
+
+/// Reads a set of analogies: a line `: name` opens a section, all others are four words. Empty lines are left
+/// out.
+///
+/// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form, a
+/// question
+///          before the first section, a file without questions.
+inline std::vector<AnalogySection> read_analogies(const std::string& path) {
+    LineReader lines(path);
+    std::vector<AnalogySection> sections;
+    bool any = false;
+    for (std::string_view line; lines.next(line);) {
+        std::vector<std::string> words;
+        for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
+        if (words.empty()) continue;
+        const auto refuse = [&](const char* expected) {
+            throw DataError(text(path, ":", lines.line(), ": found '", line, "', expected ", expected));
+        };
+        if (words[0] == ":") {
+            if (words.size() != 2) refuse("': name' with one name");
+            sections.push_back({words[1], {}});
+            continue;
+        }
+        if (sections.empty()) refuse("': name' before the first question");
+        if (words.size() != 4) refuse("four words");
+        sections.back().questions.push_back({words[0], words[1], words[2], words[3]});
+        any = true;
+    }
+    if (!any)
+        throw DataError(text(path, ": there are no questions; expected ': name' and lines of four words"));
+    return sections;
+}
+
+/// What analogies finds of a section.
+struct AnalogyScore {
+    std::string name;
+    Index questions = 0;  ///< in the set
+    Index asked = 0;      ///< of which all four words have a vector
+    Index correct = 0;    ///< of those asked
+    /// Share of the questions asked that were answered right; 0 where none was.
+    double accuracy() const { return asked ? double(correct) / double(asked) : 0; }
+};
+
+/// Answers each question with the word whose vector is nearest to b - a + c, a, b and c left out:
+///
+///     d = argmax_{w ≠ a, b, c} cos(w, b - a + c),   vectors of norm 1
+///
+/// Questions with an unknown word are left out and counted. Of equally near words the first in the table
+/// wins. The cosines run as matrix products over blocks of questions within `budget` bytes.
+///
+/// Errors   GraphError: a budget below 1
+/// Source   Mikolov, Chen, Corrado, Dean 2013; Mikolov, Yih, Zweig 2013 ("3CosAdd" in Levy, Goldberg 2014).
+inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections,
+                                           Index budget = Index{64} << 20) {
+    if (budget < 1)
+        throw GraphError(text("analogies: found budget = ", budget, " bytes, expected at least 1"));
+    struct Question {
+        std::array<Index, 4> row;
+        std::size_t section;
+    };
+    std::vector<AnalogyScore> scores;
+    std::vector<Question> questions;
+    for (const auto& section : sections) {
+        scores.push_back({section.name, std::ssize(section.questions), 0, 0});
+        for (const Analogy& words : section.questions) {
+            Question q{{}, scores.size() - 1};
+            bool known = true;
+            for (std::size_t k = 0; k < 4; ++k) known = (q.row[k] = table.find(words[k])) >= 0 && known;
+            if (known) questions.push_back(q);
+        }
+    }
+    const BlasOnOneThread blas;
+    const Index V = table.size(), n = table.dimension(), count = std::ssize(questions);
+    const Index block =
+        std::clamp<Index>(budget / (V * Index{sizeof(float)} + 1), 1, std::max<Index>(count, 1));
+    std::vector<float> queries(static_cast<std::size_t>(block * n)),
+        cosines(static_cast<std::size_t>(block * V));
+    for (Index first = 0; first < count; first += block) {
+        const Index some = std::min(block, count - first);
+        for (Index i = 0; i < some; ++i) {
+            const auto& [a, b, c, d] = questions[static_cast<std::size_t>(first + i)].row;
+            for (Index k = 0; k < n; ++k)
+                queries[static_cast<std::size_t>(i * n + k)] =
+                    table.row(b)[k] - table.row(a)[k] + table.row(c)[k];
+        }
+        gemm<float>(1.f, {queries.data(), some, n}, t(MatrixRef<const float>(table.row(0), V, n)), 0.f,
+                    {cosines.data(), some, V});
+        for (Index i = 0; i < some; ++i) {
+            const Question& q = questions[static_cast<std::size_t>(first + i)];
+            float* row = cosines.data() + i * V;
+            for (std::size_t k = 0; k < 3; ++k) row[q.row[k]] = -std::numeric_limits<float>::infinity();
+            AnalogyScore& score = scores[q.section];
+            ++score.asked;
+            score.correct += std::max_element(row, row + V) - row == q.row[3];
+        }
+    }
+    return scores;
+}
+
+/// The sum of some scores under a name.
+inline AnalogyScore sum_of(std::string name, std::span<const AnalogyScore> scores) {
+    AnalogyScore sum{std::move(name), 0, 0, 0};
+    for (const AnalogyScore& s : scores) {
+        sum.questions += s.questions;
+        sum.asked += s.asked;
+        sum.correct += s.correct;
+    }
+    return sum;
+}
+
+}  // namespace isogloss

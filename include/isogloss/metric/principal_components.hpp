@@ -1,0 +1,68 @@
+/// @file metric/principal_components.hpp  A table of vectors seen along its directions of largest variance.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/factor.hpp>
+#include <vector>
+
+namespace isogloss {
+
+/// What principal_components finds.
+struct PrincipalComponents {
+    Index rows = 0, count = 0;
+    std::vector<double>
+        coordinates;                 ///< [rows, count], row-major: each row of the table along the directions
+    std::vector<double> directions;  ///< [count, columns], row-major: orthonormal, by falling variance
+    std::vector<double> variance;    ///< [count]: share of the whole variance, 0 to 1, falling
+};
+
+/// The first `count` principal components of a table x [rows, columns], by the singular value decomposition
+/// of the centred table:
+///
+///     x - 1 x̄ᵀ = U S Vᵀ,   coordinates = U S,   variance_i = s_i² / Σ s²
+///
+/// The sign of a direction is free; it is chosen so that its largest number in absolute value is positive. A
+/// table whose rows are all equal has coordinates and variances 0. Costs O(rows · columns²).
+///
+/// Errors   GraphError: fewer than 2 rows, fewer rows than columns, count below 1 or above the columns.
+///          NumericError: a number that is not finite, with its place.
+/// Source   Pearson 1901; Hotelling 1933.
+template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
+    if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols)
+        throw GraphError(text("principal components: ", count, " of a table [", x.rows, ", ", x.cols,
+                              "] are asked for, expected at least 2 rows, as many rows as columns, and 1 to ",
+                              x.cols, " components"));
+    const auto n = static_cast<std::size_t>(x.rows), m = static_cast<std::size_t>(x.cols);
+    Tensor<double, 2> centred({n, m});
+    for (std::size_t j = 0; j < m; ++j) {
+        double mean = 0;
+        for (Index i = 0; i < x.rows; ++i) {
+            const auto v = static_cast<double>(x.row(i)[j]);
+            if (!std::isfinite(v))
+                throw NumericError(text("principal components: found ", v, " at row ", i, ", column ", j));
+            mean += v / static_cast<double>(n);
+        }
+        for (std::size_t i = 0; i < n; ++i) centred(i, j) = double(x.row(static_cast<Index>(i))[j]) - mean;
+    }
+    const BlasOnOneThread blas;
+    const auto [u, s, v] = xt::linalg::svd(centred, false);  // v is Vᵀ
+    double total = 0;
+    for (std::size_t i = 0; i < m; ++i) total += s(i) * s(i);
+
+    PrincipalComponents p{x.rows, count, {}, {}, {}};
+    p.coordinates.resize(n * static_cast<std::size_t>(count));
+    for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
+        double largest = 0;
+        for (std::size_t j = 0; j < m; ++j)
+            if (std::abs(v(k, j)) > std::abs(largest)) largest = v(k, j);
+        const double sign = largest < 0 ? -1 : 1;
+        for (std::size_t j = 0; j < m; ++j) p.directions.push_back(sign * v(k, j));
+        p.variance.push_back(total > 0 ? s(k) * s(k) / total : 0);
+        for (std::size_t i = 0; i < n; ++i)
+            p.coordinates[i * static_cast<std::size_t>(count) + k] = sign * u(i, k) * s(k);
+    }
+    return p;
+}
+
+}  // namespace isogloss

@@ -1,0 +1,82 @@
+/// @file metric/word_similarity.hpp  Word vectors against what people say of pairs of words.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <isogloss/metric/rank_correlation.hpp>
+#include <isogloss/metric/word_table.hpp>
+#include <isogloss/text/lines.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace isogloss {
+
+/// Two words and how alike people find them, on a scale of the set's own.
+struct ScoredPair {
+    std::string first, second;
+    double score = 0;
+};
+
+/// Reads a word-similarity set: lines `word word score`, separated by blanks. Empty lines are left out.
+///
+/// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form, a
+///          score that is no finite number, a file without pairs.
+inline std::vector<ScoredPair> read_scored_pairs(const std::string& path) {
+    LineReader lines(path);
+    std::vector<ScoredPair> pairs;
+    for (std::string_view line; lines.next(line);) {
+        std::vector<std::string_view> fields;
+        for_each_word(line, [&](std::string_view field) { fields.push_back(field); });
+        if (fields.empty()) continue;
+        double score = 0;
+        const char* const end = fields.back().data() + fields.back().size();
+        if (fields.size() != 3 || std::from_chars(fields[2].data(), end, score).ptr != end ||
+            !std::isfinite(score))
+            throw DataError(
+                text(path, ":", lines.line(), ": found '", line, "', expected two words and a number"));
+        pairs.push_back({std::string(fields[0]), std::string(fields[1]), score});
+    }
+    if (pairs.empty())
+        throw DataError(text(path, ": there are no pairs; expected lines of two words and a number"));
+    return pairs;
+}
+
+/// What word_similarity finds.
+struct WordSimilarity {
+    Index pairs = 0;    ///< in the set
+    Index found = 0;    ///< of which both words have a vector
+    Index unknown = 0;  ///< different words of the set that have none
+    double spearman =
+        std::numeric_limits<double>::quiet_NaN();  ///< over the pairs found; NaN where it is undefined
+};
+
+/// Spearman's correlation between the cosines of word vectors and the scores of a set, over the pairs of
+/// which both words are known. Pairs with an unknown word are left out and counted: say both numbers, for a
+/// table that lacks the rare words looks better than it is. With fewer than 2 pairs, or equal cosines or
+/// scores, it is NaN.
+///
+/// Source   protocol: Faruqui, Dyer 2014, "Community evaluation and exchange of word vectors".
+inline WordSimilarity word_similarity(const WordTable& table, std::span<const ScoredPair> pairs) {
+    WordSimilarity result;
+    std::vector<double> cosines, scores;
+    WordIndex unknown;
+    for (const ScoredPair& pair : pairs) {
+        const Index a = table.find(pair.first), b = table.find(pair.second);
+        if (a < 0) unknown.insert(pair.first);
+        if (b < 0) unknown.insert(pair.second);
+        if (a < 0 || b < 0) continue;
+        cosines.push_back(table.cosine(a, b));
+        scores.push_back(pair.score);
+    }
+    result.pairs = std::ssize(pairs);
+    result.found = std::ssize(cosines);
+    result.unknown = unknown.size();
+    const auto differ = [](const std::vector<double>& x) {
+        return std::adjacent_find(x.begin(), x.end(), std::not_equal_to<>()) != x.end();
+    };
+    if (differ(cosines) && differ(scores)) result.spearman = spearman(cosines, scores);
+    return result;
+}
+
+}  // namespace isogloss

@@ -1,0 +1,97 @@
+/// @file metric/word_table.hpp  Word vectors of any origin, ready to be compared: unit rows and a look-up by
+/// word.
+#pragma once
+
+#include <cmath>
+#include <isogloss/error.hpp>
+#include <isogloss/text/word_index.hpp>
+#include <isogloss/types.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isogloss {
+
+/// Options of WordTable.
+struct WordTableOptions {
+    bool fold_case =
+        false;  ///< "Athens", "athens" and "ATHENS" are one word, the first in the table; ASCII only
+    Index restrict_to = 0;  ///< only the first so many words, ≥ 0; 0: all
+};
+
+/// A word with its ASCII capitals as small letters.
+inline std::string folded(std::string_view word) {
+    std::string out(word);
+    for (char& c : out)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return out;
+}
+
+/// A copy of word vectors with rows of norm 1, so that an inner product is a cosine.
+///
+///     WordTable table(vectors.words, vectors.dimension, vectors.values);              // a file of word
+///     vectors WordTable table(vocabulary.words(), E.cols, {E.data, E.rows * E.cols});         // a trained
+///     table
+///
+/// A vector of zeros has no direction: its word counts as missing.
+///
+/// Shapes   words: V of them, the first of equal ones counts;  values [V, n], row-major
+/// Options  see WordTableOptions
+/// Errors   DataError: sizes that do not fit, no words. NumericError: a vector whose norm is not finite
+class WordTable {
+public:
+    WordTable(std::span<const std::string> words, Index dimension, std::span<const float> values,
+              WordTableOptions options = {})
+        : dimension_(dimension), options_(options) {
+        if (words.empty() || dimension < 1 || std::ssize(values) % dimension != 0 ||
+            std::ssize(values) / dimension != std::ssize(words))
+            throw DataError(text("word table: ", words.size(), " words, dimension ", dimension, ", ",
+                                 values.size(),
+                                 " values; expected words · dimension values, and at least one word"));
+        if (options.restrict_to < 0)
+            throw DataError(
+                text("word table: found restrict_to = ", options.restrict_to, ", expected at least 0"));
+        if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
+            words = words.first(static_cast<std::size_t>(options.restrict_to));
+        const auto n = static_cast<std::size_t>(dimension);
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            const auto row = values.subspan(i * n, n);
+            double squares = 0;
+            for (const float x : row) squares += double(x) * double(x);
+            if (!std::isfinite(squares))
+                throw NumericError(
+                    text("word table: the norm of the vector of '", words[i], "' is not finite"));
+            const std::string key = options.fold_case ? folded(words[i]) : words[i];
+            if (squares == 0 || index_.find(key) >= 0) continue;
+            index_.insert(key);
+            for (const float x : row) unit_.push_back(static_cast<float>(double(x) / std::sqrt(squares)));
+        }
+    }
+
+    /// Words that have a direction.
+    Index size() const { return index_.size(); }
+    Index dimension() const { return dimension_; }  ///< n
+    /// The number of a word within this table, or -1.
+    Index find(std::string_view word) const {
+        return options_.fold_case ? index_.find(folded(word)) : index_.find(word);
+    }
+    /// Word number `i`, as it is looked up.
+    const std::string& word(Index i) const { return index_.words()[static_cast<std::size_t>(i)]; }
+    /// Its vector, of norm 1.
+    const float* row(Index i) const { return unit_.data() + i * dimension_; }
+    /// Cosine of the angle between two of them.
+    double cosine(Index i, Index j) const {
+        double sum = 0;
+        for (Index k = 0; k < dimension_; ++k) sum += double(row(i)[k]) * double(row(j)[k]);
+        return sum;
+    }
+
+private:
+    Index dimension_;
+    WordTableOptions options_;
+    WordIndex index_;
+    std::vector<float> unit_;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,57 @@
+"""Sweeps a tiny model: near 1 at beta = 0, far less at beta = 1, the same table when resumed, errors."""
+import os
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "language_model"))
+
+from program import Folder, read, rows, run, sentences, write  # noqa: E402
+
+SMALL = ["--text", "text.txt", "--units", 4, "--layers", 1, "--tokens", 2000, "--batch", 5, "--bptt", 10, "--taus", "2,10",
+         "--betas", "0,1"]
+
+
+def words(count):
+    """A text of many words, so that two spaces of 4 dimensions are far apart by chance."""
+    return "".join(f"w{i * i % 97} {line}" for i, line in enumerate(sentences(count).splitlines(True)))
+
+
+def sweeps():
+    write("text.txt", words(300))
+    out = run(*SMALL, "--epochs", 8).stdout
+    table = rows("subspace_distance.csv")
+    last = {(r["sweep"], r["beta"], r["tau"]): float(r["distance"]) for r in table if r["epoch"] == "8"}
+    assert len(table) == 4 * 9 and len(last) == 4, table
+    assert last["beta", "0", "10"] > 0.7 and last["beta", "1", "10"] < 0.6 * last["beta", "0", "10"], last
+    assert last["beta", "1", "10"] == last["tau", "1", "10"]  # one training, not two
+    assert out.count("epoch 8:") == 3 and "sweep over" in out, out
+    for r in table:
+        assert float(r["smallest_angle"]) <= float(r["median_angle"]) <= float(r["largest_angle"]) <= 90.001, r
+    assert read("subspace_distance.svg").decode().rstrip().endswith("</svg>")
+
+
+def resumes():
+    before = read("subspace_distance.csv")
+    assert "epoch" not in run(*SMALL, "--epochs", 8, "--resume").stdout
+    assert read("subspace_distance.csv") == before
+    kept = [line for line in before.decode().splitlines(True) if not line.startswith("tau")]
+    write("subspace_distance.csv", "".join(kept))
+    assert run(*SMALL, "--epochs", 8, "--resume", "--svg", "").stdout.count("epoch 8:") == 1
+    assert read("subspace_distance.csv") == before  # to the bit
+    os.remove("subspace_distance.svg")
+    run("--plot-only")
+    assert os.path.exists("subspace_distance.svg")
+
+
+def refuses():
+    write("notes.csv", "my own notes\n")
+    assert "notes.csv:1" in run(*SMALL, "--csv", "notes.csv", status=1).stderr
+    assert read("notes.csv") == b"my own notes\n"
+    assert "expected numbers from 0 to 1" in run("--betas", "2", status=1).stderr
+    assert "at least --tokens" in run("--text", "text.txt", "--csv", "x.csv", status=1).stderr
+    assert "none.txt" in run("--text", "none.txt", "--csv", "x.csv", status=1).stderr
+
+
+with Folder():
+    sweeps()
+    resumes()
+    refuses()

@@ -1,0 +1,99 @@
+#include <cmath>
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/metric/principal_angles.hpp>
+#include <isogloss/random.hpp>
+#include <limits>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+std::vector<double> random_matrix(Index rows, Index cols, std::uint32_t stream) {
+    std::vector<double> m;
+    const Random random(2, stream);
+    for (Index i = 0; i < rows * cols; ++i) m.push_back(random.normal(i));
+    return m;
+}
+constexpr double pi = 3.14159265358979324;
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Planes turned by two angles have these angles, however small or large",
+                   "[metric][principal_angles]", float, double) {
+    // The planes (e1, e2) and (cos a e1 + sin a e3, cos b e2 + sin b e4), in other bases.
+    using T = TestType;
+    const double tolerance = sizeof(T) == 4 ? 1e-6 : 1e-14;
+    for (const double a : {1e-12, 1e-5, 0.3, 1.2}) {
+        const double b = pi / 2 - a / 10;
+        CAPTURE(a);
+        const std::vector<T> x = {2, 1, 1, -1, 0, 0, 0, 0, 0, 0};
+        const auto ca = T(std::cos(a)), sa = T(std::sin(a)), cb = T(std::cos(b)), sb = T(std::sin(b));
+        const std::vector<T> y = {3 * ca, ca, cb, -2 * cb, 3 * sa, sa, sb, -2 * sb, 0, 0};
+        const auto angles = principal_angles<T>({x.data(), 5, 2}, {y.data(), 5, 2});
+        REQUIRE(angles.size() == 2);
+        REQUIRE(std::abs(angles[0] - a) < tolerance);  // the arccosine of 1 - a²/2 would be off by 1e-8
+        REQUIRE(std::abs(angles[1] - b) < tolerance);
+        REQUIRE(averaged_distance(angles) ==
+                Approx(subspace_distance<T>({x.data(), 5, 2}, {y.data(), 5, 2})));
+    }
+}
+
+TEST_CASE("Angles agree with cosines and with the distance, in either order", "[metric][principal_angles]") {
+    const auto x = random_matrix(60, 8, 3), y = random_matrix(60, 5, 4);
+    const MatrixRef<const double> X(x.data(), 60, 8), Y(y.data(), 60, 5);
+    const auto angles = principal_angles<double>(X, Y), other = principal_angles<double>(Y, X);
+    const auto cosines = principal_cosines<double>(X, Y);
+    REQUIRE(angles.size() == 5);
+    for (std::size_t i = 0; i < 5; ++i) {
+        REQUIRE(std::cos(angles[i]) == Approx(cosines[i]));
+        REQUIRE(angles[i] == Approx(other[i]));
+    }
+    REQUIRE(averaged_distance(angles) == Approx(subspace_distance<double>(X, Y)));
+    REQUIRE(principal_angles<double>(X, X).back() < 1e-14);
+}
+
+TEST_CASE("SubspaceMonitor reads every so many steps and keeps what it read", "[metric][subspace_monitor]") {
+    Graph<double> g({});
+    g.weight("E", 30, 4, normal(1));
+    g.weight("W", 30, 4, normal(1));
+    auto &E = g.parameter("E"), &W = g.parameter("W");
+    SubspaceMonitor<double> monitor(E, W, {.every = 3});
+    REQUIRE(monitor.readings().size() == 1);
+    REQUIRE(monitor.readings()[0].step == 0);
+    double before = monitor.readings()[0].distance;
+    for (std::uint64_t step = 1; step <= 9; ++step) {  // W moves towards E
+        for (Index i = 0; i < W.size(); ++i) W.value[i] += 0.2 * (E.value[i] - W.value[i]);
+        const auto* now = monitor.step();
+        REQUIRE((now != nullptr) == (step % 3 == 0));
+        if (!now) continue;
+        REQUIRE(now->step == step);
+        REQUIRE(now->distance == Approx(subspace_distance<double>(E.values(), W.values())));
+        REQUIRE(now->angles.size() == 4);
+        REQUIRE(now->distance < before);
+        before = now->distance;
+    }
+    REQUIRE(monitor.readings().size() == 4);
+    REQUIRE(monitor.read().step == 9);
+    REQUIRE(monitor.readings().size() == 5);
+}
+
+TEST_CASE("Angles and monitor refuse what spans nothing or does not fit",
+          "[metric][principal_angles][errors]") {
+    std::vector<double> x(20, 1), zero(20, 0);
+    REQUIRE_THROWS_MATCHES(principal_angles<double>({x.data(), 10, 2}, {x.data(), 5, 2}), GraphError,
+                           says("principal angles", "10 and 5 rows"));
+    REQUIRE_THROWS_MATCHES(principal_angles<double>({x.data(), 2, 10}, {x.data(), 2, 1}), GraphError,
+                           says("[2, 10]"));
+    REQUIRE_THROWS_MATCHES(principal_angles<double>({zero.data(), 10, 2}, {x.data(), 10, 2}), NumericError,
+                           says("zero"));
+    REQUIRE_THROWS_MATCHES(averaged_distance({}), GraphError, says("no angles"));
+    Graph<double> g({});
+    g.weight("E", 8, 2, normal(1));
+    const auto& E = g.parameter("E");
+    REQUIRE_THROWS_MATCHES(SubspaceMonitor<double>(E, E, {.every = 0}), GraphError, says("every = 0"));
+    g.parameter("E").value[3] = std::numeric_limits<double>::quiet_NaN();
+    REQUIRE_THROWS_MATCHES(SubspaceMonitor<double>(E, E), NumericError, says("row 1, column 1"));
+}

@@ -1,0 +1,60 @@
+#include <cmath>
+#include <isogloss/metric/word_similarity.hpp>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "io/files.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+const std::vector<std::string> words = {"north", "northeast", "east", "south", "nowhere"};
+const std::vector<float> values = {0, 1, 1, 1, 1, 0, 0, -2, 0, 0};
+
+}  // namespace
+
+TEST_CASE("word_similarity correlates cosines with scores and counts what is unknown",
+          "[metric][word_similarity]") {
+    const WordTable table(words, 2, values);
+    // Cosines 0.707, 0, -1: in the order of the scores.
+    std::vector<ScoredPair> pairs = {{"north", "northeast", 9},
+                                     {"north", "east", 5},
+                                     {"north", "south", 1},
+                                     {"north", "nowhere", 3},
+                                     {"up", "nowhere", 3}};
+    auto result = word_similarity(table, pairs);
+    REQUIRE(result.pairs == 5);
+    REQUIRE(result.found == 3);
+    REQUIRE(result.unknown == 2);
+    REQUIRE(result.spearman == Approx(1));
+    pairs[0].score = 0;
+    REQUIRE(word_similarity(table, pairs).spearman == Approx(-0.5));
+    // What has no correlation is NaN, not an error: a small table may know nothing of a set.
+    REQUIRE(std::isnan(word_similarity(table, std::span(pairs).first(1)).spearman));
+    REQUIRE(std::isnan(word_similarity(table, std::span(pairs).last(1)).spearman));
+    for (auto& pair : pairs) pair.score = 2;
+    REQUIRE(std::isnan(word_similarity(table, pairs).spearman));
+}
+
+TEST_CASE("Word-similarity sets are read, or refused with their line", "[metric][word_similarity][errors]") {
+    const TemporaryDirectory folder;
+    const auto path = folder / "set.txt";
+    const auto write = [&](const std::string& content) { put(path, content); };
+    write("sun\tsunlight\t50.0\n\nold new  1.58\r\nlast pair -2e-1");
+    const auto pairs = read_scored_pairs(path);
+    REQUIRE(pairs.size() == 3);
+    REQUIRE(pairs[1].first == "old");
+    REQUIRE(pairs[1].second == "new");
+    REQUIRE(pairs[1].score == 1.58);
+    REQUIRE(pairs[2].score == -0.2);
+    for (const char* bad : {"a b", "a b c", "a b 1x", "a b 1 2", "a b inf"}) {
+        write(std::string("a b 1\n") + bad + "\n");
+        REQUIRE_THROWS_MATCHES(read_scored_pairs(path), DataError,
+                               says("set.txt:2", bad, "two words and a number"));
+    }
+    write("\n");
+    REQUIRE_THROWS_MATCHES(read_scored_pairs(path), DataError, says("no pairs"));
+    REQUIRE_THROWS_MATCHES(read_scored_pairs(folder / "none"), FileError, says("none"));
+}
