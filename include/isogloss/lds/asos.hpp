@@ -97,9 +97,9 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
     for (int i = 0;; ++i) {
         rest = sylvester(s.A, Ht, rest);
         X += rest;
-        if (frobenius(rest) <= 1e-13 * frobenius(X)) break;
         if (i == 200 || !std::isfinite(frobenius(X)))
             throw NumericError("ASOS: the primary equation does not settle; take a longer horizon");
+        if (frobenius(rest) <= 1e-13 * frobenius(X)) break;
         rest = product(H_far, product(transposed(rest), LGA_t));
     }
     recur(product(GA, X));

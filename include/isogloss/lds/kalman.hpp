@@ -14,8 +14,8 @@ inline SmallMatrix sylvester(SmallMatrix E, SmallMatrix F, const SmallMatrix& M)
     for (int i = 0; i < 60; ++i) {
         const SmallMatrix more = product(E, X, F);
         X += more;
-        if (frobenius(more) <= 1e-15 * frobenius(X)) return X;
         if (!std::isfinite(frobenius(X))) break;
+        if (frobenius(more) <= 1e-15 * frobenius(X)) return X;
         E = product(E, E);
         F = product(F, F);
     }
@@ -73,9 +73,9 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
         psi = symmetrised(psi + product(product(phi, B, psi), transposed(phi)));
         phi = product(phi, B_phi);
         theta += more;
-        if (frobenius(more) <= 1e-14 * frobenius(theta)) break;
         if (i == 60 || !std::isfinite(frobenius(theta)))
             throw NumericError(text(who, ": the Riccati iteration did not settle"));
+        if (frobenius(more) <= 1e-14 * frobenius(theta)) break;
     }
     k.predicted = theta;
     const SmallMatrix inner_S = I + product(G, theta - M);
