@@ -36,7 +36,7 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
     for (Index k = 1; k <= counts.lags(); ++k) {
         const SparseCounts& m = counts.lag(k);
         const auto n = static_cast<std::size_t>(m.nonZeros());
-        const std::string of = "/" + std::to_string(k);
+        const std::string of = text("/", k);
         tensors.push_back(tensor_view<std::int32_t>("starts" + of, {m.rows() + 1},
                                                     {m.outerIndexPtr(), static_cast<std::size_t>(m.rows() + 1)}));
         tensors.push_back(tensor_view<std::int32_t>("columns" + of, {m.nonZeros()}, {m.innerIndexPtr(), n}));
@@ -58,8 +58,8 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     for (const auto n : occurrences)
         if (n < 0) refuse("a word occurs fewer than 0 times");
     std::vector<SparseCounts> lags;
-    for (Index k = 1; file.find("starts/" + std::to_string(k)); ++k) {
-        const std::string of = "/" + std::to_string(k);
+    for (Index k = 1; file.find(text("starts/", k)); ++k) {
+        const std::string of = text("/", k);
         const auto starts = file.values<std::int32_t>("starts" + of), columns = file.values<std::int32_t>("columns" + of);
         const auto values = file.values<std::uint32_t>("values" + of);
         bool good = std::ssize(starts) == V + 1 && columns.size() == values.size() && starts.front() == 0 &&
@@ -70,7 +70,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
                 good = columns[std::size_t(at)] >= 0 && columns[std::size_t(at)] < V &&
                        (at == starts[i - 1] || columns[std::size_t(at)] > columns[std::size_t(at - 1)]);
         }
-        if (!good) refuse("lag " + std::to_string(k) + " is no matrix of counts");
+        if (!good) refuse(text("lag ", k, " is no matrix of counts"));
         SparseCounts m(V, V);
         m.resizeNonZeros(std::ssize(columns));
         std::copy(starts.begin(), starts.end(), m.outerIndexPtr());
