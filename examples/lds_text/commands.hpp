@@ -45,7 +45,8 @@ struct InspectCommand {
 
 /// Options of `tag`.
 struct TagCommand {
-    std::string model, vectors, states = "smoother", train, dev, test, format = "conllu", predictions, against;
+    std::string model, vectors, states = "smoother", train, dev, test, format = "conllu", predictions,
+                                against;
     ig::Index units = 25, epochs = 15, window = 0, batch = 32;
     double rate = 0.003;
     std::uint64_t seed = 1;

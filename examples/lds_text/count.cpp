@@ -14,7 +14,8 @@ std::pair<ig::Index, ig::Index> parse_shard(const std::string& shard) {
     ig::Index number = 0, of = 0;
     char slash = 0;
     if (!(in >> number >> slash >> of) || slash != '/' || number < 1 || number > of || in.peek() != EOF)
-        throw ig::DataError(ig::text("--shard is '", shard, "', expected NUMBER/OF, 2/4 for the second of four"));
+        throw ig::DataError(
+            ig::text("--shard is '", shard, "', expected NUMBER/OF, 2/4 for the second of four"));
     return {number, of};
 }
 
@@ -34,8 +35,8 @@ int count(const CountCommand& o) {
             sum.counts.add(std::move(other.counts));
         }
         ig::save_counts(o.counts, sum.counts, sum.vocabulary);
-        say("%zu files added, %lld tokens, %.2f s\n", o.add.size(), static_cast<long long>(sum.counts.tokens()),
-            clock.lap());
+        say("%zu files added, %lld tokens, %.2f s\n", o.add.size(),
+            static_cast<long long>(sum.counts.tokens()), clock.lap());
         return 0;
     }
     if (o.text.empty()) throw ig::DataError("count: give --text to count, or --add to add counts");
@@ -49,8 +50,8 @@ int count(const CountCommand& o) {
     const double counting = clock.lap();
     ig::save_counts(o.counts, counts, vocabulary);
     say("%lld tokens, %td types, %td lags: reading %.2f s, counting %.2f s, writing %.2f s, peak %.0f MiB\n",
-        static_cast<long long>(counts.tokens()), vocabulary.size(), counts.lags(), reading, counting, clock.lap(),
-        peak_memory());
+        static_cast<long long>(counts.tokens()), vocabulary.size(), counts.lags(), reading, counting,
+        clock.lap(), peak_memory());
     return 0;
 }
 

@@ -18,11 +18,13 @@ int embed(const EmbedCommand& o) {
         say("%td word vectors of %td numbers in %s\n", ig::rows_of(v), ig::cols_of(v), o.types.c_str());
     }
     if (o.text.empty()) return 0;
-    if (o.out.empty()) throw ig::DataError("embed: give --out, the file that the vectors of the tokens go to");
+    if (o.out.empty())
+        throw ig::DataError("embed: give --out, the file that the vectors of the tokens go to");
     const auto corpus = ig::Corpus::read(o.text, it.vocabulary);
     const bool filter = o.states == "filter";
     Stopwatch clock;
-    const ig::TokenEmbedding<float> tokens(it.system, ig::steady_state(it.system), filter ? it.xx_filtered : it.xx,
+    const ig::TokenEmbedding<float> tokens(it.system, ig::steady_state(it.system),
+                                           filter ? it.xx_filtered : it.xx,
                                            filter ? ig::TokenStates::filter : ig::TokenStates::smoother);
     const auto z = tokens(corpus.tokens());
     const double seconds = clock.lap();

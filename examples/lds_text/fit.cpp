@@ -16,7 +16,8 @@ using System = ig::LdsFile<float>;
 ig::CountsFile counts_of(const FitCommand& o) {
     const ig::Index lags = std::max(2 * o.ssid_lags - 1, o.em_lags);
     if (!o.counts.empty()) return ig::load_counts(o.counts);
-    if (o.train.empty()) throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
+    if (o.train.empty())
+        throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
     Stopwatch clock;
     auto vocabulary = read_vocabulary(o.train, o.vocabulary, 1);
     const auto corpus = ig::Corpus::read(o.train, vocabulary);
@@ -59,23 +60,27 @@ System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig
             moments, {.states = o.states, .lags = o.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}});
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
-        say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise factor %.4f; "
+        say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
+            "factor %.4f; "
             "%.2f s\n",
             it.singular_values.front(), it.singular_values.back(), found.error_bound, found.radius,
             found.noise_factor, clock.lap());
     }
-    it.notes = {{"lds_text.iteration", "0"}, {"lds_text.sentences", moments.counts().options().boundary >= 0 ? "1" : "0"}};
+    it.notes = {{"lds_text.iteration", "0"},
+                {"lds_text.sentences", moments.counts().options().boundary >= 0 ? "1" : "0"}};
     return it;
 }
 
 System resumed(const FitCommand& o, const ig::LagMoments<float>& moments) {
     System it = ig::load_lds<float>(o.model);
     if (it.system.whitening.mu != moments.whitening().mu)
-        throw ig::DataError(ig::text("'", o.model, "' has other word frequencies than these counts with ", o.pseudo_counts,
+        throw ig::DataError(ig::text("'", o.model, "' has other word frequencies than these counts with ",
+                                     o.pseudo_counts,
                                      " pseudo-counts; resume with the text and options it was begun with"));
     if (!it.notes.count("lds_text.iteration"))
         throw ig::FileError(ig::text("'", o.model, "' was not written by `lds_text fit`"));
-    it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), std::size_t(std::stoul(it.notes["lds_text.iteration"]))));
+    it.log_likelihoods.resize(
+        std::min(it.log_likelihoods.size(), std::size_t(std::stoul(it.notes["lds_text.iteration"]))));
     return it;
 }
 
@@ -88,7 +93,8 @@ int fit(const FitCommand& o) {
         try {
             ig::load_lds<float>(o.model);
         } catch (const ig::Error&) {
-            throw ig::FileError(ig::text("'", o.model, "' is there already and is no model of lds_text; give --model another name"));
+            throw ig::FileError(ig::text(
+                "'", o.model, "' is there already and is no model of lds_text; give --model another name"));
         }
     }
     catch_interrupts();
@@ -111,8 +117,8 @@ int fit(const FitCommand& o) {
         say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
             s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
         if (log.is_open())
-            log << iteration << ',' << ig::text(s.log_likelihood) << ',' << s.log_likelihood - baseline << ',' << radius << ','
-                << factor << ',' << seconds << std::endl;
+            log << iteration << ',' << ig::text(s.log_likelihood) << ',' << s.log_likelihood - baseline << ','
+                << radius << ',' << factor << ',' << seconds << std::endl;
     };
     clock.lap();
     double factor = 1;

@@ -20,7 +20,8 @@ int inspect(const InspectCommand& o) {
     for (std::size_t i = 0; i < f.real.size(); ++i) moduli.push_back(std::hypot(f.real[i], f.imaginary[i]));
     std::sort(moduli.rbegin(), moduli.rend());
     say("moduli of the eigenvalues of A:");
-    for (std::size_t i = 0; i < moduli.size(); i += std::max<std::size_t>(1, moduli.size() / 10)) say(" %.3f", moduli[i]);
+    for (std::size_t i = 0; i < moduli.size(); i += std::max<std::size_t>(1, moduli.size() / 10))
+        say(" %.3f", moduli[i]);
     say("\nwhat leads to what (singular value: words of the right vector -> words of the left)\n");
     const auto words = [&](const std::vector<ig::Token>& tokens) {
         std::string line;

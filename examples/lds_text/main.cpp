@@ -7,12 +7,14 @@
 #include "commands.hpp"
 
 int main(int argc, char** argv) {
-    CLI::App app("Linear dynamical systems for text: counts, fitting, embeddings of tokens and words, tagging.");
+    CLI::App app(
+        "Linear dynamical systems for text: counts, fitting, embeddings of tokens and words, tagging.");
     app.require_subcommand(1);
     app.option_defaults()->always_capture_default();
 
     lt::CountCommand c;
-    auto* count = app.add_subcommand("count", "Count lagged co-occurrences of a text or a shard of it, or add counts");
+    auto* count =
+        app.add_subcommand("count", "Count lagged co-occurrences of a text or a shard of it, or add counts");
     count->add_option("--text", c.text, "text file");
     count->add_option("--counts", c.counts, "file to write")->required();
     count->add_option("--vocabulary", c.vocabulary, "most types; 0: no limit");
@@ -41,7 +43,8 @@ int main(int argc, char** argv) {
     fit->add_option("--log", f.log, "CSV file with a row per iteration");
     fit->add_flag("--sentences", f.sentences, "no pair reaches over a line end");
     fit->add_flag("--random-start", f.random_start, "random parameters in place of subspace identification");
-    fit->add_flag("--scaled", f.scaled, "estimate the covariance of the states' noise in subspace identification");
+    fit->add_flag("--scaled", f.scaled,
+                  "estimate the covariance of the states' noise in subspace identification");
     fit->add_flag("--resume", f.resume, "go on from the file --model");
 
     lt::EmbedCommand e;
@@ -64,7 +67,8 @@ int main(int argc, char** argv) {
     auto* tag = app.add_subcommand("tag", "Train and test a tagger that sees one vector per word");
     tag->add_option("--model", t.model, "file of `fit`");
     tag->add_option("--vectors", t.vectors, "word vectors, in place of a model");
-    tag->add_option("--states", t.states, "what a word's vector is")->check(CLI::IsMember({"smoother", "filter", "types"}));
+    tag->add_option("--states", t.states, "what a word's vector is")
+        ->check(CLI::IsMember({"smoother", "filter", "types"}));
     tag->add_option("--train", t.train, "tagged text")->required();
     tag->add_option("--dev", t.dev, "tagged text that chooses the epoch")->required();
     tag->add_option("--test", t.test, "tagged text")->required();
@@ -80,7 +84,8 @@ int main(int argc, char** argv) {
     tag->add_option("--against", t.against, "such a file of another tagger, to compare with");
 
     lt::RnnCommand r;
-    auto* rnn = app.add_subcommand("rnn", "Train a recurrent language model, from a system or from random numbers");
+    auto* rnn =
+        app.add_subcommand("rnn", "Train a recurrent language model, from a system or from random numbers");
     rnn->add_option("--train", r.train, "text file")->required();
     rnn->add_option("--valid", r.valid, "text file")->required();
     rnn->add_option("--test", r.test, "text file");

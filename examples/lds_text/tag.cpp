@@ -64,7 +64,8 @@ Features of_model(const TagCommand& o, const TaggedText& text) {
     for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
         auto& tokens = sentences.emplace_back();
         if (eos) tokens.push_back(it.vocabulary.eos());
-        for (std::size_t i = text.starts[s]; i < text.starts[s + 1]; ++i) tokens.push_back(known(it.vocabulary, text.words[i]));
+        for (std::size_t i = text.starts[s]; i < text.starts[s + 1]; ++i)
+            tokens.push_back(known(it.vocabulary, text.words[i]));
         if (eos) tokens.push_back(it.vocabulary.eos());
     }
     Features all;
@@ -75,12 +76,14 @@ Features of_model(const TagCommand& o, const TaggedText& text) {
         all = ig::zeros<float>(rows, ig::cols_of(types));
         float* to = all.data();
         for (const auto& tokens : sentences)
-            for (const auto t : tokens) to = std::copy_n(types.data() + t * ig::cols_of(types), ig::cols_of(types), to);
+            for (const auto t : tokens)
+                to = std::copy_n(types.data() + t * ig::cols_of(types), ig::cols_of(types), to);
     } else {
         const bool filter = o.states == "filter";
         const std::vector<std::span<const ig::Token>> spans(sentences.begin(), sentences.end());
-        all = ig::TokenEmbedding<float>(it.system, ig::steady_state(it.system), filter ? it.xx_filtered : it.xx,
-                                        filter ? ig::TokenStates::filter : ig::TokenStates::smoother)(spans);
+        all =
+            ig::TokenEmbedding<float>(it.system, ig::steady_state(it.system), filter ? it.xx_filtered : it.xx,
+                                      filter ? ig::TokenStates::filter : ig::TokenStates::smoother)(spans);
     }
     // without the line ends around each sentence
     const ig::Index n = ig::cols_of(all);
@@ -117,7 +120,8 @@ Features with_window(const Features& x, const TaggedText& text, ig::Index window
     const ig::Index n = ig::cols_of(x), width = n * (2 * window + 1);
     Features out = ig::zeros<float>(ig::rows_of(x), width);
     for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
-        const auto first = static_cast<ig::Index>(text.starts[s]), end = static_cast<ig::Index>(text.starts[s + 1]);
+        const auto first = static_cast<ig::Index>(text.starts[s]),
+                   end = static_cast<ig::Index>(text.starts[s + 1]);
         for (ig::Index i = first; i < end; ++i)
             for (ig::Index d = -window; d <= window; ++d)
                 if (i + d >= first && i + d < end)
@@ -131,8 +135,11 @@ Features with_window(const Features& x, const TaggedText& text, ig::Index window
 
 struct Network {
     Network(ig::Index width, ig::Index tags, const TagCommand& o)
-        : g({.time = 1, .batch = 1024, .seed = o.seed}), x(g.input("x", width)), y(g.tokens("y", tags)),
-          logits(g.add<ig::Softmax>("out", {.vocabulary = tags}, g.add<Hidden>("hidden", {.units = o.units}, x))),
+        : g({.time = 1, .batch = 1024, .seed = o.seed}),
+          x(g.input("x", width)),
+          y(g.tokens("y", tags)),
+          logits(g.add<ig::Softmax>("out", {.vocabulary = tags},
+                                    g.add<Hidden>("hidden", {.units = o.units}, x))),
           loss(g.add<ig::CrossEntropy>("loss", {}, logits, y)) {}
 
     std::vector<ig::Token> predict(const Features& f, ig::Index tags) {
@@ -144,8 +151,9 @@ struct Network {
             g.forward(logits, {x, f.data() + i * ig::cols_of(f), 1, n});
             g.probabilities(logits, 0, {p.data(), n, tags});
             for (ig::Index r = 0; r < n; ++r)
-                out.push_back(static_cast<ig::Token>(std::max_element(p.data() + r * tags, p.data() + (r + 1) * tags) -
-                                                     (p.data() + r * tags)));
+                out.push_back(
+                    static_cast<ig::Token>(std::max_element(p.data() + r * tags, p.data() + (r + 1) * tags) -
+                                           (p.data() + r * tags)));
         }
         g.training(true);
         return out;
@@ -159,7 +167,8 @@ struct Network {
 };
 
 /// Share of words with the right tag, or F1 of entities.
-double score(const TaggedText& text, const std::vector<ig::Token>& found, const Tags& tags, bool of_entities) {
+double score(const TaggedText& text, const std::vector<ig::Token>& found, const Tags& tags,
+             bool of_entities) {
     if (!of_entities) {
         std::size_t right = 0;
         for (std::size_t i = 0; i < found.size(); ++i) right += found[i] == text.tags[i];
@@ -169,7 +178,8 @@ double score(const TaggedText& text, const std::vector<ig::Token>& found, const 
     const std::set<Entity> gold(a.begin(), a.end());
     std::size_t right = 0;
     for (const auto& e : b) right += gold.count(e);
-    return 2 * static_cast<double>(right) / static_cast<double>(std::max<std::size_t>(1, a.size() + b.size()));
+    return 2 * static_cast<double>(right) /
+           static_cast<double>(std::max<std::size_t>(1, a.size() + b.size()));
 }
 
 /// McNemar's test on the words where exactly one of two taggers is right.
@@ -183,11 +193,12 @@ void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::
         theirs += b && !a;
     }
     if (i != found.size() || lines.next(*std::make_unique<std::string_view>()))
-        throw ig::DataError(ig::text(o.against, ": holds another number of tags than the ", found.size(), " of the test text"));
+        throw ig::DataError(ig::text(o.against, ": holds another number of tags than the ", found.size(),
+                                     " of the test text"));
     const double n = static_cast<double>(mine + theirs), d = std::abs(double(mine) - double(theirs));
     const double chi = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
-    say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n", o.against.c_str(), mine,
-        theirs, chi, std::erfc(std::sqrt(chi / 2)));
+    say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n",
+        o.against.c_str(), mine, theirs, chi, std::erfc(std::sqrt(chi / 2)));
 }
 
 }  // namespace
@@ -236,9 +247,11 @@ int tag(const TagCommand& o) {
             best = now;
             best_tags = net.predict(x_test, count);
         }
-        say("epoch %td: %.4f nats, %s on dev %.2f %%\n", epoch + 1, nats / static_cast<double>(order.size()), measure, 100 * now);
+        say("epoch %td: %.4f nats, %s on dev %.2f %%\n", epoch + 1, nats / static_cast<double>(order.size()),
+            measure, 100 * now);
     }
-    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure, 100 * score(test, best_tags, tags, of_entities));
+    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
+        100 * score(test, best_tags, tags, of_entities));
     if (!o.predictions.empty()) {
         std::ofstream out(o.predictions);
         for (const auto t : best_tags) out << tags.names[std::size_t(t)] << '\n';

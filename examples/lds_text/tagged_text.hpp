@@ -1,4 +1,5 @@
-/// @file tagged_text.hpp  Tagged sentences: CoNLL-U (form and universal tag), or CoNLL-2003 (word and entity).
+/// @file tagged_text.hpp  Tagged sentences: CoNLL-U (form and universal tag), or CoNLL-2003 (word and
+/// entity).
 #pragma once
 
 #include <cstddef>
@@ -30,8 +31,8 @@ struct Tags {
     }
 };
 
-/// Reads a file in the format "conllu" or "conll". Throws DataError with file and line for a line that has not
-/// enough columns, and for a file without a word.
+/// Reads a file in the format "conllu" or "conll". Throws DataError with file and line for a line that has
+/// not enough columns, and for a file without a word.
 inline TaggedText read_tagged(const std::string& path, const std::string& format, Tags& tags) {
     const bool conllu = format == "conllu";
     TaggedText out;
@@ -52,7 +53,8 @@ inline TaggedText read_tagged(const std::string& path, const std::string& format
             else columns.back() += c;
         if (columns.size() < 4)
             throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", columns.size(),
-                                         " columns, expected at least 4; is the format '", format, "' right?"));
+                                         " columns, expected at least 4; is the format '", format,
+                                         "' right?"));
         if (conllu && columns[0].find_first_not_of("0123456789") != std::string::npos) continue;
         out.words.push_back(columns[conllu ? 1 : 0]);
         out.tags.push_back(tags.number(columns[3]));
@@ -72,7 +74,8 @@ struct Entity {
 };
 
 /// The entities of tags in IOB1: I-X goes on or begins, B-X begins anew.
-inline std::vector<Entity> entities(const TaggedText& text, const std::vector<ig::Token>& tags, const Tags& names) {
+inline std::vector<Entity> entities(const TaggedText& text, const std::vector<ig::Token>& tags,
+                                    const Tags& names) {
     std::vector<Entity> out;
     for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
         bool open = false;

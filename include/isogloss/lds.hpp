@@ -1,5 +1,5 @@
-/// @file lds.hpp  Linear dynamical systems for text (component isogloss::lds, needs Eigen). Files are apart, in
-/// isogloss/lds/files.hpp, as they need isogloss::io too.
+/// @file lds.hpp  Linear dynamical systems for text (component isogloss::lds, needs Eigen). Files are apart,
+/// in isogloss/lds/files.hpp, as they need isogloss::io too.
 #pragma once
 
 // IWYU pragma: begin_exports

@@ -11,20 +11,23 @@ namespace {
 template <class T> Tensor<T, 2> random_matrix(std::size_t rows, std::size_t cols, std::uint32_t stream) {
     Tensor<T, 2> m({rows, cols});
     const Random random(2, stream);
-    for (std::size_t i = 0; i < m.size(); ++i) m.data()[i] = static_cast<T>(random.normal(static_cast<Index>(i)));
+    for (std::size_t i = 0; i < m.size(); ++i)
+        m.data()[i] = static_cast<T>(random.normal(static_cast<Index>(i)));
     return m;
 }
 
 template <class T> Tensor<T, 2> times(const Tensor<T, 2>& a, const Tensor<T, 2>& b) {
     Tensor<T, 2> c({a.shape()[0], b.shape()[1]});
-    gemm<T>(T(1), {a.data(), Index(a.shape()[0]), Index(a.shape()[1])}, {b.data(), Index(b.shape()[0]), Index(b.shape()[1])},
-            T(0), {c.data(), Index(c.shape()[0]), Index(c.shape()[1])});
+    gemm<T>(T(1), {a.data(), Index(a.shape()[0]), Index(a.shape()[1])},
+            {b.data(), Index(b.shape()[0]), Index(b.shape()[1])}, T(0),
+            {c.data(), Index(c.shape()[0]), Index(c.shape()[1])});
     return c;
 }
 
 template <class T> double distance(const Tensor<T, 2>& a, const Tensor<T, 2>& b) {
     double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a.data()[i]) - double(b.data()[i])));
+    for (std::size_t i = 0; i < a.size(); ++i)
+        most = std::max(most, std::abs(double(a.data()[i]) - double(b.data()[i])));
     return a.shape() == b.shape() ? most : 1e300;
 }
 
@@ -81,7 +84,8 @@ TEST_CASE("Known eigenvalues are found", "[factor]") {
 }
 
 TEST_CASE("What has no such factors is refused", "[factor]") {
-    const Tensor<double, 2> wide = {{1, 2, 3}, {4, 5, 6}}, singular = {{1, 2}, {2, 4}}, right = {{1}, {1}}, three = {{1}, {1}, {1}};
+    const Tensor<double, 2> wide = {{1, 2, 3}, {4, 5, 6}}, singular = {{1, 2}, {2, 4}}, right = {{1}, {1}},
+                            three = {{1}, {1}, {1}};
     Tensor<double, 2> nan = {{1, 2}, {3, std::numeric_limits<double>::quiet_NaN()}};
     REQUIRE_THROWS_MATCHES(symmetric_eigen<double>(wide, "me"), GraphError, says("me", "[2, 3]", "square"));
     REQUIRE_THROWS_MATCHES(schur<double>(wide, "me"), GraphError, says("me", "square"));

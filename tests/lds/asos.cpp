@@ -23,8 +23,9 @@ template <class T> Lds<T> start(const LagCounts& counts, Index states) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("ASOS statistics equal the averages of the exact smoother, the better the further the horizon",
-                   "[lds][asos]", float, double) {
+TEMPLATE_TEST_CASE(
+    "ASOS statistics equal the averages of the exact smoother, the better the further the horizon",
+    "[lds][asos]", float, double) {
     using T = TestType;
     const Fixture f;
     const LagMoments<T> psi(f.counts, {.pseudo_counts = 0});
@@ -38,8 +39,8 @@ TEMPLATE_TEST_CASE("ASOS statistics equal the averages of the exact smoother, th
     double before = 1;
     for (const Index horizon : {1, 3, 7}) {
         const auto a = asos_statistics(s, k, psi, horizon);
-        const double error = std::max({difference(a.xx, exact.xx), difference(a.xx_1, exact.xx_1),
-                                       difference(a.yx, exact.yx)});
+        const double error = std::max(
+            {difference(a.xx, exact.xx), difference(a.xx_1, exact.xx_1), difference(a.yx, exact.yx)});
         CHECK(error < before);
         before = error;
     }
@@ -52,8 +53,8 @@ TEMPLATE_TEST_CASE("ASOS statistics equal the averages of the exact smoother, th
     CHECK(a.log_likelihood == Approx(exact.log_likelihood).margin(1e-3));
 }
 
-TEMPLATE_TEST_CASE("EM by ASOS raises the likelihood, and reaches what exact EM reaches", "[lds][asos][em]", float,
-                   double) {
+TEMPLATE_TEST_CASE("EM by ASOS raises the likelihood, and reaches what exact EM reaches", "[lds][asos][em]",
+                   float, double) {
     using T = TestType;
     const Fixture f;
     const LagMoments<T> psi(f.counts, {.pseudo_counts = 0});

@@ -38,7 +38,8 @@ struct Threads {
 
 }  // namespace
 
-TEST_CASE("Counts are those of two loops, for blocks of any size, on any number of threads", "[lds][counts]") {
+TEST_CASE("Counts are those of two loops, for blocks of any size, on any number of threads",
+          "[lds][counts]") {
     const auto text = texts::markov(700, 30);
     for (const Token boundary : {-1, 4})
         for (const Index block : {1, 7, 100, 100000})
@@ -72,7 +73,8 @@ TEST_CASE("Shards cut anywhere and added give exactly the counts of one pass", "
     }
 }
 
-TEST_CASE("Words never seen, one word, and texts shorter than the lags are counted as they are", "[lds][counts]") {
+TEST_CASE("Words never seen, one word, and texts shorter than the lags are counted as they are",
+          "[lds][counts]") {
     LagCounts counts(5, {.lags = 4});
     counts.add(std::vector<Token>{2, 2, 2});
     CHECK(counts.lag(1).coeff(2, 2) == 2);

@@ -5,11 +5,13 @@
 
 using namespace isogloss;
 
-TEST_CASE("Directions are singular vectors, whatever the basis, with the words that lie in them", "[lds][dynamics]") {
+TEST_CASE("Directions are singular vectors, whatever the basis, with the words that lie in them",
+          "[lds][dynamics]") {
     // Whitened states: the first leads to the second at half its strength, the second is forgotten.
     Lds<double> s;
     s.whitening = Whitening::of_frequencies({0.2, 0.2, 0.2, 0.2, 0.15, 0.05}, 1);
-    const SmallMatrix A = {{0.0, 0.1}, {0.5, 0.0}}, C = {{1, 0}, {0.5, 0}, {0, 1}, {0, 0.5}, {-1, -1}, {2, 2}};
+    const SmallMatrix A = {{0.0, 0.1}, {0.5, 0.0}},
+                      C = {{1, 0}, {0.5, 0}, {0, 1}, {0, 0.5}, {-1, -1}, {2, 2}};
     const SmallMatrix B = {{2.0, 1.0}, {-0.5, 3.0}};  // any basis
     const SmallMatrix back = inverse(B, "test");
     s.A = product(B, A, back);

@@ -7,8 +7,9 @@
 using namespace isogloss;
 using texts::difference;
 
-TEMPLATE_TEST_CASE("Embeddings of tokens are whitened states of norm 1, the same in every basis but for a rotation",
-                   "[lds][embedding]", float, double) {
+TEMPLATE_TEST_CASE(
+    "Embeddings of tokens are whitened states of norm 1, the same in every basis but for a rotation",
+    "[lds][embedding]", float, double) {
     using T = TestType;
     const double tolerance = sizeof(T) == 4 ? 1e-4 : 1e-9;
     const auto s = texts::recorded<T>();
@@ -26,14 +27,16 @@ TEMPLATE_TEST_CASE("Embeddings of tokens are whitened states of norm 1, the same
             CHECK(a * double(x(t, 1)) == Approx(b * double(x(t, 0))).margin(tolerance));
             CHECK(a * double(x(t, 0)) + b * double(x(t, 1)) > 0);
         }
-        // x' = B x: the angles between tokens stay. Noise of covariance B Bᵀ would be needed; B is orthogonal.
+        // x' = B x: the angles between tokens stay. Noise of covariance B Bᵀ would be needed; B is
+        // orthogonal.
         const double c = std::cos(0.7), d = std::sin(0.7);
         const SmallMatrix B = {{c, -d}, {d, c}};
         Lds<T> turned = s;
         turned.A = product(B, product_t(s.A, B));
         turned.M = product(B, product_t(s.M, B));
         turned.C = times(s.C, transposed(B));
-        const auto other = TokenEmbedding<T>(turned, steady_state(turned), product(B, product_t(xx, B)), states)(text);
+        const auto other =
+            TokenEmbedding<T>(turned, steady_state(turned), product(B, product_t(xx, B)), states)(text);
         const SmallMatrix u = z, v = other;
         CHECK(difference(product_t(v, v), product_t(u, u)) < tolerance);
     }
@@ -62,7 +65,8 @@ TEST_CASE("A word's vector points to the mean state of its tokens", "[lds][embed
     }
 }
 
-TEST_CASE("Words never seen have a row of zeros; covariances of another size are refused", "[lds][embedding]") {
+TEST_CASE("Words never seen have a row of zeros; covariances of another size are refused",
+          "[lds][embedding]") {
     auto s = texts::recorded<double>();
     s.whitening = Whitening::of_frequencies({0.4, 0.3, 0.3, 0, 0, 0}, 1);
     s.C(5, 0) = s.C(5, 1) = 0;
@@ -70,6 +74,6 @@ TEST_CASE("Words never seen have a row of zeros; covariances of another size are
     CHECK(v(5, 0) == 0);
     CHECK(v(0, 0) * v(0, 0) + v(0, 1) * v(0, 1) == Approx(1));
     s = texts::recorded<double>();
-    REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), identity(3), TokenStates::filter), GraphError,
-                           says("3 states", "expected 2"));
+    REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), identity(3), TokenStates::filter),
+                           GraphError, says("3 states", "expected 2"));
 }

@@ -8,18 +8,18 @@ using texts::difference;
 using texts::tensor;
 namespace r = reference::lds;
 
-TEMPLATE_TEST_CASE("Exact filter and smoother equal conditioning in one joint Gaussian", "[lds][exact]", float,
-                   double) {
+TEMPLATE_TEST_CASE("Exact filter and smoother equal conditioning in one joint Gaussian", "[lds][exact]",
+                   float, double) {
     const double tolerance = sizeof(TestType) == 4 ? 1e-5 : 1e-12;
     const auto s = texts::recorded<TestType>();
     const auto e = exact_smoother<TestType>(s, texts::recorded_text());
     CHECK(difference(e.filtered, tensor<double>(r::filtered, 8, 2)) < tolerance);
     CHECK(difference(e.smoothed, tensor<double>(r::smoothed, 8, 2)) < tolerance);
     for (Index t = 0; t < 8; ++t) {
-        CHECK(difference(e.filtered_covariance[std::size_t(t)], tensor<double>(r::filtered_cov + 4 * t, 2, 2)) <
-              tolerance);
-        CHECK(difference(e.smoothed_covariance[std::size_t(t)], tensor<double>(r::smoothed_cov + 4 * t, 2, 2)) <
-              tolerance);
+        CHECK(difference(e.filtered_covariance[std::size_t(t)],
+                         tensor<double>(r::filtered_cov + 4 * t, 2, 2)) < tolerance);
+        CHECK(difference(e.smoothed_covariance[std::size_t(t)],
+                         tensor<double>(r::smoothed_cov + 4 * t, 2, 2)) < tolerance);
     }
     CHECK(difference(e.statistics.xx, tensor<double>(r::xx, 2, 2)) < tolerance);
     CHECK(difference(e.statistics.xx_1, tensor<double>(r::xx_1, 2, 2)) < tolerance);

@@ -1,7 +1,8 @@
+#include "io/files.hpp"
+
 #include <isogloss/lds/files.hpp>
 
 #include "catch.hpp"
-#include "io/files.hpp"
 #include "lds/texts.hpp"
 
 using namespace isogloss;
@@ -37,7 +38,8 @@ TEST_CASE("What are no counts is refused", "[lds][files]") {
     const std::vector<std::uint32_t> values = {1, 1};
     const auto write = [&] {
         write_safetensors(place / "f",
-                          std::vector<TensorView>{text_view("vocabulary", words), tensor_view<std::int64_t>("occurrences", {6}, n),
+                          std::vector<TensorView>{text_view("vocabulary", words),
+                                                  tensor_view<std::int64_t>("occurrences", {6}, n),
                                                   tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
                                                   tensor_view<std::int32_t>("starts/1", {7}, starts),
                                                   tensor_view<std::int32_t>("columns/1", {2}, columns),
@@ -56,8 +58,9 @@ TEST_CASE("What are no counts is refused", "[lds][files]") {
 
 TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[lds][files]", float, double) {
     const TemporaryDirectory place;
-    LdsFile<TestType> it{texts::recorded<TestType>(), identity(2), 2 * identity(2), six_words(), {3, 2}, {-7, -6.5},
-                         {{"program.note", "x"}}};
+    LdsFile<TestType> it{
+        texts::recorded<TestType>(), identity(2), 2 * identity(2), six_words(), {3, 2}, {-7, -6.5},
+        {{"program.note", "x"}}};
     save_lds(place / "model", it);
     const auto back = load_lds<TestType>(place / "model");
     CHECK(difference(back.system.A, it.system.A) == 0);

@@ -17,7 +17,8 @@ SmallMatrix dense(const HankelOperator<double>& H) {
 
 }  // namespace
 
-TEST_CASE("The Hankel operator has Ψ_{r-j+i} in block (i, j), and its transpose is its transpose", "[lds][hankel]") {
+TEST_CASE("The Hankel operator has Ψ_{r-j+i} in block (i, j), and its transpose is its transpose",
+          "[lds][hankel]") {
     LagCounts counts(9, {.lags = 5});
     counts.add(texts::markov(3000, 9));
     const LagMoments<double> psi(counts, {.pseudo_counts = 1});
@@ -28,7 +29,8 @@ TEST_CASE("The Hankel operator has Ψ_{r-j+i} in block (i, j), and its transpose
             SmallMatrix block = zeros<double>(9, 9), part = block, unit = identity(9);
             psi.apply(3 - j + i, ref(unit), ref(part));
             for (Index a = 0; a < 9; ++a)
-                for (Index b = 0; b < 9; ++b) block.data()[a * 9 + b] = D.data()[(i * 9 + a) * 27 + j * 9 + b];
+                for (Index b = 0; b < 9; ++b)
+                    block.data()[a * 9 + b] = D.data()[(i * 9 + a) * 27 + j * 9 + b];
             CHECK(difference(part, block) < 1e-13);
         }
     SmallMatrix back;
@@ -36,8 +38,8 @@ TEST_CASE("The Hankel operator has Ψ_{r-j+i} in block (i, j), and its transpose
     CHECK(difference(back, transposed(D)) < 1e-12);
 }
 
-TEMPLATE_TEST_CASE("The randomised SVD finds the leading singular vectors, and bounds its error", "[lds][hankel]",
-                   float, double) {
+TEMPLATE_TEST_CASE("The randomised SVD finds the leading singular vectors, and bounds its error",
+                   "[lds][hankel]", float, double) {
     const double tolerance = sizeof(TestType) == 4 ? 1e-4 : 1e-8;
     LagCounts counts(30, {.lags = 3});
     counts.add(texts::markov(20000, 30));
@@ -45,7 +47,8 @@ TEMPLATE_TEST_CASE("The randomised SVD finds the leading singular vectors, and b
     const LagMoments<double> psi_double(counts, {.pseudo_counts = 1});
     const SmallMatrix D = dense(HankelOperator<double>(psi_double, 2));
     const auto exact = thin_svd<double>(D, "test");
-    const auto found = hankel_svd(HankelOperator<TestType>(psi, 2), 2, {.oversampling = 8, .power_iterations = 6});
+    const auto found =
+        hankel_svd(HankelOperator<TestType>(psi, 2), 2, {.oversampling = 8, .power_iterations = 6});
     for (std::size_t i = 0; i < 2; ++i) CHECK(found.s[i] == Approx(exact.s(i)).epsilon(tolerance));
     // U diag(s) Vᵀ is the best approximation of rank 2
     SmallMatrix best = zeros<double>(60, 60), got = best;

@@ -9,7 +9,8 @@ using texts::difference;
 using texts::tensor;
 namespace r = reference::lds;
 
-TEMPLATE_TEST_CASE("The steady state equals the fixed point of dense recursions", "[lds][kalman]", float, double) {
+TEMPLATE_TEST_CASE("The steady state equals the fixed point of dense recursions", "[lds][kalman]", float,
+                   double) {
     const double tolerance = sizeof(TestType) == 4 ? 1e-5 : 1e-12;
     const auto s = texts::recorded<TestType>();
     const SteadyState k = steady_state(s);
@@ -54,8 +55,10 @@ TEST_CASE("The inversion lemma agrees with dense algebra where the noise covaria
     CHECK(difference(lemma, dense) < 1e-12);
     const SmallMatrix R = projector - product(s.C, product_t(M, s.C));
     const SmallMatrix information = product(transposed(s.C), inverse(R, "test"), s.C);
-    CHECK(difference(product(G, inverse(SmallMatrix(identity(h) - product(M, G)), "test")), information) < 1e-12);
-    const double share = symmetric_eigen<double>(symmetrised(product(s.C, product_t(M, s.C))), "test").values.back();
+    CHECK(difference(product(G, inverse(SmallMatrix(identity(h) - product(M, G)), "test")), information) <
+          1e-12);
+    const double share =
+        symmetric_eigen<double>(symmetrised(product(s.C, product_t(M, s.C))), "test").values.back();
     CHECK(largest_share(G, M) == Approx(share).epsilon(1e-10));
 }
 
@@ -72,7 +75,8 @@ TEST_CASE("Repaired noise is positive definite, and what is so already stays", "
     CHECK(difference(M, SmallMatrix(50 * factor * s.M)) < 1e-14);
 }
 
-TEST_CASE("Far from the ends of a text the exact covariances are those of the steady state", "[lds][kalman]") {
+TEST_CASE("Far from the ends of a text the exact covariances are those of the steady state",
+          "[lds][kalman]") {
     const auto s = texts::recorded<double>();
     std::vector<Token> text;
     for (int i = 0; i < 20; ++i)

@@ -10,7 +10,9 @@ namespace {
 
 template <class T> struct Network {
     explicit Network(Index V, Index h)
-        : g({.time = 30, .batch = 1}), x(g.tokens("x", V)), E(g.weight("E", V, h, uniform(0.1))),
+        : g({.time = 30, .batch = 1}),
+          x(g.tokens("x", V)),
+          E(g.weight("E", V, h, uniform(0.1))),
           hidden(g.template add<Rnn>("rnn", {.units = h}, g.template add<Embedding>("embed", {}, x, E))),
           logits(g.template add<Softmax>("softmax", {.vocabulary = V}, hidden)) {
         g.training(false);
@@ -41,7 +43,8 @@ TEMPLATE_TEST_CASE("A network started small predicts what the system predicts", 
         for (std::size_t i = 0; i < 6; ++i) {
             double ahead = 0;  // (C A x̂)_i
             for (std::size_t a = 0; a < 2; ++a)
-                for (std::size_t b = 0; b < 2; ++b) ahead += double(s.C(i, a)) * s.A(a, b) * double(states(t, b));
+                for (std::size_t b = 0; b < 2; ++b)
+                    ahead += double(s.C(i, a)) * s.A(a, b) * double(states(t, b));
             const double change = s.whitening.m[i] * ahead;
             most = std::max(most, std::abs(double(p(t, i)) - s.whitening.mu[i] - change));
             moved = std::max(moved, std::abs(change));
@@ -50,7 +53,8 @@ TEMPLATE_TEST_CASE("A network started small predicts what the system predicts", 
     CHECK(most < 0.05 * moved);
 }
 
-TEST_CASE("Parameters that are not there or do not fit are refused before anything is written", "[lds][rnn]") {
+TEST_CASE("Parameters that are not there or do not fit are refused before anything is written",
+          "[lds][rnn]") {
     const auto s = texts::recorded<double>();
     const auto k = steady_state(s);
     Network<double> wide(6, 3), right(6, 2);

@@ -32,8 +32,8 @@ template <class T> double error(Index tokens, Index lags, bool scaled = false) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("The spectrum of a hidden Markov chain is recovered the better the longer the text", "[lds][subspace]",
-                   float, double) {
+TEMPLATE_TEST_CASE("The spectrum of a hidden Markov chain is recovered the better the longer the text",
+                   "[lds][subspace]", float, double) {
     CHECK(error<TestType>(3000, 4) < 0.15);
     CHECK(error<TestType>(300000, 4) < 0.04);
     CHECK(error<TestType>(300000, 4) < error<TestType>(3000, 4));
@@ -63,7 +63,8 @@ TEST_CASE("What is found is a system with a steady state, orthogonal to m", "[ld
 }
 
 TEST_CASE("Eigenvalues beyond the radius are scaled to it, the others stay", "[lds][subspace]") {
-    const SmallMatrix A = {{1.2, 3.0, 0.1}, {0, 0.5, 1.0}, {0, -2.0, 0.9}};  // 1.2, and a pair of modulus 1.56
+    const SmallMatrix A = {
+        {1.2, 3.0, 0.1}, {0, 0.5, 1.0}, {0, -2.0, 0.9}};  // 1.2, and a pair of modulus 1.56
     const auto f = schur<double>(with_radius(A, 0.9, "test"), "test");
     for (std::size_t i = 0; i < 3; ++i) CHECK(std::hypot(f.real[i], f.imaginary[i]) == Approx(0.9));
     const auto before = schur<double>(A, "test");

@@ -17,8 +17,8 @@ std::vector<Token> long_text() {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Far from the ends of a text, states are those of the exact filter and smoother", "[lds][filter]",
-                   float, double) {
+TEMPLATE_TEST_CASE("Far from the ends of a text, states are those of the exact filter and smoother",
+                   "[lds][filter]", float, double) {
     const double tolerance = sizeof(TestType) == 4 ? 1e-5 : 1e-10;
     const auto s = texts::recorded<TestType>();
     const auto text = long_text();

@@ -12,9 +12,7 @@ namespace texts {
 using namespace isogloss;
 
 /// Three hidden states; the eigenvalues beside 1 are those of the text's dynamics.
-inline SmallMatrix transition() {
-    return {{0.90, 0.08, 0.02}, {0.05, 0.80, 0.15}, {0.10, 0.05, 0.85}};
-}
+inline SmallMatrix transition() { return {{0.90, 0.08, 0.02}, {0.05, 0.80, 0.15}, {0.10, 0.05, 0.85}}; }
 
 /// A text of a hidden Markov model: row s of transition() leads on, each state prefers V/3 words of its own.
 inline std::vector<Token> markov(Index tokens, Index V, std::uint64_t seed = 1) {

@@ -1,4 +1,5 @@
-/// @file lds_values.hpp  Recorded by record_lds.py; do not edit.
+// Written by: /usr/bin/python3 tests/reference/record_lds.py > tests/reference/lds_values.hpp
+// clang-format off
 #pragma once
 
 namespace reference::lds {

@@ -81,7 +81,8 @@ def write(name, values):
     print(line)
 
 
-print("/// @file lds_values.hpp  Recorded by record_lds.py; do not edit.\n#pragma once\n")
+print("// Written by: /usr/bin/python3 tests/reference/record_lds.py > tests/reference/lds_values.hpp\n// clang-format off")
+print("#pragma once\n")
 print("namespace reference::lds {")
 print(f"inline constexpr int tokens[] = {{{', '.join(map(str, tokens))}}};")
 for name in ["mu", "A", "C", "M", "filtered", "filtered_cov", "smoothed", "smoothed_cov", "xx", "xx_1", "yx",

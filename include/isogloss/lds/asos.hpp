@@ -19,39 +19,39 @@ template <class T> struct Statistics {
     double log_likelihood = 0;  ///< of the parameters they were made with, nats per token
 };
 
-/// log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): what there is to
-/// beat, for the same μ. `words`: those with μ > 0.
+/// log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): what there is
+/// to beat, for the same μ. `words`: those with μ > 0.
 inline double static_log_likelihood(Index words) {
     return -0.5 * static_cast<double>(words - 1) * (1 + std::log(6.283185307179586));
 }
 
-/// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost does not depend on the length of the
-/// text.
+/// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost does not depend on the length of
+/// the text.
 ///
 ///     U_l = Ψ_l C, Z_l = Ψ_lᵀ C      the only products with words;  B_l = CᵀU_l
 ///     q_l = CᵀE[y_{t+l} x̂_tᵀ],   q_l = q_{l+1} Hᵀ + B_l Lᵀ
 ///     p_l = E[x̂_{t+l} y_tᵀ] C,    p_0 = q_0ᵀ,  p_l = H p_{l-1} + L B_l
 ///     X   = E[x̂_{t+k} x̂_tᵀ] solves  X = A X Hᵀ + H^{2k+1} Xᵀ (L G A)ᵀ + p_k Lᵀ    with p of q_{k+1} = 0
 ///     then q_{k+1} = G A X
-///     E[x̂_{t+l} x̂_tᵀ] = E[x̂_{t+l+1} x̂_tᵀ] Hᵀ + p_l Lᵀ;   E[x̄_{t+l} x̂_tᵀ] = J E[x̄_{t+l+1} x̂_tᵀ] + P E[x̂_{t+l} x̂_tᵀ]
-///     E[x̄x̄ᵀ] = J E[x̄x̄ᵀ] Jᵀ + J E[x̄_{t+1}x̂_tᵀ] Pᵀ + P E[x̄_t x̂_tᵀ]ᵀ
-///     E[y x̄ᵀ] = Σ_{l=0}^k U_l Lᵀ (Hᵀ)^l W_0 + C A X (Hᵀ)^{k+1} W_0 + Σ_{l=1}^k Z_l Lᵀ W_l
-///     W_k = (Jᵀ)^k,  W_l = Pᵀ (Jᵀ)^l + Hᵀ W_{l+1}
+///     E[x̂_{t+l} x̂_tᵀ] = E[x̂_{t+l+1} x̂_tᵀ] Hᵀ + p_l Lᵀ;   E[x̄_{t+l} x̂_tᵀ] = J E[x̄_{t+l+1} x̂_tᵀ] + P E[x̂_{t+l}
+///     x̂_tᵀ] E[x̄x̄ᵀ] = J E[x̄x̄ᵀ] Jᵀ + J E[x̄_{t+1}x̂_tᵀ] Pᵀ + P E[x̄_t x̂_tᵀ]ᵀ E[y x̄ᵀ] = Σ_{l=0}^k U_l Lᵀ (Hᵀ)^l
+///     W_0 + C A X (Hᵀ)^{k+1} W_0 + Σ_{l=1}^k Z_l Lᵀ W_l W_k = (Jᵀ)^k,  W_l = Pᵀ (Jᵀ)^l + Hᵀ W_{l+1}
 ///
 /// The horizon k closes the recursions: further apart, the filtered states behave as the model says.
 ///
 /// Cost     2k sparse products, 3k products [V, h] × [h, h], O(k h³); memory four [V, h].
 /// Errors   GraphError: k < 1 or more than the lags counted, shapes that do not fit. DataError: a lag without
 ///          pairs. NumericError: see steady_state; the primary equation does not settle.
-/// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 4.  Departures: E[y x̄ᵀ] is one weighted
+/// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 4.  Departures: E[y x̄ᵀ] is one
+/// weighted
 ///          sum, so that no array of V × h is kept per lag; ends of the text are left out.
 template <class T>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k) {
     require_consistent(s, "ASOS");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
-        throw GraphError(text("ASOS: found a horizon of ", k, " with counts of ", moments.lags(), " lags and ",
-                              moments.vocabulary(), " words, expected 1 … ", moments.lags(), " lags and ",
-                              s.vocabulary(), " words"));
+        throw GraphError(text("ASOS: found a horizon of ", k, " with counts of ", moments.lags(),
+                              " lags and ", moments.vocabulary(), " words, expected 1 … ", moments.lags(),
+                              " lags and ", s.vocabulary(), " words"));
     moments.require_pairs(k, "ASOS");
     const Index h = s.states(), V = s.vocabulary();
     const SmallMatrix Ht = transposed(f.H), Lt = transposed(f.L), Jt = transposed(f.J), Pt = transposed(f.P);
@@ -129,8 +129,8 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
 
 /// Options of the M-step.
 struct MaximiseOptions {
-    double radius = 0.9999;    ///< eigenvalues of A beyond it are scaled to it, 0 … 1
-    double noise_limit = 0.98; ///< λ_max(C M Cᵀ) is kept at most this where it reaches 1, 0 … 1
+    double radius = 0.9999;     ///< eigenvalues of A beyond it are scaled to it, 0 … 1
+    double noise_limit = 0.98;  ///< λ_max(C M Cᵀ) is kept at most this where it reaches 1, 0 … 1
 };
 
 /// The M-step: A = E[x_{t+1}x_tᵀ] E[xxᵀ]⁻¹, C = E[yxᵀ] E[xxᵀ]⁻¹, M = E[xxᵀ], Q stays I.

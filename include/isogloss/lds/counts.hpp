@@ -52,11 +52,13 @@ public:
     /// No tokens yet. V ≥ 1.
     explicit LagCounts(Index vocabulary, CountOptions options = {}) : options_(options) {
         if (vocabulary < 1 || vocabulary > std::numeric_limits<std::int32_t>::max())
-            throw GraphError(text("LagCounts: found a vocabulary of ", vocabulary, " words, expected 1 … 2³¹ - 1"));
+            throw GraphError(
+                text("LagCounts: found a vocabulary of ", vocabulary, " words, expected 1 … 2³¹ - 1"));
         if (options.lags < 1 || options.lags > 1000)
             throw GraphError(text("LagCounts: found ", options.lags, " lags, expected 1 … 1000"));
         if (options.block < 1 || options.block > (Index{1} << 31) - 1)
-            throw GraphError(text("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1"));
+            throw GraphError(
+                text("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1"));
         occurrences_.assign(static_cast<std::size_t>(vocabulary), 0);
         const auto V = static_cast<Eigen::Index>(vocabulary);
         for (Index k = 0; k < options.lags; ++k) lags_.emplace_back(V, V);
@@ -158,7 +160,8 @@ private:
 
     void require_room(std::int64_t more) const {
         if (total_ + more > std::int64_t{std::numeric_limits<std::uint32_t>::max()})
-            throw DataError(text("LagCounts: ", total_ + more, " tokens are more than 2³² - 1, and a count "
+            throw DataError(text("LagCounts: ", total_ + more,
+                                 " tokens are more than 2³² - 1, and a count "
                                  "could overflow"));
     }
 
@@ -167,8 +170,8 @@ private:
         for (std::size_t k = 0; k < lags_.size(); ++k) {
             if (lags_[k].nonZeros() + other[k].nonZeros() > std::numeric_limits<std::int32_t>::max() &&
                 lags_[k].nonZeros() > 0 && other[k].nonZeros() > 0)
-                throw DataError(text("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ", k + 1,
-                                     "; cut the vocabulary"));
+                throw DataError(text("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ",
+                                     k + 1, "; cut the vocabulary"));
             if (lags_[k].nonZeros() == 0) sums.push_back(std::move(other[k]));
             else if (other[k].nonZeros() == 0) sums.push_back(std::move(lags_[k]));
             else sums.push_back(SparseCounts(lags_[k] + other[k]));
@@ -199,13 +202,13 @@ private:
                     // rows with about as many positions for each piece
                     const auto row_at = [&](Index part) {
                         const auto at = static_cast<std::uint32_t>((last - first) * part / pieces);
-                        return part == pieces ? V
-                                              : static_cast<std::size_t>(
-                                                    std::lower_bound(starts.begin(), starts.end(), at) -
-                                                    starts.begin());
+                        return part == pieces
+                                   ? V
+                                   : static_cast<std::size_t>(
+                                         std::lower_bound(starts.begin(), starts.end(), at) - starts.begin());
                     };
-                    found[std::size_t(i)] =
-                        count_rows(tokens, first, starts, places, std::min(V, row_at(i)), std::min(V, row_at(i + 1)));
+                    found[std::size_t(i)] = count_rows(tokens, first, starts, places, std::min(V, row_at(i)),
+                                                       std::min(V, row_at(i + 1)));
                 } catch (...) {
                     failed[std::size_t(i)] = std::current_exception();
                 }

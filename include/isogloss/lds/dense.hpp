@@ -21,7 +21,9 @@ template <class M> Index rows_of(const M& m) { return static_cast<Index>(m.shape
 template <class M> Index cols_of(const M& m) { return static_cast<Index>(m.shape()[1]); }  ///< see rows_of
 
 /// A tensor as a matrix for gemm.
-template <class T> MatrixRef<const T> ref(const Tensor<T, 2>& m) { return {m.data(), rows_of(m), cols_of(m)}; }
+template <class T> MatrixRef<const T> ref(const Tensor<T, 2>& m) {
+    return {m.data(), rows_of(m), cols_of(m)};
+}
 template <class T> MatrixRef<T> ref(Tensor<T, 2>& m) {
     return {m.data(), rows_of(m), cols_of(m)};
 }  ///< one that may be written
@@ -80,12 +82,13 @@ inline SmallMatrix inverse(const SmallMatrix& a, const char* who) {
 
 /// m^power of a symmetric positive definite m, eigenvalues below `floor` times the largest raised to that.
 /// Throws NumericError where no eigenvalue is positive.
-inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const char* who, double floor = 1e-12) {
+inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const char* who,
+                                   double floor = 1e-12) {
     const auto e = symmetric_eigen<double>(m, who);
     const double least = e.values.empty() ? 0 : floor * e.values.back();
     if (!e.values.empty() && !(e.values.back() > 0))
-        throw NumericError(text(who, ": the matrix has no positive eigenvalue; its largest is ",
-                                e.values.back()));
+        throw NumericError(
+            text(who, ": the matrix has no positive eigenvalue; its largest is ", e.values.back()));
     SmallMatrix scaled = e.vectors;
     const std::size_t n = e.values.size();
     for (std::size_t i = 0; i < n; ++i)
@@ -112,9 +115,9 @@ inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* 
         if (modulus <= radius) continue;
         any = true;
         for (std::size_t j = 0; j < n; ++j)  // the diagonal entry, and its partners within a 2 × 2 block
-            if (j == i || (f.imaginary[i] != 0 && f.imaginary[j] == -f.imaginary[i] &&
-                           f.real[j] == f.real[i] && (j + 1 == i || i + 1 == j) &&
-                           f.S(std::max(i, j), std::min(i, j)) != 0))
+            if (j == i ||
+                (f.imaginary[i] != 0 && f.imaginary[j] == -f.imaginary[i] && f.real[j] == f.real[i] &&
+                 (j + 1 == i || i + 1 == j) && f.S(std::max(i, j), std::min(i, j)) != 0))
                 f.S(i, j) *= radius / modulus;
     }
     return any ? product(f.Z, product_t(f.S, f.Z)) : a;
@@ -127,7 +130,8 @@ inline constexpr Index gram_rows = 1024;  // rows summed in the scalar type befo
 /// xᵀ y of tall matrices [V, a], [V, b], summed in double over blocks of rows.
 template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows || x.transposed || y.transposed)
-        throw GraphError(text("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
+        throw GraphError(
+            text("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
     auto sum = zeros<double>(x.cols, y.cols);
     if constexpr (std::is_same_v<T, double>) {
         gemm<double>(1, t(x), y, 0, ref(sum));

@@ -1,4 +1,5 @@
-/// @file lds/embedding.hpp  Vectors for tokens in their context, and for words, from a linear dynamical system.
+/// @file lds/embedding.hpp  Vectors for tokens in their context, and for words, from a linear dynamical
+/// system.
 #pragma once
 
 #include <cmath>
@@ -30,8 +31,8 @@ enum class TokenStates {
 ///
 ///     z_t = E[xxᵀ]^{-½} x_t,   z_t / ‖z_t‖
 ///
-/// E[xxᵀ] is Statistics::xx for the smoother and Statistics::xx_filtered for the filter. The whitened vectors do not
-/// depend on the basis of the states but for a rotation.
+/// E[xxᵀ] is Statistics::xx for the smoother and Statistics::xx_filtered for the filter. The whitened vectors
+/// do not depend on the basis of the states but for a rotation.
 ///
 /// Source   Belanger, Kakade 2015, section 6.1. Departure: E[xxᵀ] includes the posterior covariance.
 template <class T> class TokenEmbedding {
@@ -43,11 +44,12 @@ public:
                                   system.states()));
     }
 
-    Index width() const { return filter_.states(); }              ///< h
-    const TextFilter<T>& filter() const { return filter_; }       ///< the states themselves
+    Index width() const { return filter_.states(); }         ///< h
+    const TextFilter<T>& filter() const { return filter_; }  ///< the states themselves
     /// Rows of norm 1, [ΣT, h], for texts that are each started anew.
     TallMatrix<T> operator()(std::span<const std::span<const Token>> texts) const {
-        auto x = times(states_ == TokenStates::filter ? filter_.filter(texts) : filter_.smooth(texts), whiten_);
+        auto x =
+            times(states_ == TokenStates::filter ? filter_.filter(texts) : filter_.smooth(texts), whiten_);
         normalise_rows(x);
         return x;
     }

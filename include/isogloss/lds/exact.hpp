@@ -12,11 +12,11 @@ namespace isogloss {
 
 /// What exact_smoother computes of a text of T tokens.
 template <class T> struct ExactStates {
-    SmallMatrix filtered, smoothed;                 ///< x̂_t and x̄_t, [T, h]
-    std::vector<SmallMatrix> filtered_covariance;   ///< of each x_t given y to t
-    std::vector<SmallMatrix> smoothed_covariance;   ///< of each x_t given all y
-    Statistics<T> statistics;                       ///< averages over the text, those of xx_1 over T - 1 pairs
-    SmallMatrix xx_before;                          ///< E[x_t x_tᵀ] over t = 1 … T-1
+    SmallMatrix filtered, smoothed;                ///< x̂_t and x̄_t, [T, h]
+    std::vector<SmallMatrix> filtered_covariance;  ///< of each x_t given y to t
+    std::vector<SmallMatrix> smoothed_covariance;  ///< of each x_t given all y
+    Statistics<T> statistics;                      ///< averages over the text, those of xx_1 over T - 1 pairs
+    SmallMatrix xx_before;                         ///< E[x_t x_tᵀ] over t = 1 … T-1
 };
 
 /// Kalman filter and Rauch-Tung-Striebel smoother with a covariance for every token: x_1 ~ N(0, I), as after
@@ -28,13 +28,15 @@ template <class T> struct ExactStates {
 ///     x_t^T = x_t^t + J_t (x_{t+1}^T - A x_t^t),   Σ_t^T = Σ_t^t + J_t (Σ_{t+1}^T - Σ_{t+1}^t) J_tᵀ
 ///
 /// Cost     O(T h³) time and O(T h²) memory: for small problems, to compare with.
-/// Errors   DataError: fewer than two tokens, one outside the vocabulary, one of frequency 0. NumericError: the
+/// Errors   DataError: fewer than two tokens, one outside the vocabulary, one of frequency 0. NumericError:
+/// the
 ///          noise is not positive definite.
 /// Source   Belanger, Kakade 2015, eqs. (45)-(52), whose misprints are put right.
 template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<const Token> tokens) {
     const char* who = "exact smoother";
     require_consistent(s, who);
-    if (tokens.size() < 2) throw DataError(text(who, ": found ", tokens.size(), " tokens, expected 2 or more"));
+    if (tokens.size() < 2)
+        throw DataError(text(who, ": found ", tokens.size(), " tokens, expected 2 or more"));
     for (const Token t : tokens)
         if (t < 0 || t >= s.vocabulary() || !(s.whitening.mu[static_cast<std::size_t>(t)] > 0))
             throw DataError(text(who, ": token ", t, " is outside the vocabulary of ", s.vocabulary(),
@@ -48,7 +50,9 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
         for (Index j = 0; j < h; ++j) x.data()[j] = m.data()[t * h + j];
         return x;
     };
-    const auto store = [&](SmallMatrix& m, Index t, const SmallMatrix& x) { std::copy_n(x.data(), h, m.data() + t * h); };
+    const auto store = [&](SmallMatrix& m, Index t, const SmallMatrix& x) {
+        std::copy_n(x.data(), h, m.data() + t * h);
+    };
 
     ExactStates<T> out;
     out.filtered = out.smoothed = zeros<double>(N, h);
@@ -68,7 +72,8 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
         x = a + product(L, d);
         cov = symmetrised(ahead - product(L, G, ahead));
         const auto f = schur<double>(S, who);
-        for (std::size_t i = 0; i < f.real.size(); ++i) log_sum += std::log(std::hypot(f.real[i], f.imaginary[i]));
+        for (std::size_t i = 0; i < f.real.size(); ++i)
+            log_sum += std::log(std::hypot(f.real[i], f.imaginary[i]));
         log_sum += w * w - 1 - 2 * inner(Cy, a) + inner(a, product(G, a)) - inner(d, NFd);
         predicted.push_back(ahead);
         out.filtered_covariance.push_back(cov);
@@ -122,8 +127,8 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
 /// One iteration of EM with exact statistics of a text; returns its log-likelihood per token before the step,
 /// which never falls from one iteration to the next.
 ///
-/// μ must be the frequencies of this very text, without pseudo-counts: only then is I - m mᵀ the covariance of
-/// y, and the M-step exact.
+/// μ must be the frequencies of this very text, without pseudo-counts: only then is I - m mᵀ the covariance
+/// of y, and the M-step exact.
 template <class T> double exact_em_step(Lds<T>& s, std::span<const Token> tokens) {
     ExactStates<T> e = exact_smoother(s, tokens);
     const double value = e.statistics.log_likelihood;

@@ -23,22 +23,22 @@ struct CountsFile {
 /// "occurrences" [V], "boundary", "vocabulary".
 ///
 /// Throws GraphError where the vocabulary is not that of the counts, FileError as write_safetensors.
-inline void save_counts(const std::filesystem::path& path, const LagCounts& counts, const Vocabulary& vocabulary) {
+inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
+                        const Vocabulary& vocabulary) {
     if (vocabulary.size() != counts.vocabulary())
-        throw GraphError(text("save_counts: found counts of ", counts.vocabulary(), " words and a vocabulary of ",
-                              vocabulary.size()));
+        throw GraphError(text("save_counts: found counts of ", counts.vocabulary(),
+                              " words and a vocabulary of ", vocabulary.size()));
     const std::string words = vocabulary.to_text();
     const std::int64_t boundary = counts.options().boundary;
     std::vector<TensorView> tensors{
-        text_view("vocabulary", words),
-        tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
+        text_view("vocabulary", words), tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
         tensor_view<std::int64_t>("occurrences", {counts.vocabulary()}, counts.occurrences())};
     for (Index k = 1; k <= counts.lags(); ++k) {
         const SparseCounts& m = counts.lag(k);
         const auto n = static_cast<std::size_t>(m.nonZeros());
         const std::string of = text("/", k);
-        tensors.push_back(tensor_view<std::int32_t>("starts" + of, {m.rows() + 1},
-                                                    {m.outerIndexPtr(), static_cast<std::size_t>(m.rows() + 1)}));
+        tensors.push_back(tensor_view<std::int32_t>(
+            "starts" + of, {m.rows() + 1}, {m.outerIndexPtr(), static_cast<std::size_t>(m.rows() + 1)}));
         tensors.push_back(tensor_view<std::int32_t>("columns" + of, {m.nonZeros()}, {m.innerIndexPtr(), n}));
         tensors.push_back(tensor_view<std::uint32_t>("values" + of, {m.nonZeros()}, {m.valuePtr(), n}));
     }
@@ -60,7 +60,8 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     std::vector<SparseCounts> lags;
     for (Index k = 1; file.find(text("starts/", k)); ++k) {
         const std::string of = text("/", k);
-        const auto starts = file.values<std::int32_t>("starts" + of), columns = file.values<std::int32_t>("columns" + of);
+        const auto starts = file.values<std::int32_t>("starts" + of),
+                   columns = file.values<std::int32_t>("columns" + of);
         const auto values = file.values<std::uint32_t>("values" + of);
         bool good = std::ssize(starts) == V + 1 && columns.size() == values.size() && starts.front() == 0 &&
                     static_cast<std::size_t>(starts.back()) == columns.size();
@@ -88,15 +89,15 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
 /// A system with all that its use needs, and the course of its fitting.
 template <class T> struct LdsFile {
     Lds<T> system;
-    SmallMatrix xx, xx_filtered;             ///< of Statistics, for embeddings
+    SmallMatrix xx, xx_filtered;  ///< of Statistics, for embeddings
     Vocabulary vocabulary;
-    std::vector<double> singular_values;     ///< of the Hankel operator; none after another start
-    std::vector<double> log_likelihoods;     ///< per token, before each iteration of EM, and after the last
-    std::map<std::string, std::string> notes; ///< the program's own
+    std::vector<double> singular_values;       ///< of the Hankel operator; none after another start
+    std::vector<double> log_likelihoods;       ///< per token, before each iteration of EM, and after the last
+    std::map<std::string, std::string> notes;  ///< the program's own
 };
 
-/// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in double,
-/// "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods".
+/// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in
+/// double, "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods".
 template <class T> void save_lds(const std::filesystem::path& path, const LdsFile<T>& it) {
     require_consistent(it.system, "save_lds");
     const Index h = it.system.states(), V = it.system.vocabulary();

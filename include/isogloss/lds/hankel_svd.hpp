@@ -21,14 +21,14 @@ template <class T> class HankelOperator {
 public:
     HankelOperator(const LagMoments<T>& moments, Index r) : moments_(&moments), r_(r) {
         if (r < 2 || 2 * r - 1 > moments.lags())
-            throw GraphError(text("subspace identification: found a Hankel operator of ", r, " lags and counts of ",
-                                  moments.lags(), ", expected at least 2 lags, and counts of 2 · ", r,
-                                  " - 1 of them"));
+            throw GraphError(text("subspace identification: found a Hankel operator of ", r,
+                                  " lags and counts of ", moments.lags(),
+                                  ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them"));
         moments.require_pairs(2 * r - 1, "subspace identification");
     }
     Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
 
-    void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }  ///< y = H x
+    void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
     void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
 
 private:
@@ -59,10 +59,10 @@ struct RandomisedSvdOptions {
 
 /// H ≈ U diag(s) Vᵀ of rank h.
 template <class T> struct HankelSvd {
-    TallMatrix<T> U, V;             ///< [rV, h]
-    std::vector<double> s;          ///< falling
-    std::vector<double> beyond;     ///< the values that oversampling found below them
-    double error_bound = 0;         ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
+    TallMatrix<T> U, V;          ///< [rV, h]
+    std::vector<double> s;       ///< falling
+    std::vector<double> beyond;  ///< the values that oversampling found below them
+    double error_bound = 0;      ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
 };
 
 /// Randomised SVD: Y = H Ω for a Gaussian Ω [rV, h + oversampling], power iterations with orthonormal blocks
@@ -102,8 +102,10 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     const auto small = thin_svd<double>(transposed(R), who);
     const auto rank = static_cast<Index>(small.s.size());
     if (rank < h)
-        throw GraphError(text("subspace identification: ", h, " states are asked for, but the words' lagged "
-                              "covariances have rank ", rank, " only; take at most ", rank, " states"));
+        throw GraphError(text("subspace identification: ", h,
+                              " states are asked for, but the words' lagged "
+                              "covariances have rank ",
+                              rank, " only; take at most ", rank, " states"));
     HankelSvd<T> out;
     const auto leading = [&](const Tensor<double, 2>& m) {
         SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, h));

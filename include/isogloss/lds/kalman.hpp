@@ -39,8 +39,8 @@ inline SmallMatrix lyapunov(const SmallMatrix& E, const SmallMatrix& M) {
 ///     log det S = log det (I + G (Σ₁ - M))    on the space orthogonal to m
 ///
 /// Source   Belanger, Kakade 2015, eqs. (4)-(7), (31)-(32). Departures: Σ₁ solves the Riccati equation, by
-///          doubling (the paper prints the unconditional covariance Σ₁ = AΣ₁Aᵀ + Q in its place, which is no gain
-///          of a filter); the inversion lemma in the form that holds for singular Σ₁ - M too.
+///          doubling (the paper prints the unconditional covariance Σ₁ = AΣ₁Aᵀ + Q in its place, which is no
+///          gain of a filter); the inversion lemma in the form that holds for singular Σ₁ - M too.
 struct SteadyState {
     SmallMatrix predicted;  ///< Σ₁
     SmallMatrix filtered;   ///< Σ₀
@@ -88,7 +88,8 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
     k.P = I - product(k.J, A);
     k.smoothed = lyapunov(k.J, k.filtered - product(k.J, product_t(theta, k.J)));
     const auto f = schur<double>(inner_S, who);  // complex ones come in pairs, whose moduli multiply
-    for (std::size_t i = 0; i < f.real.size(); ++i) k.log_det_S += std::log(std::hypot(f.real[i], f.imaginary[i]));
+    for (std::size_t i = 0; i < f.real.size(); ++i)
+        k.log_det_S += std::log(std::hypot(f.real[i], f.imaginary[i]));
     return k;
 }
 

@@ -19,10 +19,10 @@ namespace isogloss {
 /// Shapes   A, M [h, h] in double, M symmetric;  C [V, h], Cᵀm = 0;  μ by word
 /// Source   Belanger, Kakade 2015, eqs. (1)-(2), (9), (12).
 template <class T> struct Lds {
-    SmallMatrix A;         ///< transition; eigenvalues inside the unit circle
-    TallMatrix<T> C;       ///< from states to whitened words
-    SmallMatrix M;         ///< what R subtracts
-    Whitening whitening;   ///< μ, m, w
+    SmallMatrix A;        ///< transition; eigenvalues inside the unit circle
+    TallMatrix<T> C;      ///< from states to whitened words
+    SmallMatrix M;        ///< what R subtracts
+    Whitening whitening;  ///< μ, m, w
 
     Index states() const { return rows_of(A); }      ///< h
     Index vocabulary() const { return rows_of(C); }  ///< V
@@ -45,10 +45,11 @@ inline double largest_share(const SmallMatrix& G, const SmallMatrix& M) {
     return symmetric_eigen<double>(symmetrised(product(root, G, root)), "noise covariance").values.back();
 }
 
-/// Scales M by limit / λ_max(C M Cᵀ) where that is at least `limit`, so that R is positive definite; returns the
-/// factor, 1 where nothing was to do.
+/// Scales M by limit / λ_max(C M Cᵀ) where that is at least `limit`, so that R is positive definite; returns
+/// the factor, 1 where nothing was to do.
 ///
-/// Source   Belanger, Kakade 2015, appendix A.1. Departure: the paper's factor 1 / λ_max leaves R singular, so
+/// Source   Belanger, Kakade 2015, appendix A.1. Departure: the paper's factor 1 / λ_max leaves R singular,
+/// so
 ///          the limit is below 1; λ_max comes from an h × h problem instead of power iterations.
 inline double repair_noise(const SmallMatrix& G, SmallMatrix& M, double limit = 0.98) {
     const double share = largest_share(G, M);

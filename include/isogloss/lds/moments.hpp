@@ -83,8 +83,8 @@ template <class T> void project_out(const std::vector<double>& m, MatrixRef<T> x
 ///
 ///     S_k = W N_k W / T' sparse,   Π x = x - m (mᵀ x),   Ψ_k = Π S_k Π,   Ψ_0 = Π
 ///
-/// `apply(k, x, y)` is y = Ψ_k x, `apply_transposed` y = Ψ_kᵀ x, for x, y [V, l]; x and y are different. The cost
-/// is 2 nnz(N_k) l operations and O(V l), on threads() threads that take columns of x each, so that the
+/// `apply(k, x, y)` is y = Ψ_k x, `apply_transposed` y = Ψ_kᵀ x, for x, y [V, l]; x and y are different. The
+/// cost is 2 nnz(N_k) l operations and O(V l), on threads() threads that take columns of x each, so that the
 /// result does not depend on their number.
 ///
 /// T' and not T divides the counts: pseudo-counts then stand for tokens that follow nothing in particular,
@@ -100,10 +100,10 @@ public:
     explicit LagMoments(const LagCounts& counts, WhiteningOptions options = {})
         : counts_(&counts), whitening_(counts.occurrences(), options) {}
 
-    Index vocabulary() const { return counts_->vocabulary(); }      ///< V
-    Index lags() const { return counts_->lags(); }                  ///< r
-    const Whitening& whitening() const { return whitening_; }       ///< μ, m, w
-    const LagCounts& counts() const { return *counts_; }            ///< what it was made of
+    Index vocabulary() const { return counts_->vocabulary(); }                      ///< V
+    Index lags() const { return counts_->lags(); }                                  ///< r
+    const Whitening& whitening() const { return whitening_; }                       ///< μ, m, w
+    const LagCounts& counts() const { return *counts_; }                            ///< what it was made of
     Index pairs(Index k) const { return k == 0 ? 0 : counts_->lag(k).nonZeros(); }  ///< nnz(N_k)
 
     /// Throws DataError unless each lag 1 … k has a pair.
@@ -122,8 +122,8 @@ public:
 private:
     template <bool transposed> void run(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
-            throw GraphError(text("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [", y.height(),
-                                  ", ", y.width(), "], expected two of ", vocabulary(), " rows"));
+            throw GraphError(text("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [",
+                                  y.height(), ", ", y.width(), "], expected two of ", vocabulary(), " rows"));
         // Π and both W around the sparse product; the scratch keeps its memory from call to call.
         scaled_.resize({static_cast<std::size_t>(x.rows), static_cast<std::size_t>(x.cols)});
         const MatrixRef<T> z = ref(scaled_);
@@ -150,7 +150,8 @@ private:
                 }
             }
         });
-        for (Index i = 0; i < y.rows; ++i) scale(y.row(i), y.cols, whitening_.w[std::size_t(i)] / whitening_.mass);
+        for (Index i = 0; i < y.rows; ++i)
+            scale(y.row(i), y.cols, whitening_.w[std::size_t(i)] / whitening_.mass);
         project_out<T>(whitening_.m, y);
     }
 

@@ -10,13 +10,13 @@ namespace isogloss {
 
 /// Names of the parameters that start_rnn writes, and the scale of the states.
 struct RnnStart {
-    std::string table = "E";               ///< embedding table [V, h]
-    std::string input = "rnn.W";           ///< [h, h]
-    std::string recurrent = "rnn.U";       ///< [h, h]
-    std::string bias = "rnn.b";            ///< [1, h]; "": there is none
-    std::string output = "softmax.W";      ///< [V, h]
-    std::string output_bias = "softmax.b"; ///< [1, V]; "": there is none
-    double rms = 0.1;                      ///< root mean square of a unit at the start, > 0; tanh is linear near 0
+    std::string table = "E";                ///< embedding table [V, h]
+    std::string input = "rnn.W";            ///< [h, h]
+    std::string recurrent = "rnn.U";        ///< [h, h]
+    std::string bias = "rnn.b";             ///< [1, h]; "": there is none
+    std::string output = "softmax.W";       ///< [V, h]
+    std::string output_bias = "softmax.b";  ///< [1, V]; "": there is none
+    double rms = 0.1;  ///< root mean square of a unit at the start, > 0; tanh is linear near 0
 };
 
 /// Sets the parameters of Embedding → Rnn → Softmax so that the network begins as the filter of a system.
@@ -26,15 +26,15 @@ struct RnnStart {
 ///     softmax.W[i] = (C A)_i / (s √μ_i),   softmax.b[i] = log μ_i
 ///
 /// softmax(log μ + z) = μ + (diag μ - μμᵀ) z + …, so that to first order the network predicts what the system
-/// does, μ + W⁻¹CA x̂_t. First the states are turned into the basis in which E[x̂x̂ᵀ] = I, so that `rms` holds for every
-/// unit: s = rms. Words with μ_i = 0 get the smallest bias of the others.
+/// does, μ + W⁻¹CA x̂_t. First the states are turned into the basis in which E[x̂x̂ᵀ] = I, so that `rms` holds
+/// for every unit: s = rms. Words with μ_i = 0 get the smallest bias of the others.
 ///
 /// Errors   GraphError: a parameter that is not there or has another shape; rms not above 0.
-/// Source   Belanger, Kakade 2015, section 6.2, eqs. (18)-(19).  Departures: softmax.W = W C A instead of C, which
+/// Source   Belanger, Kakade 2015, section 6.2, eqs. (18)-(19).  Departures: softmax.W = W C A instead of C,
+/// which
 ///          makes the correspondence exact to first order; the basis; tanh instead of the logistic function.
-template <class T, class U>
-void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady, const SmallMatrix& xx_filtered,
-               const RnnStart& names = {}) {
+template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,
+                                           const SmallMatrix& xx_filtered, const RnnStart& names = {}) {
     const char* who = "start_rnn";
     require_consistent(system, who);
     const Index h = system.states(), V = system.vocabulary();
@@ -42,7 +42,8 @@ void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady, con
         throw GraphError(text(who, ": found rms ", names.rms, " and covariances of ", rows_of(xx_filtered),
                               " states, expected above 0 and ", h));
     const SmallMatrix filtered = symmetrised(xx_filtered - steady.filtered);  // E[x̂x̂ᵀ]
-    const SmallMatrix to = symmetric_power(filtered, -0.5, who, 1e-6), from = symmetric_power(filtered, 0.5, who, 1e-6);
+    const SmallMatrix to = symmetric_power(filtered, -0.5, who, 1e-6),
+                      from = symmetric_power(filtered, 0.5, who, 1e-6);
 
     const TextFilter<U> filter(system, steady);
     const auto table = times(filter.table(), SmallMatrix(names.rms * to));
@@ -54,7 +55,8 @@ void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady, con
         if (f > 0) least = std::min(least, std::log(f));
     for (Index i = 0; i < V; ++i) {
         const double mu = system.whitening.mu[std::size_t(i)];
-        for (Index j = 0; j < h; ++j) output.data()[i * h + j] *= static_cast<U>(system.whitening.w[std::size_t(i)]);
+        for (Index j = 0; j < h; ++j)
+            output.data()[i * h + j] *= static_cast<U>(system.whitening.w[std::size_t(i)]);
         output_bias.data()[i] = mu > 0 ? std::log(mu) : least;
     }
 
@@ -62,13 +64,15 @@ void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady, con
         const std::string* name;
         Index rows, cols;
     };
-    for (const Target& t : {Target{&names.table, V, h}, Target{&names.input, h, h}, Target{&names.recurrent, h, h},
-                            Target{&names.bias, 1, h}, Target{&names.output, V, h}, Target{&names.output_bias, 1, V}}) {
+    for (const Target& t :
+         {Target{&names.table, V, h}, Target{&names.input, h, h}, Target{&names.recurrent, h, h},
+          Target{&names.bias, 1, h}, Target{&names.output, V, h}, Target{&names.output_bias, 1, V}}) {
         if (t.name->empty() && t.rows == 1) continue;
         const auto& p = g.parameter(*t.name);
         if (p.rows != t.rows || p.cols != t.cols)
             throw GraphError(text(who, ": found the parameter '", *t.name, "' [", p.rows, ", ", p.cols,
-                                  "], expected [", t.rows, ", ", t.cols, "] for ", V, " words and ", h, " states"));
+                                  "], expected [", t.rows, ", ", t.cols, "] for ", V, " words and ", h,
+                                  " states"));
     }
     const auto set = [&](const std::string& name, const auto& values) {
         if (name.empty()) return;

@@ -18,7 +18,8 @@ namespace isogloss {
 ///     TextFilter<float> f(system, steady_state(system));
 ///     auto states = f.smooth(tokens);                              // [T, h]
 ///     auto states = f.smooth(sentences);                           // one after the other, run side by side
-///     f.step(token, state);                                        // streaming: state [h] moves on by a token
+///     f.step(token, state);                                        // streaming: state [h] moves on by a
+///     token
 ///
 /// A text is started as if its past were unknown but typical. Far from its ends these are the exact
 /// conditional means; for the exact ones everywhere see exact_smoother.
@@ -28,8 +29,13 @@ namespace isogloss {
 template <class T> class TextFilter {
 public:
     TextFilter(const Lds<T>& s, const SteadyState& f)
-        : mu_(s.whitening.mu), words_(s.whitening.words), H_(transposed(f.H)), J_(transposed(f.J)),
-          P_(transposed(f.P)), At_(transposed(s.A)), log_det_S_(f.log_det_S) {
+        : mu_(s.whitening.mu),
+          words_(s.whitening.words),
+          H_(transposed(f.H)),
+          J_(transposed(f.J)),
+          P_(transposed(f.P)),
+          At_(transposed(s.A)),
+          log_det_S_(f.log_det_S) {
         require_consistent(s, "TextFilter");
         columns_ = s.C;
         for (Index i = 0; i < s.vocabulary(); ++i)
@@ -49,7 +55,8 @@ public:
     void step(Token token, std::span<T> state) const {
         require(token);
         if (std::ssize(state) != states())
-            throw GraphError(text("TextFilter: found a state of ", state.size(), " numbers, expected ", states()));
+            throw GraphError(
+                text("TextFilter: found a state of ", state.size(), " numbers, expected ", states()));
         std::vector<T> next(table_.data() + token * states(), table_.data() + (token + 1) * states());
         gemm<T>(T(1), {state.data(), 1, states()}, ref(H_), T(1), {next.data(), 1, states()});
         std::copy(next.begin(), next.end(), state.begin());
@@ -83,7 +90,8 @@ public:
                 }
                 gemm<T>(T(1), {before.data(), n, h}, ref(H_), T(1), {now.data(), n, h});
                 for (Index b = 0; b < n; ++b)
-                    std::copy_n(now.data() + b * h, h, out.data() + (plan.start(group[std::size_t(b)]) + t) * h);
+                    std::copy_n(now.data() + b * h, h,
+                                out.data() + (plan.start(group[std::size_t(b)]) + t) * h);
                 std::swap(now, before);
             }
         }
@@ -106,7 +114,8 @@ public:
                 }
                 if (going > 0) gemm<T>(T(1), {after.data(), going, h}, ref(J_), T(1), {now.data(), going, h});
                 for (Index b = 0; b < n; ++b)
-                    std::copy_n(now.data() + b * h, h, out.data() + (plan.start(group[std::size_t(b)]) + t) * h);
+                    std::copy_n(now.data() + b * h, h,
+                                out.data() + (plan.start(group[std::size_t(b)]) + t) * h);
                 std::swap(now, after);
             }
         return out;
@@ -123,7 +132,8 @@ public:
         const auto multiply = [h](const SmallMatrix& m, const auto& x, std::vector<double>& y) {
             for (Index i = 0; i < h; ++i) {
                 double sum = 0;
-                for (Index j = 0; j < h; ++j) sum += m.data()[i * h + j] * static_cast<double>(x[std::size_t(j)]);
+                for (Index j = 0; j < h; ++j)
+                    sum += m.data()[i * h + j] * static_cast<double>(x[std::size_t(j)]);
                 y[std::size_t(i)] = sum;
             }
         };
@@ -133,7 +143,8 @@ public:
             require(token);
             const double mu = mu_[static_cast<std::size_t>(token)];
             if (!(mu > 0))
-                throw DataError(text("TextFilter: word ", token, " has frequency 0, so the text has no likelihood; "
+                throw DataError(text("TextFilter: word ", token,
+                                     " has frequency 0, so the text has no likelihood; "
                                      "count with pseudo-counts"));
             multiply(A, state, a);
             multiply(G_, a, Ga);
@@ -185,7 +196,8 @@ private:
 
     void require(Token token) const {
         if (token < 0 || token >= vocabulary())
-            throw DataError(text("TextFilter: token ", token, " is outside the vocabulary of ", vocabulary(), " words"));
+            throw DataError(
+                text("TextFilter: token ", token, " is outside the vocabulary of ", vocabulary(), " words"));
     }
 
     std::vector<double> mu_;
