@@ -12,7 +12,7 @@ namespace ig = isogloss;
 
 /// Options of `count`, and of the counting that `fit` does itself.
 struct CountCommand {
-    std::string text, vocabulary_from, counts, shard = "1/1";
+    std::string text, vocabulary_from, vocabulary_to, counts, shard = "1/1";
     std::vector<std::string> add;
     ig::Index vocabulary = 0, lags = 7;
     std::int64_t min_count = 1;
