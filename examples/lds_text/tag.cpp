@@ -185,16 +185,16 @@ double score(const TaggedText& text, const std::vector<ig::Token>& found, const 
 /// McNemar's test on the words where exactly one of two taggers is right.
 void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found, Tags& tags) {
     ig::LineReader lines(o.against);
-    std::size_t i = 0, mine = 0, theirs = 0;
-    for (std::string_view line; lines.next(line); ++i) {
-        if (i >= found.size()) break;
-        const bool a = found[i] == text.tags[i], b = tags.number(std::string(line)) == text.tags[i];
-        mine += a && !b;
-        theirs += b && !a;
+    std::vector<ig::Token> other;
+    for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
+    if (other.size() != found.size())
+        throw ig::DataError(ig::text(o.against, ": holds ", other.size(), " tags, but the test text has ",
+                                     found.size(), " words"));
+    std::size_t mine = 0, theirs = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        mine += found[i] == text.tags[i] && other[i] != text.tags[i];
+        theirs += found[i] != text.tags[i] && other[i] == text.tags[i];
     }
-    if (i != found.size() || lines.next(*std::make_unique<std::string_view>()))
-        throw ig::DataError(ig::text(o.against, ": holds another number of tags than the ", found.size(),
-                                     " of the test text"));
     const double n = static_cast<double>(mine + theirs), d = std::abs(double(mine) - double(theirs));
     const double chi = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
     say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n",

@@ -82,10 +82,10 @@ def check_use():
     run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, says="what leads to what")
     files = ["--train", "train.conllu", "--dev", "dev.conllu", "--test", "test.conllu", "--epochs", 12, "--threads", 1]
     for states in ("smoother", "filter", "types"):
-        output = run("tag", "--model", "once", "--states", states, "--predictions", states, *files)
+        output = run("tag", "--model", "once", "--states", states, "--predictions", f"tags.{states}", *files)
         accuracy = float(output.rsplit("accuracy ", 1)[1].split()[0])
         assert accuracy > 85, output
-    run("tag", "--vectors", "types", "--window", 1, "--against", "smoother", *files, says="McNemar")
+    run("tag", "--vectors", "types", "--window", 1, "--against", "tags.smoother", *files, says="McNemar")
     corpus = ["--train", "text", "--valid", "text", "--test", "text", "--epochs", 2, "--batch", 4, "--bptt", 10,
               "--threads", 1]
     begun = run("rnn", "--model", "once", *corpus, says="system's start")
