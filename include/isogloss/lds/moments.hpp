@@ -143,9 +143,8 @@ private:
                 for (std::int32_t at = N.outerIndexPtr()[i]; at < end; ++at) {
                     const Index j = N.innerIndexPtr()[at];
                     const T count = static_cast<T>(N.valuePtr()[at]);
-                    const T* from = z.row(transposed ? i : j) + first;
-                    T* to = y.row(transposed ? j : i) + first;
-#pragma GCC ivdep
+                    const T* __restrict from = z.row(transposed ? i : j) + first;
+                    T* __restrict to = y.row(transposed ? j : i) + first;
                     for (Index c = 0; c < n; ++c) to[c] += count * from[c];
                 }
             }
