@@ -93,6 +93,8 @@ int main(int argc, char** argv) {
     rnn->add_option("--model", r.model, "file of `fit` to start from");
     rnn->add_option("--units", r.units, "hidden units, for a random start");
     rnn->add_option("--rms", r.rms, "size of a unit at the start from a system");
+    rnn->add_option("--gain", r.gain, "of the output matrix at that start");
+    rnn->add_option("--power", r.power, "of the whitening in it, 0 to 1");
     rnn->add_option("--epochs", r.epochs, "most passes");
     rnn->add_option("--rate", r.rate, "learning rate");
     rnn->add_option("--decay", r.patience_decay, "factor of the rate once validation stops improving");

@@ -26,7 +26,8 @@ int rnn(const RnnCommand& o) {
     const auto loss =
         g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V}, hidden), y);
     if (start) {
-        ig::start_rnn(g, start->system, ig::steady_state(start->system), start->xx_filtered, {.rms = o.rms});
+        ig::start_rnn(g, start->system, ig::steady_state(start->system), start->xx_filtered,
+                      {.rms = o.rms, .gain = o.gain, .power = o.power});
     } else {  // as the start from a system: what goes in, goes in as it is, and words begin at their
               // frequencies
         auto w = g.parameter("rnn.W").values();

@@ -63,6 +63,12 @@ TEST_CASE("Parameters that are not there or do not fit are refused before anythi
     CHECK(wide.g.parameter("E").value[0] == before);
     REQUIRE_THROWS_AS(start_rnn(right.g, s, k, k.predicted, {.table = "F"}), GraphError);
     REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), GraphError, says("rms 0"));
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.power = 2}), GraphError,
+                           says("power 2", "0 … 1"));
+    start_rnn(right.g, s, k, k.predicted);
+    const double full = right.g.parameter("softmax.W").value[5];
+    start_rnn(right.g, s, k, k.predicted, {.gain = 0.5, .power = 0});
+    CHECK(right.g.parameter("softmax.W").value[5] == Approx(0.5 * full * std::sqrt(s.whitening.mu[2])));
     start_rnn(right.g, s, k, k.predicted, {.bias = ""});
     CHECK(right.g.parameter("softmax.b").value[0] == Approx(std::log(0.3)));
 }

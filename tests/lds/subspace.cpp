@@ -41,6 +41,27 @@ TEMPLATE_TEST_CASE("The spectrum of a hidden Markov chain is recovered the bette
     CHECK(error<TestType>(300000, 2) < 0.05);
 }
 
+TEST_CASE("The system leads from one lagged covariance to the next: Ψ_{k+1} is C A C⁺ Ψ_k",
+          "[lds][subspace]") {
+    LagCounts counts(30, {.lags = 7});
+    counts.add(texts::markov(300000, 30));
+    const LagMoments<double> psi(counts, {.pseudo_counts = 0});
+    for (const bool scaled : {false, true}) {
+        const auto s = subspace_identification(psi, {.states = 2, .lags = 4, .scaled = scaled}).system;
+        const SmallMatrix G = inner_products(s.C, s.C);
+        const SmallMatrix step = product(product(s.C, s.A), product_t(inverse(G, "test"), s.C));
+        const SmallMatrix unit = identity(30);
+        for (Index k = 1; k <= 3; ++k) {
+            SmallMatrix now = unit, next = unit;
+            psi.apply(k, ref(unit), ref(now));
+            psi.apply(k + 1, ref(unit), ref(next));
+            // within the space of C, where the sampling noise of 30 × 30 covariances is small
+            const SmallMatrix error = product(transposed(s.C), next - product(step, now), s.C);
+            CHECK(frobenius(error) < 0.1 * frobenius(product(transposed(s.C), next, s.C)));
+        }
+    }
+}
+
 TEST_CASE("What is found is a system with a steady state, orthogonal to m", "[lds][subspace]") {
     LagCounts counts(30, {.lags = 7});
     counts.add(texts::markov(5000, 30));
