@@ -1,5 +1,6 @@
-/// @file factor.hpp  Matrix factorisations through LAPACK. Included by lds/ and metric/ only, as it costs
-/// a second of compile time and needs LAPACK at link time.
+/// @file factor.hpp  Matrix factorisations through LAPACK: orthonormal bases, SVD, symmetric eigenvalues,
+/// Schur form, linear systems. Included by lds/ and metric/ only, as it costs a second of compile time and
+/// needs LAPACK at link time.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +8,31 @@
 #include <isogloss/error.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/tensor.hpp>
+#include <limits>
+#include <utility>
+#include <vector>
 #include <xtensor-blas/xlinalg.hpp>
 
 namespace isogloss {
+
+namespace kernel {
+
+/// Throws NumericError at the first value that is not finite.
+template <class T> void require_finite(const Tensor<T, 2>& m, const char* who) {
+    for (std::size_t i = 0; i < m.size(); ++i)
+        if (!std::isfinite(m.data()[i]))
+            throw NumericError(text(who, ": found ", m.data()[i], " at row ", i / m.shape()[1], ", column ",
+                                    i % m.shape()[1]));
+}
+
+/// Throws GraphError for a matrix that is not square.
+template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
+    if (m.shape()[0] != m.shape()[1])
+        throw GraphError(
+            text(who, ": found a matrix [", m.shape()[0], ", ", m.shape()[1], "], expected a square one"));
+}
+
+}  // namespace kernel
 
 /// An orthonormal basis [rows, r] of the column space of x [rows, cols], r = the numerical rank: thin QR,
 /// then the SVD of the small triangle to find the rank and drop what is not there. A direction counts when
@@ -47,6 +70,97 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
 template <class T> Tensor<T, 1> singular_values(const Tensor<T, 2>& m) {
     const auto [u, s, v] = xt::linalg::svd(m, false);
     return s;
+}
+
+/// m = U diag(s) Vᵀ with k = min(rows, cols): U [rows, k], s falling, V [cols, k].
+template <class T> struct Svd {
+    Tensor<T, 2> U;
+    Tensor<T, 1> s;
+    Tensor<T, 2> V;
+};
+
+/// Thin SVD of a matrix. Throws NumericError for values that are not finite.
+template <class T> Svd<T> thin_svd(const Tensor<T, 2>& m, const char* who) {
+    kernel::require_finite(m, who);
+    const auto [u, s, v] = xt::linalg::svd(m, false);
+    return {u, s, xt::transpose(v)};
+}
+
+/// m = V diag(values) Vᵀ; values rise, column j of V belongs to values[j].
+template <class T> struct SymmetricEigen {
+    std::vector<T> values;
+    Tensor<T, 2> vectors;
+};
+
+/// Eigenvalues and vectors of a symmetric matrix [n, n]; its lower triangle is read.
+///
+/// Throws GraphError for a matrix that is not square, NumericError for values that are not finite.
+template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, const char* who) {
+    kernel::require_square(m, who);
+    kernel::require_finite(m, who);
+    const auto n = static_cast<int>(m.shape()[0]);
+    SymmetricEigen<T> e{std::vector<T>(m.shape()[0]), m};
+    if (n == 0) return e;
+    // Row-major lower is column-major upper; the vectors come as rows.
+    T size = 0;
+    cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), &size, -1);
+    std::vector<T> work(static_cast<std::size_t>(size));
+    const int info = cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), work.data(),
+                                          static_cast<int>(work.size()));
+    if (info != 0) throw NumericError(text(who, ": the symmetric eigenvalue iteration did not converge"));
+    e.vectors = Tensor<T, 2>(xt::transpose(e.vectors));
+    return e;
+}
+
+/// m = Z S Zᵀ, Z orthogonal, S upper triangular but for 2 × 2 blocks on the diagonal, one for each pair of
+/// complex eigenvalues.
+template <class T> struct Schur {
+    Tensor<T, 2> S, Z;
+    std::vector<T> real, imaginary;  ///< eigenvalues, in the order of the diagonal of S
+};
+
+/// Real Schur form of a square matrix.
+///
+/// Throws GraphError for a matrix that is not square, NumericError for values that are not finite.
+template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
+    kernel::require_square(m, who);
+    kernel::require_finite(m, who);
+    const auto n = static_cast<int>(m.shape()[0]);
+    Schur<T> f{xt::transpose(m), Tensor<T, 2>(m.shape()), std::vector<T>(m.shape()[0]),
+               std::vector<T>(m.shape()[0])};
+    if (n == 0) return f;
+    int sorted = 0, unused = 0;
+    const auto call = [&](T* work, int length) {
+        return cxxlapack::gees<int>('V', 'N', nullptr, n, f.S.data(), n, sorted, f.real.data(),
+                                    f.imaginary.data(), f.Z.data(), n, work, length, &unused);
+    };
+    T size = 0;
+    call(&size, -1);
+    std::vector<T> work(static_cast<std::size_t>(size));
+    if (call(work.data(), static_cast<int>(work.size())) != 0)
+        throw NumericError(text(who, ": the eigenvalue iteration did not converge"));
+    f.S = Tensor<T, 2>(xt::transpose(f.S));
+    f.Z = Tensor<T, 2>(xt::transpose(f.Z));
+    return f;
+}
+
+/// X with a X = b, by LU with pivots: a [n, n], b [n, k].
+///
+/// Throws GraphError where the shapes do not fit, NumericError where a is singular or not finite.
+template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
+    kernel::require_square(a, who);
+    kernel::require_finite(a, who);
+    kernel::require_finite(b, who);
+    if (b.shape()[0] != a.shape()[0])
+        throw GraphError(text(who, ": found a system of ", a.shape()[0], " equations with ", b.shape()[0],
+                              " rows on the right"));
+    const auto n = static_cast<int>(a.shape()[0]), k = static_cast<int>(b.shape()[1]);
+    Tensor<T, 2> lu = xt::transpose(a), x = xt::transpose(b);
+    if (n == 0 || k == 0) return b;
+    std::vector<int> pivots(a.shape()[0]);
+    if (cxxlapack::gesv<int>(n, k, lu.data(), n, pivots.data(), x.data(), n) != 0)
+        throw NumericError(text(who, ": the matrix [", n, ", ", n, "] is singular"));
+    return xt::transpose(x);
 }
 
 }  // namespace isogloss

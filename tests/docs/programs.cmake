@@ -1,6 +1,6 @@
 # The programs in docs/*.md compile and run; programs.awk says which blocks are programs.
-if(NOT TARGET isogloss::io)
-    return()  # some of them write files
+if(NOT TARGET isogloss::io OR NOT TARGET isogloss::lds)
+    return()  # some of them write files, or count words
 endif()
 find_program(ISOGLOSS_AWK awk REQUIRED)
 file(GLOB_RECURSE pages CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/docs/*.md)
@@ -15,7 +15,7 @@ function(docs_program name selection pages)
     add_custom_command(OUTPUT ${unit} COMMAND ${ISOGLOSS_AWK} ${selection} -f ${script} ${pages} > ${unit}
         DEPENDS ${sources} ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM)
     add_executable(docs_${name} ${unit})
-    target_link_libraries(docs_${name} PRIVATE isogloss::isogloss isogloss::io isogloss_warnings)
+    target_link_libraries(docs_${name} PRIVATE isogloss::isogloss isogloss::io isogloss::lds isogloss_warnings)
     target_compile_options(docs_${name} PRIVATE -O1 -UNDEBUG -Wno-sign-conversion)  # their checks are assertions
     add_test(NAME docs/${name} COMMAND docs_${name} ${ARGN} WORKING_DIRECTORY ${place})
     set_tests_properties(docs/${name} PROPERTIES LABELS docs)

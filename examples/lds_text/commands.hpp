@@ -1,0 +1,72 @@
+/// @file commands.hpp  The six things the program does. Each returns the exit status.
+#pragma once
+
+#include <cstdint>
+#include <isogloss/types.hpp>
+#include <string>
+#include <vector>
+
+namespace lt {
+
+namespace ig = isogloss;
+
+/// Options of `count`, and of the counting that `fit` does itself.
+struct CountCommand {
+    std::string text, vocabulary_from, vocabulary_to, counts, shard = "1/1";
+    std::vector<std::string> add;
+    ig::Index vocabulary = 0, lags = 7;
+    std::int64_t min_count = 1;
+    bool sentences = false;
+    int threads = 2;
+};
+
+/// Options of `fit`.
+struct FitCommand {
+    std::string train, counts, model, log;
+    ig::Index states = 200, vocabulary = 10000, ssid_lags = 4, em_lags = 7, iterations = 20;
+    double pseudo_counts = 100, stop = 0;
+    std::uint64_t seed = 1;
+    bool sentences = false, random_start = false, scaled = false, resume = false;
+    int threads = 2;
+};
+
+/// Options of `embed`.
+struct EmbedCommand {
+    std::string model, text, out, states = "smoother", types;
+    int threads = 2;
+};
+
+/// Options of `inspect`.
+struct InspectCommand {
+    std::string model;
+    ig::Index pairs = 10, words = 6;
+    double min_count = 50;
+};
+
+/// Options of `tag`.
+struct TagCommand {
+    std::string model, vectors, states = "smoother", train, dev, test, format = "conllu", predictions,
+                                against;
+    ig::Index units = 25, epochs = 15, window = 0, batch = 32;
+    double rate = 0.003;
+    std::uint64_t seed = 1;
+    int threads = 2;
+};
+
+/// Options of `rnn`.
+struct RnnCommand {
+    std::string train, valid, test, model, log;
+    ig::Index units = 300, epochs = 20, batch = 20, bptt = 20;
+    double rate = 1, clip = 5, rms = 0.1, gain = 1, power = 0, patience_decay = 0.5;
+    std::uint64_t seed = 1;
+    int threads = 2;
+};
+
+int count(const CountCommand& o);
+int fit(const FitCommand& o);
+int embed(const EmbedCommand& o);
+int inspect(const InspectCommand& o);
+int tag(const TagCommand& o);
+int rnn(const RnnCommand& o);
+
+}  // namespace lt

@@ -1,0 +1,53 @@
+/// @file common.hpp  What several commands need: a clock, reading numbers' formats, counting a text.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <isogloss/lds/counts.hpp>
+#include <isogloss/text/corpus.hpp>
+#include <isogloss/text/vocabulary.hpp>
+#include <string>
+#include <utility>
+
+#include "commands.hpp"
+
+namespace lt {
+
+/// Seconds since it was made or read last.
+class Stopwatch {
+public:
+    double lap() {
+        const auto now = std::chrono::steady_clock::now();
+        return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
+    }
+
+private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// printf with an Index or a double, and the output seen at once.
+template <class... Values> void say(const char* format, Values... values) {
+    std::printf(format, values...);
+    std::fflush(stdout);
+}
+
+/// Largest memory that this process has held, MiB.
+inline double peak_memory() {
+    rusage use = {};
+    ::getrusage(RUSAGE_SELF, &use);
+    return static_cast<double>(use.ru_maxrss) / 1024;
+}
+
+/// The token that ends a sentence where sentences are respected, and -1 elsewhere.
+inline ig::Token boundary(bool sentences, const ig::Vocabulary& vocabulary) {
+    return sentences ? vocabulary.eos() : ig::Token{-1};
+}
+
+/// The vocabulary of a text: at most `size` types, 0 for no limit.
+inline ig::Vocabulary read_vocabulary(const std::string& path, ig::Index size, std::int64_t min_count) {
+    return ig::Vocabulary::from_file(path, {.min_count = min_count, .max_size = size});
+}
+
+}  // namespace lt

@@ -1,0 +1,142 @@
+/// @file fit.cpp  A system from a text: counts, subspace identification, EM, with a checkpoint per iteration.
+#include <filesystem>
+#include <fstream>
+#include <isogloss/lds.hpp>
+#include <isogloss/lds/files.hpp>
+
+#include "common.hpp"
+#include "interrupt.hpp"
+
+namespace lt {
+
+namespace {
+
+using System = ig::LdsFile<float>;
+
+ig::CountsFile counts_of(const FitCommand& o) {
+    const ig::Index lags = std::max(2 * o.ssid_lags - 1, o.em_lags);
+    if (!o.counts.empty()) return ig::load_counts(o.counts);
+    if (o.train.empty())
+        throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
+    Stopwatch clock;
+    auto vocabulary = read_vocabulary(o.train, o.vocabulary, 1);
+    const auto corpus = ig::Corpus::read(o.train, vocabulary);
+    const double reading = clock.lap();
+    ig::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});
+    counts.add(corpus.tokens());
+    say("counts: %td tokens, %td types, %td lags; reading %.2f s, counting %.2f s\n", corpus.size(),
+        vocabulary.size(), lags, reading, clock.lap());
+    return {std::move(counts), std::move(vocabulary)};
+}
+
+/// Small random parameters: the flat start that subspace identification is compared with.
+ig::Lds<float> random_system(const ig::Whitening& whitening, const FitCommand& o) {
+    const auto V = static_cast<ig::Index>(whitening.mu.size());
+    const ig::Random random(o.seed, ig::stream_of("random start"));
+    ig::Lds<float> s;
+    s.A = ig::zeros<double>(o.states, o.states);
+    for (std::size_t i = 0; i < s.A.size(); ++i) s.A.data()[i] = random.normal(ig::Index(i));
+    s.A *= 0.5 / ig::spectral_radius(s.A, "random start");
+    s.C = ig::zeros<float>(V, o.states);
+    const double scale = 0.5 / std::sqrt(static_cast<double>(V));
+    for (std::size_t i = 0; i < s.C.size(); ++i)
+        s.C.data()[i] = static_cast<float>(scale * random.normal(ig::Index(i + s.A.size())));
+    s.whitening = whitening;
+    ig::project_out<float>(whitening.m, ig::ref(s.C));
+    s.M = ig::lyapunov(s.A, ig::identity(o.states));
+    ig::repair_noise(ig::inner_products(s.C, s.C), s.M);
+    return s;
+}
+
+System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig::Vocabulary& vocabulary) {
+    Stopwatch clock;
+    System it;
+    it.vocabulary = vocabulary;
+    if (o.random_start) {
+        it.system = random_system(moments.whitening(), o);
+        say("random start\n");
+    } else {
+        auto found = ig::subspace_identification(
+            moments, {.states = o.states, .lags = o.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}});
+        it.system = std::move(found.system);
+        it.singular_values = std::move(found.singular_values);
+        say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
+            "factor %.4f; "
+            "%.2f s\n",
+            it.singular_values.front(), it.singular_values.back(), found.error_bound, found.radius,
+            found.noise_factor, clock.lap());
+    }
+    it.notes = {{"lds_text.iteration", "0"},
+                {"lds_text.sentences", moments.counts().options().boundary >= 0 ? "1" : "0"}};
+    return it;
+}
+
+System resumed(const FitCommand& o, const ig::LagMoments<float>& moments) {
+    System it = ig::load_lds<float>(o.model);
+    if (it.system.whitening.mu != moments.whitening().mu)
+        throw ig::DataError(ig::text("'", o.model, "' has other word frequencies than these counts with ",
+                                     o.pseudo_counts,
+                                     " pseudo-counts; resume with the text and options it was begun with"));
+    if (!it.notes.count("lds_text.iteration"))
+        throw ig::FileError(ig::text("'", o.model, "' was not written by `lds_text fit`"));
+    it.log_likelihoods.resize(
+        std::min(it.log_likelihoods.size(), std::size_t(std::stoul(it.notes["lds_text.iteration"]))));
+    return it;
+}
+
+}  // namespace
+
+int fit(const FitCommand& o) {
+    ig::threads(o.threads);
+    const ig::BlasOnOneThread blas;
+    if (!o.resume && std::filesystem::exists(o.model)) {
+        try {
+            ig::load_lds<float>(o.model);
+        } catch (const ig::Error&) {
+            throw ig::FileError(ig::text(
+                "'", o.model, "' is there already and is no model of lds_text; give --model another name"));
+        }
+    }
+    catch_interrupts();
+    Stopwatch clock;
+    const auto counted = counts_of(o);
+    const ig::LagMoments<float> moments(counted.counts, {.pseudo_counts = o.pseudo_counts});
+    System it = o.resume ? resumed(o, moments) : start(o, moments, counted.vocabulary);
+    const double baseline = ig::static_log_likelihood(it.system.whitening.words);
+    auto iteration = static_cast<ig::Index>(it.log_likelihoods.size());
+
+    std::ofstream log;
+    if (!o.log.empty()) {
+        log.open(o.log, o.resume ? std::ios::app : std::ios::trunc);
+        if (!log) throw ig::FileError(ig::text("cannot write '", o.log, "'"));
+        if (!o.resume) log << "iteration,log_likelihood,above_static,radius,noise_factor,seconds\n";
+    }
+    const auto note = [&](const ig::Statistics<float>& s, double factor) {
+        const double radius = ig::spectral_radius(it.system.A, "fit"), seconds = clock.lap();
+        it.log_likelihoods.push_back(s.log_likelihood);
+        say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
+            s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
+        if (log.is_open())
+            log << iteration << ',' << ig::text(s.log_likelihood) << ',' << s.log_likelihood - baseline << ','
+                << radius << ',' << factor << ',' << seconds << std::endl;
+    };
+    clock.lap();
+    double factor = 1;
+    for (;; ++iteration) {
+        auto statistics = ig::asos_statistics(it.system, ig::steady_state(it.system), moments, o.em_lags);
+        note(statistics, factor);
+        it.xx = statistics.xx;
+        it.xx_filtered = statistics.xx_filtered;
+        const std::size_t n = it.log_likelihoods.size();
+        const bool settled = n > 1 && it.log_likelihoods[n - 1] - it.log_likelihoods[n - 2] < o.stop;
+        if (iteration >= o.iterations || settled || stop_wanted) break;
+        factor = ig::maximise(std::move(statistics), it.system);
+        it.notes["lds_text.iteration"] = ig::text(iteration + 1);
+        ig::save_lds(o.model, it);
+    }
+    ig::save_lds(o.model, it);
+    say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
+    return stop_wanted ? 130 : 0;
+}
+
+}  // namespace lt

@@ -1,0 +1,24 @@
+/// @file interrupt.hpp  Ctrl-C as a wish that is looked at between two iterations.
+#pragma once
+
+#include <csignal>
+
+namespace lt {
+
+inline volatile std::sig_atomic_t stop_wanted = 0;
+
+/// From now on the first SIGINT or SIGTERM sets stop_wanted, and the second ends the program at once.
+inline void catch_interrupts() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+        stop_wanted = 1;
+        std::signal(SIGINT, SIG_DFL);
+        std::signal(SIGTERM, SIG_DFL);
+    };
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace lt

@@ -1,0 +1,122 @@
+/// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, tag, rnn.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "commands.hpp"
+
+int main(int argc, char** argv) {
+    CLI::App app(
+        "Linear dynamical systems for text: counts, fitting, embeddings of tokens and words, tagging.");
+    app.require_subcommand(1);
+    app.option_defaults()->always_capture_default();
+
+    lt::CountCommand c;
+    auto* count =
+        app.add_subcommand("count", "Count lagged co-occurrences of a text or a shard of it, or add counts");
+    count->add_option("--text", c.text, "text file");
+    count->add_option("--counts", c.counts, "file to write")->required();
+    count->add_option("--vocabulary", c.vocabulary, "most types; 0: no limit");
+    count->add_option("--min-count", c.min_count, "rarer types become <unk>");
+    count->add_option("--vocabulary-from", c.vocabulary_from, "vocabulary file, the same for all shards");
+    count->add_option("--vocabulary-to", c.vocabulary_to, "file to write the vocabulary to");
+    count->add_option("--lags", c.lags, "distances 1 to this");
+    count->add_option("--shard", c.shard, "NUMBER/OF: that part of the text");
+    count->add_option("--add", c.add, "files of counts to add, in place of a text");
+    count->add_flag("--sentences", c.sentences, "no pair reaches over a line end");
+    count->add_option("--threads", c.threads, "threads");
+
+    lt::FitCommand f;
+    auto* fit = app.add_subcommand("fit", "Fit a system: subspace identification, then EM");
+    fit->add_option("--train", f.train, "text file");
+    fit->add_option("--counts", f.counts, "file of `count`, in place of a text");
+    fit->add_option("--model", f.model, "file to write, after every iteration")->required();
+    fit->add_option("--states", f.states, "states");
+    fit->add_option("--vocabulary", f.vocabulary, "most types of the text; 0: no limit");
+    fit->add_option("--ssid-lags", f.ssid_lags, "blocks of the Hankel operator");
+    fit->add_option("--em-lags", f.em_lags, "horizon of EM's statistics");
+    fit->add_option("--iterations", f.iterations, "iterations of EM");
+    fit->add_option("--stop", f.stop, "stop where an iteration gains less, nats per token");
+    fit->add_option("--pseudo-counts", f.pseudo_counts, "added to the count of every word");
+    fit->add_option("--seed", f.seed, "of the random numbers");
+    fit->add_option("--threads", f.threads, "threads");
+    fit->add_option("--log", f.log, "CSV file with a row per iteration");
+    fit->add_flag("--sentences", f.sentences, "no pair reaches over a line end");
+    fit->add_flag("--random-start", f.random_start, "random parameters in place of subspace identification");
+    fit->add_flag("--scaled", f.scaled,
+                  "estimate the covariance of the states' noise in subspace identification");
+    fit->add_flag("--resume", f.resume, "go on from the file --model");
+
+    lt::EmbedCommand e;
+    auto* embed = app.add_subcommand("embed", "Write vectors of tokens in their context, and of words");
+    embed->add_option("--model", e.model, "file of `fit`")->required();
+    embed->add_option("--text", e.text, "text file");
+    embed->add_option("--out", e.out, "safetensors file for the vectors of its tokens");
+    embed->add_option("--states", e.states, "which states")->check(CLI::IsMember({"smoother", "filter"}));
+    embed->add_option("--types", e.types, "word2vec text file for the vectors of words");
+    embed->add_option("--threads", e.threads, "threads");
+
+    lt::InspectCommand i;
+    auto* inspect = app.add_subcommand("inspect", "Print the spectrum, and what leads to what");
+    inspect->add_option("--model", i.model, "file of `fit`")->required();
+    inspect->add_option("--pairs", i.pairs, "pairs of singular vectors");
+    inspect->add_option("--words", i.words, "words of each");
+    inspect->add_option("--min-count", i.min_count, "words rarer than about this are left out");
+
+    lt::TagCommand t;
+    auto* tag = app.add_subcommand("tag", "Train and test a tagger that sees one vector per word");
+    tag->add_option("--model", t.model, "file of `fit`");
+    tag->add_option("--vectors", t.vectors, "word vectors, in place of a model");
+    tag->add_option("--states", t.states, "what a word's vector is")
+        ->check(CLI::IsMember({"smoother", "filter", "types"}));
+    tag->add_option("--train", t.train, "tagged text")->required();
+    tag->add_option("--dev", t.dev, "tagged text that chooses the epoch")->required();
+    tag->add_option("--test", t.test, "tagged text")->required();
+    tag->add_option("--format", t.format, "of these")->check(CLI::IsMember({"conllu", "conll"}));
+    tag->add_option("--units", t.units, "hidden units");
+    tag->add_option("--epochs", t.epochs, "passes");
+    tag->add_option("--window", t.window, "vectors of that many words on either side too");
+    tag->add_option("--batch", t.batch, "words in a step")->check(CLI::Range(1, 1024));
+    tag->add_option("--rate", t.rate, "learning rate");
+    tag->add_option("--seed", t.seed, "of start values and order");
+    tag->add_option("--threads", t.threads, "threads");
+    tag->add_option("--predictions", t.predictions, "file for the tags of the test text, one a line");
+    tag->add_option("--against", t.against, "such a file of another tagger, to compare with");
+
+    lt::RnnCommand r;
+    auto* rnn =
+        app.add_subcommand("rnn", "Train a recurrent language model, from a system or from random numbers");
+    rnn->add_option("--train", r.train, "text file")->required();
+    rnn->add_option("--valid", r.valid, "text file")->required();
+    rnn->add_option("--test", r.test, "text file");
+    rnn->add_option("--model", r.model, "file of `fit` to start from");
+    rnn->add_option("--units", r.units, "hidden units, for a random start");
+    rnn->add_option("--rms", r.rms, "size of a unit at the start from a system");
+    rnn->add_option("--gain", r.gain, "of the output matrix at that start");
+    rnn->add_option("--power", r.power, "of the whitening in it, 0 to 1");
+    rnn->add_option("--epochs", r.epochs, "most passes");
+    rnn->add_option("--rate", r.rate, "learning rate");
+    rnn->add_option("--decay", r.patience_decay, "factor of the rate once validation stops improving");
+    rnn->add_option("--clip", r.clip, "largest norm of the gradient");
+    rnn->add_option("--batch", r.batch, "batch columns");
+    rnn->add_option("--bptt", r.bptt, "steps the gradient flows back");
+    rnn->add_option("--seed", r.seed, "of start values");
+    rnn->add_option("--threads", r.threads, "threads");
+    rnn->add_option("--log", r.log, "CSV file with a row per epoch");
+
+    CLI11_PARSE(app, argc, argv);
+    try {
+        if (*count) return lt::count(c);
+        if (*fit) return lt::fit(f);
+        if (*embed) return lt::embed(e);
+        if (*inspect) return lt::inspect(i);
+        if (*tag) return lt::tag(t);
+        return lt::rnn(r);
+    } catch (const std::bad_alloc&) {
+        std::cerr << "isogloss: there is not enough memory for a system of this size\n";
+    } catch (const std::exception& error) {
+        std::cerr << error.what() << '\n';
+    }
+    return 1;
+}

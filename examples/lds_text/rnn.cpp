@@ -1,0 +1,101 @@
+/// @file rnn.cpp  A recurrent language model, from random numbers or from a system.
+#include <cmath>
+#include <fstream>
+#include <isogloss/isogloss.hpp>
+#include <isogloss/lds.hpp>
+#include <isogloss/lds/files.hpp>
+#include <limits>
+#include <optional>
+
+#include "common.hpp"
+
+namespace lt {
+
+int rnn(const RnnCommand& o) {
+    ig::threads(o.threads);
+    std::optional<ig::LdsFile<float>> start;
+    if (!o.model.empty()) start = ig::load_lds<float>(o.model);
+    const auto vocabulary = start ? start->vocabulary : ig::Vocabulary::from_file(o.train);
+    const ig::Index V = vocabulary.size(), h = start ? start->system.states() : o.units;
+    const auto train = ig::Corpus::read(o.train, vocabulary), valid = ig::Corpus::read(o.valid, vocabulary);
+
+    ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = o.seed});
+    const auto x = g.tokens("x", V), y = g.tokens("y", V);
+    const auto E = g.weight("E", V, h, ig::uniform(0.1));
+    const auto hidden = g.add<ig::Rnn>("rnn", {.units = h}, g.add<ig::Embedding>("embed", {}, x, E));
+    const auto loss =
+        g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V}, hidden), y);
+    if (start) {
+        ig::start_rnn(g, start->system, ig::steady_state(start->system), start->xx_filtered,
+                      {.rms = o.rms, .gain = o.gain, .power = o.power});
+    } else {  // as the start from a system: what goes in, goes in as it is, and words begin at their
+              // frequencies
+        auto w = g.parameter("rnn.W").values();
+        for (ig::Index i = 0; i < h; ++i)
+            for (ig::Index j = 0; j < h; ++j) w.row(i)[j] = i == j ? 1.0f : 0.0f;
+        float* b = g.parameter("softmax.b").value;
+        for (ig::Index i = 0; i < V; ++i)
+            b[i] = static_cast<float>(
+                std::log((static_cast<double>(vocabulary.counts()[std::size_t(i)]) + 1) /
+                         (static_cast<double>(vocabulary.total()) + static_cast<double>(V))));
+    }
+    const auto perplexity = [&](const ig::Corpus& corpus) {
+        g.training(false);
+        g.reset();
+        ig::Perplexity p;
+        for (const auto& batch :
+             corpus.batches({o.bptt, o.batch}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()})) {
+            if (batch.first) g.reset();
+            const double nats = g.forward(loss, {x, batch.input}, {y, batch.target});
+            p.add(nats, g.predicted(loss), 0);
+        }
+        g.training(true);
+        g.reset();
+        return p.value();
+    };
+
+    std::ofstream log;
+    if (!o.log.empty()) log.open(o.log);
+    if (log.is_open()) log << "epoch,rate,train,valid,seconds\n";
+    double best = perplexity(valid), rate = o.rate;
+    say("%td words, %td units, %s start; validation before training %.2f\n", V, h,
+        start ? "system's" : "random", best);
+    if (log.is_open()) log << "0," << rate << ",," << best << ",0" << std::endl;
+    ig::Index bad = 0;
+    bool falling = false;
+    ig::Sgd<float> sgd(g.parameters(), {.rate = rate, .clip = o.clip});
+    double before = best;
+    for (ig::Index epoch = 1; epoch <= o.epochs && bad < 2; ++epoch) {
+        Stopwatch clock;
+        double nats = 0;
+        ig::Index n = 0;
+        g.reset();
+        for (const auto& batch : train.batches({o.bptt, o.batch})) {
+            if (batch.first) g.reset();
+            nats += g.forward(loss, {x, batch.input}, {y, batch.target});
+            n += g.predicted(loss);
+            g.backward(loss);
+            sgd.step();
+        }
+        const double now = perplexity(valid), seconds = clock.lap();
+        say("epoch %td: rate %.4f, train %.2f, validation %.2f; %.1f s\n", epoch, rate,
+            std::exp(nats / static_cast<double>(n)), now, seconds);
+        if (log.is_open())
+            log << epoch << ',' << rate << ',' << std::exp(nats / static_cast<double>(n)) << ',' << now << ','
+                << seconds << std::endl;
+        // constant until validation stops improving, then geometric until it stops again
+        const bool improved = now < before * 0.997;
+        if (!improved && falling) ++bad;
+        falling = falling || !improved;
+        if (falling) sgd.rate(rate *= o.patience_decay);
+        before = now;
+        best = std::min(best, now);
+    }
+    say("best validation %.2f", best);
+    if (!o.test.empty())
+        say("; test after the last epoch %.2f", perplexity(ig::Corpus::read(o.test, vocabulary)));
+    say("\n");
+    return 0;
+}
+
+}  // namespace lt

@@ -1,0 +1,264 @@
+/// @file tag.cpp  Tagging each word by itself from its vector: a network with one hidden layer.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <isogloss/io/word_vectors.hpp>
+#include <isogloss/isogloss.hpp>
+#include <isogloss/lds.hpp>
+#include <isogloss/lds/files.hpp>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "common.hpp"
+#include "tagged_text.hpp"
+
+namespace lt {
+
+namespace {
+
+/// h = tanh(x W + b)
+template <class T> struct Hidden {
+    struct Options {
+        ig::Index units = 0;
+    };
+    Options options;
+    ig::Units<T> z;
+    ig::Seq<T> h;
+
+    ig::Seq<T> setup(ig::Setup<T>& s, ig::Seq<T> x) {
+        h = s.sequence("h", options.units);
+        z = s.units("z", options.units).from("W", x).bias("b");
+        return h;
+    }
+    void forward(ig::Forward<T>& p) {
+        p.drive(z);
+        noalias(p.at(h)) = tanh(p.at(z));
+    }
+    template <class Quantity> void backward(ig::Backward<T, Quantity>& p) {
+        noalias(p.adjoint(z)) = p.chain(1 - square(p.at(h))) * p.adjoint(h);
+        p.pull(z);
+    }
+};
+
+std::string lower(std::string word) {
+    for (char& c : word)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return word;
+}
+
+/// Vectors of all words of a text, one row each.
+using Features = ig::TallMatrix<float>;
+
+/// Words of the text in the vocabulary: as spelled, in lower case, or unknown.
+ig::Token known(const ig::Vocabulary& v, const std::string& word) {
+    if (const auto t = v.find(word)) return *t;
+    if (const auto t = v.find(lower(word))) return *t;
+    return v.unk();
+}
+
+Features of_model(const TagCommand& o, const TaggedText& text) {
+    const auto it = ig::load_lds<float>(o.model);
+    std::vector<std::vector<ig::Token>> sentences;
+    const bool eos = it.vocabulary.has_eos();
+    for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
+        auto& tokens = sentences.emplace_back();
+        if (eos) tokens.push_back(it.vocabulary.eos());
+        for (std::size_t i = text.starts[s]; i < text.starts[s + 1]; ++i)
+            tokens.push_back(known(it.vocabulary, text.words[i]));
+        if (eos) tokens.push_back(it.vocabulary.eos());
+    }
+    Features all;
+    if (o.states == "types") {
+        const auto types = ig::type_embedding(it.system, it.xx);
+        ig::Index rows = 0;
+        for (const auto& tokens : sentences) rows += std::ssize(tokens);
+        all = ig::zeros<float>(rows, ig::cols_of(types));
+        float* to = all.data();
+        for (const auto& tokens : sentences)
+            for (const auto t : tokens)
+                to = std::copy_n(types.data() + t * ig::cols_of(types), ig::cols_of(types), to);
+    } else {
+        const bool filter = o.states == "filter";
+        const std::vector<std::span<const ig::Token>> spans(sentences.begin(), sentences.end());
+        all =
+            ig::TokenEmbedding<float>(it.system, ig::steady_state(it.system), filter ? it.xx_filtered : it.xx,
+                                      filter ? ig::TokenStates::filter : ig::TokenStates::smoother)(spans);
+    }
+    // without the line ends around each sentence
+    const ig::Index n = ig::cols_of(all);
+    Features out = ig::zeros<float>(std::ssize(text.words), n);
+    float* to = out.data();
+    const float* from = all.data();
+    for (const auto& tokens : sentences) {
+        const auto words = std::ssize(tokens) - (eos ? 2 : 0);
+        to = std::copy_n(from + (eos ? n : 0), words * n, to);
+        from += std::ssize(tokens) * n;
+    }
+    return out;
+}
+
+Features of_vectors(const TagCommand& o, const TaggedText& text) {
+    auto v = ig::read_word_vectors(o.vectors);
+    std::unordered_map<std::string, std::size_t> rows;
+    for (std::size_t i = 0; i < v.words.size(); ++i) rows.emplace(v.words[i], i);
+    Features out = ig::zeros<float>(std::ssize(text.words), v.dimension);
+    for (std::size_t i = 0; i < text.words.size(); ++i) {
+        auto at = rows.find(text.words[i]);
+        if (at == rows.end()) at = rows.find(lower(text.words[i]));
+        if (at == rows.end()) at = rows.find("<unk>");
+        if (at == rows.end()) continue;
+        const auto row = v.row(static_cast<ig::Index>(at->second));
+        std::copy(row.begin(), row.end(), out.data() + static_cast<ig::Index>(i) * v.dimension);
+    }
+    ig::normalise_rows(out);
+    return out;
+}
+
+/// Each row with those of the words around it in its sentence.
+Features with_window(const Features& x, const TaggedText& text, ig::Index window) {
+    const ig::Index n = ig::cols_of(x), width = n * (2 * window + 1);
+    Features out = ig::zeros<float>(ig::rows_of(x), width);
+    for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
+        const auto first = static_cast<ig::Index>(text.starts[s]),
+                   end = static_cast<ig::Index>(text.starts[s + 1]);
+        for (ig::Index i = first; i < end; ++i)
+            for (ig::Index d = -window; d <= window; ++d)
+                if (i + d >= first && i + d < end)
+                    std::copy_n(x.data() + (i + d) * n, n, out.data() + i * width + (d + window) * n);
+    }
+    // entries of about unit size
+    const float scale = std::sqrt(static_cast<float>(n));
+    for (float& value : out) value *= scale;
+    return out;
+}
+
+struct Network {
+    Network(ig::Index width, ig::Index tags, const TagCommand& o)
+        : g({.time = 1, .batch = 1024, .seed = o.seed}),
+          x(g.input("x", width)),
+          y(g.tokens("y", tags)),
+          logits(g.add<ig::Softmax>("out", {.vocabulary = tags},
+                                    g.add<Hidden>("hidden", {.units = o.units}, x))),
+          loss(g.add<ig::CrossEntropy>("loss", {}, logits, y)) {}
+
+    std::vector<ig::Token> predict(const Features& f, ig::Index tags) {
+        g.training(false);
+        std::vector<ig::Token> out;
+        ig::Tensor<float, 2> p({1024, std::size_t(tags)});
+        for (ig::Index i = 0; i < ig::rows_of(f); i += 1024) {
+            const ig::Index n = std::min<ig::Index>(1024, ig::rows_of(f) - i);
+            g.forward(logits, {x, f.data() + i * ig::cols_of(f), 1, n});
+            g.probabilities(logits, 0, {p.data(), n, tags});
+            for (ig::Index r = 0; r < n; ++r)
+                out.push_back(
+                    static_cast<ig::Token>(std::max_element(p.data() + r * tags, p.data() + (r + 1) * tags) -
+                                           (p.data() + r * tags)));
+        }
+        g.training(true);
+        return out;
+    }
+
+    ig::Graph<float> g;
+    ig::Seq<float> x;
+    ig::Tokens y;
+    ig::Logits<float> logits;
+    ig::Loss<float> loss;
+};
+
+/// Share of words with the right tag, or F1 of entities.
+double score(const TaggedText& text, const std::vector<ig::Token>& found, const Tags& tags,
+             bool of_entities) {
+    if (!of_entities) {
+        std::size_t right = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) right += found[i] == text.tags[i];
+        return static_cast<double>(right) / static_cast<double>(found.size());
+    }
+    const auto a = entities(text, text.tags, tags), b = entities(text, found, tags);
+    const std::set<Entity> gold(a.begin(), a.end());
+    std::size_t right = 0;
+    for (const auto& e : b) right += gold.count(e);
+    return 2 * static_cast<double>(right) /
+           static_cast<double>(std::max<std::size_t>(1, a.size() + b.size()));
+}
+
+/// McNemar's test on the words where exactly one of two taggers is right.
+void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found, Tags& tags) {
+    ig::LineReader lines(o.against);
+    std::vector<ig::Token> other;
+    for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
+    if (other.size() != found.size())
+        throw ig::DataError(ig::text(o.against, ": holds ", other.size(), " tags, but the test text has ",
+                                     found.size(), " words"));
+    std::size_t mine = 0, theirs = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        mine += found[i] == text.tags[i] && other[i] != text.tags[i];
+        theirs += found[i] != text.tags[i] && other[i] == text.tags[i];
+    }
+    const double n = static_cast<double>(mine + theirs), d = std::abs(double(mine) - double(theirs));
+    const double chi = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
+    say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n",
+        o.against.c_str(), mine, theirs, chi, std::erfc(std::sqrt(chi / 2)));
+}
+
+}  // namespace
+
+int tag(const TagCommand& o) {
+    ig::threads(o.threads);
+    if (o.model.empty() == o.vectors.empty()) throw ig::DataError("tag: give either --model or --vectors");
+    Tags tags;
+    const TaggedText train = read_tagged(o.train, o.format, tags), dev = read_tagged(o.dev, o.format, tags),
+                     test = read_tagged(o.test, o.format, tags);
+    const auto features = [&](const TaggedText& text) {
+        return with_window(o.model.empty() ? of_vectors(o, text) : of_model(o, text), text, o.window);
+    };
+    const Features x = features(train), x_dev = features(dev), x_test = features(test);
+    const auto count = std::ssize(tags.names);
+    const bool of_entities = o.format == "conll";
+    const char* measure = of_entities ? "F1" : "accuracy";
+    say("%zu words to learn from, %td numbers each, %td tags\n", train.words.size(), ig::cols_of(x), count);
+
+    Network net(ig::cols_of(x), count, o);
+    ig::Adam<float> adam(net.g.parameters(), {.rate = o.rate, .divisor = ig::Divisor::tokens});
+    std::vector<std::size_t> order(train.words.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    Features block = ig::zeros<float>(o.batch, ig::cols_of(x));
+    std::vector<ig::Token> target(std::size_t(o.batch)), best_tags;
+    double best = -1;
+    for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
+        const ig::Random random(o.seed, ig::stream_of("order"), static_cast<std::uint64_t>(epoch));
+        for (std::size_t i = order.size() - 1; i > 0; --i)
+            std::swap(order[i], order[std::size_t(random.below(ig::Index(i), ig::Index(i + 1)))]);
+        double nats = 0;
+        for (std::size_t i = 0; i < order.size(); i += std::size_t(o.batch)) {
+            const auto n = std::min(order.size() - i, std::size_t(o.batch));
+            for (std::size_t r = 0; r < n; ++r) {
+                std::copy_n(x.data() + ig::Index(order[i + r]) * ig::cols_of(x), ig::cols_of(x),
+                            block.data() + ig::Index(r) * ig::cols_of(x));
+                target[r] = train.tags[order[i + r]];
+            }
+            nats += net.g.forward(net.loss, {net.x, block.data(), 1, ig::Index(n)},
+                                  {net.y, ig::TokenBlock{target.data(), 1, ig::Index(n)}});
+            net.g.backward(net.loss);
+            adam.step();
+        }
+        const double now = score(dev, net.predict(x_dev, count), tags, of_entities);
+        if (now > best) {
+            best = now;
+            best_tags = net.predict(x_test, count);
+        }
+        say("epoch %td: %.4f nats, %s on dev %.2f %%\n", epoch + 1, nats / static_cast<double>(order.size()),
+            measure, 100 * now);
+    }
+    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
+        100 * score(test, best_tags, tags, of_entities));
+    if (!o.predictions.empty()) {
+        std::ofstream out(o.predictions);
+        for (const auto t : best_tags) out << tags.names[std::size_t(t)] << '\n';
+        if (!out.flush()) throw ig::FileError(ig::text("cannot write '", o.predictions, "'"));
+    }
+    if (!o.against.empty()) compare(o, test, best_tags, tags);
+    return 0;
+}
+
+}  // namespace lt

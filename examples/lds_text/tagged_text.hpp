@@ -1,0 +1,97 @@
+/// @file tagged_text.hpp  Tagged sentences: CoNLL-U (form and universal tag), or CoNLL-2003 (word and
+/// entity).
+#pragma once
+
+#include <cstddef>
+#include <isogloss/error.hpp>
+#include <isogloss/text/lines.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "commands.hpp"
+
+namespace lt {
+
+/// Words and tags of a text, sentence by sentence.
+struct TaggedText {
+    std::vector<std::string> words;
+    std::vector<ig::Token> tags;
+    std::vector<std::size_t> starts;  ///< of the sentences, and the end
+};
+
+/// Numbers of tags, by name, in the order in which they were met.
+struct Tags {
+    std::vector<std::string> names;
+    std::map<std::string, ig::Token> numbers;
+    ig::Token number(const std::string& name) {
+        const auto [at, is_new] = numbers.emplace(name, static_cast<ig::Token>(names.size()));
+        if (is_new) names.push_back(name);
+        return at->second;
+    }
+};
+
+/// Reads a file in the format "conllu" or "conll". Throws DataError with file and line for a line that has
+/// not enough columns, and for a file without a word.
+inline TaggedText read_tagged(const std::string& path, const std::string& format, Tags& tags) {
+    const bool conllu = format == "conllu";
+    TaggedText out;
+    out.starts.push_back(0);
+    ig::LineReader lines(path);
+    const auto end_sentence = [&] {
+        if (out.words.size() > out.starts.back()) out.starts.push_back(out.words.size());
+    };
+    for (std::string_view line; lines.next(line);) {
+        if (line.empty()) {
+            end_sentence();
+            continue;
+        }
+        if ((conllu && line[0] == '#') || line.starts_with("-DOCSTART-")) continue;
+        std::vector<std::string> columns{""};
+        for (const char c : line)
+            if (c == '\t' || (!conllu && c == ' ')) columns.emplace_back();
+            else columns.back() += c;
+        if (columns.size() < 4)
+            throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", columns.size(),
+                                         " columns, expected at least 4; is the format '", format,
+                                         "' right?"));
+        if (conllu && columns[0].find_first_not_of("0123456789") != std::string::npos) continue;
+        out.words.push_back(columns[conllu ? 1 : 0]);
+        out.tags.push_back(tags.number(columns[3]));
+    }
+    end_sentence();
+    if (out.words.empty()) throw ig::DataError(ig::text(path, ": there is not one tagged word"));
+    return out;
+}
+
+/// An entity of a sentence: its first word, the word after its last, its type.
+struct Entity {
+    std::size_t first, end;
+    std::string type;
+    friend bool operator<(const Entity& a, const Entity& b) {
+        return std::tie(a.first, a.end, a.type) < std::tie(b.first, b.end, b.type);
+    }
+};
+
+/// The entities of tags in IOB1: I-X goes on or begins, B-X begins anew.
+inline std::vector<Entity> entities(const TaggedText& text, const std::vector<ig::Token>& tags,
+                                    const Tags& names) {
+    std::vector<Entity> out;
+    for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
+        bool open = false;
+        for (std::size_t i = text.starts[s]; i < text.starts[s + 1]; ++i) {
+            const std::string& tag = names.names[std::size_t(tags[i])];
+            if (tag == "O" || tag.size() < 3) {
+                open = false;
+                continue;
+            }
+            const std::string type = tag.substr(2);
+            if (open && tag[0] == 'I' && out.back().type == type) out.back().end = i + 1;
+            else out.push_back({i, i + 1, type});
+            open = true;
+        }
+    }
+    return out;
+}
+
+}  // namespace lt

@@ -1,0 +1,19 @@
+/// @file lds.hpp  Linear dynamical systems for text (component isogloss::lds, needs Eigen). Files are apart,
+/// in isogloss/lds/files.hpp, as they need isogloss::io too.
+#pragma once
+
+// IWYU pragma: begin_exports
+#include <isogloss/lds/asos.hpp>
+#include <isogloss/lds/counts.hpp>
+#include <isogloss/lds/dense.hpp>
+#include <isogloss/lds/dynamics.hpp>
+#include <isogloss/lds/embedding.hpp>
+#include <isogloss/lds/exact.hpp>
+#include <isogloss/lds/hankel_svd.hpp>
+#include <isogloss/lds/kalman.hpp>
+#include <isogloss/lds/model.hpp>
+#include <isogloss/lds/moments.hpp>
+#include <isogloss/lds/rnn_start.hpp>
+#include <isogloss/lds/subspace.hpp>
+#include <isogloss/lds/text_filter.hpp>
+// IWYU pragma: end_exports

@@ -1,0 +1,197 @@
+/// @file lds/dense.hpp  The two kinds of dense matrix of a linear dynamical system, and their products.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/factor.hpp>
+#include <isogloss/linalg.hpp>
+#include <isogloss/tensor.hpp>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// h × h: small, in double.
+using SmallMatrix = Tensor<double, 2>;
+/// V × h: tall, in the scalar type of the model.
+template <class T> using TallMatrix = Tensor<T, 2>;
+
+/// Rows and columns.
+template <class M> Index rows_of(const M& m) { return static_cast<Index>(m.shape()[0]); }
+template <class M> Index cols_of(const M& m) { return static_cast<Index>(m.shape()[1]); }  ///< see rows_of
+
+/// A tensor as a matrix for gemm.
+template <class T> MatrixRef<const T> ref(const Tensor<T, 2>& m) {
+    return {m.data(), rows_of(m), cols_of(m)};
+}
+template <class T> MatrixRef<T> ref(Tensor<T, 2>& m) {
+    return {m.data(), rows_of(m), cols_of(m)};
+}  ///< one that may be written
+
+/// A matrix [rows, cols] of zeros.
+template <class T> Tensor<T, 2> zeros(Index rows, Index cols) {
+    return xt::zeros<T>({static_cast<std::size_t>(rows), static_cast<std::size_t>(cols)});
+}
+
+/// The identity [n, n].
+inline SmallMatrix identity(Index n) {
+    auto m = zeros<double>(n, n);
+    for (Index i = 0; i < n; ++i) m.data()[i * n + i] = 1;
+    return m;
+}
+
+/// a b, aᵀ b or a bᵀ, as t() of the arguments says.
+inline SmallMatrix product(MatrixRef<const double> a, MatrixRef<const double> b) {
+    auto c = zeros<double>(a.height(), b.width());
+    gemm<double>(1, a, b, 0, ref(c));
+    return c;
+}
+inline SmallMatrix product(const SmallMatrix& a, const SmallMatrix& b) {
+    return product(ref(a), ref(b));
+}  ///< a b
+inline SmallMatrix product(const SmallMatrix& a, const SmallMatrix& b, const SmallMatrix& c) {
+    return product(product(a, b), c);
+}  ///< a b c
+inline SmallMatrix product_t(const SmallMatrix& a, const SmallMatrix& b) {
+    return product(ref(a), t(ref(b)));
+}  ///< a bᵀ
+
+/// mᵀ.
+inline SmallMatrix transposed(const SmallMatrix& m) { return xt::transpose(m); }
+
+/// (m + mᵀ) / 2.
+inline SmallMatrix symmetrised(const SmallMatrix& m) {
+    const SmallMatrix other = transposed(m);
+    return 0.5 * (m + other);
+}
+
+/// Σ a_ij b_ij = tr(a bᵀ).
+inline double inner(const SmallMatrix& a, const SmallMatrix& b) {
+    double s = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) s += a.data()[i] * b.data()[i];
+    return s;
+}
+
+/// Frobenius norm.
+inline double frobenius(const SmallMatrix& m) { return std::sqrt(inner(m, m)); }
+
+/// a^{-1}.
+inline SmallMatrix inverse(const SmallMatrix& a, const char* who) {
+    return solve(a, identity(rows_of(a)), who);
+}
+
+/// m^power of a symmetric positive definite m, eigenvalues below `floor` times the largest raised to that.
+/// Throws NumericError where no eigenvalue is positive.
+inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const char* who,
+                                   double floor = 1e-12) {
+    const auto e = symmetric_eigen<double>(m, who);
+    const double least = e.values.empty() ? 0 : floor * e.values.back();
+    if (!e.values.empty() && !(e.values.back() > 0))
+        throw NumericError(
+            text(who, ": the matrix has no positive eigenvalue; its largest is ", e.values.back()));
+    SmallMatrix scaled = e.vectors;
+    const std::size_t n = e.values.size();
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j) scaled(i, j) *= std::pow(std::max(e.values[j], least), power);
+    return product_t(scaled, e.vectors);
+}
+
+/// Largest modulus of an eigenvalue.
+inline double spectral_radius(const SmallMatrix& a, const char* who) {
+    const auto f = schur<double>(a, who);
+    double r = 0;
+    for (std::size_t i = 0; i < f.real.size(); ++i) r = std::max(r, std::hypot(f.real[i], f.imaginary[i]));
+    return r;
+}
+
+/// a with every eigenvalue of modulus above `radius` scaled down to it: blocks on the diagonal of its Schur
+/// form are multiplied by radius / |λ|, so that eigenvectors that nearly agree do no harm.
+inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* who) {
+    auto f = schur<double>(a, who);
+    const std::size_t n = f.real.size();
+    bool any = false;
+    for (std::size_t i = 0; i < n; ++i) {
+        const double modulus = std::hypot(f.real[i], f.imaginary[i]);
+        if (modulus <= radius) continue;
+        any = true;
+        for (std::size_t j = 0; j < n; ++j)  // the diagonal entry, and its partners within a 2 × 2 block
+            if (j == i ||
+                (f.imaginary[i] != 0 && f.imaginary[j] == -f.imaginary[i] && f.real[j] == f.real[i] &&
+                 (j + 1 == i || i + 1 == j) && f.S(std::max(i, j), std::min(i, j)) != 0))
+                f.S(i, j) *= radius / modulus;
+    }
+    return any ? product(f.Z, product_t(f.S, f.Z)) : a;
+}
+
+namespace kernel {
+inline constexpr Index gram_rows = 1024;  // rows summed in the scalar type before double takes over
+}
+
+/// xᵀ y of tall matrices [V, a], [V, b], summed in double over blocks of rows.
+template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<const T> y) {
+    if (x.rows != y.rows || x.transposed || y.transposed)
+        throw GraphError(
+            text("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
+    auto sum = zeros<double>(x.cols, y.cols);
+    if constexpr (std::is_same_v<T, double>) {
+        gemm<double>(1, t(x), y, 0, ref(sum));
+    } else {
+        auto part = zeros<T>(x.cols, y.cols);
+        for (Index i = 0; i < x.rows; i += kernel::gram_rows) {
+            const Index n = std::min(kernel::gram_rows, x.rows - i);
+            gemm<T>(T(1), t(x.rows_from(i, n)), y.rows_from(i, n), T(0), ref(part));
+            for (std::size_t k = 0; k < sum.size(); ++k) sum.data()[k] += double(part.data()[k]);
+        }
+    }
+    return sum;
+}
+template <class T> SmallMatrix inner_products(const TallMatrix<T>& x, const TallMatrix<T>& y) {
+    return inner_products<T>(ref(x), ref(y));
+}  ///< see above
+
+/// out += alpha x m, out and x tall, m small.
+template <class T>
+void add_product(double alpha, MatrixRef<const T> x, const SmallMatrix& m, MatrixRef<T> out) {
+    const Tensor<T, 2> narrow = m;
+    gemm<T>(static_cast<T>(alpha), x, ref(narrow), T(1), out);
+}
+
+/// x m.
+template <class T> TallMatrix<T> times(const TallMatrix<T>& x, const SmallMatrix& m) {
+    TallMatrix<T> out({x.shape()[0], m.shape()[1]});
+    const Tensor<T, 2> narrow = m;
+    gemm<T>(T(1), ref(x), ref(narrow), T(0), ref(out));
+    return out;
+}
+
+/// Makes the columns of x [V, l] orthonormal and returns R [kept, l] with x = Q R; x becomes Q [V, kept].
+/// Directions whose singular value is below `floor` times the largest are dropped. By the eigenvalues of
+/// xᵀx, twice, so that the work is matrix products; good for condition numbers up to about 1e6 in double.
+///
+/// Throws NumericError for a matrix that is zero or not finite.
+template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who, double floor = 1e-7) {
+    SmallMatrix R = identity(cols_of(x));
+    if constexpr (std::is_same_v<T, float>) floor = std::max(floor, 1e-5);
+    for (int pass = 0; pass < 2; ++pass) {
+        const auto e = symmetric_eigen<double>(inner_products(x, x), who);
+        const std::size_t n = e.values.size();
+        if (n == 0 || !(e.values.back() > 0)) throw NumericError(text(who, ": the matrix is zero"));
+        std::size_t first = 0;
+        while (e.values[first] <= floor * floor * e.values.back()) ++first;
+        auto down = zeros<double>(static_cast<Index>(n), static_cast<Index>(n - first));
+        auto up = zeros<double>(static_cast<Index>(n - first), static_cast<Index>(n));
+        for (std::size_t j = first; j < n; ++j) {
+            const std::size_t to = n - 1 - j;  // falling
+            const double s = std::sqrt(e.values[j]);
+            for (std::size_t i = 0; i < n; ++i) {
+                down(i, to) = e.vectors(i, j) / s;
+                up(to, i) = e.vectors(i, j) * s;
+            }
+        }
+        x = times(x, down);
+        R = product(up, R);
+    }
+    return R;
+}
+
+}  // namespace isogloss

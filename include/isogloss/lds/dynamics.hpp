@@ -1,0 +1,63 @@
+/// @file lds/dynamics.hpp  What leads to what: singular vectors of the transition, and their words.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/lds/model.hpp>
+#include <numeric>
+#include <vector>
+
+namespace isogloss {
+
+/// One pair of singular vectors of the transition, as words.
+struct Direction {
+    double strength = 0;      ///< singular value: how much of the direction is left a token later
+    std::vector<Token> from;  ///< words that go with the right singular vector, strongest first
+    std::vector<Token> to;    ///< words that go with the left one: where it leads
+};
+
+/// Singular value decomposition of A in the basis where states have covariance I, and for each side the
+/// words with the largest entries of C times the vector.
+///
+///     B = E[xxᵀ]^{-½} A E[xxᵀ]^{½} = U diag(s) Vᵀ,   from: E[xxᵀ]^{½} V,  to: E[xxᵀ]^{½} U
+///
+/// A pair of vectors may change its sign together; both signs are given, so that 2 · `pairs` directions come
+/// back, strongest first. Words with μ_i < min_frequency are left out.
+///
+/// Throws GraphError for more pairs than states or fewer than one word.
+/// Source   Belanger, Kakade 2015, table 1. Departure: the basis, which singular vectors depend on, is fixed.
+template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallMatrix& xx, Index pairs,
+                                                   Index words, double min_frequency = 0) {
+    require_consistent(s, "dynamics");
+    if (pairs < 1 || pairs > s.states() || words < 1)
+        throw GraphError(text("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ",
+                              s.states(), " pairs and at least 1 word"));
+    const SmallMatrix half = symmetric_power(xx, 0.5, "dynamics");
+    const auto svd = thin_svd<double>(product(symmetric_power(xx, -0.5, "dynamics"), s.A, half), "dynamics");
+    const auto first = [&](const Tensor<double, 2>& m) {
+        SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, pairs));
+        return times(s.C, product(half, cut));
+    };
+    const TallMatrix<T> from = first(svd.V), to = first(svd.U);
+    std::vector<Token> known;
+    for (Index i = 0; i < s.vocabulary(); ++i)
+        if (s.whitening.mu[std::size_t(i)] > 0 && s.whitening.mu[std::size_t(i)] >= min_frequency)
+            known.push_back(static_cast<Token>(i));
+    const auto top = [&](const TallMatrix<T>& score, Index pair, T sign) {
+        auto order = known;
+        const auto n = std::min(std::ssize(order), words);
+        std::partial_sort(order.begin(), order.begin() + n, order.end(), [&](Token a, Token b) {
+            const T x = sign * score(std::size_t(a), std::size_t(pair)),
+                    y = sign * score(std::size_t(b), std::size_t(pair));
+            return x != y ? x > y : a < b;
+        });
+        order.resize(std::size_t(n));
+        return order;
+    };
+    std::vector<Direction> out;
+    for (Index p = 0; p < pairs; ++p)
+        for (const T sign : {T(1), T(-1)})
+            out.push_back({svd.s(std::size_t(p)), top(from, p, sign), top(to, p, sign)});
+    return out;
+}
+
+}  // namespace isogloss

@@ -1,0 +1,80 @@
+/// @file lds/embedding.hpp  Vectors for tokens in their context, and for words, from a linear dynamical
+/// system.
+#pragma once
+
+#include <cmath>
+#include <isogloss/lds/asos.hpp>
+#include <isogloss/lds/text_filter.hpp>
+#include <span>
+#include <utility>
+
+namespace isogloss {
+
+/// Scales every row to norm 1; a row of zeros stays.
+template <class T> void normalise_rows(TallMatrix<T>& x) {
+    for (Index i = 0; i < rows_of(x); ++i) {
+        T* row = x.data() + i * cols_of(x);
+        double squares = 0;
+        for (Index j = 0; j < cols_of(x); ++j) squares += double(row[j]) * double(row[j]);
+        const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
+        for (Index j = 0; j < cols_of(x); ++j) row[j] = static_cast<T>(double(row[j]) * scale);
+    }
+}
+
+/// Which states stand for tokens.
+enum class TokenStates {
+    filter,   ///< x̂_t, given the words up to and with the token
+    smoother  ///< x̄_t, given all words of the text
+};
+
+/// Embeddings of tokens: states along a text, whitened and on the unit sphere.
+///
+///     z_t = E[xxᵀ]^{-½} x_t,   z_t / ‖z_t‖
+///
+/// E[xxᵀ] is Statistics::xx for the smoother and Statistics::xx_filtered for the filter. The whitened vectors
+/// do not depend on the basis of the states but for a rotation.
+///
+/// Source   Belanger, Kakade 2015, section 6.1. Departure: E[xxᵀ] includes the posterior covariance.
+template <class T> class TokenEmbedding {
+public:
+    TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx, TokenStates states)
+        : filter_(system, steady), whiten_(symmetric_power(xx, -0.5, "TokenEmbedding")), states_(states) {
+        if (rows_of(xx) != system.states())
+            throw GraphError(text("TokenEmbedding: found covariances of ", rows_of(xx), " states, expected ",
+                                  system.states()));
+    }
+
+    Index width() const { return filter_.states(); }         ///< h
+    const TextFilter<T>& filter() const { return filter_; }  ///< the states themselves
+    /// Rows of norm 1, [ΣT, h], for texts that are each started anew.
+    TallMatrix<T> operator()(std::span<const std::span<const Token>> texts) const {
+        auto x =
+            times(states_ == TokenStates::filter ? filter_.filter(texts) : filter_.smooth(texts), whiten_);
+        normalise_rows(x);
+        return x;
+    }
+    TallMatrix<T> operator()(std::span<const Token> text) const {
+        const std::span<const Token> one[] = {text};
+        return (*this)(std::span<const std::span<const Token>>(one));
+    }  ///< the same for one text
+
+private:
+    TextFilter<T> filter_;
+    SmallMatrix whiten_;
+    TokenStates states_;
+};
+
+/// Embeddings of words, [V, h], rows of norm 1: the whitened mean state of a word's tokens under the model,
+///
+///     E[x | w_t = i] = E[xxᵀ] Cᵀ e_i / √μ_i,   so   v_i ∝ E[xxᵀ]^{½} Cᵀ e_i
+///
+/// A word of frequency 0 has a row of zeros.
+/// Source   as TokenEmbedding; the mean over tokens follows from C = E[yxᵀ] E[xxᵀ]⁻¹.
+template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const SmallMatrix& xx) {
+    require_consistent(system, "type_embedding");
+    auto v = times(system.C, symmetric_power(xx, 0.5, "type_embedding"));
+    normalise_rows(v);
+    return v;
+}
+
+}  // namespace isogloss

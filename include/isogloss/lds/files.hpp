@@ -1,0 +1,155 @@
+/// @file lds/files.hpp  Counts and systems in files. Needs isogloss/io.hpp and its dependency.
+#pragma once
+
+#include <filesystem>
+#include <isogloss/io/safetensors.hpp>
+#include <isogloss/lds/counts.hpp>
+#include <isogloss/lds/model.hpp>
+#include <isogloss/text/vocabulary.hpp>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// Counts with the vocabulary they are of.
+struct CountsFile {
+    LagCounts counts;
+    Vocabulary vocabulary;
+};
+
+/// Writes counts as one safetensors file: "starts/k" [V+1], "columns/k", "values/k" [pairs] per lag k,
+/// "occurrences" [V], "boundary", "vocabulary".
+///
+/// Throws GraphError where the vocabulary is not that of the counts, FileError as write_safetensors.
+inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
+                        const Vocabulary& vocabulary) {
+    if (vocabulary.size() != counts.vocabulary())
+        throw GraphError(text("save_counts: found counts of ", counts.vocabulary(),
+                              " words and a vocabulary of ", vocabulary.size()));
+    const std::string words = vocabulary.to_text();
+    const std::int64_t boundary = counts.options().boundary;
+    std::vector<TensorView> tensors{
+        text_view("vocabulary", words), tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
+        tensor_view<std::int64_t>("occurrences", {counts.vocabulary()}, counts.occurrences())};
+    for (Index k = 1; k <= counts.lags(); ++k) {
+        const SparseCounts& m = counts.lag(k);
+        const auto n = static_cast<std::size_t>(m.nonZeros());
+        const std::string of = text("/", k);
+        tensors.push_back(tensor_view<std::int32_t>(
+            "starts" + of, {m.rows() + 1}, {m.outerIndexPtr(), static_cast<std::size_t>(m.rows() + 1)}));
+        tensors.push_back(tensor_view<std::int32_t>("columns" + of, {m.nonZeros()}, {m.innerIndexPtr(), n}));
+        tensors.push_back(tensor_view<std::uint32_t>("values" + of, {m.nonZeros()}, {m.valuePtr(), n}));
+    }
+    write_safetensors(path, tensors, {{"isogloss.kind", "lag counts"}});
+}
+
+/// Reads what save_counts wrote. Throws FileError for anything else, also where the numbers are no counts.
+inline CountsFile load_counts(const std::filesystem::path& path) {
+    const auto file = Safetensors::open(path);
+    auto vocabulary = Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
+    auto occurrences = file.values<std::int64_t>("occurrences");
+    const Index V = vocabulary.size();
+    const auto refuse = [&](const std::string& what) {
+        throw FileError(text(file.name(), ": ", what, "; the file was not written by save_counts"));
+    };
+    if (std::ssize(occurrences) != V) refuse("the occurrences are not of its vocabulary");
+    for (const auto n : occurrences)
+        if (n < 0) refuse("a word occurs fewer than 0 times");
+    std::vector<SparseCounts> lags;
+    for (Index k = 1; file.find(text("starts/", k)); ++k) {
+        const std::string of = text("/", k);
+        const auto starts = file.values<std::int32_t>("starts" + of),
+                   columns = file.values<std::int32_t>("columns" + of);
+        const auto values = file.values<std::uint32_t>("values" + of);
+        bool good = std::ssize(starts) == V + 1 && columns.size() == values.size() && starts.front() == 0 &&
+                    static_cast<std::size_t>(starts.back()) == columns.size();
+        for (std::size_t i = 1; good && i < starts.size(); ++i) {
+            good = starts[i] >= starts[i - 1] && static_cast<std::size_t>(starts[i]) <= columns.size();
+            for (auto at = starts[i - 1]; good && at < starts[i]; ++at)
+                good = columns[std::size_t(at)] >= 0 && columns[std::size_t(at)] < V &&
+                       (at == starts[i - 1] || columns[std::size_t(at)] > columns[std::size_t(at - 1)]);
+        }
+        if (!good) refuse(text("lag ", k, " is no matrix of counts"));
+        SparseCounts m(V, V);
+        m.resizeNonZeros(std::ssize(columns));
+        std::copy(starts.begin(), starts.end(), m.outerIndexPtr());
+        std::copy(columns.begin(), columns.end(), m.innerIndexPtr());
+        std::copy(values.begin(), values.end(), m.valuePtr());
+        lags.push_back(std::move(m));
+    }
+    if (lags.empty()) refuse("it holds no lags");
+    const auto boundary = file.scalar<std::int64_t>("boundary");
+    if (boundary < -1 || boundary >= V) refuse("the boundary is no word of it");
+    const CountOptions options{.lags = std::ssize(lags), .boundary = static_cast<Token>(boundary)};
+    return {LagCounts::from_parts(options, std::move(occurrences), std::move(lags)), std::move(vocabulary)};
+}
+
+/// A system with all that its use needs, and the course of its fitting.
+template <class T> struct LdsFile {
+    Lds<T> system;
+    SmallMatrix xx, xx_filtered;  ///< of Statistics, for embeddings
+    Vocabulary vocabulary;
+    std::vector<double> singular_values;       ///< of the Hankel operator; none after another start
+    std::vector<double> log_likelihoods;       ///< per token, before each iteration of EM, and after the last
+    std::map<std::string, std::string> notes;  ///< the program's own
+};
+
+/// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in
+/// double, "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods".
+template <class T> void save_lds(const std::filesystem::path& path, const LdsFile<T>& it) {
+    require_consistent(it.system, "save_lds");
+    const Index h = it.system.states(), V = it.system.vocabulary();
+    const std::string words = it.vocabulary.to_text();
+    const auto matrix = [](const std::string& name, const SmallMatrix& m) {
+        return tensor_view<double>(name, {rows_of(m), cols_of(m)}, {m.data(), m.size()});
+    };
+    write_safetensors(
+        path,
+        std::vector<TensorView>{
+            matrix("A", it.system.A), matrix("M", it.system.M), matrix("xx", it.xx),
+            matrix("xx_filtered", it.xx_filtered),
+            tensor_view<T>("C", {V, h}, {it.system.C.data(), it.system.C.size()}),
+            tensor_view<double>("frequencies", {V}, it.system.whitening.mu),
+            tensor_view<double>("mass", {}, {&it.system.whitening.mass, 1}), text_view("vocabulary", words),
+            tensor_view<double>("singular_values", {std::ssize(it.singular_values)}, it.singular_values),
+            tensor_view<double>("log_likelihoods", {std::ssize(it.log_likelihoods)}, it.log_likelihoods)},
+        it.notes);
+}
+
+/// Reads what save_lds wrote, of the same scalar type. Throws FileError for anything else.
+template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
+    const auto file = Safetensors::open(path);
+    LdsFile<T> it;
+    it.vocabulary = Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
+    const auto& shape = file.at("C").shape;
+    if (shape.size() != 2 || shape[0] != it.vocabulary.size() || shape[1] < 1)
+        throw FileError(text(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
+                             it.vocabulary.size(), " rows, one for each word"));
+    const Index V = shape[0], h = shape[1];
+    const auto read = [&]<class S>(const std::string& name, Index rows, Index cols, Tensor<S, 2>& m) {
+        m = zeros<S>(rows, cols);
+        file.read<S>(name, {rows, cols}, std::span(m.data(), m.size()));
+        for (const S x : m)
+            if (!std::isfinite(x)) throw FileError(text(file.name(), ": ", name, " holds ", x));
+    };
+    read("A", h, h, it.system.A);
+    read("M", h, h, it.system.M);
+    read("xx", h, h, it.xx);
+    read("xx_filtered", h, h, it.xx_filtered);
+    read("C", V, h, it.system.C);
+    std::vector<double> mu(std::size_t(V), 0.0);
+    file.read<double>("frequencies", std::span(mu));
+    try {
+        it.system.whitening = Whitening::of_frequencies(std::move(mu), file.scalar<double>("mass"));
+    } catch (const DataError& error) {
+        throw FileError(text(file.name(), ": the frequencies are none: ", error.what()));
+    }
+    it.singular_values = file.values<double>("singular_values");
+    it.log_likelihoods = file.values<double>("log_likelihoods");
+    it.notes = file.metadata();
+    return it;
+}
+
+}  // namespace isogloss

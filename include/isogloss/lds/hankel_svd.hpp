@@ -1,0 +1,135 @@
+/// @file lds/hankel_svd.hpp  The leading singular vectors of the block-Hankel operator of a text.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/lds/dense.hpp>
+#include <isogloss/lds/moments.hpp>
+#include <isogloss/random.hpp>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// The block-Hankel operator H [rV, rV] with blocks (i, j) = Ψ_{r-j+i}, i, j = 0 … r-1, lags 1 … 2r-1. Blocks
+/// of columns are [rV, l], one [V, l] above the other. r² sparse products each way.
+///
+/// The moments must outlive it. Throws GraphError for r < 2 or fewer than 2r - 1 lags, DataError for a lag
+/// without pairs.
+/// Source   Belanger, Kakade 2015, eq. (11); van Overschee, De Moor 1996.
+template <class T> class HankelOperator {
+public:
+    HankelOperator(const LagMoments<T>& moments, Index r) : moments_(&moments), r_(r) {
+        if (r < 2 || 2 * r - 1 > moments.lags())
+            throw GraphError(text("subspace identification: found a Hankel operator of ", r,
+                                  " lags and counts of ", moments.lags(),
+                                  ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them"));
+        moments.require_pairs(2 * r - 1, "subspace identification");
+    }
+    Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
+
+    void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
+    void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
+
+private:
+    template <bool transposed> void run(const TallMatrix<T>& x, TallMatrix<T>& y) const {
+        const Index V = moments_->vocabulary(), l = cols_of(x);
+        y = zeros<T>(size(), l);
+        TallMatrix<T> part = zeros<T>(V, l);
+        for (Index i = 0; i < r_; ++i)
+            for (Index j = 0; j < r_; ++j) {
+                const auto from = ref(x).rows_from((transposed ? i : j) * V, V);
+                if constexpr (transposed) moments_->apply_transposed(r_ - j + i, from, ref(part));
+                else moments_->apply(r_ - j + i, from, ref(part));
+                T* to = y.data() + (transposed ? j : i) * V * l;
+                for (std::size_t k = 0; k < part.size(); ++k) to[k] += part.data()[k];
+            }
+    }
+
+    const LagMoments<T>* moments_;
+    Index r_;
+};
+
+/// Options of hankel_svd.
+struct RandomisedSvdOptions {
+    Index oversampling = 10;     ///< columns beyond the rank, ≥ 0
+    Index power_iterations = 3;  ///< ≥ 0
+    std::uint64_t seed = 1;      ///< of the random columns
+};
+
+/// H ≈ U diag(s) Vᵀ of rank h.
+template <class T> struct HankelSvd {
+    TallMatrix<T> U, V;          ///< [rV, h]
+    std::vector<double> s;       ///< falling
+    std::vector<double> beyond;  ///< the values that oversampling found below them
+    double error_bound = 0;      ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
+};
+
+/// Randomised SVD: Y = H Ω for a Gaussian Ω [rV, h + oversampling], power iterations with orthonormal blocks
+/// on either side, Q = orth(Y), and the exact SVD of QᵀH.
+///
+/// The error E = (I - QQᵀ) H is bounded with ten more random columns ω: ‖E‖⁷ ≤ 10 √(2/π) max ‖(EEᵀ)³E ω‖, but
+/// for a probability of 10⁻¹⁰. It is that of Q, whose rank is h + oversampling, and not below the singular
+/// value that follows.
+///
+/// Throws GraphError for h < 1, or where H has less than h singular values above rounding.
+/// Source   Halko, Martinsson, Tropp 2011, algorithms 4.4 and 5.1, eq. (4.3).
+template <class T>
+HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOptions options = {}) {
+    const char* who = "randomised SVD";
+    if (h < 1 || options.oversampling < 0 || options.power_iterations < 0)
+        throw GraphError(text(who, ": found rank ", h, ", oversampling ", options.oversampling, " and ",
+                              options.power_iterations, " power iterations, expected 1, 0 and 0 at least"));
+    const auto gaussian = [&](Index columns, std::uint32_t stream) {
+        TallMatrix<T> x = zeros<T>(H.size(), columns);
+        const Random random(options.seed, stream);
+        for (std::size_t i = 0; i < x.size(); ++i)
+            x.data()[i] = static_cast<T>(random.normal(static_cast<Index>(i)));
+        return x;
+    };
+    const Index l = std::min(h + options.oversampling, H.size());
+    TallMatrix<T> Q, B = gaussian(l, stream_of("hankel"));
+    H.apply(B, Q);
+    orthonormalise(Q, who);
+    for (Index i = 0; i < options.power_iterations; ++i) {
+        H.apply_transposed(Q, B);
+        orthonormalise(B, who);
+        H.apply(B, Q);
+        orthonormalise(Q, who);
+    }
+    H.apply_transposed(Q, B);
+    const SmallMatrix R = orthonormalise(B, who);  // QᵀH = Rᵀ Bᵀ
+    const auto small = thin_svd<double>(transposed(R), who);
+    const auto rank = static_cast<Index>(small.s.size());
+    if (rank < h)
+        throw GraphError(text("subspace identification: ", h,
+                              " states are asked for, but the words' lagged "
+                              "covariances have rank ",
+                              rank, " only; take at most ", rank, " states"));
+    HankelSvd<T> out;
+    const auto leading = [&](const Tensor<double, 2>& m) {
+        SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, h));
+        return cut;
+    };
+    out.U = times(Q, leading(small.U));
+    out.V = times(B, leading(small.V));
+    for (std::size_t i = 0; i < small.s.size(); ++i)
+        (static_cast<Index>(i) < h ? out.s : out.beyond).push_back(small.s(i));
+
+    // E = (I - QQᵀ) H; ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖.
+    constexpr int q = 3;
+    TallMatrix<T> probe = gaussian(10, stream_of("hankel error")), image;
+    for (int i = 0;; ++i) {
+        H.apply(probe, image);
+        add_product<T>(-1, ref(Q), inner_products(Q, image), ref(image));
+        if (i == q) break;
+        H.apply_transposed(image, probe);
+    }
+    const SmallMatrix squares = inner_products(image, image);
+    double largest = 0;
+    for (std::size_t i = 0; i < 10; ++i) largest = std::max(largest, squares(i, i));
+    out.error_bound = std::pow(10 * std::sqrt(2 / 3.14159265358979) * std::sqrt(largest), 1.0 / (2 * q + 1));
+    return out;
+}
+
+}  // namespace isogloss

@@ -1,0 +1,102 @@
+/// @file lds/kalman.hpp  The steady state of the Kalman filter and smoother, in h × h matrices.
+#pragma once
+
+#include <cmath>
+#include <isogloss/lds/dense.hpp>
+#include <isogloss/lds/model.hpp>
+
+namespace isogloss {
+
+/// X = E X F + M, by doubling. The spectral radii of E and F multiply to less than 1. Throws NumericError
+/// where the sum does not settle.
+inline SmallMatrix sylvester(SmallMatrix E, SmallMatrix F, const SmallMatrix& M) {
+    SmallMatrix X = M;
+    for (int i = 0; i < 60; ++i) {
+        const SmallMatrix more = product(E, X, F);
+        X += more;
+        if (!std::isfinite(frobenius(X))) break;
+        if (frobenius(more) <= 1e-15 * frobenius(X)) return X;
+        E = product(E, E);
+        F = product(F, F);
+    }
+    throw NumericError("sylvester: the sum does not settle; the spectral radii multiply to 1 or more");
+}
+
+/// X = E X Eᵀ + M, symmetric.
+inline SmallMatrix lyapunov(const SmallMatrix& E, const SmallMatrix& M) {
+    return symmetrised(sylvester(E, transposed(E), M));
+}
+
+/// Covariances and gains that the filter and the smoother tend to far from the ends of a text. C^T stands in
+/// them only as G = CᵀC, so that everything is h × h.
+///
+///     Σ₁ = A (Σ₁⁻¹ + CᵀR⁻¹C)⁻¹ Aᵀ + I      covariance of x_t given y before t
+///     F  = (I + G (Σ₁ - M))⁻¹,  L = Σ₁ F      CᵀS⁻¹ = F Cᵀ,  K = L Cᵀ, the gain;  S = C Σ₁ Cᵀ + R
+///     H  = A - L G A                          filter    x̂_t = H x̂_{t-1} + K y_t
+///     Σ₀ = Σ₁ - L G Σ₁                        covariance of x_t given y to t
+///     J  = Σ₀ Aᵀ Σ₁⁻¹,  P = I - J A           smoother  x̄_t = J x̄_{t+1} + P x̂_t
+///     Σ  = Σ₀ + J (Σ - Σ₁) Jᵀ                 covariance of x_t given all y
+///     log det S = log det (I + G (Σ₁ - M))    on the space orthogonal to m
+///
+/// Source   Belanger, Kakade 2015, eqs. (4)-(7), (31)-(32). Departures: Σ₁ solves the Riccati equation, by
+///          doubling (the paper prints the unconditional covariance Σ₁ = AΣ₁Aᵀ + Q in its place, which is no
+///          gain of a filter); the inversion lemma in the form that holds for singular Σ₁ - M too.
+struct SteadyState {
+    SmallMatrix predicted;  ///< Σ₁
+    SmallMatrix filtered;   ///< Σ₀
+    SmallMatrix smoothed;   ///< Σ
+    SmallMatrix F, L, H, J, P;
+    double log_det_S = 0;
+};
+
+/// The steady state for the transition A, G = CᵀC and M.
+///
+/// Throws NumericError where R is not positive definite, A not stable, or the iteration does not settle.
+inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, const SmallMatrix& M) {
+    const char* who = "steady state";
+    const Index h = rows_of(A);
+    const SmallMatrix I = identity(h), At = transposed(A);
+    if (const double r = spectral_radius(A, who); !(r < 1))
+        throw NumericError(text(who, ": the spectral radius of A is ", r, ", expected below 1"));
+    if (const double s = largest_share(G, M); !(s < 1))
+        throw NumericError(text(who, ": C M Cᵀ has an eigenvalue ", s,
+                                ", expected below 1: the noise is not positive definite; see repair_noise"));
+
+    SteadyState k;
+    // Doubling of the Riccati equation with CᵀR⁻¹C = G (I - M G)⁻¹.
+    SmallMatrix phi = At, theta = I;
+    SmallMatrix psi = symmetrised(product(G, inverse(I - product(M, G), who)));
+    for (int i = 0;; ++i) {
+        const SmallMatrix B = inverse(I + product(psi, theta), who);
+        const SmallMatrix B_phi = product(B, phi);
+        const SmallMatrix more = symmetrised(product(transposed(phi), product(theta, B_phi)));
+        psi = symmetrised(psi + product(product(phi, B, psi), transposed(phi)));
+        phi = product(phi, B_phi);
+        theta += more;
+        if (i == 60 || !std::isfinite(frobenius(theta)))
+            throw NumericError(text(who, ": the Riccati iteration did not settle"));
+        if (frobenius(more) <= 1e-14 * frobenius(theta)) break;
+    }
+    k.predicted = theta;
+    const SmallMatrix inner_S = I + product(G, theta - M);
+    k.F = inverse(inner_S, who);
+    k.L = product(theta, k.F);
+    const SmallMatrix LG = product(k.L, G);
+    k.H = A - product(LG, A);
+    k.filtered = symmetrised(theta - product(LG, theta));
+    k.J = transposed(solve(theta, product(A, k.filtered), who));
+    k.P = I - product(k.J, A);
+    k.smoothed = lyapunov(k.J, k.filtered - product(k.J, product_t(theta, k.J)));
+    const auto f = schur<double>(inner_S, who);  // complex ones come in pairs, whose moduli multiply
+    for (std::size_t i = 0; i < f.real.size(); ++i)
+        k.log_det_S += std::log(std::hypot(f.real[i], f.imaginary[i]));
+    return k;
+}
+
+/// The steady state of a system. Throws GraphError where its shapes do not agree, NumericError as above.
+template <class T> SteadyState steady_state(const Lds<T>& s) {
+    require_consistent(s, "steady state");
+    return steady_state(s.A, inner_products(s.C, s.C), s.M);
+}
+
+}  // namespace isogloss

@@ -1,0 +1,61 @@
+/// @file lds/model.hpp  The parameters of a linear dynamical system over whitened words.
+#pragma once
+
+#include <isogloss/lds/dense.hpp>
+#include <isogloss/lds/moments.hpp>
+#include <string>
+#include <vector>
+
+namespace isogloss {
+
+/// A linear dynamical system over whitened words y_t (see Whitening).
+///
+///     x_t = A x_{t-1} + η_t,   η ~ N(0, I)
+///     y_t = C x_t + ε_t,       ε ~ N(0, R),   R = I - m mᵀ - C M Cᵀ
+///
+/// The noise of the words is never held: it is the identity on the space orthogonal to m, minus a matrix of
+/// rank h. The basis of x is arbitrary, so that covariance I of η is no loss.
+///
+/// Shapes   A, M [h, h] in double, M symmetric;  C [V, h], Cᵀm = 0;  μ by word
+/// Source   Belanger, Kakade 2015, eqs. (1)-(2), (9), (12).
+template <class T> struct Lds {
+    SmallMatrix A;        ///< transition; eigenvalues inside the unit circle
+    TallMatrix<T> C;      ///< from states to whitened words
+    SmallMatrix M;        ///< what R subtracts
+    Whitening whitening;  ///< μ, m, w
+
+    Index states() const { return rows_of(A); }      ///< h
+    Index vocabulary() const { return rows_of(C); }  ///< V
+};
+
+/// Throws GraphError unless the shapes of a system agree, with at least one state.
+template <class T> void require_consistent(const Lds<T>& s, const char* who) {
+    const Index h = s.states();
+    if (h < 1 || cols_of(s.A) != h || rows_of(s.M) != h || cols_of(s.M) != h || cols_of(s.C) != h ||
+        s.vocabulary() != std::ssize(s.whitening.mu))
+        throw GraphError(text(who, ": found A [", h, ", ", cols_of(s.A), "], C [", s.vocabulary(), ", ",
+                              cols_of(s.C), "], M [", rows_of(s.M), ", ", cols_of(s.M), "] and ",
+                              s.whitening.mu.size(), " frequencies, which are no system"));
+}
+
+/// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m where it is
+/// below 1. G = CᵀC.
+inline double largest_share(const SmallMatrix& G, const SmallMatrix& M) {
+    const auto root = symmetric_power(M, 0.5, "noise covariance");
+    return symmetric_eigen<double>(symmetrised(product(root, G, root)), "noise covariance").values.back();
+}
+
+/// Scales M by limit / λ_max(C M Cᵀ) where that is at least `limit`, so that R is positive definite; returns
+/// the factor, 1 where nothing was to do.
+///
+/// Source   Belanger, Kakade 2015, appendix A.1. Departure: the paper's factor 1 / λ_max leaves R singular,
+/// so
+///          the limit is below 1; λ_max comes from an h × h problem instead of power iterations.
+inline double repair_noise(const SmallMatrix& G, SmallMatrix& M, double limit = 0.98) {
+    const double share = largest_share(G, M);
+    if (share < limit) return 1;
+    M *= limit / share;
+    return limit / share;
+}
+
+}  // namespace isogloss

@@ -1,0 +1,167 @@
+/// @file lds/moments.hpp  Whitened lagged covariances of a text, as operators: sparse minus low rank.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <isogloss/lds/counts.hpp>
+#include <isogloss/lds/dense.hpp>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// How counts become frequencies.
+struct WhiteningOptions {
+    double pseudo_counts = 100;  ///< κ ≥ 0, added to the count of every word
+};
+
+/// Frequencies of words, and the scale in which all words have variance 1.
+///
+///     μ_i = (n_i + κ) / T',   T' = T + κ V;      m_i = √μ_i, a unit vector;      w_i = 1/√μ_i
+///     y_t = W (e_{i_t} - μ) = e_{i_t} w_{i_t} - m        whitened word, W = diag(w)
+///
+/// A word with μ_i = 0 (never seen, κ = 0) has w_i = 0 and takes no part.
+///
+/// Errors   DataError: κ < 0 or not finite, no tokens.
+/// Source   Belanger, Kakade 2015, section 5.
+struct Whitening {
+    std::vector<double> mu, m, w;
+    double mass = 0;  ///< T'
+    Index words = 0;  ///< words with μ > 0
+
+    Whitening() = default;
+    explicit Whitening(const std::vector<std::int64_t>& occurrences, WhiteningOptions options = {}) {
+        const double kappa = options.pseudo_counts;
+        if (!(kappa >= 0) || !std::isfinite(kappa))
+            throw DataError(text("whitening: found ", kappa, " pseudo-counts, expected 0 or more"));
+        const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
+        if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
+        mass = static_cast<double>(tokens) + kappa * static_cast<double>(occurrences.size());
+        std::vector<double> f;
+        for (const std::int64_t n : occurrences) f.push_back((static_cast<double>(n) + kappa) / mass);
+        *this = of_frequencies(std::move(f), mass);
+    }
+
+    /// The same from frequencies, as a stored model has them. Throws DataError unless they are 0 or more and
+    /// sum to 1.
+    static Whitening of_frequencies(std::vector<double> mu, double mass) {
+        Whitening u;
+        u.mu = std::move(mu);
+        u.mass = mass;
+        double sum = 0;
+        for (const double f : u.mu) {
+            if (!(f >= 0) || !std::isfinite(f))
+                throw DataError(text("whitening: found a frequency ", f, ", expected 0 or more"));
+            sum += f;
+            u.m.push_back(std::sqrt(f));
+            u.w.push_back(f > 0 ? 1 / std::sqrt(f) : 0);
+            u.words += f > 0;
+        }
+        if (!(std::abs(sum - 1) < 1e-6))
+            throw DataError(text("whitening: the frequencies sum to ", sum, ", expected 1"));
+        return u;
+    }
+};
+
+/// x - m (mᵀ x): the part of every column that is orthogonal to m, in place.
+template <class T> void project_out(const std::vector<double>& m, MatrixRef<T> x) {
+    std::vector<double> along(static_cast<std::size_t>(x.cols), 0);
+    for (Index i = 0; i < x.rows; ++i)
+        for (Index j = 0; j < x.cols; ++j)
+            along[std::size_t(j)] += m[std::size_t(i)] * static_cast<double>(x.row(i)[j]);
+    std::vector<T> a(along.begin(), along.end());
+    for (Index i = 0; i < x.rows; ++i) {
+        const T mi = static_cast<T>(m[std::size_t(i)]);
+        T* row = x.row(i);
+        for (Index j = 0; j < x.cols; ++j) row[j] -= mi * a[std::size_t(j)];
+    }
+}
+
+/// The lagged covariances Ψ_k = E[y_{t+k} y_tᵀ] of whitened words, as operators on blocks of columns.
+///
+///     S_k = W N_k W / T' sparse,   Π x = x - m (mᵀ x),   Ψ_k = Π S_k Π,   Ψ_0 = Π
+///
+/// `apply(k, x, y)` is y = Ψ_k x, `apply_transposed` y = Ψ_kᵀ x, for x, y [V, l]; x and y are different. The
+/// cost is 2 nnz(N_k) l operations and O(V l), on threads() threads that take columns of x each, so that the
+/// result does not depend on their number.
+///
+/// T' and not T divides the counts: pseudo-counts then stand for tokens that follow nothing in particular,
+/// words much more frequent than κ keep their correlation n_ij / √(n_i n_j), and no correlation can exceed
+/// 1. With T all of them would be multiplied by T'/T, and the model could predict better than perfectly.
+///
+/// Options  k = 0 … r, r the lags of the counts, which must outlive this object
+/// Errors   GraphError for another k or shapes that do not fit, DataError as Whitening.
+/// Source   Belanger, Kakade 2015, eqs. (13)-(17). Departure: Π on both sides instead of - m mᵀ, which is the
+///          same where the margins of N_k / T' are μ; T' instead of T.
+template <class T> class LagMoments {
+public:
+    explicit LagMoments(const LagCounts& counts, WhiteningOptions options = {})
+        : counts_(&counts), whitening_(counts.occurrences(), options) {}
+
+    Index vocabulary() const { return counts_->vocabulary(); }                      ///< V
+    Index lags() const { return counts_->lags(); }                                  ///< r
+    const Whitening& whitening() const { return whitening_; }                       ///< μ, m, w
+    const LagCounts& counts() const { return *counts_; }                            ///< what it was made of
+    Index pairs(Index k) const { return k == 0 ? 0 : counts_->lag(k).nonZeros(); }  ///< nnz(N_k)
+
+    /// Throws DataError unless each lag 1 … k has a pair.
+    void require_pairs(Index k, const char* who) const {
+        for (Index l = 1; l <= k; ++l)
+            if (counts_->lag(l).nonZeros() == 0)
+                throw DataError(text(who, ": no two words stand ", l, " apart in the ", counts_->tokens(),
+                                     " tokens; take fewer lags or a longer text"));
+    }
+
+    void apply(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run<false>(k, x, y); }
+    void apply_transposed(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
+        run<true>(k, x, y);
+    }  ///< see apply
+
+private:
+    template <bool transposed> void run(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
+        if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
+            throw GraphError(text("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [",
+                                  y.height(), ", ", y.width(), "], expected two of ", vocabulary(), " rows"));
+        // Π and both W around the sparse product; the scratch keeps its memory from call to call.
+        scaled_.resize({static_cast<std::size_t>(x.rows), static_cast<std::size_t>(x.cols)});
+        const MatrixRef<T> z = ref(scaled_);
+        for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, z.row(i));
+        project_out<T>(whitening_.m, z);
+        if (k == 0) {
+            for (Index i = 0; i < x.rows; ++i) std::copy_n(z.row(i), x.cols, y.row(i));
+            return;
+        }
+        const SparseCounts& N = counts_->lag(k);
+        for (Index i = 0; i < x.rows; ++i) scale(z.row(i), x.cols, whitening_.w[std::size_t(i)]);
+        kernel::parallel(x.cols, 16, x.cols, [&](Index first, Index last, Index) {
+            const Index n = last - first;
+            for (Index i = 0; i < y.rows; ++i) std::fill_n(y.row(i) + first, n, T(0));
+            for (Index i = 0; i < y.rows; ++i) {
+                const std::int32_t end = N.outerIndexPtr()[i + 1];
+                for (std::int32_t at = N.outerIndexPtr()[i]; at < end; ++at) {
+                    const Index j = N.innerIndexPtr()[at];
+                    const T count = static_cast<T>(N.valuePtr()[at]);
+                    const T* __restrict from = z.row(transposed ? i : j) + first;
+                    T* __restrict to = y.row(transposed ? j : i) + first;
+                    for (Index c = 0; c < n; ++c) to[c] += count * from[c];
+                }
+            }
+        });
+        for (Index i = 0; i < y.rows; ++i)
+            scale(y.row(i), y.cols, whitening_.w[std::size_t(i)] / whitening_.mass);
+        project_out<T>(whitening_.m, y);
+    }
+
+    static void scale(T* row, Index n, double by) {
+        const T f = static_cast<T>(by);
+        for (Index j = 0; j < n; ++j) row[j] *= f;
+    }
+
+    const LagCounts* counts_;
+    Whitening whitening_;
+    mutable TallMatrix<T> scaled_;
+};
+
+}  // namespace isogloss

@@ -1,0 +1,106 @@
+/// @file lds/subspace.hpp  A linear dynamical system from lagged covariances alone: subspace identification.
+#pragma once
+
+#include <isogloss/lds/hankel_svd.hpp>
+#include <isogloss/lds/kalman.hpp>
+#include <isogloss/lds/model.hpp>
+#include <utility>
+#include <vector>
+
+namespace isogloss {
+
+/// Options of subspace_identification.
+struct SubspaceOptions {
+    Index states = 200;             ///< h ≥ 1
+    Index lags = 4;                 ///< r ≥ 2; uses lags 1 … 2r-1
+    double radius = 0.98;           ///< eigenvalues of A beyond it are scaled to it, 0 … 1
+    double noise_limit = 0.98;      ///< λ_max(C M Cᵀ) is kept below it, 0 … 1
+    bool scaled = false;            ///< estimate the covariance of η and change the basis so that it is I
+    RandomisedSvdOptions svd = {};  ///< of the Hankel operator
+};
+
+/// What subspace_identification found.
+template <class T> struct Subspace {
+    Lds<T> system;
+    std::vector<double> singular_values;  ///< of the Hankel operator, falling
+    double error_bound = 0;               ///< of its randomised SVD, see hankel_svd
+    double radius = 0;                    ///< largest modulus of an eigenvalue of A before it was repaired
+    double noise_factor = 1;              ///< what M was scaled with, 1 if the noise was positive definite
+};
+
+/// Subspace identification (n4sid) of a system from the lagged covariances of a text.
+///
+///     H = Γ Δ,  Γ = U s^½ = [C; CA; …; CA^{r-1}],  Δ = s^½ Vᵀ = [A^{r-1}G₀, …, AG₀, G₀],  G₀ = E[x_{t+1}
+///     y_tᵀ] A = Δ[first r-1 blocks] Δ[last r-1 blocks]⁺        eigenvalues brought within `radius` C = [Γ_0
+///     … Γ_{r-1}] [I A … A^{r-1}]⁺ Σ = A Σ Aᵀ + I,   M = Σ, scaled where R would not be positive definite
+///
+/// With `scaled`, Σ is the solution of G₀ = A Σ Cᵀ and the basis is changed so that Σ - AΣAᵀ, its eigenvalues
+/// floored at 10⁻³ of the largest, becomes I. That is the better start where y really comes from a linear
+/// system and A is well conditioned; A⁻¹ amplifies noise.
+///
+/// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about 4 r V (h
+/// +
+///          oversampling) numbers.
+/// Errors   GraphError: options out of range, more states than the rank of H (a vocabulary of one word has
+///          none, and V words at most V - 1 times r). DataError: a lag without pairs.
+/// Source   Belanger, Kakade 2015, section 4 and appendix A.1. Departures: C by regression on all blocks of
+/// Γ;
+///          eigenvalues scaled in the Schur form; `scaled`.
+template <class T>
+Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options = {}) {
+    const char* who = "subspace identification";
+    if (options.states < 1 || !(options.radius > 0 && options.radius < 1) ||
+        !(options.noise_limit > 0 && options.noise_limit < 1))
+        throw GraphError(text(who, ": found ", options.states, " states, radius ", options.radius,
+                              " and noise limit ", options.noise_limit,
+                              ", expected at least 1 state, and limits "
+                              "between 0 and 1"));
+    const Index h = options.states, r = options.lags, V = moments.vocabulary();
+    const HankelOperator<T> H(moments, r);
+    HankelSvd<T> svd = hankel_svd(H, h, options.svd);
+
+    auto root = zeros<double>(h, h);
+    for (Index i = 0; i < h; ++i) root.data()[i * h + i] = std::sqrt(svd.s[std::size_t(i)]);
+    const TallMatrix<T> gamma = times(svd.U, root), delta = times(svd.V, root);  // Δᵀ
+    svd.U = svd.V = TallMatrix<T>();
+    const auto block = [&](const TallMatrix<T>& x, Index first, Index count) {
+        return ref(x).rows_from(first * V, count * V);
+    };
+
+    Subspace<T> out;
+    Lds<T>& s = out.system;
+    const SmallMatrix cross = inner_products<T>(block(delta, 0, r - 1), block(delta, 1, r - 1));
+    const SmallMatrix square = inner_products<T>(block(delta, 1, r - 1), block(delta, 1, r - 1));
+    s.A = product(cross, symmetric_power(square, -1, who));
+    out.radius = spectral_radius(s.A, who);
+    s.A = with_radius(s.A, options.radius, who);
+
+    TallMatrix<T> sum = zeros<T>(V, h);
+    auto powers = zeros<double>(h, h);
+    SmallMatrix power = identity(h);
+    for (Index i = 0; i < r; ++i) {
+        add_product<T>(1, block(gamma, i, 1), transposed(power), ref(sum));
+        powers += product_t(power, power);
+        power = product(power, s.A);
+    }
+    s.C = times(sum, symmetric_power(powers, -1, who));
+    s.whitening = moments.whitening();
+    project_out<T>(s.whitening.m, ref(s.C));
+
+    if (options.scaled) {
+        const SmallMatrix G = inner_products(s.C, s.C);
+        const SmallMatrix G0C = inner_products<T>(block(delta, r - 1, 1), ref(s.C));
+        const SmallMatrix sigma = symmetrised(product(solve(s.A, G0C, who), symmetric_power(G, -1, who)));
+        const SmallMatrix noise = symmetrised(sigma - product(s.A, product_t(sigma, s.A)));
+        const SmallMatrix half = symmetric_power(noise, 0.5, who, 1e-3);
+        s.A = product(symmetric_power(noise, -0.5, who, 1e-3), s.A, half);
+        s.C = times(s.C, half);
+    }
+    s.M = lyapunov(s.A, identity(h));
+    out.noise_factor = repair_noise(inner_products(s.C, s.C), s.M, options.noise_limit);
+    out.singular_values = std::move(svd.s);
+    out.error_bound = svd.error_bound;
+    return out;
+}
+
+}  // namespace isogloss

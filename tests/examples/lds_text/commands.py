@@ -1,0 +1,133 @@
+"""lds_text: all commands on a small text, shards against one pass, a resumed fit against one in one go, wrong input."""
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+
+if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
+    sys.exit(f"usage: {sys.argv[0]} PROGRAM, where PROGRAM is the lds_text that was built")
+PROGRAM = os.path.abspath(sys.argv[1])
+
+
+def run(*arguments, status=0, says=""):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    call = " ".join(map(str, arguments))
+    output = done.stdout + done.stderr
+    assert done.returncode == status, f"{call}\nstatus {done.returncode}, expected {status}\n{output}"
+    assert says in output, f"{call}\nsaid {output}\nexpected {says!r}"
+    return output
+
+
+def grammar(count, seed=1):
+    """Tagged sentences of a small grammar in which a word says much about the next."""
+    state = seed
+    nouns, verbs, places = "cat dog king queen".split(), "sees likes greets".split(), "garden house wood".split()
+
+    def pick(words):
+        nonlocal state
+        state = (state * 1103515245 + 12345) % 2**31
+        return words[(state >> 16) % len(words)]
+
+    for _ in range(count):
+        yield [("the", "DET"), (pick(nouns), "NOUN"), (pick(verbs), "VERB"), ("the", "DET"), (pick(nouns), "NOUN"),
+               ("in", "ADP"), ("the", "DET"), (pick(places), "NOUN")]
+
+
+def write(path, content):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(content)
+
+
+def text(sentences):
+    return "".join(" ".join(w for w, _ in s) + "\n" for s in sentences)
+
+
+def conllu(sentences):
+    return "".join("".join(f"{i + 1}\t{w}\t{w}\t{t}\n" for i, (w, t) in enumerate(s)) + "\n" for s in sentences)
+
+
+def content(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def check_counts():
+    run("count", "--text", "text", "--counts", "whole", "--lags", 5, "--vocabulary-to", "vocabulary", "--threads", 1)
+    for i in (1, 2, 3):
+        run("count", "--text", "text", "--counts", f"part{i}", "--lags", 5, "--shard", f"{i}/3", "--vocabulary-from",
+            "vocabulary", "--threads", 2)
+    run("count", "--counts", "sum", "--add", "part3", "part1", "part2")
+    assert content("sum") == content("whole"), "shards added give the file of one pass"
+
+
+def check_fit():
+    base = ["--states", 4, "--ssid-lags", 2, "--em-lags", 4, "--pseudo-counts", 1, "--threads", 1]
+    run("fit", "--train", "text", "--model", "once", "--iterations", 6, "--log", "log", *base)
+    run("fit", "--train", "text", "--model", "twice", "--iterations", 2, *base)
+    run("fit", "--train", "text", "--model", "twice", "--iterations", 6, "--resume", *base)
+    assert content("once") == content("twice"), "a resumed fit is the uninterrupted one, to the bit"
+    with open("log", newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    values = [float(r["log_likelihood"]) for r in rows]
+    assert len(values) == 7 and all(b > a - 1e-3 for a, b in zip(values, values[1:])), values
+    assert float(rows[-1]["above_static"]) > 0.5, rows[-1]
+    run("fit", "--train", "text", "--model", "random", "--iterations", 3, "--random-start", *base)
+
+
+def check_use():
+    run("embed", "--model", "once", "--text", "text", "--out", "tokens", "--types", "types", says="word vectors")
+    first = content("types").split(b"\n", 1)[0].split()
+    assert int(first[1]) == 4, first
+    run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, says="what leads to what")
+    files = ["--train", "train.conllu", "--dev", "dev.conllu", "--test", "test.conllu", "--epochs", 12, "--threads", 1]
+    for states in ("smoother", "filter", "types"):
+        output = run("tag", "--model", "once", "--states", states, "--predictions", f"tags.{states}", *files)
+        accuracy = float(output.rsplit("accuracy ", 1)[1].split()[0])
+        assert accuracy > 85, output
+    run("tag", "--vectors", "types", "--window", 1, "--against", "tags.smoother", *files, says="McNemar")
+    corpus = ["--train", "text", "--valid", "text", "--test", "text", "--epochs", 2, "--batch", 4, "--bptt", 10,
+              "--threads", 1]
+    begun = run("rnn", "--model", "once", *corpus, says="system's start")
+    random = run("rnn", "--units", 4, *corpus, says="random start")
+
+    def before(output):
+        return float(output.split("before training ")[1].split()[0])
+
+    assert before(begun) < 0.9 * before(random), begun + random
+
+
+def check_wrong_input():
+    run("fit", "--train", "text", "--model", "m", "--states", 500, status=1, says="500 states")
+    run("fit", "--train", "nothing", "--model", "m", status=1, says="nothing")
+    run("fit", "--train", "text", "--model", "text", "--states", 4, status=1, says="no model of lds_text")
+    run("fit", "--model", "m", status=1, says="--train")
+    run("fit", "--train", "text", "--model", "once", "--resume", "--pseudo-counts", 7, "--ssid-lags", 2, status=1,
+        says="other word frequencies")
+    write("one", "word word word word word word word word word\n" * 3)
+    run("fit", "--train", "short", "--model", "m", "--states", 2, status=1, says="apart")
+    run("count", "--text", "text", "--counts", "c", "--shard", "4/3", status=1, says="NUMBER/OF")
+    run("count", "--counts", "c", "--add", "whole", "text", status=1, says="text")
+    run("tag", "--model", "once", "--vectors", "types", "--train", "t", "--dev", "t", "--test", "t", status=1,
+        says="either --model or --vectors")
+    run("tag", "--model", "once", "--train", "text", "--dev", "text", "--test", "text", status=1, says="columns")
+    run("inspect", "--model", "text", status=1, says="text")
+    write("cut", "")
+    with open("cut", "wb") as f:
+        f.write(content("once")[:-10])
+    run("inspect", "--model", "cut", status=1, says="cut")
+
+
+with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
+    os.chdir(place)
+    write("text", text(grammar(400)))
+    write("short", "a b c\n")
+    write("train.conllu", conllu(grammar(150, 2)))
+    write("dev.conllu", conllu(grammar(40, 3)))
+    write("test.conllu", conllu(grammar(40, 4)))
+    check_counts()
+    check_fit()
+    check_use()
+    check_wrong_input()
+    os.chdir("/")
+print("all commands do what they should")

@@ -1,0 +1,107 @@
+#include <isogloss/lds/asos.hpp>
+#include <isogloss/lds/exact.hpp>
+#include <isogloss/lds/subspace.hpp>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+using texts::difference;
+
+namespace {
+
+struct Fixture {
+    std::vector<Token> text = texts::markov(20000, 12);
+    LagCounts counts{12, {.lags = 20}};
+    Fixture() { counts.add(text); }
+};
+
+template <class T> Lds<T> start(const LagCounts& counts, Index states) {
+    const LagMoments<T> psi(counts, {.pseudo_counts = 0});
+    return subspace_identification(psi, {.states = states, .lags = 3}).system;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE(
+    "ASOS statistics equal the averages of the exact smoother, the better the further the horizon",
+    "[lds][asos]", float, double) {
+    using T = TestType;
+    const Fixture f;
+    const LagMoments<T> psi(f.counts, {.pseudo_counts = 0});
+    auto s = start<T>(f.counts, 3);
+    s.A(0, 1) += 0.1;  // not the right parameters, so that the horizon matters
+    s.A(2, 2) -= 0.2;
+    s.M = lyapunov(s.A, identity(3));
+    repair_noise(inner_products(s.C, s.C), s.M);
+    const auto exact = exact_smoother<T>(s, f.text).statistics;
+    const auto k = steady_state(s);
+    double before = 1;
+    for (const Index horizon : {1, 3, 7}) {
+        const auto a = asos_statistics(s, k, psi, horizon);
+        const double error = std::max(
+            {difference(a.xx, exact.xx), difference(a.xx_1, exact.xx_1), difference(a.yx, exact.yx)});
+        CHECK(error < before);
+        before = error;
+    }
+    const auto a = asos_statistics(s, k, psi, 20);
+    // the ends of the text, and rounding in float
+    CHECK(difference(a.xx, exact.xx) < 1e-4);
+    CHECK(difference(a.xx_1, exact.xx_1) < 2e-4);
+    CHECK(difference(a.yx, exact.yx) < 1e-4);
+    CHECK(difference(a.xx_filtered, exact.xx_filtered) < 1e-3);
+    CHECK(a.log_likelihood == Approx(exact.log_likelihood).margin(1e-3));
+}
+
+TEMPLATE_TEST_CASE("EM by ASOS raises the likelihood, and reaches what exact EM reaches", "[lds][asos][em]",
+                   float, double) {
+    using T = TestType;
+    const Fixture f;
+    const LagMoments<T> psi(f.counts, {.pseudo_counts = 0});
+    auto s = start<T>(f.counts, 2), other = s;
+    double before = -1e300;
+    for (int i = 0; i < 15; ++i) {
+        auto statistics = asos_statistics(s, steady_state(s), psi, 10);
+        CHECK(statistics.log_likelihood > before - (sizeof(T) == 4 ? 1e-5 : 1e-7));
+        before = statistics.log_likelihood;
+        CHECK(maximise(std::move(statistics), s) == 1.0);
+    }
+    CHECK(before > static_log_likelihood(12) + 0.01);
+    if constexpr (sizeof(T) == 8) {
+        const std::vector<Token> part(f.text.begin(), f.text.begin() + 4000);
+        LagCounts counts(12, {.lags = 10});
+        counts.add(part);
+        const LagMoments<T> moments(counts, {.pseudo_counts = 0});
+        s = start<T>(counts, 2);
+        other = s;
+        for (int i = 0; i < 8; ++i) {
+            maximise(asos_statistics(s, steady_state(s), moments, 10), s);
+            exact_em_step<T>(other, part);
+        }
+        CHECK(difference(s.A, other.A) < 0.01);
+        CHECK(difference(s.C, other.C) < 0.01);
+        CHECK(difference(s.M, other.M) < 0.01);
+    }
+}
+
+TEST_CASE("Without dynamics in the model the likelihood is that of independent words", "[lds][asos]") {
+    const Fixture f;
+    const LagMoments<double> psi(f.counts, {.pseudo_counts = 5});
+    auto s = start<double>(f.counts, 2);
+    s.C *= 1e-6;
+    const auto a = asos_statistics(s, steady_state(s), psi, 3);
+    CHECK(a.log_likelihood == Approx(static_log_likelihood(12)).epsilon(1e-9));
+}
+
+TEST_CASE("ASOS refuses what it was not counted for", "[lds][asos]") {
+    const Fixture f;
+    const LagMoments<double> psi(f.counts, {.pseudo_counts = 0});
+    const auto s = start<double>(f.counts, 2);
+    const auto k = steady_state(s);
+    REQUIRE_THROWS_MATCHES(asos_statistics(s, k, psi, 21), GraphError, says("horizon of 21", "1 … 20"));
+    REQUIRE_THROWS_MATCHES(asos_statistics(s, k, psi, 0), GraphError, says("horizon of 0"));
+    LagCounts other(13, {.lags = 3});
+    other.add(f.text);
+    const LagMoments<double> wrong(other);
+    REQUIRE_THROWS_MATCHES(asos_statistics(s, k, wrong, 3), GraphError, says("13 words", "12 words"));
+}

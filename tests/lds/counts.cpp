@@ -1,0 +1,100 @@
+#include <isogloss/lds/counts.hpp>
+#include <map>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+// N_k as a map, by two loops.
+std::map<std::pair<Token, Token>, Index> by_hand(const std::vector<Token>& text, Index k, Token boundary) {
+    std::map<std::pair<Token, Token>, Index> n;
+    for (Index t = k; t < std::ssize(text); ++t) {
+        bool crosses = false;
+        for (Index q = t - k; q < t; ++q) crosses = crosses || text[std::size_t(q)] == boundary;
+        if (!crosses) ++n[{text[std::size_t(t)], text[std::size_t(t - k)]}];
+    }
+    return n;
+}
+
+void check_counts(const LagCounts& counts, const std::vector<Token>& text) {
+    for (Index k = 1; k <= counts.lags(); ++k) {
+        const auto expected = by_hand(text, k, counts.options().boundary);
+        const SparseCounts& found = counts.lag(k);
+        CHECK(found.nonZeros() == std::ssize(expected));
+        bool equal = true;
+        for (const auto& [pair, n] : expected)
+            equal = equal && found.coeff(pair.first, pair.second) == static_cast<std::uint32_t>(n);
+        CHECK(equal);
+    }
+}
+
+struct Threads {
+    explicit Threads(int n) { threads(n); }
+    ~Threads() { threads(1); }
+};
+
+}  // namespace
+
+TEST_CASE("Counts are those of two loops, for blocks of any size, on any number of threads",
+          "[lds][counts]") {
+    const auto text = texts::markov(700, 30);
+    for (const Token boundary : {-1, 4})
+        for (const Index block : {1, 7, 100, 100000})
+            for (const int n : {1, 3}) {
+                const Threads set(n);
+                LagCounts counts(30, {.lags = 5, .boundary = boundary, .block = block});
+                counts.add(text);
+                check_counts(counts, text);
+                CHECK(counts.tokens() == 700);
+                CHECK(counts.occurrences()[3] == std::count(text.begin(), text.end(), 3));
+            }
+}
+
+TEST_CASE("Shards cut anywhere and added give exactly the counts of one pass", "[lds][counts]") {
+    const auto text = texts::markov(2000, 40);
+    for (const Token boundary : {-1, 2}) {
+        const CountOptions options{.lags = 6, .boundary = boundary};
+        LagCounts whole(40, options), sum(40, options);
+        whole.add(text);
+        const Index cuts[] = {0, 3, 777, 778, 1500, 2000};
+        std::vector<LagCounts> shards;
+        for (int i = 0; i < 5; ++i) {
+            shards.emplace_back(40, options);
+            shards.back().add(text, cuts[i], cuts[i + 1]);
+        }
+        for (const int i : {3, 0, 4, 2, 1}) sum.add(shards[std::size_t(i)]);
+        CHECK(sum == whole);
+        CHECK(sum.tokens() == whole.tokens());
+        sum.add(text);
+        CHECK_FALSE(sum == whole);
+    }
+}
+
+TEST_CASE("Words never seen, one word, and texts shorter than the lags are counted as they are",
+          "[lds][counts]") {
+    LagCounts counts(5, {.lags = 4});
+    counts.add(std::vector<Token>{2, 2, 2});
+    CHECK(counts.lag(1).coeff(2, 2) == 2);
+    CHECK(counts.lag(2).coeff(2, 2) == 1);
+    CHECK(counts.lag(3).nonZeros() == 0);
+    CHECK(counts.occurrences() == std::vector<std::int64_t>{0, 0, 3, 0, 0});
+    counts.add(std::vector<Token>{});
+    CHECK(counts.tokens() == 3);
+}
+
+TEST_CASE("What cannot be counted is refused, and leaves the counts as they were", "[lds][counts]") {
+    REQUIRE_THROWS_MATCHES(LagCounts(0), GraphError, says("vocabulary of 0"));
+    REQUIRE_THROWS_MATCHES(LagCounts(3, {.lags = 0}), GraphError, says("0 lags", "1 … 1000"));
+    REQUIRE_THROWS_MATCHES(LagCounts(3, {.block = 0}), GraphError, says("blocks of 0"));
+    LagCounts counts(3, {.lags = 2});
+    counts.add(std::vector<Token>{0, 1, 2});
+    const LagCounts before = counts;
+    REQUIRE_THROWS_MATCHES(counts.add(std::vector<Token>{0, 3}), DataError, says("token 1 is 3", "3 words"));
+    REQUIRE_THROWS_MATCHES(counts.add(std::vector<Token>{0, 1}, 1, 3), GraphError, says("1 … 3", "2 tokens"));
+    REQUIRE_THROWS_MATCHES(counts.add(LagCounts(3, {.lags = 3})), GraphError, says("3 lags", "alike"));
+    REQUIRE_THROWS_MATCHES(counts.lag(3), GraphError, says("lag 3", "count with lags = 3"));
+    CHECK(counts == before);
+}

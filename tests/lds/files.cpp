@@ -1,0 +1,81 @@
+#include "io/files.hpp"
+
+#include <isogloss/lds/files.hpp>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+using texts::difference;
+
+namespace {
+
+Vocabulary six_words() {
+    return Vocabulary::from_words({"a", "b", "c", "d", "e", "<eos>"}, {9, 8, 7, 6, 5, 4});
+}
+
+}  // namespace
+
+TEST_CASE("Counts come back from a file as they were", "[lds][files]") {
+    const TemporaryDirectory place;
+    LagCounts counts(6, {.lags = 3, .boundary = 5});
+    counts.add(texts::markov(200, 6));
+    save_counts(place / "counts", counts, six_words());
+    const auto back = load_counts(place / "counts");
+    CHECK(back.counts == counts);
+    CHECK(back.counts.tokens() == 200);
+    CHECK(back.vocabulary == six_words());
+    const auto five = Vocabulary::from_words({"a", "b", "c", "d", "<eos>"});
+    REQUIRE_THROWS_MATCHES(save_counts(place / "wrong", counts, five), GraphError, says("6 words", "5"));
+}
+
+TEST_CASE("What are no counts is refused", "[lds][files]") {
+    const TemporaryDirectory place;
+    const std::string words = six_words().to_text();
+    const std::vector<std::int64_t> n(6, 1);
+    const std::int64_t boundary = -1;
+    std::vector<std::int32_t> starts = {0, 1, 1, 1, 1, 1, 2}, columns = {3, 6};
+    const std::vector<std::uint32_t> values = {1, 1};
+    const auto write = [&] {
+        write_safetensors(place / "f",
+                          std::vector<TensorView>{text_view("vocabulary", words),
+                                                  tensor_view<std::int64_t>("occurrences", {6}, n),
+                                                  tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
+                                                  tensor_view<std::int32_t>("starts/1", {7}, starts),
+                                                  tensor_view<std::int32_t>("columns/1", {2}, columns),
+                                                  tensor_view<std::uint32_t>("values/1", {2}, values)});
+    };
+    write();
+    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));
+    columns[1] = 5;
+    write();
+    CHECK(load_counts(place / "f").counts.lag(1).coeff(5, 5) == 1);
+    starts[3] = 7;
+    write();
+    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));
+    REQUIRE_THROWS_AS(load_counts(place / "missing"), FileError);
+}
+
+TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[lds][files]", float, double) {
+    const TemporaryDirectory place;
+    LdsFile<TestType> it{
+        texts::recorded<TestType>(), identity(2), 2 * identity(2), six_words(), {3, 2}, {-7, -6.5},
+        {{"program.note", "x"}}};
+    save_lds(place / "model", it);
+    const auto back = load_lds<TestType>(place / "model");
+    CHECK(difference(back.system.A, it.system.A) == 0);
+    CHECK(difference(back.system.C, it.system.C) == 0);
+    CHECK(difference(back.system.M, it.system.M) == 0);
+    CHECK(difference(back.xx_filtered, it.xx_filtered) == 0);
+    CHECK(back.system.whitening.mu == it.system.whitening.mu);
+    CHECK(back.singular_values == it.singular_values);
+    CHECK(back.log_likelihoods == it.log_likelihoods);
+    CHECK(back.notes == it.notes);
+    CHECK(back.vocabulary == it.vocabulary);
+
+    it.system.A(0, 0) = std::numeric_limits<double>::quiet_NaN();
+    save_lds(place / "nan", it);
+    REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "nan"), FileError, says("A holds nan"));
+    using Other = std::conditional_t<std::is_same_v<TestType, float>, double, float>;
+    REQUIRE_THROWS_MATCHES(load_lds<Other>(place / "model"), FileError, says("'C'", "type"));
+}

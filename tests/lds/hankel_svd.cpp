@@ -1,0 +1,75 @@
+#include <isogloss/lds/hankel_svd.hpp>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+using texts::difference;
+
+namespace {
+
+// H column by column.
+SmallMatrix dense(const HankelOperator<double>& H) {
+    SmallMatrix out, I = identity(H.size());
+    H.apply(I, out);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("The Hankel operator has Ψ_{r-j+i} in block (i, j), and its transpose is its transpose",
+          "[lds][hankel]") {
+    LagCounts counts(9, {.lags = 5});
+    counts.add(texts::markov(3000, 9));
+    const LagMoments<double> psi(counts, {.pseudo_counts = 1});
+    const HankelOperator<double> H(psi, 3);
+    const SmallMatrix D = dense(H), I = identity(27);
+    for (Index i = 0; i < 3; ++i)
+        for (Index j = 0; j < 3; ++j) {
+            SmallMatrix block = zeros<double>(9, 9), part = block, unit = identity(9);
+            psi.apply(3 - j + i, ref(unit), ref(part));
+            for (Index a = 0; a < 9; ++a)
+                for (Index b = 0; b < 9; ++b)
+                    block.data()[a * 9 + b] = D.data()[(i * 9 + a) * 27 + j * 9 + b];
+            CHECK(difference(part, block) < 1e-13);
+        }
+    SmallMatrix back;
+    H.apply_transposed(I, back);
+    CHECK(difference(back, transposed(D)) < 1e-12);
+}
+
+TEMPLATE_TEST_CASE("The randomised SVD finds the leading singular vectors, and bounds its error",
+                   "[lds][hankel]", float, double) {
+    const double tolerance = sizeof(TestType) == 4 ? 1e-4 : 1e-8;
+    LagCounts counts(30, {.lags = 3});
+    counts.add(texts::markov(20000, 30));
+    const LagMoments<TestType> psi(counts, {.pseudo_counts = 1});
+    const LagMoments<double> psi_double(counts, {.pseudo_counts = 1});
+    const SmallMatrix D = dense(HankelOperator<double>(psi_double, 2));
+    const auto exact = thin_svd<double>(D, "test");
+    const auto found =
+        hankel_svd(HankelOperator<TestType>(psi, 2), 2, {.oversampling = 8, .power_iterations = 6});
+    for (std::size_t i = 0; i < 2; ++i) CHECK(found.s[i] == Approx(exact.s(i)).epsilon(tolerance));
+    // U diag(s) Vᵀ is the best approximation of rank 2
+    SmallMatrix best = zeros<double>(60, 60), got = best;
+    for (std::size_t i = 0; i < 60; ++i)
+        for (std::size_t j = 0; j < 60; ++j)
+            for (std::size_t k = 0; k < 2; ++k) {
+                best(i, j) += exact.U(i, k) * exact.s(k) * exact.V(j, k);
+                got(i, j) += double(found.U(i, k)) * found.s[k] * double(found.V(j, k));
+            }
+    CHECK(difference(got, best) < tolerance);
+    CHECK(found.error_bound > exact.s(10));
+    CHECK(found.error_bound < 5 * exact.s(10));
+}
+
+TEST_CASE("What has no Hankel operator, or no such rank, is refused", "[lds][hankel]") {
+    LagCounts counts(3, {.lags = 3});
+    counts.add(texts::markov(3000, 3));
+    const LagMoments<double> psi(counts, {.pseudo_counts = 0});
+    REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, 1), GraphError, says("1 lags", "at least 2"));
+    REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, 3), GraphError, says("counts of 3", "2 · 3"));
+    const HankelOperator<double> H(psi, 2);
+    REQUIRE_THROWS_MATCHES(hankel_svd(H, 5), GraphError, says("5 states", "rank 4 only"));
+    REQUIRE_THROWS_MATCHES(hankel_svd(H, 0), GraphError, says("rank 0"));
+}

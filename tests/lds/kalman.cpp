@@ -1,0 +1,110 @@
+#include <isogloss/lds/exact.hpp>
+#include <isogloss/lds/kalman.hpp>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+using texts::difference;
+using texts::tensor;
+namespace r = reference::lds;
+
+TEMPLATE_TEST_CASE("The steady state equals the fixed point of dense recursions", "[lds][kalman]", float,
+                   double) {
+    const double tolerance = sizeof(TestType) == 4 ? 1e-5 : 1e-12;
+    const auto s = texts::recorded<TestType>();
+    const SteadyState k = steady_state(s);
+    CHECK(difference(k.predicted, tensor<double>(r::predicted_steady, 2, 2)) < tolerance);
+    CHECK(difference(k.filtered, tensor<double>(r::filtered_steady, 2, 2)) < tolerance);
+    CHECK(difference(k.smoothed, tensor<double>(r::smoothed_steady, 2, 2)) < tolerance);
+    CHECK(difference(k.J, tensor<double>(r::J_steady, 2, 2)) < tolerance);
+    CHECK(difference(k.H, tensor<double>(r::H_steady, 2, 2)) < tolerance);
+    CHECK(difference(k.P, SmallMatrix(identity(2) - product(k.J, s.A))) < tolerance);
+    CHECK(k.log_det_S == Approx(r::log_det_S[0]).epsilon(tolerance));
+    const SmallMatrix C = s.C, gain = product_t(k.L, C);
+    CHECK(difference(gain, tensor<double>(r::gain_steady, 2, 6)) < tolerance);
+}
+
+TEST_CASE("The inversion lemma agrees with dense algebra where the noise covariance is of low rank too",
+          "[lds][kalman]") {
+    // V = 50, h = 4; Σ₁ - M has rank 2, so that its inverse does not exist
+    constexpr Index V = 50, h = 4;
+    const Random random(3, 1);
+    std::vector<double> mu(V);
+    double sum = 0;
+    for (Index i = 0; i < V; ++i) sum += mu[std::size_t(i)] = random.uniform(i);
+    for (double& x : mu) x /= sum;
+    Lds<double> s;
+    s.whitening = Whitening::of_frequencies(mu, 1);
+    s.C = zeros<double>(V, h);
+    for (std::size_t i = 0; i < s.C.size(); ++i) s.C.data()[i] = 0.07 * random.normal(Index(i) + 1000);
+    project_out<double>(s.whitening.m, ref(s.C));
+    SmallMatrix sigma = zeros<double>(h, h), less = zeros<double>(h, h);
+    for (std::size_t i = 0; i < sigma.size(); ++i) sigma.data()[i] = random.normal(Index(i) + 5000);
+    sigma = product_t(sigma, sigma) + identity(h);
+    const SmallMatrix e = symmetric_eigen<double>(sigma, "test").vectors;
+    less(0, 0) = 0.5;
+    less(1, 1) = 0.25;
+    const SmallMatrix M = sigma - product(e, product_t(less, e));
+    const SmallMatrix G = inner_products(s.C, s.C), N = sigma - M;
+
+    SmallMatrix projector = identity(V);  // plus m mᵀ, so that dense inverses exist
+    const SmallMatrix S = projector + product(s.C, product_t(N, s.C));
+    const SmallMatrix dense = product(transposed(s.C), inverse(S, "test"));
+    const SmallMatrix lemma = product_t(inverse(SmallMatrix(identity(h) + product(G, N)), "test"), s.C);
+    CHECK(difference(lemma, dense) < 1e-12);
+    const SmallMatrix R = projector - product(s.C, product_t(M, s.C));
+    const SmallMatrix information = product(transposed(s.C), inverse(R, "test"), s.C);
+    CHECK(difference(product(G, inverse(SmallMatrix(identity(h) - product(M, G)), "test")), information) <
+          1e-12);
+    const double share =
+        symmetric_eigen<double>(symmetrised(product(s.C, product_t(M, s.C))), "test").values.back();
+    CHECK(largest_share(G, M) == Approx(share).epsilon(1e-10));
+}
+
+TEST_CASE("Repaired noise is positive definite, and what is so already stays", "[lds][kalman]") {
+    const auto s = texts::recorded<double>();
+    const SmallMatrix G = inner_products(s.C, s.C);
+    SmallMatrix M = s.M;
+    CHECK(repair_noise(G, M) == 1.0);
+    CHECK(difference(M, s.M) == 0);
+    M = 50 * s.M;
+    const double factor = repair_noise(G, M, 0.9);
+    CHECK(factor < 1);
+    CHECK(largest_share(G, M) == Approx(0.9));
+    CHECK(difference(M, SmallMatrix(50 * factor * s.M)) < 1e-14);
+}
+
+TEST_CASE("Far from the ends of a text the exact covariances are those of the steady state",
+          "[lds][kalman]") {
+    const auto s = texts::recorded<double>();
+    std::vector<Token> text;
+    for (int i = 0; i < 20; ++i)
+        for (const Token t : texts::recorded_text()) text.push_back(t);
+    const auto exact = exact_smoother<double>(s, text);
+    const auto k = steady_state(s);
+    CHECK(difference(exact.filtered_covariance[80], k.filtered) < 1e-12);
+    CHECK(difference(exact.smoothed_covariance[80], k.smoothed) < 1e-12);
+}
+
+TEST_CASE("Doubling sums series, and says where they do not settle", "[lds][kalman]") {
+    const SmallMatrix E = {{0.5, 0.2}, {0, 0.9}}, F = {{0.3, 0}, {0.4, -0.8}}, M = {{1, 2}, {3, 4}};
+    const SmallMatrix X = sylvester(E, F, M);
+    CHECK(difference(X, SmallMatrix(product(E, X, F) + M)) < 1e-14);
+    const SmallMatrix L = lyapunov(E, symmetrised(M));
+    CHECK(difference(L, SmallMatrix(product(E, product_t(L, E)) + symmetrised(M))) < 1e-13);
+    const SmallMatrix wide = 1.5 * identity(2);
+    REQUIRE_THROWS_MATCHES(sylvester(wide, identity(2), M), NumericError, says("does not settle"));
+}
+
+TEST_CASE("A steady state that does not exist is refused", "[lds][kalman]") {
+    auto s = texts::recorded<double>();
+    s.A(0, 0) = 1.5;
+    REQUIRE_THROWS_MATCHES(steady_state(s), NumericError, says("spectral radius", "below 1"));
+    s = texts::recorded<double>();
+    s.M *= 50;
+    REQUIRE_THROWS_MATCHES(steady_state(s), NumericError, says("not positive definite", "repair_noise"));
+    s = texts::recorded<double>();
+    s.M = identity(3);
+    REQUIRE_THROWS_MATCHES(steady_state(s), GraphError, says("M [3, 3]", "no system"));
+}

@@ -1,0 +1,113 @@
+#include <isogloss/lds/moments.hpp>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+using texts::difference;
+
+namespace {
+
+SmallMatrix random_block(Index rows, Index cols, std::uint32_t stream) {
+    auto m = zeros<double>(rows, cols);
+    const Random random(4, stream);
+    for (std::size_t i = 0; i < m.size(); ++i) m.data()[i] = random.normal(Index(i));
+    return m;
+}
+
+// Ψ_k as an array, from its definition.
+SmallMatrix dense(const LagCounts& counts, double kappa, Index k) {
+    const Index V = counts.vocabulary();
+    const double mass = double(counts.tokens()) + kappa * double(V);
+    std::vector<double> mu;
+    for (const auto n : counts.occurrences()) mu.push_back((double(n) + kappa) / mass);
+    SmallMatrix S = zeros<double>(V, V), P = identity(V);
+    for (Index i = 0; i < V; ++i)
+        for (Index j = 0; j < V; ++j) {
+            const double m = std::sqrt(mu[std::size_t(i)] * mu[std::size_t(j)]);
+            P.data()[i * V + j] -= m;
+            if (m > 0 && k > 0) S.data()[i * V + j] = counts.lag(k).coeff(int(i), int(j)) / mass / m;
+        }
+    return k == 0 ? P : product(P, S, P);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Moments are the operators that their definition says", "[lds][moments]", float, double) {
+    using T = TestType;
+    const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-13;
+    LagCounts counts(12, {.lags = 3});
+    counts.add(texts::markov(500, 12));
+    for (const double kappa : {0.0, 3.5})
+        for (Index k = 0; k <= 3; ++k) {
+            const LagMoments<T> psi(counts, {.pseudo_counts = kappa});
+            const SmallMatrix x = random_block(12, 40, 1), D = dense(counts, kappa, k);
+            const TallMatrix<T> narrow = x;
+            TallMatrix<T> y = zeros<T>(12, 40);
+            psi.apply(k, ref(narrow), ref(y));
+            CHECK(difference(y, product(D, x)) < tolerance);
+            psi.apply_transposed(k, ref(narrow), ref(y));
+            CHECK(difference(y, product(transposed(D), x)) < tolerance);
+            threads(3);
+            TallMatrix<T> z = zeros<T>(12, 40);
+            psi.apply_transposed(k, ref(narrow), ref(z));
+            threads(1);
+            CHECK(std::equal(y.data(), y.data() + y.size(), z.data()));
+        }
+}
+
+TEST_CASE("Without pseudo-counts and far from the ends, Π changes nothing: the margins are the frequencies",
+          "[lds][moments]") {
+    // A text that returns to its beginning has exactly the same margins at lag 1 but for one pair.
+    auto text = texts::markov(999, 9);
+    LagCounts counts(9, {.lags = 1});
+    text.push_back(text.front());
+    counts.add(text);
+    const Whitening u(counts.occurrences(), {.pseudo_counts = 0});
+    double sum = 0;
+    for (std::size_t i = 0; i < 9; ++i) {
+        CHECK(u.mu[i] == Approx(double(counts.occurrences()[i]) / 1000));
+        CHECK(u.m[i] * u.w[i] == Approx(1));
+        sum += u.m[i] * u.m[i];
+    }
+    CHECK(sum == Approx(1));
+}
+
+TEST_CASE("No lagged correlation exceeds 1, however many pseudo-counts there are", "[lds][moments]") {
+    LagCounts counts(30, {.lags = 1});
+    std::vector<Token> text;  // a cycle: every word is known from the one before
+    for (int i = 0; i < 3000; ++i) text.push_back(i % 30);
+    counts.add(text);
+    for (const double kappa : {0.0, 10.0, 1000.0}) {
+        const auto s = singular_values(dense(counts, kappa, 1));
+        CHECK(s(0) <= 1 + 1e-12);
+        CHECK(s(0) > 0.99 * 3000 / (3000 + 30 * kappa));
+    }
+}
+
+TEST_CASE("Words never seen take no part without pseudo-counts", "[lds][moments]") {
+    LagCounts counts(4, {.lags = 1});
+    counts.add(std::vector<Token>{0, 1, 3, 1, 0});
+    const LagMoments<double> psi(counts, {.pseudo_counts = 0});
+    CHECK(psi.whitening().words == 3);
+    CHECK(psi.whitening().w[2] == 0);
+    const SmallMatrix x = random_block(4, 2, 3);
+    SmallMatrix y = x;
+    psi.apply(1, ref(x), ref(y));
+    CHECK(y(2, 0) == 0);
+    for (const double v : y) CHECK(std::isfinite(v));
+}
+
+TEST_CASE("Moments that make no sense are refused", "[lds][moments]") {
+    LagCounts counts(4, {.lags = 2});
+    REQUIRE_THROWS_MATCHES(LagMoments<double>(counts), DataError, says("no tokens"));
+    counts.add(std::vector<Token>{0, 1});
+    REQUIRE_THROWS_MATCHES(LagMoments<double>(counts, {.pseudo_counts = -1}), DataError,
+                           says("-1 pseudo-counts"));
+    const LagMoments<double> psi(counts);
+    REQUIRE_THROWS_MATCHES(psi.require_pairs(2, "test"), DataError, says("stand 2 apart", "2 tokens"));
+    SmallMatrix x = zeros<double>(4, 2), y = zeros<double>(3, 2);
+    REQUIRE_THROWS_MATCHES(psi.apply(1, ref(x), ref(y)), GraphError, says("[4, 2]", "[3, 2]", "4 rows"));
+    REQUIRE_THROWS_MATCHES(Whitening::of_frequencies({0.5, 0.4}, 1), DataError, says("sum to 0.9"));
+    REQUIRE_THROWS_MATCHES(Whitening::of_frequencies({1.5, -0.5}, 1), DataError, says("-0.5"));
+}

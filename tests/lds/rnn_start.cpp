@@ -1,0 +1,74 @@
+#include <isogloss/isogloss.hpp>
+#include <isogloss/lds/rnn_start.hpp>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+template <class T> struct Network {
+    explicit Network(Index V, Index h)
+        : g({.time = 30, .batch = 1}),
+          x(g.tokens("x", V)),
+          E(g.weight("E", V, h, uniform(0.1))),
+          hidden(g.template add<Rnn>("rnn", {.units = h}, g.template add<Embedding>("embed", {}, x, E))),
+          logits(g.template add<Softmax>("softmax", {.vocabulary = V}, hidden)) {
+        g.training(false);
+    }
+    Graph<T> g;
+    Tokens x;
+    Weight<T> E;
+    Seq<T> hidden;
+    Logits<T> logits;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A network started small predicts what the system predicts", "[lds][rnn]", float, double) {
+    using T = TestType;
+    auto s = texts::recorded<T>();
+    s.C *= T(0.05);  // small states, where softmax is linear
+    const auto k = steady_state(s);
+    const SmallMatrix xx = k.predicted;  // some covariance above the filtered one
+    Network<T> n(6, 2);
+    const auto text = texts::markov(30, 6);
+    start_rnn(n.g, s, k, xx, {.rms = 1e-2});
+    n.g.forward(n.logits, {n.x, std::span<const Token>(text)});
+    const auto p = n.g.probabilities(n.logits);
+    const auto states = TextFilter<T>(s, k).filter(text);
+    double most = 0, moved = 0;
+    for (std::size_t t = 0; t < 30; ++t)
+        for (std::size_t i = 0; i < 6; ++i) {
+            double ahead = 0;  // (C A x̂)_i
+            for (std::size_t a = 0; a < 2; ++a)
+                for (std::size_t b = 0; b < 2; ++b)
+                    ahead += double(s.C(i, a)) * s.A(a, b) * double(states(t, b));
+            const double change = s.whitening.m[i] * ahead;
+            most = std::max(most, std::abs(double(p(t, i)) - s.whitening.mu[i] - change));
+            moved = std::max(moved, std::abs(change));
+        }
+    CHECK(moved > 1e-4);
+    CHECK(most < 0.05 * moved);
+}
+
+TEST_CASE("Parameters that are not there or do not fit are refused before anything is written",
+          "[lds][rnn]") {
+    const auto s = texts::recorded<double>();
+    const auto k = steady_state(s);
+    Network<double> wide(6, 3), right(6, 2);
+    const double before = wide.g.parameter("E").value[0];
+    REQUIRE_THROWS_MATCHES(start_rnn(wide.g, s, k, k.predicted), GraphError, says("'E' [6, 3]", "[6, 2]"));
+    CHECK(wide.g.parameter("E").value[0] == before);
+    REQUIRE_THROWS_AS(start_rnn(right.g, s, k, k.predicted, {.table = "F"}), GraphError);
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), GraphError, says("rms 0"));
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.power = 2}), GraphError,
+                           says("power 2", "0 … 1"));
+    start_rnn(right.g, s, k, k.predicted);
+    const double full = right.g.parameter("softmax.W").value[5];
+    start_rnn(right.g, s, k, k.predicted, {.gain = 0.5, .power = 0});
+    CHECK(right.g.parameter("softmax.W").value[5] == Approx(0.5 * full * std::sqrt(s.whitening.mu[2])));
+    start_rnn(right.g, s, k, k.predicted, {.bias = ""});
+    CHECK(right.g.parameter("softmax.b").value[0] == Approx(std::log(0.3)));
+}

@@ -1,0 +1,118 @@
+#include <isogloss/lds/subspace.hpp>
+
+#include "catch.hpp"
+#include "lds/texts.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+// Eigenvalues of the hidden chain beside 1, rising.
+std::vector<double> known() {
+    auto e = schur<double>(texts::transition(), "test").real;
+    std::sort(e.begin(), e.end());
+    e.pop_back();
+    return e;
+}
+
+// Largest error of the eigenvalues of A found in a text of T tokens.
+template <class T> double error(Index tokens, Index lags, bool scaled = false) {
+    LagCounts counts(30, {.lags = 2 * lags - 1});
+    counts.add(texts::markov(tokens, 30));
+    const LagMoments<T> psi(counts, {.pseudo_counts = 0});
+    const auto s = subspace_identification(psi, {.states = 2, .lags = lags, .scaled = scaled});
+    const auto f = schur<double>(s.system.A, "test");
+    auto real = f.real;
+    std::sort(real.begin(), real.end());
+    double most = 0;
+    for (std::size_t i = 0; i < 2; ++i)
+        most = std::max({most, std::abs(real[i] - known()[i]), std::abs(f.imaginary[i])});
+    return most;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("The spectrum of a hidden Markov chain is recovered the better the longer the text",
+                   "[lds][subspace]", float, double) {
+    CHECK(error<TestType>(3000, 4) < 0.15);
+    CHECK(error<TestType>(300000, 4) < 0.04);
+    CHECK(error<TestType>(300000, 4) < error<TestType>(3000, 4));
+    CHECK(error<TestType>(300000, 4, true) < 0.04);
+    CHECK(error<TestType>(300000, 2) < 0.05);
+}
+
+TEST_CASE("The system leads from one lagged covariance to the next: Ψ_{k+1} is C A C⁺ Ψ_k",
+          "[lds][subspace]") {
+    LagCounts counts(30, {.lags = 7});
+    counts.add(texts::markov(300000, 30));
+    const LagMoments<double> psi(counts, {.pseudo_counts = 0});
+    for (const bool scaled : {false, true}) {
+        const auto s = subspace_identification(psi, {.states = 2, .lags = 4, .scaled = scaled}).system;
+        const SmallMatrix G = inner_products(s.C, s.C);
+        const SmallMatrix step = product(product(s.C, s.A), product_t(inverse(G, "test"), s.C));
+        const SmallMatrix unit = identity(30);
+        for (Index k = 1; k <= 3; ++k) {
+            SmallMatrix now = unit, next = unit;
+            psi.apply(k, ref(unit), ref(now));
+            psi.apply(k + 1, ref(unit), ref(next));
+            // within the space of C, where the sampling noise of 30 × 30 covariances is small
+            const SmallMatrix error = product(transposed(s.C), next - product(step, now), s.C);
+            CHECK(frobenius(error) < 0.1 * frobenius(product(transposed(s.C), next, s.C)));
+        }
+    }
+}
+
+TEST_CASE("What is found is a system with a steady state, orthogonal to m", "[lds][subspace]") {
+    LagCounts counts(30, {.lags = 7});
+    counts.add(texts::markov(5000, 30));
+    const LagMoments<double> psi(counts, {.pseudo_counts = 2});
+    for (const bool scaled : {false, true}) {
+        const auto found = subspace_identification(psi, {.states = 6, .lags = 4, .scaled = scaled});
+        const auto& s = found.system;
+        require_consistent(s, "test");
+        CHECK(spectral_radius(s.A, "test") <= 0.98 + 1e-9);
+        CHECK(largest_share(inner_products(s.C, s.C), s.M) <= 0.98 + 1e-9);
+        CHECK(std::isfinite(steady_state(s).log_det_S));
+        for (std::size_t j = 0; j < 6; ++j) {
+            double along = 0;
+            for (std::size_t i = 0; i < 30; ++i) along += s.C(i, j) * s.whitening.m[i];
+            CHECK(std::abs(along) < 1e-12);
+        }
+        CHECK(found.singular_values.size() == 6);
+        CHECK(std::is_sorted(found.singular_values.rbegin(), found.singular_values.rend()));
+    }
+}
+
+TEST_CASE("Eigenvalues beyond the radius are scaled to it, the others stay", "[lds][subspace]") {
+    const SmallMatrix A = {
+        {1.2, 3.0, 0.1}, {0, 0.5, 1.0}, {0, -2.0, 0.9}};  // 1.2, and a pair of modulus 1.56
+    const auto f = schur<double>(with_radius(A, 0.9, "test"), "test");
+    for (std::size_t i = 0; i < 3; ++i) CHECK(std::hypot(f.real[i], f.imaginary[i]) == Approx(0.9));
+    const auto before = schur<double>(A, "test");
+    double angle = 0, angle_before = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+        angle = std::max(angle, std::atan2(f.imaginary[i], f.real[i]));
+        angle_before = std::max(angle_before, std::atan2(before.imaginary[i], before.real[i]));
+    }
+    CHECK(angle == Approx(angle_before));
+    const auto stable = with_radius({{0.5, 3.0}, {0, 0.95}}, 0.9, "test");
+    const auto e = schur<double>(stable, "test");
+    CHECK(std::min(e.real[0], e.real[1]) == Approx(0.5));
+    CHECK(std::max(e.real[0], e.real[1]) == Approx(0.9));
+}
+
+TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") {
+    LagCounts one(1, {.lags = 3}), few(4, {.lags = 3}), brief(4, {.lags = 7});
+    one.add(std::vector<Token>(50, 0));
+    few.add(texts::markov(3000, 3));
+    brief.add(std::vector<Token>{0, 1, 2, 3, 1});
+    const auto find = [](const LagCounts& counts, Index states, Index lags) {
+        return subspace_identification(LagMoments<double>(counts, {.pseudo_counts = 1}),
+                                       {.states = states, .lags = lags});
+    };
+    REQUIRE_THROWS_AS(find(one, 1, 2), Error);
+    REQUIRE_THROWS_MATCHES(find(few, 9, 2), GraphError, says("9 states", "rank"));
+    REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("stand 5 apart", "5 tokens"));
+    REQUIRE_THROWS_MATCHES(find(few, 0, 2), GraphError, says("0 states"));
+    REQUIRE_THROWS_MATCHES(find(few, 1, 1), GraphError, says("at least 2 lags"));
+}
