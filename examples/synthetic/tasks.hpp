@@ -31,15 +31,15 @@ struct Text {
     std::string_view symbols;
     std::vector<Token> x;
     std::vector<std::uint8_t> predicted;  // χ: whether the symbol has to be predicted
-    std::vector<std::uint8_t> telling;    // whether getting the symbol right shows that the task is solved
+    std::vector<std::uint8_t> telling;    // symbols that show whether the task is solved; the last of a group: 2
 
     Index size() const { return std::ssize(x); }
     Index vocabulary() const { return static_cast<Index>(symbols.size()); }
     char shown(Token v) const { return symbols[static_cast<std::size_t>(v)]; }
-    void add(char c, bool is_predicted = true, bool is_telling = false) {
+    void add(char c, bool is_predicted = true, int is_telling = 0) {
         x.push_back(static_cast<Token>(symbols.find(c)));
         predicted.push_back(is_predicted);
-        telling.push_back(is_telling);
+        telling.push_back(static_cast<std::uint8_t>(is_telling));
     }
     void cut(Index n) {
         const auto length = static_cast<std::size_t>(n);
@@ -113,12 +113,12 @@ inline void add_round(Name task, const Options& o, Dice& dice, Text& out) {
         case Name::alphabet: {
             bool after_insertion = false;
             for (char letter = 'a'; letter <= 'z'; ++letter) {
-                out.add(letter, true, after_insertion);
+                out.add(letter, true, after_insertion ? 2 : 0);
                 after_insertion = dice.happens(o.insert_digits);
                 if (!after_insertion) continue;
                 bool after_capitals = false;
                 for (char digit = '0'; digit <= '9'; ++digit) {
-                    out.add(digit, true, after_capitals);
+                    out.add(digit, true, after_capitals ? 2 : 0);
                     after_capitals = digit < '9' && dice.happens(o.insert_capitals);
                     if (!after_capitals) continue;
                     for (int k = 0; k < 9; ++k) out.add(static_cast<char>('A' + dice.below(26)));
@@ -139,7 +139,7 @@ inline void add_round(Name task, const Options& o, Dice& dice, Text& out) {
                 out.add(bit ? '1' : '0', !o.answer_only);
             }
             out.add('=', !o.answer_only);
-            out.add(answer ? '1' : '0', true, true);
+            out.add(answer ? '1' : '0', true, 2);
             out.add('\n', !o.answer_only);
             return;
         }
@@ -148,17 +148,17 @@ inline void add_round(Name task, const Options& o, Dice& dice, Text& out) {
                 for (const char c : rhythms[static_cast<std::size_t>(dice.below(6))]) {
                     // a blank of the rhythm ends a note; the pitch stands before the first digit of one
                     if (c >= '2' && c <= '8')
-                        out.add(chords[static_cast<std::size_t>(chord)][static_cast<std::size_t>(dice.below(3))]);
-                    out.add(c);
+                        out.add(chords[static_cast<std::size_t>(chord)][static_cast<std::size_t>(dice.below(3))], true, 1);
+                    out.add(c, true, 1);
                 }
-                for (const char c : std::string_view(" | ")) out.add(c, true, c == '|');
+                for (const char c : std::string_view(" | ")) out.add(c, true, c == '|' ? 2 : 1);
             }
             return;
         case Name::anbn: {
             const Index n = o.shortest + dice.below(o.longest - o.shortest + 1);
             for (Index i = 0; i < n; ++i) out.add('a');
-            for (Index i = 0; i < n; ++i) out.add('b');
-            out.add('\n', true, true);
+            for (Index i = 0; i < n; ++i) out.add('b', true, i > 0);
+            out.add('\n', true, 2);
             return;
         }
     }
@@ -209,6 +209,34 @@ inline double entropy_rate(Name task, const Options& o) {
         }
     }
     return nats / bit;
+}
+
+// The share of groups of telling symbols that a model gets right, best[t] being what it holds most likely at
+// position t ≥ 1 after all symbols before it:
+//     alphabet  the letter or digit at which the outer sequence resumes after an insertion
+//     xor       the answer
+//     music     a bar: every pitch within the harmony, the bar line where it stands and nowhere before
+//     anbn      a line: every b but the first, and the end of the line
+inline double success(Name task, const Text& text, const std::vector<Token>& best) {
+    Index groups = 0, right = 0, bar = 0;
+    bool all_right = true;
+    for (std::size_t t = 0; t < text.x.size(); ++t) {
+        if (text.telling[t] == 0) continue;
+        const char shown = text.shown(text.x[t]), guess = text.shown(best[t]);
+        if (task == Name::music) {
+            const auto in_harmony = chords[static_cast<std::size_t>(harmony[static_cast<std::size_t>(bar % 8)])];
+            const bool pitch = shown >= 'a' && shown <= 'g';
+            if (t > 0 && (pitch ? in_harmony.find(guess) == std::string_view::npos : (guess == '|') != (shown == '|')))
+                all_right = false;
+        } else if (guess != shown) {
+            all_right = false;
+        }
+        if (text.telling[t] < 2) continue;
+        ++groups, ++bar;
+        right += all_right;
+        all_right = true;
+    }
+    return groups ? static_cast<double>(right) / static_cast<double>(groups) : 0;
 }
 
 }  // namespace tasks
