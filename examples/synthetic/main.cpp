@@ -10,6 +10,8 @@
 #include <iostream>
 #include <memory>
 
+#include "cells.hpp"
+#include "hmm.hpp"
 #include "sparse.hpp"
 
 namespace {
@@ -27,7 +29,10 @@ int run(const Options& o) {
     const Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<Index>(other / 4, 2000));
     const Text valid = tasks::generate(task, elsewhere, 3 * o.seed + 2, other);
     const double floor = tasks::entropy_rate(task, elsewhere);
-    std::unique_ptr<Learner> learner = std::make_unique<Sparse>(o, train, std::max(choice.size(), valid.size()));
+    std::unique_ptr<Learner> learner;
+    if (o.network == "hmm") learner = std::make_unique<Markov>(o, train);
+    else if (o.network == "lstm") learner = std::make_unique<Cells>(o, train);
+    else learner = std::make_unique<Sparse>(o, train, std::max(choice.size(), valid.size()));
     std::ofstream csv;
     if (!o.csv.empty()) {
         csv.open(o.csv);
@@ -96,7 +101,10 @@ int main(int argc, char** argv) try {
     app.add_option("--down", o.down, "divisor of a rate after a cancelled step");
     app.add_option("--damping", o.damping, "of the metric's diagonal");
     app.add_option("--slowest", o.longest, "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
+    app.add_flag("--conjugate", o.conjugate, "conjugate directions of the metric");
     app.add_option("--adam-rate", o.adam_rate, "lstm and minibatches: learning rate");
+    app.add_option("--natural-rate", o.natural_rate, "lstm with ruop or rbpm: learning rate");
+    app.add_option("--natural-damping", o.natural_damping, "lstm with ruop or rbpm: damping");
     app.add_option("--columns", o.columns, "minibatches: columns");
     app.add_option("--steps", o.steps, "minibatches: steps");
     CLI11_PARSE(app, argc, argv);

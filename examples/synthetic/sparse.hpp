@@ -47,6 +47,8 @@ public:
                                       .damping = options.damping});
         }
         const ig::RateControl control{.rate = rate, .up = options.up, .down = options.down};
+        writing_->conjugate(options.conjugate);
+        transition_->conjugate(options.conjugate);
         training_->add(*writing_, control);
         training_->add(*transition_, control);
         const Index n = static_cast<Index>(inputs_.size());

@@ -86,8 +86,8 @@ public:
     /// a symbol out of range and NumericError for a sequence the model holds impossible; nothing has changed then.
     double step(std::span<const std::vector<Token>> sequences) {
         const Index N = options_.states, A = options_.symbols;
-        std::vector<double> starts(std::size_t(N), 0), moves(std::size_t(N * N), 0),
-            emits(std::size_t(N * A), options_.prior);
+        std::vector<double> starts(initial.size(), 0), moves(transition.size(), 0),
+            emits(emission.size(), options_.prior);
         double total = 0;
         for (const auto& x : sequences) {
             const Index T = std::ssize(x);
@@ -149,7 +149,7 @@ public:
     /// state as if it were missing.
     template <class F> void predict(std::span<const Token> x, F&& f) const {
         const Index N = options_.states, A = options_.symbols;
-        std::vector<double> alpha = initial, next(std::size_t(N)), p(std::size_t(A));
+        std::vector<double> alpha = initial, next(initial.size()), p(static_cast<std::size_t>(A));
         for (Index t = 0; t < std::ssize(x); ++t) {
             check(x[std::size_t(t)], t);
             std::fill(p.begin(), p.end(), 0.0);

@@ -127,6 +127,7 @@ private:
             g.control.rate /= g.control.down;
         }
         g.step->cancel();
+        g.step->forget_direction();
         g.control.rate = std::max(g.control.rate, 1e-100);
         fresh_ = false;
     }

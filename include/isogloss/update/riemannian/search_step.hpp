@@ -34,6 +34,7 @@ public:
     void solve() {
         for (auto& m : members_) std::copy_n(m.parameter->value, m.parameter->size(), m.before.begin());
         direct();
+        if (conjugate_) conjugate();
         for (auto& m : members_)
             if (const Index n = m.parameter->size(); kernel::first_non_finite(n, m.direction.data()) != n)
                 throw NumericError(
@@ -50,6 +51,20 @@ public:
     }
     virtual bool wants_modulus() const { return false; }
 
+    /// Conjugate directions: with G the gradient, Δ = -M⁻¹G the step of the metric and D the direction used,
+    ///
+    ///     D ← Δ + β D,   β = max(0, Δ·(G - G₋) / (Δ₋·G₋))
+    ///
+    /// and D ← Δ where that would not go down. Products of a gradient with a step do not depend on how activities are
+    /// represented, so what the metric is invariant under D is invariant under too. Off by default, as in the source.
+    /// Source   Polak, Ribière 1969, preconditioned.
+    void conjugate(bool on) {
+        conjugate_ = on;
+        forget_direction();
+    }
+    /// Starts conjugate directions anew, after steps that were cancelled for good or weights changed elsewhere.
+    void forget_direction() { slope_before_ = 0; }
+
     /// Δ of one of its parameters, for tests.
     const std::vector<T>& direction(std::size_t member) const { return members_[member].direction; }
 
@@ -57,6 +72,7 @@ protected:
     struct Member {
         Parameter<T>* parameter;
         std::vector<T> gradient, direction, before;
+        std::vector<T> gradient_before = {}, direction_before = {};  // of conjugate directions
     };
     std::size_t member(Parameter<T>& p) {
         const auto n = static_cast<std::size_t>(p.size());
@@ -64,6 +80,34 @@ protected:
         return members_.size() - 1;
     }
     virtual void direct() = 0;
+
+private:
+    void conjugate() {
+        double slope = 0, change = 0, along_before = 0;
+        for (auto& m : members_) {
+            m.gradient_before.resize(m.gradient.size()), m.direction_before.resize(m.gradient.size());
+            for (std::size_t i = 0; i < m.gradient.size(); ++i) {
+                const double step = static_cast<double>(m.direction[i]), g = static_cast<double>(m.gradient[i]);
+                slope += step * g;
+                change += step * (g - static_cast<double>(m.gradient_before[i]));
+                along_before += g * static_cast<double>(m.direction_before[i]);
+            }
+        }
+        double beta = slope_before_ < 0 ? std::max(0.0, change / slope_before_) : 0;
+        if (!(slope + beta * along_before < 0)) beta = 0;
+        slope_before_ = slope;
+        for (auto& m : members_) {
+            m.gradient_before = m.gradient;
+            for (std::size_t i = 0; i < m.gradient.size(); ++i)
+                if (beta > 0) m.direction[i] += static_cast<T>(beta) * m.direction_before[i];
+            m.direction_before = m.direction;
+        }
+    }
+
+    bool conjugate_ = false;
+    double slope_before_ = 0;
+
+protected:
     std::vector<Member> members_;
 };
 

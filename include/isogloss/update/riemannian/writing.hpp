@@ -32,14 +32,14 @@ public:
             kernel::scale(std::ssize(*sums), static_cast<T>(factor), sums->data());
     }
 
-    /// Adds the positions of the last pass with targets y, times `weight`.
+    /// Adds the positions of the last pass that have a target in y, or all where y is null, times `weight`.
     void add(const Token* y, double weight) {
         const BlasOnOneThread blas;
         const Index V = head_.vocabulary, n = width_;
         const T* h = store_.value(head_.hidden);
         Index count = 0;
         for (Index r = 0; r < store_.rows(); ++r) {
-            if (y[r] >= 0) {
+            if (!y || y[r] >= 0) {
                 T *row = hidden_.data() + count * n, *squared = hidden_.data() + (rows_ + count) * n;
                 for (Index i = 0; i < n; ++i) row[i] = h[r * n + i], squared[i] = row[i] * row[i];
                 ++count;
