@@ -37,6 +37,12 @@ template <template <class> class Node> struct Net {
             for (double& w : v) w *= 0.5;
             set(g, p->name, v);
         }
+        if constexpr (std::is_same_v<Node<double>, Glnn<double>>) {  // loops that forget, so that units stay in range
+            const auto& e = g.store().edges[0];
+            for (Index s_ = 0; s_ < symbols; ++s_)
+                for (Index j = 0; j < units; ++j)
+                    g.parameter("net.tau").value[s_ * (units + e.edges()) + units + e.first[std::size_t(j)]] = -0.6;
+        }
         const Random random(5, 5);
         for (Index i = 0; i < length * batch; ++i) {
             text.push_back(static_cast<Token>(random.below(3 * i, symbols)));

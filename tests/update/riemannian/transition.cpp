@@ -145,7 +145,7 @@ TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, 
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const bool conjugate = GENERATE(false, true);
     CAPTURE(int(modulus), int(form), conjugate);
-    TestType tanh(120), logistic(120, Activation::logistic);
+    TestType tanh(800), logistic(800, Activation::logistic);
     map_to_logistic(tanh, logistic);
     double worst = 0, fall = 0;
     const auto trajectory = [&](TestType& n) {
@@ -153,16 +153,19 @@ TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, 
         TransitionStep<double> transition(n.g, "net", {.modulus = modulus, .form = form, .damping = 0});
         writing.conjugate(conjugate), transition.conjugate(conjugate);
         Numbers losses;
+        // Without damping RUOP moves start values by 1/B, where B has vanished through time but for rounding.
+        const Numbers start = flat(n.g.value(n.g.weight("net.start")));
         for (int k = 0; k < 25; ++k) {
             losses.push_back(n.move(writing, 0.05));
-            losses.push_back(n.move(transition, 0.02));
+            losses.push_back(n.move(transition, 0.002));
+            if (modulus == UnitModulus::ruop) set(n.g, "net.start", start);
         }
         return losses;
     };
     const Numbers a = trajectory(tanh), b = trajectory(logistic);
     for (std::size_t k = 0; k < a.size(); ++k) worst = std::max(worst, std::abs(a[k] - b[k]) / a[k]);
     fall = a.front() - a.back();
-    REQUIRE(std::abs(fall) > 1);  // something has happened
+    REQUIRE(fall > 1);  // something has happened
     if (form == MetricForm::diagonal) REQUIRE(worst > 1e-4);
     else REQUIRE(worst < 1e-8);
 }
