@@ -19,11 +19,13 @@ public:
           y_(x_.size()),
           text_(text.x),
           targets_(targets(text)) {
-        const auto E = g.weight("E", text.vocabulary(), std::min<Index>(text.vocabulary(), options.units), ig::normal(0.5));
+        const auto E = g.weight("E", text.vocabulary(), std::min<Index>(text.vocabulary(), options.units),
+                                ig::normal(0.5));
         const auto e = g.add<ig::Embedding>("embed", {}, x, E);
         finish(g.add<ig::Lstm>("lstm", {.units = options.units, .forget_bias = 1}, e));
         const bool all = metric_ == "gradient";
-        adam_.emplace(g.parameters(all ? "*" : "E"), ig::AdamOptions{.rate = options.adam_rate, .clip = 1, .divisor = ig::Divisor::tokens});
+        adam_.emplace(g.parameters(all ? "*" : "E"),
+                      ig::AdamOptions{.rate = options.adam_rate, .clip = 1, .divisor = ig::Divisor::tokens});
         const ig::RiemannianOptions natural{
             .modulus = metric_ == "rbpm" ? ig::UnitModulus::rbpm : ig::UnitModulus::ruop,
             .form = options.form == "full"       ? ig::MetricForm::full
@@ -40,7 +42,8 @@ public:
         const Index T = std::min(g.capacity().time, length_ - at_);
         for (Index t = 0; t < T; ++t)
             for (Index b = 0; b < columns_; ++b) {
-                const auto from = static_cast<std::size_t>(b * length_ + at_ + t), to = static_cast<std::size_t>(t * columns_ + b);
+                const auto from = static_cast<std::size_t>(b * length_ + at_ + t),
+                           to = static_cast<std::size_t>(t * columns_ + b);
                 x_[to] = text_[from];
                 y_[to] = targets_[from];
             }

@@ -16,7 +16,8 @@ using tasks::Token;
 // What position t is to predict: the next symbol, where it counts.
 inline std::vector<Token> targets(const Text& text) {
     std::vector<Token> y;
-    for (std::size_t t = 1; t < text.x.size(); ++t) y.push_back(text.predicted[t] ? text.x[t] : ig::not_predicted);
+    for (std::size_t t = 1; t < text.x.size(); ++t)
+        y.push_back(text.predicted[t] ? text.x[t] : ig::not_predicted);
     return y;
 }
 
@@ -62,7 +63,8 @@ template <class T> struct GraphModel : Learner {
             for (Index r = 0; r < n; r += rows) {
                 const Index some = std::min(rows, n - r);
                 g.probabilities(o, r, {p.data(), some, x.vocabulary});
-                for (Index k = 0; k < some; ++k) judge.position(first + r + k + 1, p.data() + k * x.vocabulary);
+                for (Index k = 0; k < some; ++k)
+                    judge.position(first + r + k + 1, p.data() + k * x.vocabulary);
             }
         }
         g.training(true);
@@ -96,6 +98,7 @@ template <class T> struct GraphModel : Learner {
         for (auto* p : g.parameters()) kept.emplace_back(p->value, p->value + p->size());
     }
     void restore() override {
-        for (std::size_t k = 0; k < kept.size(); ++k) std::copy(kept[k].begin(), kept[k].end(), g.parameters()[k].value);
+        for (std::size_t k = 0; k < kept.size(); ++k)
+            std::copy(kept[k].begin(), kept[k].end(), g.parameters()[k].value);
     }
 };

@@ -39,10 +39,10 @@ private:
 // A model in training.
 struct Learner {
     virtual ~Learner() = default;
-    virtual void round() = 0;                                   // some training
-    virtual Foreseen foresee(const tasks::Text& text) = 0;      // every symbol from those before it
+    virtual void round() = 0;                               // some training
+    virtual Foreseen foresee(const tasks::Text& text) = 0;  // every symbol from those before it
     virtual std::string sample(tasks::Index length, std::uint64_t seed) = 0;
-    virtual void keep() = 0;     // remembers the model as it is
-    virtual void restore() = 0;  // and puts it back
-    virtual std::string state() const { return {}; }            // learning rates and the like
+    virtual void keep() = 0;                          // remembers the model as it is
+    virtual void restore() = 0;                       // and puts it back
+    virtual std::string state() const { return {}; }  // learning rates and the like
 };

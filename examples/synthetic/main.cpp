@@ -19,16 +19,29 @@ namespace {
 // Seconds of computing time of this process, whatever else the machine does.
 double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+void write(const std::string& path, const Text& text) {
+    std::ofstream out(path, std::ios::binary);
+    for (const Token v : text.x) out.put(text.shown(v));
+    if (!out.flush()) throw isogloss::FileError(isogloss::text("cannot write '", path, "'"));
+}
+
 int run(const Options& o) {
     const auto task = o.named_task();
     tasks::Options elsewhere = o.source;
-    if (o.longest_validation > 0) elsewhere.shortest = o.source.longest, elsewhere.longest = o.longest_validation;
+    if (o.longest_validation > 0)
+        elsewhere.shortest = o.source.longest, elsewhere.longest = o.longest_validation;
     const Index other = o.validation_length > 0 ? o.validation_length : o.length;
     // Three independent texts: to train on, to choose the best moment by, and to report.
     const Text train = tasks::generate(task, o.source, 3 * o.seed, o.length, o.lines);
     const Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<Index>(other / 4, 2000));
     const Text valid = tasks::generate(task, elsewhere, 3 * o.seed + 2, other);
     const double floor = tasks::entropy_rate(task, elsewhere);
+    if (!o.write.empty()) {
+        write(o.write + ".train", train);
+        write(o.write + ".valid", valid);
+        std::printf("entropy_bits=%.5f\n", floor);
+        return 0;
+    }
     std::unique_ptr<Learner> learner;
     if (o.network == "hmm") learner = std::make_unique<Markov>(o, train);
     else if (o.network == "lstm") learner = std::make_unique<Cells>(o, train);
@@ -44,11 +57,12 @@ int run(const Options& o) {
     const auto look = [&] {
         const Foreseen seen = learner->foresee(train), chosen = learner->foresee(choice);
         if (chosen.bits < best) best = chosen.bits, learner->keep();
-        std::printf("%8.1f s  %6td rounds  training %.5f  choice %.5f  success %.4f  %s\n", used, rounds, seen.bits,
-                    chosen.bits, chosen.success, learner->state().c_str());
+        std::printf("%8.1f s  %6td rounds  training %.5f  choice %.5f  success %.4f  %s\n", used, rounds,
+                    seen.bits, chosen.bits, chosen.success, learner->state().c_str());
         std::fflush(stdout);
         if (csv.is_open())
-            csv << used << ',' << rounds << ',' << seen.bits << ',' << chosen.bits << ',' << chosen.success << '\n';
+            csv << used << ',' << rounds << ',' << seen.bits << ',' << chosen.bits << ',' << chosen.success
+                << '\n';
     };
     look();
     while (used < o.seconds) {
@@ -64,7 +78,8 @@ int run(const Options& o) {
     const Foreseen trained = learner->foresee(train), verdict = learner->foresee(valid);
     if (o.sample > 0) std::printf("%s\n", learner->sample(o.sample, o.seed).c_str());
     std::printf("training_bits=%.5f rounds=%td seconds=%.1f\n", trained.bits, rounds, used);
-    std::printf("validation_bits=%.5f entropy_bits=%.5f success=%.4f\n", verdict.bits, floor, verdict.success);
+    std::printf("validation_bits=%.5f entropy_bits=%.5f success=%.4f\n", verdict.bits, floor,
+                verdict.success);
     return 0;
 }
 
@@ -83,10 +98,12 @@ int main(int argc, char** argv) try {
     app.add_option("--edges", o.edges, "edges that leave each unit, its loop among them");
     app.add_option("--length", o.length, "symbols of the training text");
     app.add_option("--lines", o.lines, "lines (rounds) of the training text; 0: as many as the length takes");
-    app.add_option("--validation-length", o.validation_length, "symbols of the validation text; 0: as training");
+    app.add_option("--validation-length", o.validation_length,
+                   "symbols of the validation text; 0: as training");
     app.add_option("--seconds", o.seconds, "computing time");
     app.add_option("--seed", o.seed);
     app.add_option("--csv", o.csv, "file for the learning curve");
+    app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
     app.add_option("--sample", o.sample, "symbols to draw from the trained model");
     app.add_option("--insert-digits", o.source.insert_digits, "alphabet: p1");
     app.add_option("--insert-capitals", o.source.insert_capitals, "alphabet: p2");
@@ -100,7 +117,8 @@ int main(int argc, char** argv) try {
     app.add_option("--up", o.up, "factor of a rate after an accepted step");
     app.add_option("--down", o.down, "divisor of a rate after a cancelled step");
     app.add_option("--damping", o.damping, "of the metric's diagonal");
-    app.add_option("--slowest", o.longest, "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
+    app.add_option("--slowest", o.longest,
+                   "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
     app.add_flag("--conjugate", o.conjugate, "conjugate directions of the metric");
     app.add_option("--adam-rate", o.adam_rate, "lstm and minibatches: learning rate");
     app.add_option("--natural-rate", o.natural_rate, "lstm with ruop or rbpm: learning rate");
@@ -108,6 +126,11 @@ int main(int argc, char** argv) try {
     app.add_option("--columns", o.columns, "minibatches: columns");
     app.add_option("--steps", o.steps, "minibatches: steps");
     CLI11_PARSE(app, argc, argv);
+    if (!(o.seconds >= 0) || o.units < 1 || o.columns < 1 || o.steps < 1 || o.length < 2)
+        throw isogloss::DataError(isogloss::text("found seconds = ", o.seconds, ", units = ", o.units,
+                                                 ", columns = ", o.columns, ", steps = ", o.steps,
+                                                 ", length = ", o.length,
+                                                 "; expected seconds ≥ 0, length ≥ 2 and the others ≥ 1"));
     return run(o);
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';

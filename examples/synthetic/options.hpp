@@ -7,10 +7,11 @@
 #include "tasks.hpp"
 
 struct Options {
-    std::string task = "alphabet", network = "glnn", metric = "rbpm", form = "quasi_diagonal", activation = "tanh";
+    std::string task = "alphabet", network = "glnn", metric = "rbpm", form = "quasi_diagonal",
+                activation = "tanh";
     tasks::Options source;
     tasks::Index units = 20, edges = 3;
-    tasks::Index length = 100000, lines = 0;     // of the training text
+    tasks::Index length = 100000, lines = 0;                     // of the training text
     tasks::Index validation_length = 0, longest_validation = 0;  // 0: as in training
     double seconds = 60;
     std::uint64_t seed = 1;

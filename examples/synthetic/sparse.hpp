@@ -13,8 +13,9 @@
 class Sparse final : public GraphModel<double> {
 public:
     Sparse(const Options& options, const Text& text, Index longest_text)
-        : GraphModel<double>(options.named_task(), text,
-                             {.time = std::max(text.size(), longest_text) - 1, .seed = options.seed, .budget = 1 << 20}),
+        : GraphModel<double>(
+              options.named_task(), text,
+              {.time = std::max(text.size(), longest_text) - 1, .seed = options.seed, .budget = 1 << 20}),
           inputs_(text.x.begin(), text.x.end() - 1),
           targets_(targets(text)) {
         const ig::EdgeNetworkOptions network{.units = options.units,
@@ -29,7 +30,8 @@ public:
         training_.emplace(g, l);
         auto to_predict = counts(text, true);
         ig::start_at_frequencies(g, "out", to_predict);
-        const double rate = options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
+        const double rate =
+            options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
         if (options.metric == "gradient") {
             writing_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"));
             transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
@@ -40,11 +42,12 @@ public:
             writing_ = std::make_unique<ig::WritingStep<double>>(g, "out", y, to_predict);
             transition_ = std::make_unique<ig::TransitionStep<double>>(
                 g, "net",
-                ig::TransitionOptions{.modulus = options.metric == "ruop" ? ig::UnitModulus::ruop : ig::UnitModulus::rbpm,
-                                      .form = options.form == "full"       ? ig::MetricForm::full
-                                              : options.form == "diagonal" ? ig::MetricForm::diagonal
-                                                                           : ig::MetricForm::quasi_diagonal,
-                                      .damping = options.damping});
+                ig::TransitionOptions{
+                    .modulus = options.metric == "ruop" ? ig::UnitModulus::ruop : ig::UnitModulus::rbpm,
+                    .form = options.form == "full"       ? ig::MetricForm::full
+                            : options.form == "diagonal" ? ig::MetricForm::diagonal
+                                                         : ig::MetricForm::quasi_diagonal,
+                    .damping = options.damping});
         }
         const ig::RateControl control{.rate = rate, .up = options.up, .down = options.down};
         writing_->conjugate(options.conjugate);
@@ -69,8 +72,8 @@ public:
         return GraphModel<double>::sample(length, seed);
     }
     std::string state() const override {
-        return ig::text("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ", training_->cancelled(0),
-                        " and ", training_->cancelled(1));
+        return ig::text("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ",
+                        training_->cancelled(0), " and ", training_->cancelled(1));
     }
 
 private:

@@ -31,7 +31,8 @@ struct Text {
     std::string_view symbols;
     std::vector<Token> x;
     std::vector<std::uint8_t> predicted;  // χ: whether the symbol has to be predicted
-    std::vector<std::uint8_t> telling;    // symbols that show whether the task is solved; the last of a group: 2
+    std::vector<std::uint8_t>
+        telling;  // symbols that show whether the task is solved; the last of a group: 2
 
     Index size() const { return std::ssize(x); }
     Index vocabulary() const { return static_cast<Index>(symbols.size()); }
@@ -76,8 +77,7 @@ inline Name named(std::string_view name) {
     if (name == "xor") return Name::distant_xor;
     if (name == "music") return Name::music;
     if (name == "anbn") return Name::anbn;
-    throw isogloss::DataError(
-        isogloss::text("task '", name, "': expected alphabet, xor, music or anbn"));
+    throw isogloss::DataError(isogloss::text("task '", name, "': expected alphabet, xor, music or anbn"));
 }
 
 inline std::string_view symbols_of(Name task) {
@@ -103,8 +103,8 @@ inline void check(Name task, const Options& o) {
     if (task == Name::distant_xor && o.bits < 2)
         throw DataError(text("xor: found ", o.bits, " bits a line, expected at least 2"));
     if (task == Name::anbn && !(o.shortest >= 1 && o.longest >= o.shortest))
-        throw DataError(text("anbn: found n from ", o.shortest, " to ", o.longest,
-                             ", expected 1 ≤ shortest ≤ longest"));
+        throw DataError(
+            text("anbn: found n from ", o.shortest, " to ", o.longest, ", expected 1 ≤ shortest ≤ longest"));
 }
 
 // Adds one round of the source: the alphabet once, a line, eight bars, a line.
@@ -148,7 +148,9 @@ inline void add_round(Name task, const Options& o, Dice& dice, Text& out) {
                 for (const char c : rhythms[static_cast<std::size_t>(dice.below(6))]) {
                     // a blank of the rhythm ends a note; the pitch stands before the first digit of one
                     if (c >= '2' && c <= '8')
-                        out.add(chords[static_cast<std::size_t>(chord)][static_cast<std::size_t>(dice.below(3))], true, 1);
+                        out.add(
+                            chords[static_cast<std::size_t>(chord)][static_cast<std::size_t>(dice.below(3))],
+                            true, 1);
                     out.add(c, true, 1);
                 }
                 for (const char c : std::string_view(" | ")) out.add(c, true, c == '|' ? 2 : 1);
@@ -224,9 +226,11 @@ inline double success(Name task, const Text& text, const std::vector<Token>& bes
         if (text.telling[t] == 0) continue;
         const char shown = text.shown(text.x[t]), guess = text.shown(best[t]);
         if (task == Name::music) {
-            const auto in_harmony = chords[static_cast<std::size_t>(harmony[static_cast<std::size_t>(bar % 8)])];
+            const auto in_harmony =
+                chords[static_cast<std::size_t>(harmony[static_cast<std::size_t>(bar % 8)])];
             const bool pitch = shown >= 'a' && shown <= 'g';
-            if (t > 0 && (pitch ? in_harmony.find(guess) == std::string_view::npos : (guess == '|') != (shown == '|')))
+            if (t > 0 &&
+                (pitch ? in_harmony.find(guess) == std::string_view::npos : (guess == '|') != (shown == '|')))
                 all_right = false;
         } else if (guess != shown) {
             all_right = false;

@@ -1,8 +1,7 @@
 // The synthetic sources: their entropy rates against measured ones, and the judge of success.
-#include "../../examples/synthetic/tasks.hpp"
-
 #include <map>
 
+#include "../../examples/synthetic/tasks.hpp"
 #include "catch.hpp"
 
 using namespace tasks;
@@ -14,7 +13,8 @@ TEST_CASE("Sources have the entropy rates worked out for them", "[synthetic]") {
     REQUIRE(entropy_rate(Name::anbn, o) == Approx(0.0099459).margin(5e-8));
     o.shortest = 1000, o.longest = 2000;
     REQUIRE(entropy_rate(Name::anbn, o) == Approx(0.0033213).margin(5e-8));
-    for (const auto& [bits, rate] : std::map<isogloss::Index, double>{{10, 1.03279}, {50, 1.09561}, {100, 1.06927}}) {
+    for (const auto& [bits, rate] :
+         std::map<isogloss::Index, double>{{10, 1.03279}, {50, 1.09561}, {100, 1.06927}}) {
         o.bits = bits;
         REQUIRE(entropy_rate(Name::distant_xor, o) == Approx(rate).margin(5e-6));
     }
@@ -46,7 +46,8 @@ TEST_CASE("A text's surprise under its own source is the entropy rate", "[synthe
 TEST_CASE("Texts are what the source says, and the same for the same seed", "[synthetic]") {
     Options o;
     for (const Name task : {Name::alphabet, Name::distant_xor, Name::music, Name::anbn}) {
-        const Text a = generate(task, o, 1, 500), b = generate(task, o, 1, 500), c = generate(task, o, 2, 500);
+        const Text a = generate(task, o, 1, 500), b = generate(task, o, 1, 500),
+                   c = generate(task, o, 2, 500);
         REQUIRE(a.size() == 500);
         REQUIRE(a.x == b.x);
         REQUIRE(a.x != c.x);

@@ -14,7 +14,8 @@ struct Paths {
     double total = 0;
     Numbers starts, moves, emits;
     Paths(const Hmm& m, const std::vector<Token>& x) {
-        const auto N = static_cast<std::size_t>(m.states()), A = static_cast<std::size_t>(m.symbols()), T = x.size();
+        const auto N = static_cast<std::size_t>(m.states()), A = static_cast<std::size_t>(m.symbols()),
+                   T = x.size();
         starts.assign(N, 0), moves.assign(N * N, 0), emits.assign(N * A, 0);
         std::vector<std::size_t> path(T, 0);
         for (;;) {
@@ -54,8 +55,10 @@ TEST_CASE("A step of Baum-Welch takes the expected counts over all paths", "[hmm
     Hmm m({.states = 3, .symbols = 4, .edges = edges, .prior = 0.5});
     const Paths a(m, two[0]), b(m, two[1]);
     Numbers starts, moves, emits;
-    for (std::size_t k = 0; k < a.starts.size(); ++k) starts.push_back(a.starts[k] / a.total + b.starts[k] / b.total);
-    for (std::size_t k = 0; k < a.moves.size(); ++k) moves.push_back(a.moves[k] / a.total + b.moves[k] / b.total);
+    for (std::size_t k = 0; k < a.starts.size(); ++k)
+        starts.push_back(a.starts[k] / a.total + b.starts[k] / b.total);
+    for (std::size_t k = 0; k < a.moves.size(); ++k)
+        moves.push_back(a.moves[k] / a.total + b.moves[k] / b.total);
     for (std::size_t k = 0; k < a.emits.size(); ++k)
         emits.push_back(0.5 + a.emits[k] / a.total + b.emits[k] / b.total);
     REQUIRE(m.log_likelihood(two[0]) == Approx(std::log(a.total)).epsilon(1e-12));
@@ -79,7 +82,8 @@ TEST_CASE("Thin transitions stay thin, and give what a dense matrix with those z
     for (std::size_t i = 0; i < 12; ++i) {
         int alive = 0;
         double sum = 0;
-        for (std::size_t j = 0; j < 12; ++j) alive += thin.transition[12 * i + j] > 0, sum += thin.transition[12 * i + j];
+        for (std::size_t j = 0; j < 12; ++j)
+            alive += thin.transition[12 * i + j] > 0, sum += thin.transition[12 * i + j];
         REQUIRE(alive <= 2);
         REQUIRE(sum == Approx(1));
     }
@@ -88,7 +92,8 @@ TEST_CASE("Thin transitions stay thin, and give what a dense matrix with those z
 TEST_CASE("Baum-Welch climbs, and finds a source that it can hold", "[hmm]") {
     // two states that alternate almost always, each with a symbol of its own most of the time
     Hmm truth({.states = 2, .symbols = 2});
-    truth.initial = {1, 0}, truth.transition = {0.1, 0.9, 0.9, 0.1}, truth.emission = {0.95, 0.05, 0.05, 0.95};
+    truth.initial = {1, 0}, truth.transition = {0.1, 0.9, 0.9, 0.1},
+    truth.emission = {0.95, 0.05, 0.05, 0.95};
     const std::vector<std::vector<Token>> x = {truth.sample(4000, Random(1, 1))};
     Hmm model({.states = 2, .symbols = 2, .seed = 4});
     double before = -1e300;
@@ -126,7 +131,8 @@ TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
         double sum = 0;
         Numbers out(A, 0);
         for (Index i = 0; i < N; ++i) {
-            const double v = t == 0 ? m.initial[std::size_t(i)] : activity(std::size_t(t) - 1, std::size_t(i));
+            const double v =
+                t == 0 ? m.initial[std::size_t(i)] : activity(std::size_t(t) - 1, std::size_t(i));
             sum += v;
             for (Index s = 0; s < A; ++s) out[std::size_t(s)] += v * m.emission[std::size_t(i * A + s)];
         }
@@ -148,8 +154,10 @@ TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {
     REQUIRE(m.emission == before);
     m.emission = {0.5, 0.5, 0, 0.5, 0.5, 0};
     const std::vector<Token> impossible = {0, 2};
-    REQUIRE_THROWS_MATCHES(m.log_likelihood(impossible), NumericError, says("symbol 2 at position 1", "probability 0"));
-    REQUIRE_THROWS_MATCHES(m.step(std::vector<std::vector<Token>>{impossible}), NumericError, says("prior above 0"));
+    REQUIRE_THROWS_MATCHES(m.log_likelihood(impossible), NumericError,
+                           says("symbol 2 at position 1", "probability 0"));
+    REQUIRE_THROWS_MATCHES(m.step(std::vector<std::vector<Token>>{impossible}), NumericError,
+                           says("prior above 0"));
     Hmm single({.states = 1, .symbols = 1});
     REQUIRE(single.step(std::vector<std::vector<Token>>{{0}, {}, {0, 0, 0}}) == Approx(0));
     REQUIRE(single.log_likelihood(std::vector<Token>{0, 0}) == Approx(0));

@@ -10,7 +10,8 @@ TEMPLATE_TEST_CASE("Activations and their slopes agree with the plain functions"
     const Index n = GENERATE(1, 7, 33);
     const double tolerance = sizeof(TestType) == 4 ? 2e-6 : 1e-13;
     std::vector<TestType> V, a(static_cast<std::size_t>(n)), flow, once(a), twice(a);
-    for (const double v : numbers(n, 3)) V.push_back(static_cast<TestType>(5 * v)), flow.push_back(static_cast<TestType>(v + 2));
+    for (const double v : numbers(n, 3))
+        V.push_back(static_cast<TestType>(5 * v)), flow.push_back(static_cast<TestType>(v + 2));
     kernel::activate(s, n, V.data(), a.data());
     kernel::activation_backward<false>(s, n, a.data(), flow.data(), once.data());
     kernel::activation_backward<true>(s, n, a.data(), flow.data(), twice.data());

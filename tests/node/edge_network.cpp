@@ -36,7 +36,8 @@ template <template <class> class Node> struct Model {
 
     explicit Model(Activation s) : activation(s), x(g.tokens("x", A)), y(g.tokens("y", A)) {
         a = g.add<Node>("net", {.units = N, .edges = d, .activation = s}, x);
-        l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = A, .init = uniform(1.5)}, a), y);
+        l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = A, .init = uniform(1.5)}, a),
+                                y);
         std::uint64_t seed = 1;
         for (auto* p : g.parameters("net.*")) set(g, p->name, numbers(p->size(), ++seed));
     }
@@ -83,8 +84,8 @@ TEST_CASE("A random graph has d distinct edges from every unit, its loop among t
     if (units == 20 && edges > 1) REQUIRE(graphs.size() == 5);
 }
 
-TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward and in the modulus", "[node][edges]",
-                   Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
+TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward and in the modulus",
+                   "[node][edges]", Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
     const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
     TestType m(s);
     m.forward();
@@ -145,8 +146,8 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
     }
 }
 
-TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differences", "[node][edges]", Model<Glnn>,
-                   Model<Gnn>, Model<SparseRnn>) {
+TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differences", "[node][edges]",
+                   Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
     TestType m(GENERATE(Activation::tanh, Activation::logistic));
     m.forward();
     m.g.backward(m.l);
@@ -168,19 +169,19 @@ TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differ
 TEST_CASE("Networks on sparse graphs obey the laws of a node", "[node][edges]") {
     const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
     const Index units = GENERATE(1, 5);
-    const EdgeNetworkOptions o{.units = units, .edges = std::min<Index>(units, 3), .activation = s, .spread = 2};
+    const EdgeNetworkOptions o{
+        .units = units, .edges = std::min<Index>(units, 3), .activation = s, .spread = 2};
     REQUIRE(laws([=](auto& g) {
                 return check::probe(g, g.template add<Glnn>("net", o, g.tokens("x", 3)));
             }) == "");
-    REQUIRE(laws([=](auto& g) {
-                return check::probe(g, g.template add<Gnn>("net", o, g.tokens("x", 3)));
-            }) == "");
+    REQUIRE(laws([=](auto& g) { return check::probe(g, g.template add<Gnn>("net", o, g.tokens("x", 3))); }) ==
+            "");
     REQUIRE(laws([=](auto& g) {
                 return check::probe(g, g.template add<SparseRnn>("net", o, g.tokens("x", 3)));
             }) == "");
     REQUIRE(laws([=](auto& g) {  // vector input: the factored table of a large alphabet
-                const auto e = g.template add<Embedding>("embed", {}, g.tokens("x", 6),
-                                                         g.weight("E", 6, 2, uniform(1)));
+                const auto e =
+                    g.template add<Embedding>("embed", {}, g.tokens("x", 6), g.weight("E", 6, 2, uniform(1)));
                 return check::probe(g, g.template add<Glnn>("net", o, e));
             }) == "");
 }
@@ -208,8 +209,12 @@ TEST_CASE("A leaky unit starts as an exponential window over the past", "[node][
     const auto x = g.tokens("x", A);
     const std::vector<double> f = {1, 2, 3, 4};
     const auto a = g.add<Glnn>("net",
-                               {.units = 3, .edges = 2, .activation = Activation::identity, .longest = 9,
-                                .frequencies = f, .spread = 0.5},
+                               {.units = 3,
+                                .edges = 2,
+                                .activation = Activation::identity,
+                                .longest = 9,
+                                .frequencies = f,
+                                .spread = 0.5},
                                x);
     const auto tau = g.value(g.weight("net.tau"));
     for (std::size_t j = 0; j < 3; ++j) {
@@ -249,7 +254,8 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
     const auto u = g.input("u", A);
     REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .edges = 4}, x), GraphError,
                            says("node 'net'", "units = 3, edges = 4", "1 (the loop)"));
-    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .longest = 0.5}, x), GraphError, says("longest = 0.5"));
+    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .longest = 0.5}, x), GraphError,
+                           says("longest = 0.5"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 2}}, x), GraphError,
                            says("2 frequencies for 4 symbols"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), GraphError,

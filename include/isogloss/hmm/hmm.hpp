@@ -16,7 +16,7 @@ struct HmmOptions {
     Index states = 0;   ///< N ≥ 1
     Index symbols = 0;  ///< A ≥ 1
     Index edges = 0;    ///< transitions that leave a state, itself among them, chosen at random; 0: all N
-    double prior = 0;   ///< count ≥ 0 that every emission is given before the data; keeps unseen ones above 0
+    double prior = 0;  ///< count ≥ 0 that every emission is given before the data; keeps unseen ones above 0
     std::uint64_t seed = 1;
 };
 
@@ -29,24 +29,26 @@ struct HmmOptions {
 ///
 /// A step of Baum-Welch sets init, P and E to the normalised expected counts
 ///
-///     init_i ∝ Σ γ_0(i),   P_ij ∝ Σ_t u_t(i) P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1},   E_ix ∝ prior + Σ_{t: x_t = x} γ_t(i),
-///     γ_t(i) = u_t(i) v_t(i)
+///     init_i ∝ Σ γ_0(i),   P_ij ∝ Σ_t u_t(i) P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1},   E_ix ∝ prior + Σ_{t:
+///     x_t = x} γ_t(i), γ_t(i) = u_t(i) v_t(i)
 ///
 /// summed over sequences. The likelihood never falls (with a prior: likelihood times prior). A symbol of
-/// not_predicted is missing: it counts for nothing and its place is skipped over. Transitions that are 0 stay 0 and,
-/// where `edges` thins them out, cost nothing. Everything is scaled step by step, so that length is no matter.
-/// Memory of a step: 3 N numbers a position.
-/// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A.
+/// not_predicted is missing: it counts for nothing and its place is skipped over. Transitions that are 0 stay
+/// 0 and, where `edges` thins them out, cost nothing. Everything is scaled step by step, so that length is no
+/// matter. Memory of a step: 3 N numbers a position. Source   Rabiner 1989, "A tutorial on hidden Markov
+/// models", sections III and V.A.
 class Hmm {
 public:
-    /// Random start: P and E uniform with a random part, init uniform. Throws GraphError for options out of range.
+    /// Random start: P and E uniform with a random part, init uniform. Throws GraphError for options out of
+    /// range.
     explicit Hmm(HmmOptions options) : options_(options) {
         const Index N = options.states, A = options.symbols;
         if (N < 1 || A < 1 || options.edges < 0 || options.edges > N || !(options.prior >= 0) ||
             !std::isfinite(options.prior))
-            throw GraphError(text("hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
-                                  ", prior = ", options.prior,
-                                  "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
+            throw GraphError(
+                text("hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
+                     ", prior = ", options.prior,
+                     "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
         const Random random(options.seed, stream_of("hmm"));
         Index place = 0;
         initial.assign(std::size_t(N), 1 / static_cast<double>(N));
@@ -82,8 +84,9 @@ public:
         }
     }
 
-    /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Throws DataError for
-    /// a symbol out of range and NumericError for a sequence the model holds impossible; nothing has changed then.
+    /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Throws DataError
+    /// for a symbol out of range and NumericError for a sequence the model holds impossible; nothing has
+    /// changed then.
     double step(std::span<const std::vector<Token>> sequences) {
         const Index N = options_.states, A = options_.symbols;
         std::vector<double> starts(initial.size(), 0), moves(transition.size(), 0),
@@ -123,7 +126,8 @@ public:
                     for (Index i = 0; i < N; ++i)
                         for (Index k = first_[std::size_t(i)]; k < first_[std::size_t(i) + 1]; ++k)
                             moves[std::size_t(i * N + to_[std::size_t(k)])] +=
-                                u_[std::size_t(t * N + i)] * v_[std::size_t((t + 1) * N + to_[std::size_t(k)])];
+                                u_[std::size_t(t * N + i)] *
+                                v_[std::size_t((t + 1) * N + to_[std::size_t(k)])];
             }
         }
         for (std::size_t k = 0; k < moves.size(); ++k) moves[k] *= transition[k];
@@ -145,8 +149,8 @@ public:
         return total;
     }
 
-    /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol held impossible leaves the
-    /// state as if it were missing.
+    /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol held impossible
+    /// leaves the state as if it were missing.
     template <class F> void predict(std::span<const Token> x, F&& f) const {
         const Index N = options_.states, A = options_.symbols;
         std::vector<double> alpha = initial, next(initial.size()), p(static_cast<std::size_t>(A));
@@ -240,7 +244,8 @@ private:
     }
     void scale_by_emission(Token s, double c, double* v) const {
         if (s < 0) return;
-        for (Index i = 0; i < options_.states; ++i) v[i] *= emission[std::size_t(i * options_.symbols + s)] / c;
+        for (Index i = 0; i < options_.states; ++i)
+            v[i] *= emission[std::size_t(i * options_.symbols + s)] / c;
     }
 
     // Rows of counts become rows of probabilities; a row that nothing was counted in stays as it was.
@@ -255,7 +260,7 @@ private:
     static void normalise(std::vector<double>& p, Index width) { settle(p, std::vector<double>(p), width); }
 
     HmmOptions options_;
-    std::vector<Index> first_, to_;   // transitions above 0, by state
+    std::vector<Index> first_, to_;  // transitions above 0, by state
     std::vector<double> u_, v_, c_;  // of the sequence at hand
 };
 

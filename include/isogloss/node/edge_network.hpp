@@ -16,7 +16,8 @@ struct EdgeNetworkOptions {
     Index edges = 3;  ///< d, edges that leave each unit, its loop among them: 1 ≤ d ≤ N
     Activation activation = Activation::tanh;
     std::uint64_t seed = 1;  ///< of the random graph
-    double longest = 0;  ///< time scales 1/α_j at the start: 0 for 1, 2, …, N, else ≥ 1 for 1 … longest, geometric
+    double longest =
+        0;  ///< time scales 1/α_j at the start: 0 for 1, 2, …, N, else ≥ 1 for 1 … longest, geometric
     std::vector<double> frequencies = {};  ///< f_y of the symbols; empty: all alike
     double spread = 1;  ///< half the width ≥ 0 of the random numbers u in the start values
 };
@@ -27,8 +28,9 @@ struct EdgeNetworkOptions {
 /// Throws GraphError unless 1 ≤ d ≤ units.
 inline graph::EdgesRecord random_edges(Index units, Index d, std::uint64_t seed) {
     if (units < 1 || d < 1 || d > units)
-        throw GraphError(text("edges: found ", units, " units with ", d,
-                              " edges each, expected at least 1 unit and 1 to units edges (the loop counts)"));
+        throw GraphError(
+            text("edges: found ", units, " units with ", d,
+                 " edges each, expected at least 1 unit and 1 to units edges (the loop counts)"));
     const Random random(seed, stream_of("edges"));
     std::vector<std::vector<Index>> into(static_cast<std::size_t>(units));
     for (Index i = 0; i < units; ++i) into[static_cast<std::size_t>(i)].push_back(i);
@@ -61,17 +63,19 @@ inline graph::EdgesRecord random_edges(Index units, Index d, std::uint64_t seed)
 ///
 /// Shapes   x [T, B] tokens below A, or, gated, a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
 ///          gated by tokens    tau [A, N + N d]: a row holds τ_{0j} for j = 0 … N-1, then the edges by target
-///          gated by u         the row is u_t P + b: P [m, N + N d], b [1, N + N d]. After an embedding of the
+///          gated by u         the row is u_t P + b: P [m, N + N d], b [1, N + N d]. After an embedding of
+///          the
 ///                             symbols this is the factored table for large alphabets
 ///          not gated          rho [A, N], tau [1, N d]
 ///          start [1, N]
 /// Start    loops -α_j, other edges 0, τ_{0jx} = α_j (u_{jx} - Σ_y f_y u_{jy}), u uniform on ±spread, V⁰ = 0;
-///          α_j = 1/j or longest^{-(j-1)/(N-1)}. Without the leak the loop is 1 - α_j, which gives a unit the same
-///          time scale in the linear range. With a logistic, the same network by a = (1 + tanh(V/2))/2.
+///          α_j = 1/j or longest^{-(j-1)/(N-1)}. Without the leak the loop is 1 - α_j, which gives a unit the
+///          same time scale in the linear range. With a logistic, the same network by a = (1 + tanh(V/2))/2.
 /// Modulus  the recursion (24): a leak and a loop are one edge and are added before they are squared.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (8)-(13), (22), (24), (25),
-///          (29), (31)-(33). Departures: a^t is the activity after symbol x_t is read, as in the other cells, so
-///          the first symbol of a sequence is not predicted; the start values follow a reading of lost formulas.
+///          (29), (31)-(33). Departures: a^t is the activity after symbol x_t is read, as in the other cells,
+///          so the first symbol of a sequence is not predicted; the start values follow a reading of lost
+///          formulas.
 template <class T, bool leak, bool gated> struct EdgeNetwork {
     using Options = EdgeNetworkOptions;
     Options options;
@@ -108,11 +112,11 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
         return declare(s);
     }
 
-    Seq<T> setup(Setup<T>& s, Seq<T> u) requires gated
-    {
+    Seq<T> setup(Setup<T>& s, Seq<T> u) requires gated {
         prepare(s);
         const Index N = options.units;
-        if (!options.frequencies.empty()) s.fail("frequencies belong to symbols, and the input is a sequence");
+        if (!options.frequencies.empty())
+            s.fail("frequencies belong to symbols, and the input is a sequence");
         const auto values = start_values();
         rows = s.units("rows", N + edges.edges())
                    .init([values, N](const Random& r, Index m, Index cols, Index i, Index e) {
@@ -163,7 +167,8 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
                 const Index* from = edges.from.data();
                 if constexpr (is_gradient) {
                     T *d_bias, *d_weight;
-                    if (rows) d_bias = p.adjoint_data(rows->z, t) + b * (N + edges.edges()), d_weight = d_bias + N;
+                    if (rows)
+                        d_bias = p.adjoint_data(rows->z, t) + b * (N + edges.edges()), d_weight = d_bias + N;
                     else if (gated) d_bias = p.gradient_row(tau, p.data(x, t)[b]), d_weight = d_bias + N;
                     else d_bias = p.gradient_row(rho, p.data(x, t)[b]), d_weight = shared;
                     for (Index j = 0, e = 0; j < N; ++j) {
@@ -241,10 +246,13 @@ private:
             const Index N = o.units, j = c < N ? c : target[static_cast<std::size_t>(c - N)];
             const bool logistic = o.activation == Activation::logistic;
             const double alpha =
-                o.longest == 0 ? 1 / static_cast<double>(j + 1)
-                               : std::pow(o.longest, N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
+                o.longest == 0
+                    ? 1 / static_cast<double>(j + 1)
+                    : std::pow(o.longest,
+                               N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
             const double loop = leak ? -alpha : 1 - alpha;  // of the tanh network
-            if (c >= N) return from[static_cast<std::size_t>(c - N)] == j ? (logistic ? 4 * loop : loop) : 0.0;
+            if (c >= N)
+                return from[static_cast<std::size_t>(c - N)] == j ? (logistic ? 4 * loop : loop) : 0.0;
             const auto u = [&](Index y) { return o.spread * (2 * random.uniform(y * N + j) - 1); };
             if (std::ssize(memory->mean) != N) {
                 memory->mean.assign(static_cast<std::size_t>(N), 0);

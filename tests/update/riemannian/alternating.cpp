@@ -6,7 +6,8 @@
 TEST_CASE("Alternating training never leaves a worse loss than it found", "[riemannian]") {
     Net<Glnn> n(80);
     WritingStep<double> writing(n.g, "out", n.y);
-    TransitionStep<double> transition(n.g, "net", {.modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm)});
+    TransitionStep<double> transition(n.g, "net",
+                                      {.modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm)});
     AlternatingTraining<double> training(n.g, n.l);
     training.add(writing, {.rate = 1e4});  // far too much: has to find its way down
     training.add(transition, {.rate = 1e4});
@@ -45,7 +46,8 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
     std::vector<std::vector<Token>> x(2), y(2);
     std::vector<std::vector<Feed<double>>> sequences;
     for (std::size_t b = 0; b < 2; ++b) {
-        for (std::size_t t = 0; t < 20; ++t) x[b].push_back(columns.text[2 * t + b]), y[b].push_back(columns.next[2 * t + b]);
+        for (std::size_t t = 0; t < 20; ++t)
+            x[b].push_back(columns.text[2 * t + b]), y[b].push_back(columns.next[2 * t + b]);
         sequences.push_back({{separate.x, {x[b].data(), 20, 1}}, {separate.y, {y[b].data(), 20, 1}}});
     }
     WritingStep<double> w1(columns.g, "out", columns.y), w2(separate.g, "out", separate.y);
@@ -63,7 +65,8 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
     weighted.add(w2, {.rate = 0.1});
     weighted.data({sequences[0], sequences[1]}, {3, 0});
     separate.g.reset();
-    REQUIRE(weighted.value() == Approx(3 * separate.g.forward(separate.l, std::span<const Feed<double>>(sequences[0]))));
+    REQUIRE(weighted.value() ==
+            Approx(3 * separate.g.forward(separate.l, std::span<const Feed<double>>(sequences[0]))));
     REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1}), GraphError, says("2 sequences and 1 weights"));
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 0}), GraphError, says("rate = 0"));
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), GraphError, says("down = 1"));

@@ -7,7 +7,8 @@ using namespace isogloss;
 
 TEMPLATE_TEST_CASE("A symmetric system is solved by its factor", "[riemannian]", float, double) {
     // M = L Lᵀ with L = [[2, 0, 0], [1, 3, 0], [-1, 0.5, 1]], r = (1, -2, 3)
-    std::vector<TestType> M = {4, 0, 0, 2, 10, 0, -2, 0.5, 2.25}, G = {4 - 4 - 6, 2 - 20 + 1.5, -2 - 1 + 6.75};
+    std::vector<TestType> M = {4, 0, 0, 2, 10, 0, -2, 0.5, 2.25},
+                          G = {4 - 4 - 6, 2 - 20 + 1.5, -2 - 1 + 6.75};
     kernel::solve_symmetric<TestType>(3, M.data(), G.data());
     REQUIRE(apart(G, Numbers{1, -2, 3}) < (sizeof(TestType) == 4 ? 1e-6 : 1e-14));
 }

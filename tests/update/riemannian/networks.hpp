@@ -1,4 +1,5 @@
-/// @file networks.hpp  What the tests of the metrics share: a small network on a sparse graph over a random text.
+/// @file networks.hpp  What the tests of the metrics share: a small network on a sparse graph over a random
+/// text.
 #pragma once
 
 #include <isogloss/isogloss.hpp>
@@ -23,8 +24,8 @@ template <template <class> class Node> struct Net {
     std::vector<Token> text, next;
     Index columns;
 
-    explicit Net(Index length, Activation s = Activation::tanh, Index units = 5, Index edges = 3, Index symbols = 4,
-                 Index batch = 1)
+    explicit Net(Index length, Activation s = Activation::tanh, Index units = 5, Index edges = 3,
+                 Index symbols = 4, Index batch = 1)
         : g(GraphOptions{.time = length, .batch = batch}),
           x(g.tokens("x", symbols)),
           y(g.tokens("y", symbols)),
@@ -37,17 +38,20 @@ template <template <class> class Node> struct Net {
             for (double& w : v) w *= 0.5;
             set(g, p->name, v);
         }
-        if constexpr (std::is_same_v<Node<double>, Glnn<double>>) {  // loops that forget, so that units stay in range
+        if constexpr (std::is_same_v<Node<double>,
+                                     Glnn<double>>) {  // loops that forget, so that units stay in range
             const auto& e = g.store().edges[0];
             for (Index s_ = 0; s_ < symbols; ++s_)
                 for (Index j = 0; j < units; ++j)
-                    g.parameter("net.tau").value[s_ * (units + e.edges()) + units + e.first[std::size_t(j)]] = -0.6;
+                    g.parameter("net.tau").value[s_ * (units + e.edges()) + units + e.first[std::size_t(j)]] =
+                        -0.6;
         }
         const Random random(5, 5);
         for (Index i = 0; i < length * batch; ++i) {
             text.push_back(static_cast<Token>(random.below(3 * i, symbols)));
-            next.push_back(random.uniform(3 * i + 1) < 0.2 ? not_predicted
-                                                           : static_cast<Token>(random.below(3 * i + 2, symbols)));
+            next.push_back(random.uniform(3 * i + 1) < 0.2
+                               ? not_predicted
+                               : static_cast<Token>(random.below(3 * i + 2, symbols)));
         }
     }
     std::vector<Feed<double>> feeds() {

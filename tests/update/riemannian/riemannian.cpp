@@ -38,8 +38,9 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     Map m;
-    Riemannian<double> update(m.g, "map.*", {.modulus = modulus, .form = form, .rate = 0.1, .damping = 0.2,
-                                             .divisor = Divisor::none});
+    Riemannian<double> update(
+        m.g, "map.*",
+        {.modulus = modulus, .form = form, .rate = 0.1, .damping = 0.2, .divisor = Divisor::none});
     REQUIRE(update.wants_modulus() == (modulus == UnitModulus::rbpm));
     m.backward(update.wants_modulus());
     const Numbers W = flat(m.g.value(m.g.weight("map.W")));
@@ -67,7 +68,8 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
         } else {
             expected[3] = G[3] / M[15];
             for (std::size_t i = 0; i < 3; ++i) {
-                expected[i] = (G[i] - M[4 * i + 3] / M[15] * G[3]) / (M[5 * i] - M[4 * i + 3] * M[4 * i + 3] / M[15]);
+                expected[i] =
+                    (G[i] - M[4 * i + 3] / M[15] * G[3]) / (M[5 * i] - M[4 * i + 3] * M[4 * i + 3] / M[15]);
                 expected[3] -= M[4 * i + 3] / M[15] * expected[i];
             }
         }
@@ -85,8 +87,14 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
 TEST_CASE("The metric is a decayed average, refreshed now and then, that clips by its own length",
           "[riemannian][update]") {
     Map m;
-    Riemannian<double> update(m.g, "map.*", {.modulus = UnitModulus::rbpm, .form = MetricForm::diagonal, .rate = 1,
-                                             .damping = 1e-12, .decay = 0.6, .every = 2, .divisor = Divisor::none});
+    Riemannian<double> update(m.g, "map.*",
+                              {.modulus = UnitModulus::rbpm,
+                               .form = MetricForm::diagonal,
+                               .rate = 1,
+                               .damping = 1e-12,
+                               .decay = 0.6,
+                               .every = 2,
+                               .divisor = Divisor::none});
     std::vector<bool> wanted;
     Numbers M;
     for (int k = 0; k < 6; ++k) {
@@ -108,7 +116,8 @@ TEST_CASE("The metric is a decayed average, refreshed now and then, that clips b
     REQUIRE(wanted == std::vector<bool>{true, false, true, false, true, false});
 
     Map once, clipped;
-    Riemannian<double> free(once.g, "map.*", {.rate = 1}), short_(clipped.g, "map.*", {.rate = 1, .clip = 0.01});
+    Riemannian<double> free(once.g, "map.*", {.rate = 1}),
+        short_(clipped.g, "map.*", {.rate = 1, .clip = 0.01});
     const double before = once.g.parameter("map.W").value[0];
     once.backward(), clipped.backward();
     const double length = free.step();
@@ -145,8 +154,8 @@ TEST_CASE("Updates do not depend on the origin and unit of an input", "[riemanni
     else REQUIRE(worst < 1e-8);
 }
 
-TEMPLATE_TEST_CASE("Recurrent cells and heads learn by their metrics", "[riemannian][update]", Rnn<float>, Lstm<float>,
-                   Gru<float>) {
+TEMPLATE_TEST_CASE("Recurrent cells and heads learn by their metrics", "[riemannian][update]", Rnn<float>,
+                   Lstm<float>, Gru<float>) {
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal);
     const double keep = form == MetricForm::full ? 1 : 0.9;  // masks, gate by gate for quasi-diagonal
@@ -155,16 +164,19 @@ TEMPLATE_TEST_CASE("Recurrent cells and heads learn by their metrics", "[riemann
     const auto e = g.add<Embedding>("embed", {}, x, g.weight("E", 5, 4, normal(1)));
     Seq<float> h;
     const auto scheme = DropoutScheme::gal;
-    if constexpr (std::is_same_v<TestType, Rnn<float>>) h = g.add<Rnn>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
+    if constexpr (std::is_same_v<TestType, Rnn<float>>)
+        h = g.add<Rnn>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
     else if constexpr (std::is_same_v<TestType, Lstm<float>>)
         h = g.add<Lstm>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
     else h = g.add<Gru>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
     const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 5}, h), y);
-    Riemannian<float> cell(g, "cell.*", {.modulus = modulus, .form = form, .rate = 0.02, .damping = 0.1, .every = 2, .clip = 1}),
+    Riemannian<float> cell(
+        g, "cell.*", {.modulus = modulus, .form = form, .rate = 0.02, .damping = 0.1, .every = 2, .clip = 1}),
         head(g, "out.*", {.modulus = modulus, .rate = 0.05, .damping = 0.1, .clip = 1});
     std::vector<Token> in, out;
     for (Index r = 0; r < 32; ++r) in.push_back(static_cast<Token>((r * r + r / 4) % 5));
-    for (Index r = 0; r < 32; ++r) out.push_back(static_cast<Token>(r < 4 ? 0 : (in[std::size_t(r)] + in[std::size_t(r - 4)]) % 5));
+    for (Index r = 0; r < 32; ++r)
+        out.push_back(static_cast<Token>(r < 4 ? 0 : (in[std::size_t(r)] + in[std::size_t(r - 4)]) % 5));
     double first = 0, last = 0;
     for (int k = 0; k < 300; ++k) {
         g.reset();

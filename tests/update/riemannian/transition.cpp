@@ -3,8 +3,9 @@
 
 namespace {
 
-// What unit j gets at each position as (signals, B, Φ): the definition, from the values of the graph alone. Signals:
-// gated, per symbol: 1, then a over the edges into j; not gated: a over the edges, then 1[x = s] for all s.
+// What unit j gets at each position as (signals, B, Φ): the definition, from the values of the graph alone.
+// Signals: gated, per symbol: 1, then a over the edges into j; not gated: a over the edges, then 1[x = s] for
+// all s.
 template <class N> struct Unit {
     std::vector<Numbers> M;
     std::vector<Numbers> G;
@@ -45,7 +46,8 @@ template <class N> std::vector<std::pair<std::size_t, std::size_t>> places(N& n,
     std::vector<std::pair<std::size_t, std::size_t>> p;
     const Index row = N::gated ? symbol * (e.units + e.edges()) : 0, bias = N::gated ? e.units : 0;
     if (N::gated) p.emplace_back(0, row + j);
-    for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k) p.emplace_back(0, row + bias + k);
+    for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k)
+        p.emplace_back(0, row + bias + k);
     if (!N::gated)
         for (Index s = 0; s < n.x.vocabulary; ++s) p.emplace_back(2, s * e.units + j);
     return p;
@@ -68,8 +70,8 @@ Numbers solve(Numbers M, Numbers r) {  // Gauss, as another way than the library
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[riemannian]", Net<Glnn>, Net<Gnn>,
-                   Net<SparseRnn>) {
+TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[riemannian]", Net<Glnn>,
+                   Net<Gnn>, Net<SparseRnn>) {
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const double damping = 0.3;
@@ -86,7 +88,8 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
             if (form != MetricForm::full)
                 for (std::size_t i = 0; i < order; ++i)
                     for (std::size_t k = 0; k < order; ++k)
-                        if (i != k && (form == MetricForm::diagonal || is_bias(i) == is_bias(k))) M[i * order + k] = 0;
+                        if (i != k && (form == MetricForm::diagonal || is_bias(i) == is_bias(k)))
+                            M[i * order + k] = 0;
             Numbers expected;
             const Numbers& G = unit.G[s];
             if (form == MetricForm::quasi_diagonal) {
@@ -114,7 +117,8 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
             const auto at = places(n, j, static_cast<Index>(s));
             for (std::size_t i = 0; i < order; ++i) {
                 CAPTURE(j, s, i);
-                REQUIRE(step.direction(at[i].first)[at[i].second] == Approx(-expected[i]).epsilon(1e-8).margin(1e-11));
+                REQUIRE(step.direction(at[i].first)[at[i].second] ==
+                        Approx(-expected[i]).epsilon(1e-8).margin(1e-11));
             }
         }
         const double B = n.g.store().adjoint(n.g.store().edges[0].potential, 0, -1)[j];
@@ -138,8 +142,8 @@ TEST_CASE("With a loop alone the quasi-diagonal step is the full one", "[riemann
     }
 }
 
-TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, with a metric", "[riemannian]",
-                   Net<Glnn>, Net<Gnn>, Net<SparseRnn>) {
+TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, with a metric",
+                   "[riemannian]", Net<Glnn>, Net<Gnn>, Net<SparseRnn>) {
     // a tanh network and its logistic image, 50 steps: the same losses
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
@@ -188,7 +192,8 @@ TEST_CASE("Steps sum over columns and over sequences alike", "[riemannian]") {
     together.solve();
     apart_.clear();
     for (std::size_t b = 0; b < 2; ++b) {
-        for (std::size_t t = 0; t < 20; ++t) one.text[t] = columns.text[2 * t + b], one.next[t] = columns.next[2 * t + b];
+        for (std::size_t t = 0; t < 20; ++t)
+            one.text[t] = columns.text[2 * t + b], one.next[t] = columns.next[2 * t + b];
         one.forward();
         one.g.backward(one.l);
         if (apart_.wants_modulus()) one.g.backward<Modulus>(one.l);
@@ -206,7 +211,7 @@ TEST_CASE("Silent units, symbols never seen and single symbols leave steps finit
     const double damping = GENERATE(0.0, 1.0);
     const TransitionOptions o{.modulus = modulus, .form = form, .damping = damping};
     Net<Glnn> n(30);
-    for (auto& s : n.text) s = s == 3 ? 2 : s;               // symbol 3 is never read
+    for (auto& s : n.text) s = s == 3 ? 2 : s;  // symbol 3 is never read
     auto& W = n.g.parameter("out.W");
     for (Index v = 0; v < 4; ++v) W.value[v * 5 + 1] = 0;  // unit 1 is not heard by the head
     TransitionStep<double> step(n.g, "net", o);
@@ -226,7 +231,8 @@ TEST_CASE("Transition steps refuse what they cannot work on", "[riemannian]") {
     Net<Glnn> n(10);
     REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "out", {}), GraphError,
                            says("'out' is no network on a sparse graph", "There are: net"));
-    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.damping = -1}), GraphError, says("damping = -1"));
+    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.damping = -1}), GraphError,
+                           says("damping = -1"));
     TransitionStep<double> step(n.g, "net", {.modulus = UnitModulus::rbpm});
     n.forward();
     n.g.backward(n.l);

@@ -22,8 +22,10 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
     for (Index v = 0; v < 4; ++v) {
         REQUIRE(std::abs(second(b.value[v], b.value[v]) - metric.whole[std::size_t(v)]) < 1e-5);
         for (Index i = 0; i < 5; ++i) {
-            REQUIRE(std::abs(second(W.value[v * 5 + i], W.value[v * 5 + i]) - metric.square[std::size_t(v * 5 + i)]) < 1e-5);
-            REQUIRE(std::abs(second(W.value[v * 5 + i], b.value[v]) - metric.cross[std::size_t(v * 5 + i)]) < 1e-5);
+            REQUIRE(std::abs(second(W.value[v * 5 + i], W.value[v * 5 + i]) -
+                             metric.square[std::size_t(v * 5 + i)]) < 1e-5);
+            REQUIRE(std::abs(second(W.value[v * 5 + i], b.value[v]) - metric.cross[std::size_t(v * 5 + i)]) <
+                    1e-5);
         }
     }
     metric.scale(0.5);
@@ -66,7 +68,10 @@ TEST_CASE("A head starts at the frequencies", "[riemannian]") {
         if (y >= 0) expected -= std::log((y == 0 ? 1 : y == 1 ? 2 : 5) / 8.0);
     }
     REQUIRE(n.forward() == Approx(expected).epsilon(1e-10));
-    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, 2}), GraphError, says("2 counts", "expected 4"));
-    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), GraphError, says("'net' is no softmax head"));
-    REQUIRE_THROWS_MATCHES(WritingStep<double>(n.g, "out", n.y, {1, 2}), GraphError, says("2 frequencies", "4 words"));
+    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, 2}), GraphError,
+                           says("2 counts", "expected 4"));
+    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), GraphError,
+                           says("'net' is no softmax head"));
+    REQUIRE_THROWS_MATCHES(WritingStep<double>(n.g, "out", n.y, {1, 2}), GraphError,
+                           says("2 frequencies", "4 words"));
 }

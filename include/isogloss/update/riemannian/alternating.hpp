@@ -16,10 +16,10 @@ struct RateControl {
     Index retries = 60;  ///< most trials ≥ 1 of one direction
 };
 
-/// Full-batch training of one loss by several groups of parameters in turn. A step of a group is worked out, tried,
-/// and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled, the rate
-/// shrinks, and the same direction is tried again. What is left is never worse than what was found: when all
-/// trials fail the old values come back bit by bit.
+/// Full-batch training of one loss by several groups of parameters in turn. A step of a group is worked out,
+/// tried, and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled,
+/// the rate shrinks, and the same direction is tried again. What is left is never worse than what was found:
+/// when all trials fail the old values come back bit by bit.
 ///
 ///     AlternatingTraining<double> training(g, l);
 ///     training.add(writing, {.rate = 0.05});      // first: see below
@@ -27,11 +27,11 @@ struct RateControl {
 ///     training.data({{{x, text}, {y, next}}});
 ///     while (...) training.round();
 ///
-/// The writing weights come first: at the start they are 0, no gradient flows back, and the transitions would have
-/// no metric. A sequence starts from the start values (Graph::reset). Several are summed, each times its weight: 1
-/// for all weighs by length, 1/length weighs all alike. Sequences of about one length are best put side by side as
-/// columns of one pass, padded with not_predicted.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", section 3; the factors are not known from there.
+/// The writing weights come first: at the start they are 0, no gradient flows back, and the transitions would
+/// have no metric. A sequence starts from the start values (Graph::reset). Several are summed, each times its
+/// weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length are best put
+/// side by side as columns of one pass, padded with not_predicted. Source   Ollivier 2013, "Riemannian
+/// metrics for neural networks II", section 3; the factors are not known from there.
 template <class T> class AlternatingTraining {
 public:
     using Sequence = std::vector<Feed<T>>;
@@ -39,34 +39,37 @@ public:
 
     /// A group, in the order of training. Throws GraphError for factors out of range.
     void add(SearchStep<T>& step, RateControl control) {
-        if (!(control.rate > 0 && std::isfinite(control.rate) && control.up >= 1 && std::isfinite(control.up) &&
-              control.down > 1 && std::isfinite(control.down) && control.retries >= 1))
+        if (!(control.rate > 0 && std::isfinite(control.rate) && control.up >= 1 &&
+              std::isfinite(control.up) && control.down > 1 && std::isfinite(control.down) &&
+              control.retries >= 1))
             throw GraphError(text("alternating training: found rate = ", control.rate, ", up = ", control.up,
                                   ", down = ", control.down, ", retries = ", control.retries,
                                   "; expected rate > 0, up ≥ 1, down > 1, retries ≥ 1"));
         groups_.push_back({&step, control, 0, 0});
     }
 
-    /// What is trained on: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1). Runs
-    /// the loss once.
+    /// What is trained on: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
+    /// Runs the loss once.
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
         if (sequences.empty() || weights.size() != sequences.size())
-            throw GraphError(text("alternating training: found ", sequences.size(), " sequences and ", weights.size(),
+            throw GraphError(text("alternating training: found ", sequences.size(), " sequences and ",
+                                  weights.size(),
                                   " weights, expected at least one sequence and a weight for each"));
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
         value_ = evaluate();
         if (!std::isfinite(value_))
-            throw NumericError("alternating training: the loss is not finite at the start; begin with smaller weights");
+            throw NumericError(
+                "alternating training: the loss is not finite at the start; begin with smaller weights");
     }
 
-    /// To be called when the graph or its weights were used for something else since the last round; weights that
-    /// changed are taken as they are.
+    /// To be called when the graph or its weights were used for something else since the last round; weights
+    /// that changed are taken as they are.
     void resume() { value_ = evaluate(); }
 
-    /// One step of every group. Returns the loss; throws NumericError when a direction is not finite (nothing has
-    /// been changed by that group then).
+    /// One step of every group. Returns the loss; throws NumericError when a direction is not finite (nothing
+    /// has been changed by that group then).
     double round() {
         for (auto& g : groups_) step(g);
         return value_;

@@ -16,7 +16,8 @@ enum class UnitModulus {
 /// Which entries of a unit's metric M = Σ Φ z zᵀ over its inputs z (bias: z_0 = 1) are used.
 enum class MetricForm {
     full,            ///< all; one linear system per unit
-    quasi_diagonal,  ///< M_ii, M_0i, M_00; linear in the inputs, still invariant under affine changes of activities
+    quasi_diagonal,  ///< M_ii, M_0i, M_00; linear in the inputs, still invariant under affine changes of
+                     ///< activities
     diagonal,        ///< M_ii; not invariant
 };
 
@@ -36,9 +37,9 @@ template <class T> T quasi_diagonal(T G, T G0, T M, T M0, T M00) {
 /// G / M, or 0 where M is 0.
 template <class T> T diagonal(T G, T M) { return M > 0 ? G / M : T(0); }
 
-/// Solves M r = G for a symmetric positive matrix M [m, m] of which the lower triangle is read, by Cholesky, in
-/// place: M becomes its factor, G becomes r. Directions that depend on those before them (a pivot of nothing but
-/// rounding) get r = 0, so that a matrix of any rank gives a solution.
+/// Solves M r = G for a symmetric positive matrix M [m, m] of which the lower triangle is read, by Cholesky,
+/// in place: M becomes its factor, G becomes r. Directions that depend on those before them (a pivot of
+/// nothing but rounding) get r = 0, so that a matrix of any rank gives a solution.
 template <class T> void solve_symmetric(Index m, T* M, T* G) {
     for (Index i = 0; i < m; ++i) {
         T* row = M + i * m;

@@ -1,4 +1,5 @@
-/// @file update/riemannian/riemannian.hpp  RUOP and RBPM updates of any node's declared units, for minibatches.
+/// @file update/riemannian/riemannian.hpp  RUOP and RBPM updates of any node's declared units, for
+/// minibatches.
 #pragma once
 
 #include <isogloss/update/gradients.hpp>
@@ -21,26 +22,27 @@ struct RiemannianOptions {
 };
 
 /// Natural gradient with a metric for each unit, on minibatches. The units are those that nodes declare
-/// (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b) and the words of softmax heads. For unit j with inputs z
-/// (z_0 = 1 where it has a bias), modulus Φ_j and gradient G_j = Σ z ∂l/∂z_j / d:
+/// (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b) and the words of softmax heads. For unit j with
+/// inputs z (z_0 = 1 where it has a bias), modulus Φ_j and gradient G_j = Σ z ∂l/∂z_j / d:
 ///
 ///     M_j ← γ M_j + (1-γ) Σ Φ_j z zᵀ / d,     w_j ← w_j - η M_j⁻¹ G_j     in the form asked for (MetricForm)
 ///
-/// RUOP takes Φ = (∂l/∂z_j)²; RBPM takes the modulus of backward<Modulus>(l), which has to run before a step for
-/// which wants_modulus() is true. Heads take their Fisher metric, Φ_v = p_v (1 - p_v), with either modulus (all
-/// positions count in it, also those that are not predicted).
+/// RUOP takes Φ = (∂l/∂z_j)²; RBPM takes the modulus of backward<Modulus>(l), which has to run before a step
+/// for which wants_modulus() is true. Heads take their Fisher metric, Φ_v = p_v (1 - p_v), with either
+/// modulus (all positions count in it, also those that are not predicted).
 ///
-/// The quasi-diagonal form costs two products of the size of the weight's gradient per refreshment, heads their
-/// logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
-///          minibatches with decayed metrics: Marceau-Caron, Ollivier 2016, "Practical Riemannian neural networks".
-///          Departures: refreshing at every so manieth step, damping relative to the unit, clipping by the metric.
+/// The quasi-diagonal form costs two products of the size of the weight's gradient per refreshment, heads
+/// their logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers. Source
+/// Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
+///          minibatches with decayed metrics: Marceau-Caron, Ollivier 2016, "Practical Riemannian neural
+///          networks". Departures: refreshing at every so manieth step, damping relative to the unit,
+///          clipping by the metric.
 template <class T> class Riemannian {
 public:
     using Options = RiemannianOptions;
-    /// The parameters whose names match `pattern`. Throws GraphError for options out of range, or when a parameter
-    /// belongs to no unit (a table that is looked up), or to several (a tied one): name the others by a pattern of
-    /// their own and give those to another update.
+    /// The parameters whose names match `pattern`. Throws GraphError for options out of range, or when a
+    /// parameter belongs to no unit (a table that is looked up), or to several (a tied one): name the others
+    /// by a pattern of their own and give those to another update.
     Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
         : group_(g.parameters(pattern)), options_(options), store_(g.store()) {
         constexpr double no_limit = std::numeric_limits<double>::infinity();
@@ -51,16 +53,18 @@ public:
         require_range("riemannian", "clip", options.clip, 0, no_limit);
         for (Parameter<T>* p : group_) {
             if (p->uses != 1)
-                throw GraphError(text("riemannian: '", p->name, "' is used ", p->uses,
-                                      " times, and only what belongs to one layer of units has a metric. Choose the "
-                                      "others by name and train this one by another update"));
+                throw GraphError(
+                    text("riemannian: '", p->name, "' is used ", p->uses,
+                         " times, and only what belongs to one layer of units has a metric. Choose the "
+                         "others by name and train this one by another update"));
             delta_.emplace_back(static_cast<std::size_t>(p->size()));
         }
         std::vector<bool> taken(group_.size(), false);
         const auto place = [&](int id) {
             if (id >= 0)
                 for (std::size_t k = 0; k < group_.size(); ++k)
-                    if (&group_[k] == &store_.at(store_.parameters, id)) return taken[k] = true, static_cast<int>(k);
+                    if (&group_[k] == &store_.at(store_.parameters, id))
+                        return taken[k] = true, static_cast<int>(k);
             return -1;
         };
         for (auto& u : store_.units) {
@@ -74,7 +78,8 @@ public:
         for (auto& h : store_.logits) {
             const int table = place(h.table), bias = place(h.bias);
             if (table >= 0) heads_.push_back({std::make_unique<WritingMetric<T>>(store_, h), table, bias});
-            else if (bias >= 0) throw GraphError(text("riemannian: the table of head '", h.name, "' is not in the group"));
+            else if (bias >= 0)
+                throw GraphError(text("riemannian: the table of head '", h.name, "' is not in the group"));
         }
         for (std::size_t k = 0; k < taken.size(); ++k)
             if (!taken[k])
@@ -85,8 +90,8 @@ public:
     /// Whether the next step needs backward<Modulus>(l) after backward(l).
     bool wants_modulus() const { return options_.modulus == UnitModulus::rbpm && refreshes(); }
 
-    /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError and
-    /// changes no weight when a gradient or the metric is not finite.
+    /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
+    /// and changes no weight when a gradient or the metric is not finite.
     double step() {
         const double d = group_.divisor(options_.divisor);
         direction_norm(group_, d, 0);
@@ -97,11 +102,13 @@ public:
         double slope = 0;
         for (std::size_t k = 0; k < group_.size(); ++k) {
             const T* g = group_[k].gradient;
-            for (Index i = 0; i < group_[k].size(); ++i) slope -= double(g[i]) * double(delta_[k][std::size_t(i)]) / d;
+            for (Index i = 0; i < group_[k].size(); ++i)
+                slope -= double(g[i]) * double(delta_[k][std::size_t(i)]) / d;
         }
         if (!std::isfinite(slope))
-            throw NumericError("riemannian: the direction is not finite; nothing was changed. Raise the damping, "
-                               "or find the first node with Graph::checking(true)");
+            throw NumericError(
+                "riemannian: the direction is not finite; nothing was changed. Raise the damping, "
+                "or find the first node with Graph::checking(true)");
         const double length = std::sqrt(std::max(slope, 0.0));
         const T eta = static_cast<T>(options_.rate * clip_factor(length, options_.clip));
         for (std::size_t k = 0; k < group_.size(); ++k) {
@@ -158,7 +165,8 @@ private:
         auto& table = group_[static_cast<std::size_t>(head.table)];
         const Index V = table.rows, n = table.cols;
         const T *G = table.dense_gradient().data, share = static_cast<T>(per);
-        const T* G0 = head.bias >= 0 ? group_[static_cast<std::size_t>(head.bias)].dense_gradient().data : nullptr;
+        const T* G0 =
+            head.bias >= 0 ? group_[static_cast<std::size_t>(head.bias)].dense_gradient().data : nullptr;
         T* delta = delta_[static_cast<std::size_t>(head.table)].data();
         const bool with_bias = G0 && options_.form != MetricForm::diagonal;
         for (Index v = 0; v < V; ++v) {
@@ -166,8 +174,10 @@ private:
             const T H00 = head.metric->whole[std::size_t(v)];
             T mean = 0;
             for (Index i = 0; i < n; ++i) mean += H[i];
-            // words that were hardly ever predicted have next to no metric; the share 1/V of a word is a floor
-            const T eps = static_cast<T>(options_.damping) * (mean / static_cast<T>(n) + 1 / static_cast<T>(V)),
+            // words that were hardly ever predicted have next to no metric; the share 1/V of a word is a
+            // floor
+            const T eps =
+                        static_cast<T>(options_.damping) * (mean / static_cast<T>(n) + 1 / static_cast<T>(V)),
                     whole = H00 + eps;
             const T g0 = G0 ? share * G0[v] : T(0);
             T d0 = -g0 / whole;

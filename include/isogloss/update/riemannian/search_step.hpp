@@ -10,8 +10,8 @@ namespace isogloss {
 /// direction was solved for, and `cancel()` brings w₀ back bit by bit.
 ///
 /// One round is: clear(); for each sequence backward (and backward<Modulus> where wants_modulus()), then
-/// add(weight); solve(); then move and cancel at will. Gradients and metrics of sequences are summed with their
-/// weights before anything is inverted.
+/// add(weight); solve(); then move and cancel at will. Gradients and metrics of sequences are summed with
+/// their weights before anything is inverted.
 template <class T> class SearchStep {
 public:
     virtual ~SearchStep() = default;
@@ -23,11 +23,13 @@ public:
     virtual void clear() {
         for (auto& m : members_) std::fill(m.gradient.begin(), m.gradient.end(), T(0));
     }
-    /// Adds gradient and metric of the last passes times `weight`. Parameters' gradients are left as they are.
+    /// Adds gradient and metric of the last passes times `weight`. Parameters' gradients are left as they
+    /// are.
     virtual void add(double weight) {
         for (auto& m : members_) {
             const T* g = m.parameter->dense_gradient().data;
-            for (std::size_t i = 0; i < m.gradient.size(); ++i) m.gradient[i] += static_cast<T>(weight) * g[i];
+            for (std::size_t i = 0; i < m.gradient.size(); ++i)
+                m.gradient[i] += static_cast<T>(weight) * g[i];
         }
     }
     /// Works out the direction. Throws NumericError, naming the parameter, when it is not finite.
@@ -37,9 +39,9 @@ public:
         if (conjugate_) conjugate();
         for (auto& m : members_)
             if (const Index n = m.parameter->size(); kernel::first_non_finite(n, m.direction.data()) != n)
-                throw NumericError(
-                    text("riemannian: the direction of '", m.parameter->name,
-                         "' is not finite; nothing was changed. Start again from smaller weights, or raise the damping."));
+                throw NumericError(text("riemannian: the direction of '", m.parameter->name,
+                                        "' is not finite; nothing was changed. Start again from smaller "
+                                        "weights, or raise the damping."));
     }
     void move(double rate) {
         for (auto& m : members_)
@@ -55,14 +57,15 @@ public:
     ///
     ///     D ← Δ + β D,   β = max(0, Δ·(G - G₋) / (Δ₋·G₋))
     ///
-    /// and D ← Δ where that would not go down. Products of a gradient with a step do not depend on how activities are
-    /// represented, so what the metric is invariant under D is invariant under too. Off by default, as in the source.
-    /// Source   Polak, Ribière 1969, preconditioned.
+    /// and D ← Δ where that would not go down. Products of a gradient with a step do not depend on how
+    /// activities are represented, so what the metric is invariant under D is invariant under too. Off by
+    /// default, as in the source. Source   Polak, Ribière 1969, preconditioned.
     void conjugate(bool on) {
         conjugate_ = on;
         forget_direction();
     }
-    /// Starts conjugate directions anew, after steps that were cancelled for good or weights changed elsewhere.
+    /// Starts conjugate directions anew, after steps that were cancelled for good or weights changed
+    /// elsewhere.
     void forget_direction() { slope_before_ = 0; }
 
     /// Δ of one of its parameters, for tests.
@@ -87,7 +90,8 @@ private:
         for (auto& m : members_) {
             m.gradient_before.resize(m.gradient.size()), m.direction_before.resize(m.gradient.size());
             for (std::size_t i = 0; i < m.gradient.size(); ++i) {
-                const double step = static_cast<double>(m.direction[i]), g = static_cast<double>(m.gradient[i]);
+                const double step = static_cast<double>(m.direction[i]),
+                             g = static_cast<double>(m.gradient[i]);
                 slope += step * g;
                 change += step * (g - static_cast<double>(m.gradient_before[i]));
                 along_before += g * static_cast<double>(m.direction_before[i]);

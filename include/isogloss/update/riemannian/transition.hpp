@@ -13,20 +13,19 @@ struct TransitionOptions {
     double damping = 1;  ///< ε ≥ 0 added to the diagonals; small against the number of symbols, 1 by default
 };
 
-/// Natural step of transition weights and start values, for Glnn, Gnn and SparseRnn. For each unit j and symbol x,
-/// over the inputs i of j (the always-on 0 among them):
+/// Natural step of transition weights and start values, for Glnn, Gnn and SparseRnn. For each unit j and
+/// symbol x, over the inputs i of j (the always-on 0 among them):
 ///
-///     G_i = Σ a_i^{t-1} B_j^t,   M_{ii'} = Σ a_i^{t-1} a_{i'}^{t-1} Φ_j^t + ε 1[i = i']      sums over t with x_t = x
-///     full            Δ = -M⁻¹ G
-///     quasi-diagonal  Δ_i = -(G_i - G_0 M_0i/M_00) / (M_ii - M_0i²/M_00),   Δ_0 = -G_0/M_00 - Σ (M_0i/M_00) Δ_i
-///     diagonal        Δ_i = -G_i / M_ii
-///     start           Δ = -B_j^{start} / (Φ_j^{start} + ε)
+///     G_i = Σ a_i^{t-1} B_j^t,   M_{ii'} = Σ a_i^{t-1} a_{i'}^{t-1} Φ_j^t + ε 1[i = i']      sums over t
+///     with x_t = x full            Δ = -M⁻¹ G quasi-diagonal  Δ_i = -(G_i - G_0 M_0i/M_00) / (M_ii -
+///     M_0i²/M_00),   Δ_0 = -G_0/M_00 - Σ (M_0i/M_00) Δ_i diagonal        Δ_i = -G_i / M_ii start           Δ
+///     = -B_j^{start} / (Φ_j^{start} + ε)
 ///
-/// B is the derivative of the loss (so steps go down), Φ = B² for RUOP, the modulus for RBPM. In SparseRnn edges
-/// are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow matrix, whose symbol block
-/// is eliminated by a Schur complement; quasi-diagonal keeps of what remains the diagonal. Inputs that never vary
-/// or symbols never seen do not move.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(29), (34)-(35).
+/// B is the derivative of the loss (so steps go down), Φ = B² for RUOP, the modulus for RBPM. In SparseRnn
+/// edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow matrix, whose
+/// symbol block is eliminated by a Schur complement; quasi-diagonal keeps of what remains the diagonal.
+/// Inputs that never vary or symbols never seen do not move. Source   Ollivier 2013, "Riemannian metrics for
+/// neural networks II", eqs. (23)-(29), (34)-(35).
 template <class T> class TransitionStep final : public SearchStep<T> {
 public:
     /// `node`: the network's name. Throws GraphError when there is none of that name or ε is not ≥ 0.
@@ -127,20 +126,22 @@ private:
         if (gated())
             for (Index x = 0; x < A; ++x)
                 for (Index j = 0; j < N; ++j) {
-                    const T *G = tau.gradient.data() + x * (N + E);
+                    const T* G = tau.gradient.data() + x * (N + E);
                     T* delta = tau.direction.data() + x * (N + E);
                     unit(j, 1, bias_.data() + x * N + j, cross_.data() + x * E,
                          square_.data() + x * matrix_of_.back(), G + j, G + N, delta + j, delta + N);
                 }
         else
             for (Index j = 0; j < N; ++j)
-                unit(j, A, bias_.data() + j, cross_.data(), square_.data(), this->members_[2].gradient.data() + j,
-                     tau.gradient.data(), this->members_[2].direction.data() + j, tau.direction.data());
+                unit(j, A, bias_.data() + j, cross_.data(), square_.data(),
+                     this->members_[2].gradient.data() + j, tau.gradient.data(),
+                     this->members_[2].direction.data() + j, tau.direction.data());
     }
 
     T damping() const { return static_cast<T>(options_.damping); }
 
-    // The step of unit j, which has `biases` biases, N apart in M00, G0 and delta0; cross has a row of edges for each.
+    // The step of unit j, which has `biases` biases, N apart in M00, G0 and delta0; cross has a row of edges
+    // for each.
     void unit(Index j, Index biases, const T* M00, const T* cross, const T* square, const T* G0, const T* G,
               T* delta0, T* delta) {
         const Index N = edges_.units, E = edges_.edges(), first = edges_.first[std::size_t(j)], m = inputs(j);
@@ -165,7 +166,8 @@ private:
                 work[k * m + k] += eps;
                 whole[std::size_t(k)] = work[k * m + k];
                 for (Index l = 0; l <= k; ++l)
-                    for (Index x = 0; x < biases; ++x) work[k * m + l] -= slope(x, k) * cross[x * E + first + l];
+                    for (Index x = 0; x < biases; ++x)
+                        work[k * m + l] -= slope(x, k) * cross[x * E + first + l];
             }
             // an input that is constant is left with rounding alone, which is no direction
             for (Index k = 0; k < m; ++k)
@@ -194,7 +196,7 @@ private:
     graph::Store<T>& store_;
     TransitionOptions options_;
     const graph::EdgesRecord& edges_;
-    std::vector<Index> matrix_of_;                   // where each unit's matrix, or its diagonal, begins
+    std::vector<Index> matrix_of_;                  // where each unit's matrix, or its diagonal, begins
     std::vector<T> bias_, cross_, square_, start_;  // M_00 [A, N], M_0i [A, edges], the rest, and that of V⁰
     std::vector<T> work_, right_, diagonal_;
 };

@@ -9,19 +9,25 @@
 
 namespace isogloss {
 
-/// Decayed sums of M = Σ Φ_j z zᵀ for a layer of units z = Σ a W + b, and the step M⁻¹ G. For each weight matrix
-/// W [m, n]:
+/// Decayed sums of M = Σ Φ_j z zᵀ for a layer of units z = Σ a W + b, and the step M⁻¹ G. For each weight
+/// matrix W [m, n]:
 ///
-///     M_ii = (a∘a)ᵀ Φ [m, n],   M_0i = aᵀ Φ [m, n],   M_00 = 1ᵀ Φ [n]       or, full, all entries: [n, m + 1, m + 1]
+///     M_ii = (a∘a)ᵀ Φ [m, n],   M_0i = aᵀ Φ [m, n],   M_00 = 1ᵀ Φ [n]       or, full, all entries: [n, m +
+///     1, m + 1]
 ///
 /// An input that a token selects has an M for each symbol. Used by Riemannian.
 template <class T> class UnitMetric {
 public:
-    /// `weights[k]` and `bias`: places of the sources' weights and of the bias in a group, -1: not in it. Throws
-    /// GraphError where a full matrix is asked for an input selected by tokens or masked by gate.
+    /// `weights[k]` and `bias`: places of the sources' weights and of the bias in a group, -1: not in it.
+    /// Throws GraphError where a full matrix is asked for an input selected by tokens or masked by gate.
     UnitMetric(graph::Store<T>& store, graph::UnitsRecord<T>& units, std::vector<int> weights, int bias,
                UnitModulus modulus, MetricForm form)
-        : store_(store), units_(units), weights_(std::move(weights)), bias_(bias), modulus_(modulus), form_(form) {
+        : store_(store),
+          units_(units),
+          weights_(std::move(weights)),
+          bias_(bias),
+          modulus_(modulus),
+          form_(form) {
         const Index n = units.width;
         Index widest = 0;
         for (std::size_t k = 0; k < weights_.size(); ++k) {
@@ -32,9 +38,10 @@ public:
             inputs_ += s.width;
             if (form == MetricForm::full) {
                 if (s.tokens >= 0 || (s.mask >= 0 && store.at(store.masks, s.mask).groups > 1))
-                    throw GraphError(text("riemannian: units '", units.name,
-                                          "' have inputs chosen by a token or masked gate by gate; their metric is "
-                                          "quasi_diagonal or diagonal"));
+                    throw GraphError(
+                        text("riemannian: units '", units.name,
+                             "' have inputs chosen by a token or masked gate by gate; their metric is "
+                             "quasi_diagonal or diagonal"));
                 continue;
             }
             square_.emplace_back(std::size_t(size)), cross_.emplace_back(std::size_t(quasi() ? size : 0));
@@ -54,7 +61,8 @@ public:
     /// M ← keep M + share Σ Φ z zᵀ over the positions of the last pass.
     void refresh(double keep, double share) {
         if (modulus_ == UnitModulus::rbpm && !store_.moduli)
-            throw GraphError("riemannian: RBPM needs backward<Modulus>(loss) before step(); see wants_modulus()");
+            throw GraphError(
+                "riemannian: RBPM needs backward<Modulus>(loss) before step(); see wants_modulus()");
         const Index n = units_.width, rows = store_.rows();
         const T* flow = store_.adjoint(units_.seq, modulus_ == UnitModulus::rbpm);
         const bool rbpm = modulus_ == UnitModulus::rbpm;
@@ -77,9 +85,10 @@ public:
             if (weights_[s] >= 0) refresh(units_.sources[s], k, c, square_[at], cross_[at]), ++at;
     }
 
-    /// Writes the directions -M⁻¹ (per · gradient) of its parameters. Damping is `damping` times the mean of a
-    /// unit's diagonal, at least the smallest normal number.
-    template <class Group> void direct(const Group& group, std::vector<std::vector<T>>& delta, double per, double damping) {
+    /// Writes the directions -M⁻¹ (per · gradient) of its parameters. Damping is `damping` times the mean of
+    /// a unit's diagonal, at least the smallest normal number.
+    template <class Group>
+    void direct(const Group& group, std::vector<std::vector<T>>& delta, double per, double damping) {
         const Index n = units_.width;
         const T share = static_cast<T>(per);
         const T* G0 = bias_ >= 0 ? group[std::size_t(bias_)].dense_gradient().data : nullptr;
@@ -94,7 +103,8 @@ public:
             count += std::ssize(M) / n;
         }
         for (T& e : eps)
-            e = std::max(static_cast<T>(damping) * e / static_cast<T>(count), std::numeric_limits<T>::min() * 1024);
+            e = std::max(static_cast<T>(damping) * e / static_cast<T>(count),
+                         std::numeric_limits<T>::min() * 1024);
         d0.assign(std::size_t(n), T(0));
         std::size_t at = 0;
         for (std::size_t s = 0; s < weights_.size(); ++s) {
@@ -111,8 +121,10 @@ public:
                         out[e] = -share * G[e] / (M[e] + eps[u]);
                         continue;
                     }
-                    const T slope = M0[e] / (whole_[u] + eps[u]), whole = M[e] + eps[u], left = whole - slope * M0[e];
-                    out[e] = left > kernel::redundant<T> * whole ? -share * (G[e] - slope * G0[u]) / left : T(0);
+                    const T slope = M0[e] / (whole_[u] + eps[u]), whole = M[e] + eps[u],
+                            left = whole - slope * M0[e];
+                    out[e] =
+                        left > kernel::redundant<T> * whole ? -share * (G[e] - slope * G0[u]) / left : T(0);
                     d0[u] += slope * out[e];
                 }
             ++at;
@@ -144,8 +156,8 @@ private:
         const T* in = store_.value(s.seq) - back * s.width;
         const auto* m = s.mask >= 0 ? &store_.at(store_.masks, s.mask) : nullptr;
         if (!m || !m->active) return in;
-        kernel::multiply_rows(store_.rows(), store_.batch, s.width, in, m->value + group * store_.batch * s.width,
-                              input_.data());
+        kernel::multiply_rows(store_.rows(), store_.batch, s.width, in,
+                              m->value + group * store_.batch * s.width, input_.data());
         return input_.data();
     }
 
@@ -189,7 +201,8 @@ private:
             if (weights_[k] < 0) continue;
             const auto& s = units_.sources[k];
             const T* in = inputs(s, 0);
-            for (Index r = 0; r < rows; ++r) std::copy_n(in + r * s.width, s.width, side.data() + r * m + first);
+            for (Index r = 0; r < rows; ++r)
+                std::copy_n(in + r * s.width, s.width, side.data() + r * m + first);
             first += s.width;
         }
         if (bias_ >= 0)
@@ -197,14 +210,15 @@ private:
         for (Index j = 0; j < n; ++j) {
             for (Index r = 0; r < rows; ++r)
                 for (Index i = 0; i < m; ++i)
-                    scaled_[std::size_t(r * m + i)] = phi_[std::size_t(r * n + j)] * side[std::size_t(r * m + i)];
+                    scaled_[std::size_t(r * m + i)] =
+                        phi_[std::size_t(r * n + j)] * side[std::size_t(r * m + i)];
             gemm<T>(share, t(MatrixRef<const T>(scaled_.data(), rows, m)), {side.data(), rows, m}, keep,
                     {matrix_.data() + j * m * m, m, m});
         }
     }
 
-    template <class Group>
-    void direct_full(const Group& group, std::vector<std::vector<T>>& delta, T share, T damping, const T* G0) {
+    template <class Group> void direct_full(const Group& group, std::vector<std::vector<T>>& delta, T share,
+                                            T damping, const T* G0) {
         const Index n = units_.width, m = order();
         for (Index j = 0; j < n; ++j) {
             std::copy_n(matrix_.data() + j * m * m, m * m, work_.data());
@@ -217,12 +231,17 @@ private:
                 Index i = 0;
                 for (const int k : weights_)
                     if (k >= 0)
-                        for (Index row = 0; row < group[std::size_t(k)].rows; ++row, ++i) f(i, k, row * n + j);
+                        for (Index row = 0; row < group[std::size_t(k)].rows; ++row, ++i)
+                            f(i, k, row * n + j);
                 if (G0) f(i, bias_, j);
             };
-            each([&](Index i, int k, Index e) { right_[std::size_t(i)] = share * group[std::size_t(k)].dense_gradient().data[e]; });
+            each([&](Index i, int k, Index e) {
+                right_[std::size_t(i)] = share * group[std::size_t(k)].dense_gradient().data[e];
+            });
             kernel::solve_symmetric(m, work_.data(), right_.data());
-            each([&](Index i, int k, Index e) { delta[std::size_t(k)][std::size_t(e)] = -right_[std::size_t(i)]; });
+            each([&](Index i, int k, Index e) {
+                delta[std::size_t(k)][std::size_t(e)] = -right_[std::size_t(i)];
+            });
         }
     }
 
@@ -233,8 +252,8 @@ private:
     UnitModulus modulus_;
     MetricForm form_;
     Index inputs_ = 0;
-    std::vector<std::vector<T>> square_, cross_;     // M_ii and M_0i of each weight in the group
-    std::vector<T> whole_, matrix_;                  // M_00 [n]; full: [n, m, m]
+    std::vector<std::vector<T>> square_, cross_;  // M_ii and M_0i of each weight in the group
+    std::vector<T> whole_, matrix_;               // M_00 [n]; full: [n, m, m]
     std::vector<T> phi_, input_, scaled_, work_, right_;
 };
 

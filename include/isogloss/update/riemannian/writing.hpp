@@ -11,9 +11,9 @@ namespace isogloss {
 ///
 ///     H_ii,v = Σ h_i² q_v,   H_0i,v = Σ h_i q_v,   H_00,v = Σ q_v,      q = p (1 - p),  p = softmax(o)
 ///
-/// the entries that couple one word's weights with each other and with its bias; for the cross-entropy the Fisher
-/// matrix is the Hessian. Blocks of rows are worked through within `budget` bytes.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (18)-(19).
+/// the entries that couple one word's weights with each other and with its bias; for the cross-entropy the
+/// Fisher matrix is the Hessian. Blocks of rows are worked through within `budget` bytes. Source   Ollivier
+/// 2013, "Riemannian metrics for neural networks II", eqs. (18)-(19).
 template <class T> class WritingMetric {
 public:
     WritingMetric(graph::Store<T>& store, const graph::LogitsRecord<T>& head, Index budget = Index{1} << 20)
@@ -58,7 +58,8 @@ private:
         if (head_.bias >= 0)
             for (Index r = 0; r < count; ++r)
                 std::copy_n(store_.at(store_.parameters, head_.bias).value, V, z.row(r));
-        gemm<T>(T(1), h, t(store_.at(store_.parameters, head_.table).values()), head_.bias >= 0 ? T(1) : T(0), z);
+        gemm<T>(T(1), h, t(store_.at(store_.parameters, head_.table).values()), head_.bias >= 0 ? T(1) : T(0),
+                z);
         for (Index r = 0; r < count; ++r) {
             T* p = z.row(r);
             const double sum = kernel::exp_sum(V, p, kernel::row_max(V, p), T(1), p);
@@ -93,7 +94,8 @@ template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::strin
 ///
 /// with ε_v = f_v + machine epsilon added to H_ii and H_00, f_v the frequency of v (eps_scale times that).
 /// Without a bias the head's step is the diagonal one.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(21); where ε enters is a reading.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(21); where ε enters is a
+/// reading.
 template <class T> class WritingStep final : public SearchStep<T> {
 public:
     /// `frequencies`: f_v of every word, or none for 1/V each; `damping` ≥ 0 multiplies ε.
@@ -103,7 +105,8 @@ public:
         const Index V = head_.vocabulary;
         if (frequencies.empty()) frequencies.assign(std::size_t(V), 1 / static_cast<double>(V));
         if (std::ssize(frequencies) != V)
-            throw GraphError(text("riemannian: found ", frequencies.size(), " frequencies for a head of ", V, " words"));
+            throw GraphError(
+                text("riemannian: found ", frequencies.size(), " frequencies for a head of ", V, " words"));
         if (!(damping >= 0 && std::isfinite(damping)))
             throw GraphError(text("riemannian: found damping = ", damping, ", expected at least 0"));
         for (const double f : frequencies)
@@ -153,11 +156,11 @@ private:
     std::vector<T> epsilon_;
 };
 
-/// Start values (30): every weight of a head 0, its biases log ν_v, so that the first model predicts each word by
-/// its frequency among the targets. `counts`: how often each word is a target; a word that never is counts as 1e-12
-/// of the whole.
-/// Throws GraphError for a head without a bias or counts that do not fit.
-template <class T> void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
+/// Start values (30): every weight of a head 0, its biases log ν_v, so that the first model predicts each
+/// word by its frequency among the targets. `counts`: how often each word is a target; a word that never is
+/// counts as 1e-12 of the whole. Throws GraphError for a head without a bias or counts that do not fit.
+template <class T>
+void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
     const auto& record = head_of(g, head);
     if (record.bias < 0) throw GraphError(text("start_at_frequencies: head '", head, "' has no bias"));
     double total = 0;
