@@ -3,7 +3,6 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
-#include <set>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -60,29 +59,6 @@ template <template <class> class Node> struct Model {
 };
 
 }  // namespace
-
-TEST_CASE("A random graph has d distinct edges from every unit, its loop among them", "[node][edges]") {
-    const Index units = GENERATE(1, 2, 7, 20), edges = GENERATE(1, 2, 3, 7);
-    if (edges > units) return;
-    std::set<std::vector<Index>> graphs;
-    for (std::uint64_t seed = 1; seed < 6; ++seed) {
-        const auto g = random_edges(units, edges, seed);
-        graphs.insert(g.from);
-        REQUIRE(g.edges() == units * edges);
-        std::vector<std::set<Index>> targets(static_cast<std::size_t>(units));
-        for (Index j = 0; j < units; ++j) {
-            REQUIRE(g.from[std::size_t(g.first[std::size_t(j)])] == j);  // the loop comes first
-            for (Index k = g.first[std::size_t(j)]; k < g.first[std::size_t(j) + 1]; ++k)
-                targets[std::size_t(g.from[std::size_t(k)])].insert(j);
-        }
-        for (Index i = 0; i < units; ++i) {
-            REQUIRE(std::ssize(targets[std::size_t(i)]) == edges);
-            REQUIRE(targets[std::size_t(i)].contains(i));
-        }
-        REQUIRE(random_edges(units, edges, seed).from == g.from);
-    }
-    if (units == 20 && edges > 1) REQUIRE(graphs.size() == 5);
-}
 
 TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward and in the modulus",
                    "[node][edges]", Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
@@ -262,7 +238,6 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
                            says("all 0"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), GraphError,
                            says("the input is a sequence"));
-    REQUIRE_THROWS_MATCHES(random_edges(0, 1, 1), GraphError, says("0 units"));
     REQUIRE(g.store().edges.empty());
     g.add<SparseRnn>("net", {.units = 3, .edges = 3}, x);  // nothing of the failed attempts is left
     REQUIRE(g.store().edges.size() == 1);

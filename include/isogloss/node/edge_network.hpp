@@ -3,8 +3,8 @@
 
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/activation.hpp>
+#include <isogloss/node/random_edges.hpp>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -21,38 +21,6 @@ struct EdgeNetworkOptions {
     std::vector<double> frequencies = {};  ///< f_y of the symbols; empty: all alike
     double spread = 1;  ///< half the width ≥ 0 of the random numbers u in the start values
 };
-
-/// A random oriented graph: each unit has d distinct targets, one of them itself. Edges are listed by target,
-/// the loop first.
-///
-/// Throws GraphError unless 1 ≤ d ≤ units.
-inline graph::EdgesRecord random_edges(Index units, Index d, std::uint64_t seed) {
-    if (units < 1 || d < 1 || d > units)
-        throw GraphError(
-            text("edges: found ", units, " units with ", d,
-                 " edges each, expected at least 1 unit and 1 to units edges (the loop counts)"));
-    const Random random(seed, stream_of("edges"));
-    std::vector<std::vector<Index>> into(static_cast<std::size_t>(units));
-    for (Index i = 0; i < units; ++i) into[static_cast<std::size_t>(i)].push_back(i);
-    std::vector<Index> others(static_cast<std::size_t>(units - 1));
-    for (Index i = 0; i < units; ++i) {
-        std::iota(others.begin(), others.end(), Index{0});
-        for (Index k = 0; k + 1 < d; ++k) {  // the first d - 1 places of a shuffle
-            const Index pick = k + random.below(i * units + k, units - 1 - k);
-            std::swap(others[static_cast<std::size_t>(k)], others[static_cast<std::size_t>(pick)]);
-            const Index j = others[static_cast<std::size_t>(k)];
-            into[static_cast<std::size_t>(j < i ? j : j + 1)].push_back(i);
-        }
-    }
-    graph::EdgesRecord r;
-    r.units = units;
-    r.first.push_back(0);
-    for (const auto& sources : into) {
-        r.from.insert(r.from.end(), sources.begin(), sources.end());
-        r.first.push_back(r.edges());
-    }
-    return r;
-}
 
 /// Recurrent units on a sparse graph. With i → j over the edges into unit j:
 ///
