@@ -52,6 +52,7 @@ public:
             const Index m = order();
             matrix_.resize(std::size_t(n * m * m));
             input_.resize(std::size_t(store.capacity_rows() * m)), scaled_.resize(input_.size());
+            side_.resize(input_.size());
             work_.resize(std::size_t(m * m)), right_.resize(std::size_t(m));
         } else {
             input_.resize(std::size_t(store.capacity_rows() * widest)), scaled_.resize(input_.size());
@@ -195,7 +196,7 @@ private:
 
     void refresh_full(T keep, T share) {
         const Index n = units_.width, rows = store_.rows(), m = order();
-        std::vector<T> side(input_.size());
+        std::vector<T>& side = side_;
         Index first = 0;
         for (std::size_t k = 0; k < weights_.size(); ++k) {
             if (weights_[k] < 0) continue;
@@ -254,7 +255,7 @@ private:
     Index inputs_ = 0;
     std::vector<std::vector<T>> square_, cross_;  // M_ii and M_0i of each weight in the group
     std::vector<T> whole_, matrix_;               // M_00 [n]; full: [n, m, m]
-    std::vector<T> phi_, input_, scaled_, work_, right_;
+    std::vector<T> phi_, input_, scaled_, side_, work_, right_;
 };
 
 }  // namespace isogloss
