@@ -24,7 +24,8 @@ template <class T> template <class Build> auto Graph<T>::all_or_nothing(Build&& 
     const auto sizes = [this] {
         return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
                           store_.units.size(),  store_.masks.size(),      store_.logits.size(),
-                          store_.losses.size(), store_.node_names.size(), store_.claimed.size()};
+                          store_.losses.size(), store_.node_names.size(), store_.claimed.size(),
+                          store_.edges.size()};
     };
     const auto before = sizes();
     std::vector<bool> read;
@@ -42,6 +43,7 @@ template <class T> template <class Build> auto Graph<T>::all_or_nothing(Build&& 
         store_.logits.resize(before[5]);
         store_.losses.resize(before[6]);
         store_.node_names.resize(before[7]);
+        store_.edges.resize(before[9]);
         for (; store_.claimed.size() > before[8]; store_.claimed.pop_back())
             store_.names.erase(store_.claimed.back());
         for (std::size_t i = 0; i < read.size(); ++i) store_.tokens[i].read_by_node = read[i];

@@ -148,6 +148,14 @@ public:
     /// Memory of the node's own, n numbers, zeroed once; kept between passes.
     template <class U = T> U* scratch(Index n) { return store_.arena.template take<U>(n); }
 
+    /// Declares recurrent units on a sparse graph, for the metrics; returns where their record lies.
+    int edges(graph::EdgesRecord record) {
+        record.name = name();
+        record.node = node_;
+        store_.edges.push_back(std::move(record));
+        return static_cast<int>(store_.edges.size()) - 1;
+    }
+
     /// Declares that these tokens are read as input, so that not_predicted among them is refused.
     void read(Tokens x) { store_.at(store_.tokens, x.id).read_by_node = true; }
 

@@ -139,6 +139,20 @@ template <class T> struct UnitsRecord {
     std::vector<Source<T>> sources;
 };
 
+/// Recurrent units on a sparse graph (EdgeNetwork): unit j sums its inputs over the edges into it. A row of
+/// transition weights holds `units` biases (edges from the always-on unit), then the edges by target.
+struct EdgesRecord {
+    std::string name;
+    int node = -1;
+    Index units = 0;
+    std::vector<Index> first;  // [units + 1]: edges first[j] … first[j+1]-1 lead into unit j, the loop first
+    std::vector<Index> from;   // [edges]: where they come from
+    int activity = -1, potential = -1, started = -1;  // sequences a, V, and 1 from the first step after a reset
+    int tokens = -1;                                  // what selects the row, -1: rows are sequences
+    int tau = -1, rho = -1, start = -1;  // parameters; rho: biases by symbol where tau is one row for all
+    Index edges() const { return static_cast<Index>(from.size()); }
+};
+
 template <class T> struct MaskRecord {
     Index width = 0, groups = 1;
     double keep = 1;
@@ -181,6 +195,7 @@ template <class T> struct Store {
     std::deque<SeqRecord<T>> seqs;
     std::deque<TokensRecord> tokens;
     std::deque<UnitsRecord<T>> units;
+    std::deque<EdgesRecord> edges;
     std::deque<MaskRecord<T>> masks;
     std::deque<LogitsRecord<T>> logits;
     std::deque<LossRecord> losses;

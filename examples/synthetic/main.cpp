@@ -1,0 +1,138 @@
+// Trains a network on a synthetic source for a given computing time, and says how far it is from the source's
+// entropy rate.
+//
+//     synthetic --task music --network glnn --metric rbpm --units 20 --length 50000 --seconds 60
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "cells.hpp"
+#include "hmm.hpp"
+#include "sparse.hpp"
+
+namespace {
+
+// Seconds of computing time of this process, whatever else the machine does.
+double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+void write(const std::string& path, const Text& text) {
+    std::ofstream out(path, std::ios::binary);
+    for (const Token v : text.x) out.put(text.shown(v));
+    if (!out.flush()) throw isogloss::FileError(isogloss::text("cannot write '", path, "'"));
+}
+
+int run(const Options& o) {
+    const auto task = o.named_task();
+    tasks::Options elsewhere = o.source;
+    if (o.longest_validation > 0)
+        elsewhere.shortest = o.source.longest, elsewhere.longest = o.longest_validation;
+    const Index other = o.validation_length > 0 ? o.validation_length : o.length;
+    // Three independent texts: to train on, to choose the best moment by, and to report.
+    const Text train = tasks::generate(task, o.source, 3 * o.seed, o.length, o.lines);
+    const Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<Index>(other / 4, 2000));
+    const Text valid = tasks::generate(task, elsewhere, 3 * o.seed + 2, other);
+    const double floor = tasks::entropy_rate(task, elsewhere);
+    if (!o.write.empty()) {
+        write(o.write + ".train", train);
+        write(o.write + ".valid", valid);
+        std::printf("entropy_bits=%.5f\n", floor);
+        return 0;
+    }
+    std::unique_ptr<Learner> learner;
+    if (o.network == "hmm") learner = std::make_unique<Markov>(o, train);
+    else if (o.network == "lstm") learner = std::make_unique<Cells>(o, train);
+    else learner = std::make_unique<Sparse>(o, train, std::max(choice.size(), valid.size()));
+    std::ofstream csv;
+    if (!o.csv.empty()) {
+        csv.open(o.csv);
+        if (!csv) throw isogloss::FileError(isogloss::text("cannot write '", o.csv, "'"));
+        csv << "seconds,rounds,training_bits,choice_bits,success\n";
+    }
+    double used = 0, next = 0, best = 1e300;
+    Index rounds = 0;
+    const auto look = [&] {
+        const Foreseen seen = learner->foresee(train), chosen = learner->foresee(choice);
+        if (chosen.bits < best) best = chosen.bits, learner->keep();
+        std::printf("%8.1f s  %6td rounds  training %.5f  choice %.5f  success %.4f  %s\n", used, rounds,
+                    seen.bits, chosen.bits, chosen.success, learner->state().c_str());
+        std::fflush(stdout);
+        if (csv.is_open())
+            csv << used << ',' << rounds << ',' << seen.bits << ',' << chosen.bits << ',' << chosen.success
+                << '\n';
+    };
+    look();
+    while (used < o.seconds) {
+        const double start = computed();
+        learner->round();
+        used += computed() - start;
+        ++rounds;
+        if (used < next && used < o.seconds) continue;
+        look();
+        next = std::max(used * 1.1, used + o.seconds / 100);
+    }
+    learner->restore();
+    const Foreseen trained = learner->foresee(train), verdict = learner->foresee(valid);
+    if (o.sample > 0) std::printf("%s\n", learner->sample(o.sample, o.seed).c_str());
+    std::printf("training_bits=%.5f rounds=%td seconds=%.1f\n", trained.bits, rounds, used);
+    std::printf("validation_bits=%.5f entropy_bits=%.5f success=%.4f\n", verdict.bits, floor,
+                verdict.success);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    Options o;
+    CLI::App app("Networks on synthetic sources of known entropy rate");
+    app.option_defaults()->always_capture_default();
+    app.add_option("--task", o.task)->check(CLI::IsMember({"alphabet", "xor", "music", "anbn"}));
+    app.add_option("--network", o.network)->check(CLI::IsMember({"glnn", "gnn", "rnn", "lstm", "hmm"}));
+    app.add_option("--metric", o.metric)->check(CLI::IsMember({"ruop", "rbpm", "gradient"}));
+    app.add_option("--form", o.form)->check(CLI::IsMember({"full", "quasi_diagonal", "diagonal"}));
+    app.add_option("--activation", o.activation)->check(CLI::IsMember({"tanh", "logistic"}));
+    app.add_option("--units", o.units, "units, or states of the hmm");
+    app.add_option("--edges", o.edges, "edges that leave each unit, its loop among them");
+    app.add_option("--length", o.length, "symbols of the training text");
+    app.add_option("--lines", o.lines, "lines (rounds) of the training text; 0: as many as the length takes");
+    app.add_option("--validation-length", o.validation_length,
+                   "symbols of the validation text; 0: as training");
+    app.add_option("--seconds", o.seconds, "computing time");
+    app.add_option("--seed", o.seed);
+    app.add_option("--csv", o.csv, "file for the learning curve");
+    app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
+    app.add_option("--sample", o.sample, "symbols to draw from the trained model");
+    app.add_option("--insert-digits", o.source.insert_digits, "alphabet: p1");
+    app.add_option("--insert-capitals", o.source.insert_capitals, "alphabet: p2");
+    app.add_option("--bits", o.source.bits, "xor: bits in a line");
+    app.add_flag("--answer-only", o.source.answer_only, "xor: only the answer is predicted");
+    app.add_option("--shortest", o.source.shortest, "anbn: least n");
+    app.add_option("--longest", o.source.longest, "anbn: greatest n");
+    app.add_option("--validation-longest", o.longest_validation,
+                   "anbn: validate on n from --longest to this; 0: on the same source");
+    app.add_option("--start-rate", o.start_rate, "first learning rate; 0: 1/units");
+    app.add_option("--up", o.up, "factor of a rate after an accepted step");
+    app.add_option("--down", o.down, "divisor of a rate after a cancelled step");
+    app.add_option("--damping", o.damping, "of the metric's diagonal");
+    app.add_option("--slowest", o.longest,
+                   "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
+    app.add_flag("--conjugate", o.conjugate, "conjugate directions of the metric");
+    app.add_option("--adam-rate", o.adam_rate, "lstm and minibatches: learning rate");
+    app.add_option("--natural-rate", o.natural_rate, "lstm with ruop or rbpm: learning rate");
+    app.add_option("--natural-damping", o.natural_damping, "lstm with ruop or rbpm: damping");
+    app.add_option("--columns", o.columns, "minibatches: columns");
+    app.add_option("--steps", o.steps, "minibatches: steps");
+    CLI11_PARSE(app, argc, argv);
+    if (!(o.seconds >= 0) || o.units < 1 || o.columns < 1 || o.steps < 1 || o.length < 2)
+        throw isogloss::DataError(isogloss::text("found seconds = ", o.seconds, ", units = ", o.units,
+                                                 ", columns = ", o.columns, ", steps = ", o.steps,
+                                                 ", length = ", o.length,
+                                                 "; expected seconds ≥ 0, length ≥ 2 and the others ≥ 1"));
+    return run(o);
+} catch (const std::exception& e) {
+    std::cerr << e.what() << '\n';
+    return 1;
+}

@@ -1,0 +1,84 @@
+// GLNN, GNN and RNN on a sparse graph, trained on the whole text at once by alternating steps.
+#pragma once
+
+#include <isogloss/update/riemannian/alternating.hpp>
+#include <isogloss/update/riemannian/transition.hpp>
+#include <isogloss/update/riemannian/writing.hpp>
+#include <memory>
+#include <optional>
+
+#include "graph_model.hpp"
+#include "options.hpp"
+
+class Sparse final : public GraphModel<double> {
+public:
+    Sparse(const Options& options, const Text& text, Index longest_text)
+        : GraphModel<double>(
+              options.named_task(), text,
+              {.time = std::max(text.size(), longest_text) - 1, .seed = options.seed, .budget = 1 << 20}),
+          inputs_(text.x.begin(), text.x.end() - 1),
+          targets_(targets(text)) {
+        const ig::EdgeNetworkOptions network{.units = options.units,
+                                             .edges = options.edges,
+                                             .activation = options.named_activation(),
+                                             .seed = options.seed,
+                                             .longest = options.longest,
+                                             .frequencies = counts(text, false)};
+        finish(options.network == "glnn"  ? g.add<ig::Glnn>("net", network, x)
+               : options.network == "gnn" ? g.add<ig::Gnn>("net", network, x)
+                                          : g.add<ig::SparseRnn>("net", network, x));
+        training_.emplace(g, l);
+        auto to_predict = counts(text, true);
+        ig::start_at_frequencies(g, "out", to_predict);
+        const double rate =
+            options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
+        if (options.metric == "gradient") {
+            writing_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"));
+            transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
+        } else {
+            double total = 0;
+            for (const double c : to_predict) total += c;
+            for (double& c : to_predict) c /= total;
+            writing_ = std::make_unique<ig::WritingStep<double>>(g, "out", y, to_predict);
+            transition_ = std::make_unique<ig::TransitionStep<double>>(
+                g, "net",
+                ig::TransitionOptions{
+                    .modulus = options.metric == "ruop" ? ig::UnitModulus::ruop : ig::UnitModulus::rbpm,
+                    .form = options.form == "full"       ? ig::MetricForm::full
+                            : options.form == "diagonal" ? ig::MetricForm::diagonal
+                                                         : ig::MetricForm::quasi_diagonal,
+                    .damping = options.damping});
+        }
+        const ig::RateControl control{.rate = rate, .up = options.up, .down = options.down};
+        writing_->conjugate(options.conjugate);
+        transition_->conjugate(options.conjugate);
+        training_->add(*writing_, control);
+        training_->add(*transition_, control);
+        const Index n = static_cast<Index>(inputs_.size());
+        training_->data({{{x, {inputs_.data(), n, 1}}, {y, {targets_.data(), n, 1}}}});
+    }
+
+    void round() override {
+        if (interrupted_) training_->resume();
+        interrupted_ = false;
+        training_->round();
+    }
+    Foreseen foresee(const Text& text) override {
+        interrupted_ = true;
+        return GraphModel<double>::foresee(text);
+    }
+    std::string sample(Index length, std::uint64_t seed) override {
+        interrupted_ = true;
+        return GraphModel<double>::sample(length, seed);
+    }
+    std::string state() const override {
+        return ig::text("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ",
+                        training_->cancelled(0), " and ", training_->cancelled(1));
+    }
+
+private:
+    std::vector<Token> inputs_, targets_;
+    std::unique_ptr<ig::SearchStep<double>> writing_, transition_;
+    std::optional<ig::AlternatingTraining<double>> training_;
+    bool interrupted_ = false;
+};

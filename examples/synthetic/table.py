@@ -1,0 +1,125 @@
+"""The table of docs/riemannian.md: every method on every synthetic task, at equal computing time.
+
+    python3 table.py --program build/release/examples/synthetic --seconds 60 --seeds 5 --results results.csv
+
+Runs are kept in the results file and not repeated; the table is printed from it at the end, as Markdown, mean and
+standard deviation over the seeds. Compressors say what the validation text adds to the training text.
+"""
+import argparse
+import bz2
+import csv
+import lzma
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import zlib
+
+TASKS = {
+    'alphabet': '--task alphabet --length 100000 --validation-length 50000',
+    'music': '--task music --length 100000 --validation-length 50000',
+    'anbn': '--task anbn --lines 10 --length 10000 --longest 1000 --validation-length 100000',
+    'xor, L = 10, answer': '--task xor --answer-only --bits 10 --length 30000 --validation-length 15000',
+    'xor, L = 10, all': '--task xor --bits 10 --length 30000 --validation-length 15000',
+}
+METHODS = {
+    'GLNN, RUOP': '--network glnn --metric ruop',
+    'GLNN, RBPM': '--network glnn --metric rbpm',
+    'GLNN, RBPM, conjugate': '--network glnn --metric rbpm --conjugate --up 1.3',
+    'GLNN, gradient': '--network glnn --metric gradient',
+    'GNN, RBPM': '--network gnn --metric rbpm',
+    'RNN, RUOP': '--network rnn --metric ruop',
+    'RNN, gradient': '--network rnn --metric gradient',
+    'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
+    'HMM, 20 states': '--network hmm --units 20',
+    'HMM, 50 states': '--network hmm --units 50',
+}
+
+
+def run(program, arguments):
+    out = subprocess.run([program, *arguments.split()], capture_output=True, text=True, check=False)
+    if out.returncode:
+        raise SystemExit(f'{program} {arguments}\n{out.stderr}')
+    return dict(part.split('=') for part in out.stdout.splitlines()[-1].split())
+
+
+def ppmd(text):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, 'text'), 'wb') as f:
+            f.write(text)
+        subprocess.run(['7z', 'a', '-m0=PPMd', '-mx=9', 'text.7z', 'text'], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+        return os.path.getsize(os.path.join(folder, 'text.7z'))
+
+
+COMPRESSORS = {
+    'zlib': lambda text: len(zlib.compress(text, 9)),
+    'bzip2': lambda text: len(bz2.compress(text, 9)),
+    'xz': lambda text: len(lzma.compress(text, preset=9)),
+    'PPMd (7z)': ppmd,
+}
+
+
+def compress(program, task, seed, method):
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = os.path.join(folder, 'text')
+        run(program, f'{task} --seed {seed} --write {prefix}')
+        train, valid = (open(f'{prefix}.{part}', 'rb').read() for part in ('train', 'valid'))
+    size = COMPRESSORS[method]
+    return 8 * (size(train + valid) - size(train)) / len(valid)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--program', required=True)
+    parser.add_argument('--seconds', type=float, default=60)
+    parser.add_argument('--seeds', type=int, default=5)
+    parser.add_argument('--results', default='results.csv')
+    parser.add_argument('--print-only', action='store_true')
+    o = parser.parse_args()
+    columns = ['task', 'method', 'seed', 'bits', 'floor', 'success']
+    known = {}
+    if os.path.exists(o.results):
+        for row in csv.DictReader(open(o.results)):
+            known[row['task'], row['method'], int(row['seed'])] = row
+    else:
+        with open(o.results, 'w') as f:
+            csv.writer(f).writerow(columns)
+    # Seed by seed, so that a table that was stopped early is a whole one over fewer seeds.
+    for seed in [] if o.print_only else range(1, o.seeds + 1):
+        for task, source in TASKS.items():
+            for method in [*METHODS, *COMPRESSORS]:
+                if (task, method, seed) in known:
+                    continue
+                if method in METHODS:
+                    seen = run(o.program, f'{source} {METHODS[method]} --seconds {o.seconds} --seed {seed}')
+                    row = [seen['validation_bits'], seen['entropy_bits'], seen['success']]
+                elif 'answer' in task or (method.startswith('PPMd') and not shutil.which('7z')):
+                    continue  # a compressor predicts every symbol
+                else:
+                    row = [compress(o.program, source, seed, method), '', '']
+                with open(o.results, 'a') as f:
+                    csv.writer(f).writerow([task, method, seed, *row])
+                known[task, method, seed] = dict(zip(columns, [task, method, seed, *row]))
+    print('| | ' + ' | '.join(TASKS) + ' |\n|---|' + '---|' * len(TASKS))
+    for method in [*METHODS, *COMPRESSORS]:
+        cells = []
+        for task in TASKS:
+            rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
+            bits = [float(r['bits']) for r in rows]
+            success = [float(r['success']) for r in rows if r['success'] != '']
+            cell = '–'
+            if bits:
+                spread = statistics.stdev(bits) if len(bits) > 1 else math.nan
+                cell = f'{statistics.mean(bits):.4f} ± {spread:.4f} ({len(bits)})'
+            if success:
+                cell += f', {100 * statistics.mean(success):.0f} %'
+            cells.append(cell)
+        print(f'| {method} | ' + ' | '.join(cells) + ' |')
+    floors = [next((f"{float(r['floor']):.4f}" for (t, _, _), r in known.items() if t == task and r['floor']), '–') for task in TASKS]
+    print('| entropy rate | ' + ' | '.join(floors) + ' |')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,267 @@
+/// @file hmm/hmm.hpp  Hidden Markov models with discrete symbols: Baum-Welch, scoring, prediction, sampling.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/error.hpp>
+#include <isogloss/linalg.hpp>
+#include <isogloss/random.hpp>
+#include <span>
+#include <vector>
+
+namespace isogloss {
+
+/// Options of Hmm.
+struct HmmOptions {
+    Index states = 0;   ///< N ≥ 1
+    Index symbols = 0;  ///< A ≥ 1
+    Index edges = 0;    ///< transitions that leave a state, itself among them, chosen at random; 0: all N
+    double prior = 0;  ///< count ≥ 0 that every emission is given before the data; keeps unseen ones above 0
+    std::uint64_t seed = 1;
+};
+
+/// A hidden Markov model. A state emits a symbol, then moves:
+///
+///     P(i starts) = init_i,   P(i → j) = P_ij,   P(x | i) = E_ix
+///     α_t(i) = P(state i at t | x_0 … x_{t-1}),   c_t = Σ_i α_t(i) E_{i x_t} = P(x_t | x_0 … x_{t-1})
+///     u_t(i) = α_t(i) E_{i x_t} / c_t,            α_{t+1} = u_t P,                 log P(x) = Σ log c_t
+///     v_t(i) = Σ_j P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1},   v_{T-1} = 1
+///
+/// A step of Baum-Welch sets init, P and E to the normalised expected counts
+///
+///     init_i ∝ Σ γ_0(i),   P_ij ∝ Σ_t u_t(i) P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1},   E_ix ∝ prior + Σ_{t:
+///     x_t = x} γ_t(i), γ_t(i) = u_t(i) v_t(i)
+///
+/// summed over sequences. The likelihood never falls (with a prior: likelihood times prior). A symbol of
+/// not_predicted is missing: it counts for nothing and its place is skipped over. Transitions that are 0 stay
+/// 0 and, where `edges` thins them out, cost nothing. Everything is scaled step by step, so that length is no
+/// matter. Memory of a step: 3 N numbers a position. Source   Rabiner 1989, "A tutorial on hidden Markov
+/// models", sections III and V.A.
+class Hmm {
+public:
+    /// Random start: P and E uniform with a random part, init uniform. Throws GraphError for options out of
+    /// range.
+    explicit Hmm(HmmOptions options) : options_(options) {
+        const Index N = options.states, A = options.symbols;
+        if (N < 1 || A < 1 || options.edges < 0 || options.edges > N || !(options.prior >= 0) ||
+            !std::isfinite(options.prior))
+            throw GraphError(
+                text("hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
+                     ", prior = ", options.prior,
+                     "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
+        const Random random(options.seed, stream_of("hmm"));
+        Index place = 0;
+        initial.assign(std::size_t(N), 1 / static_cast<double>(N));
+        for (Index i = 0; i < N * N; ++i) transition.push_back(1 + random.uniform(place++));
+        for (Index i = 0; i < N * A; ++i) emission.push_back(1 + random.uniform(place++));
+        if (options.edges > 0)
+            for (Index i = 0; i < N; ++i)
+                for (Index left = N; left > options.edges;) {  // takes away transitions to others
+                    const Index j = random.below(place++, N);
+                    double& p = transition[std::size_t(i * N + j)];
+                    if (j == i || p == 0) continue;
+                    p = 0;
+                    --left;
+                }
+        normalise(transition, N);
+        normalise(emission, A);
+        list_edges();
+    }
+
+    std::vector<double> initial, transition, emission;  ///< init [N], P [N, N], E [N, A]; rows sum to 1
+
+    Index states() const { return options_.states; }
+    Index symbols() const { return options_.symbols; }
+
+    /// To be called after `transition` was written to, so that new zeros are known as such.
+    void list_edges() {
+        const Index N = options_.states;
+        first_.assign(1, 0), to_.clear();
+        for (Index i = 0; i < N; ++i) {
+            for (Index j = 0; j < N; ++j)
+                if (transition[std::size_t(i * N + j)] > 0) to_.push_back(j);
+            first_.push_back(std::ssize(to_));
+        }
+    }
+
+    /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Throws DataError
+    /// for a symbol out of range and NumericError for a sequence the model holds impossible; nothing has
+    /// changed then.
+    double step(std::span<const std::vector<Token>> sequences) {
+        const Index N = options_.states, A = options_.symbols;
+        std::vector<double> starts(initial.size(), 0), moves(transition.size(), 0),
+            emits(emission.size(), options_.prior);
+        double total = 0;
+        for (const auto& x : sequences) {
+            const Index T = std::ssize(x);
+            if (T == 0) continue;
+            total += filter(x);
+            v_.assign(std::size_t(T * N), 1);
+            for (Index t = T - 1; t > 0; --t) {
+                // e_j v_j / c of step t, kept in place of v_t once γ_t has been counted
+                count(x[std::size_t(t)], t, emits);
+                double* v = v_.data() + t * N;
+                scale_by_emission(x[std::size_t(t)], c_[std::size_t(t)], v);
+                double* before = v - N;
+                for (Index i = 0; i < N; ++i) {
+                    const double* row = transition.data() + i * N;
+                    double sum = 0;
+                    if (dense())
+                        for (Index j = 0; j < N; ++j) sum += row[j] * v[j];
+                    else
+                        for (Index k = first_[std::size_t(i)]; k < first_[std::size_t(i) + 1]; ++k)
+                            sum += row[to_[std::size_t(k)]] * v[to_[std::size_t(k)]];
+                    before[i] = sum;
+                }
+            }
+            count(x[0], 0, emits);
+            for (Index i = 0; i < N; ++i) starts[std::size_t(i)] += u_[std::size_t(i)] * v_[std::size_t(i)];
+            if (T == 1) continue;
+            if (dense()) {
+                const BlasOnOneThread blas;
+                gemm<double>(1, t(MatrixRef<const double>(u_.data(), T - 1, N)), {v_.data() + N, T - 1, N}, 1,
+                             {moves.data(), N, N});
+            } else {
+                for (Index t = 0; t + 1 < T; ++t)
+                    for (Index i = 0; i < N; ++i)
+                        for (Index k = first_[std::size_t(i)]; k < first_[std::size_t(i) + 1]; ++k)
+                            moves[std::size_t(i * N + to_[std::size_t(k)])] +=
+                                u_[std::size_t(t * N + i)] *
+                                v_[std::size_t((t + 1) * N + to_[std::size_t(k)])];
+            }
+        }
+        for (std::size_t k = 0; k < moves.size(); ++k) moves[k] *= transition[k];
+        settle(initial, starts, N);
+        settle(transition, moves, N);
+        settle(emission, emits, A);
+        return total;
+    }
+
+    /// log P(x) in nats. Throws as step().
+    double log_likelihood(std::span<const Token> x) {
+        double total = 0;
+        predict(x, [&](Index t, std::span<const double> p) {
+            const Token symbol = x[std::size_t(t)];
+            if (symbol < 0) return;
+            if (!(p[std::size_t(symbol)] > 0)) impossible(symbol, t);
+            total += std::log(p[std::size_t(symbol)]);
+        });
+        return total;
+    }
+
+    /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol held impossible
+    /// leaves the state as if it were missing.
+    template <class F> void predict(std::span<const Token> x, F&& f) const {
+        const Index N = options_.states, A = options_.symbols;
+        std::vector<double> alpha = initial, next(initial.size()), p(static_cast<std::size_t>(A));
+        for (Index t = 0; t < std::ssize(x); ++t) {
+            check(x[std::size_t(t)], t);
+            std::fill(p.begin(), p.end(), 0.0);
+            for (Index i = 0; i < N; ++i)
+                for (Index s = 0; s < A; ++s)
+                    p[std::size_t(s)] += alpha[std::size_t(i)] * emission[std::size_t(i * A + s)];
+            f(t, std::span<const double>(p));
+            if (const Token s = x[std::size_t(t)]; s >= 0 && p[std::size_t(s)] > 0)
+                for (Index i = 0; i < N; ++i)
+                    alpha[std::size_t(i)] *= emission[std::size_t(i * A + s)] / p[std::size_t(s)];
+            move(alpha.data(), next.data());
+            std::swap(alpha, next);
+        }
+    }
+
+    /// A text of n symbols.
+    std::vector<Token> sample(Index n, const Random& random) const {
+        const Index N = options_.states, A = options_.symbols;
+        Index place = 0;
+        const auto draw = [&](const double* p, Index count) {
+            double left = random.uniform(place++);
+            Index k = 0;
+            while (k + 1 < count && (left -= p[k]) > 0) ++k;
+            return k;
+        };
+        std::vector<Token> x;
+        for (Index i = draw(initial.data(), N); std::ssize(x) < n; i = draw(transition.data() + i * N, N))
+            x.push_back(static_cast<Token>(draw(emission.data() + i * A, A)));
+        return x;
+    }
+
+private:
+    bool dense() const { return std::ssize(to_) > options_.states * options_.states / 4; }
+
+    void check(Token s, Index t) const {
+        if (s >= options_.symbols || s < not_predicted)
+            throw DataError(text("hmm: found symbol ", s, " at position ", t, ", expected 0 to ",
+                                 options_.symbols - 1, ", or -1 where it is missing"));
+    }
+    [[noreturn]] static void impossible(Token s, Index t) {
+        throw NumericError(text("hmm: symbol ", s, " at position ", t,
+                                " has probability 0 under the model; give emissions a prior above 0"));
+    }
+
+    // out = in P
+    void move(const double* in, double* out) const {
+        const Index N = options_.states;
+        std::fill_n(out, N, 0.0);
+        for (Index i = 0; i < N; ++i) {
+            const double* row = transition.data() + i * N;
+            if (dense())
+                for (Index j = 0; j < N; ++j) out[j] += in[i] * row[j];
+            else
+                for (Index k = first_[std::size_t(i)]; k < first_[std::size_t(i) + 1]; ++k)
+                    out[to_[std::size_t(k)]] += in[i] * row[to_[std::size_t(k)]];
+        }
+    }
+
+    // u and c of a whole sequence; returns its log likelihood.
+    double filter(const std::vector<Token>& x) {
+        const Index N = options_.states, T = std::ssize(x);
+        u_.resize(std::size_t(T * N)), c_.resize(std::size_t(T));
+        std::copy(initial.begin(), initial.end(), u_.begin());
+        double total = 0;
+        for (Index t = 0; t < T; ++t) {
+            const Token s = x[std::size_t(t)];
+            check(s, t);
+            double* u = u_.data() + t * N;
+            if (t > 0) move(u - N, u);
+            double c = 1;
+            if (s >= 0) {
+                c = 0;
+                for (Index i = 0; i < N; ++i) c += u[i] *= emission[std::size_t(i * options_.symbols + s)];
+                if (!(c > 0)) impossible(s, t);
+                for (Index i = 0; i < N; ++i) u[i] /= c;
+            }
+            c_[std::size_t(t)] = c;
+            total += std::log(c);
+        }
+        return total;
+    }
+
+    void count(Token s, Index t, std::vector<double>& emits) const {
+        if (s < 0) return;
+        for (Index i = 0; i < options_.states; ++i)
+            emits[std::size_t(i * options_.symbols + s)] +=
+                u_[std::size_t(t * options_.states + i)] * v_[std::size_t(t * options_.states + i)];
+    }
+    void scale_by_emission(Token s, double c, double* v) const {
+        if (s < 0) return;
+        for (Index i = 0; i < options_.states; ++i)
+            v[i] *= emission[std::size_t(i * options_.symbols + s)] / c;
+    }
+
+    // Rows of counts become rows of probabilities; a row that nothing was counted in stays as it was.
+    static void settle(std::vector<double>& p, const std::vector<double>& counts, Index width) {
+        for (std::size_t r = 0; r < p.size(); r += std::size_t(width)) {
+            double sum = 0;
+            for (std::size_t k = r; k < r + std::size_t(width); ++k) sum += counts[k];
+            if (!(sum > 0)) continue;
+            for (std::size_t k = r; k < r + std::size_t(width); ++k) p[k] = counts[k] / sum;
+        }
+    }
+    static void normalise(std::vector<double>& p, Index width) { settle(p, std::vector<double>(p), width); }
+
+    HmmOptions options_;
+    std::vector<Index> first_, to_;  // transitions above 0, by state
+    std::vector<double> u_, v_, c_;  // of the sequence at hand
+};
+
+}  // namespace isogloss

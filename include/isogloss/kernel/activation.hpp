@@ -1,0 +1,52 @@
+/// @file kernel/activation.hpp  Activation functions chosen at run time, with slopes read off the activity.
+#pragma once
+
+#include <isogloss/kernel/gates.hpp>
+
+namespace isogloss {
+
+/// s(V) of a unit.
+enum class Activation {
+    tanh,      ///< slope 1 - a²
+    logistic,  ///< 1 / (1 + exp(-V)), slope a (1 - a)
+    identity,  ///< slope 1
+};
+
+namespace kernel {
+
+/// a = s(V), n numbers.
+template <class T, class A = Architecture> void activate(Activation s, Index n, const T* V, T* a) {
+    switch (s) {
+        case Activation::tanh:
+            return tanh_forward<T, A>(n, V, a);
+        case Activation::logistic:
+            return sweep<T, A>(0, n, [&](auto at) { at.store(a, sigmoid(at.load(V))); });
+        case Activation::identity:
+            std::copy_n(V, n, a);
+    }
+}
+
+/// s'(V) as a function of a = s(V).
+template <class T> T activation_slope(Activation s, T a) {
+    switch (s) {
+        case Activation::tanh:
+            return 1 - a * a;
+        case Activation::logistic:
+            return a * (1 - a);
+        default:
+            return 1;
+    }
+}
+
+/// dV = s' da, or s'² da when squared.
+template <bool squared, class T>
+void activation_backward(Activation s, Index n, const T* a, const T* da, T* dV) {
+    if (s == Activation::tanh) return tanh_backward<squared>(n, a, da, dV);
+    for (Index i = 0; i < n; ++i) {
+        const T slope = activation_slope(s, a[i]);
+        dV[i] = (squared ? slope * slope : slope) * da[i];
+    }
+}
+
+}  // namespace kernel
+}  // namespace isogloss

@@ -1,0 +1,286 @@
+/// @file node/edge_network.hpp  Recurrent units on a sparse random graph: what Glnn, Gnn and SparseRnn share.
+#pragma once
+
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/kernel/activation.hpp>
+#include <isogloss/node/random_edges.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace isogloss {
+
+/// Options of the networks on a sparse graph.
+struct EdgeNetworkOptions {
+    Index units = 0;  ///< N ≥ 1
+    Index edges = 3;  ///< d, edges that leave each unit, its loop among them: 1 ≤ d ≤ N
+    Activation activation = Activation::tanh;
+    std::uint64_t seed = 1;  ///< of the random graph
+    double longest =
+        0;  ///< time scales 1/α_j at the start: 0 for 1, 2, …, N, else ≥ 1 for 1 … longest, geometric
+    std::vector<double> frequencies = {};  ///< f_y of the symbols; empty: all alike
+    double spread = 1;  ///< half the width ≥ 0 of the random numbers u in the start values
+};
+
+/// Recurrent units on a sparse graph. With i → j over the edges into unit j:
+///
+///     V_j^t = leak · V_j^{t-1} + τ_{0j} + Σ_{i→j} τ_{ij} a_i^{t-1},     a_j^t = s(V_j^t)
+///
+/// where the τ of step t are those of the symbol x_t (gated), or, for SparseRnn, only τ_{0j} is (called ρ).
+/// V before the first step after a reset is the trained `start`; later passes go on where the last one ended.
+///
+/// Shapes   x [T, B] tokens below A, or, gated, a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
+///          gated by tokens    tau [A, N + N d]: a row holds τ_{0j} for j = 0 … N-1, then the edges by target
+///          gated by u         the row is u_t P + b: P [m, N + N d], b [1, N + N d]. After an embedding of
+///          the
+///                             symbols this is the factored table for large alphabets
+///          not gated          rho [A, N], tau [1, N d]
+///          start [1, N]
+/// Start    loops -α_j, other edges 0, τ_{0jx} = α_j (u_{jx} - Σ_y f_y u_{jy}), u uniform on ±spread, V⁰ = 0;
+///          α_j = 1/j or longest^{-(j-1)/(N-1)}. Without the leak the loop is 1 - α_j, which gives a unit the
+///          same time scale in the linear range. With a logistic, the same network by a = (1 + tanh(V/2))/2.
+/// Modulus  the recursion (24): a leak and a loop are one edge and are added before they are squared.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (8)-(13), (22), (24), (25),
+///          (29), (31)-(33). Departures: a^t is the activity after symbol x_t is read, as in the other cells,
+///          so the first symbol of a sequence is not predicted; the start values follow a reading of lost
+///          formulas.
+template <class T, bool leak, bool gated> struct EdgeNetwork {
+    using Options = EdgeNetworkOptions;
+    Options options;
+    graph::EdgesRecord edges;
+    Tokens x;
+    std::optional<Units<T>> rows;
+    Weight<T> tau, rho, start;
+    Seq<T> V, a, started;
+    Index vocabulary = 0;
+    bool looked_up = false;
+
+    Seq<T> setup(Setup<T>& s, Tokens symbols) {
+        x = symbols;
+        s.read(x);
+        prepare(s);
+        const Index N = options.units, E = edges.edges();
+        if (!options.frequencies.empty() && std::ssize(options.frequencies) != x.vocabulary)
+            s.fail(text("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols"));
+        if constexpr (gated) {
+            tau = s.weight("tau", x.vocabulary, N + E, start_values());
+            s.lookup(tau);
+            edges.tau = tau.id;
+        } else {
+            rho = s.weight("rho", x.vocabulary, N, start_values());
+            s.lookup(rho);
+            const auto whole = start_values();
+            tau = s.weight("tau", 1, E, [whole, N, E](const Random& r, Index, Index, Index i, Index e) {
+                return whole(r, 1, N + E, i, N + e);
+            });
+            edges.tau = tau.id;
+            edges.rho = rho.id;
+        }
+        edges.tokens = x.id;
+        return declare(s);
+    }
+
+    Seq<T> setup(Setup<T>& s, Seq<T> u) requires gated {
+        prepare(s);
+        const Index N = options.units;
+        if (!options.frequencies.empty())
+            s.fail("frequencies belong to symbols, and the input is a sequence");
+        const auto values = start_values();
+        rows = s.units("rows", N + edges.edges())
+                   .init([values, N](const Random& r, Index m, Index cols, Index i, Index e) {
+                       return e < N ? values(r, m, cols, i, e) : 0.0;
+                   })
+                   .from("P", u)
+                   .bias("b", [values, N](const Random& r, Index, Index cols, Index, Index e) {
+                       return e < N ? 0.0 : values(r, 1, cols, 0, e);
+                   });
+        return declare(s);
+    }
+
+    void forward(Forward<T>& p) {
+        const Index N = options.units, B = p.batch();
+        if (rows) p.drive(*rows);
+        begin(p);
+        for (const Index t : p.steps())
+            for (Index b = 0; b < B; ++b) {
+                const T* before = p.data(a, t - 1) + b * N;
+                const T* V0 = p.data(V, t - 1) + b * N;
+                T* V1 = p.data(V, t) + b * N;
+                const auto [bias, weight] = row(p, t, b);
+                const Index* from = edges.from.data();
+                for (Index j = 0, e = 0; j < N; ++j) {
+                    T sum = leak ? V0[j] + bias[j] : bias[j];
+                    for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e)
+                        sum += weight[e] * before[from[e]];
+                    V1[j] = sum;
+                }
+                kernel::activate(options.activation, N, V1, p.data(a, t) + b * N);
+            }
+    }
+
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        constexpr bool is_gradient = Backward<T, Quantity>::is_gradient;
+        const Index N = options.units, B = p.batch();
+        p.adjoint_data(a), p.adjoint_data(V);
+        T* shared = nullptr;  // the gradient of a row of tau that serves all symbols
+        if constexpr (is_gradient && !gated) shared = p.gradient(tau).data;
+        for (Index t = p.time() - 1; t >= -1; --t)
+            for (Index b = 0; b < B; ++b) {
+                flow_to_potential(p, t, b);
+                if (t < 0) continue;
+                const T* before = p.data(a, t - 1) + b * N;
+                const T* flow = p.adjoint_data(V, t) + b * N;
+                T* back = p.adjoint_data(a, t - 1) + b * N;
+                const T* weight = row(p, t, b).second;
+                const Index* from = edges.from.data();
+                if constexpr (is_gradient) {
+                    T *d_bias, *d_weight;
+                    if (rows)
+                        d_bias = p.adjoint_data(rows->z, t) + b * (N + edges.edges()), d_weight = d_bias + N;
+                    else if (gated) d_bias = p.gradient_row(tau, p.data(x, t)[b]), d_weight = d_bias + N;
+                    else d_bias = p.gradient_row(rho, p.data(x, t)[b]), d_weight = shared;
+                    for (Index j = 0, e = 0; j < N; ++j) {
+                        const T B_j = flow[j];
+                        d_bias[j] += B_j;
+                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e) {
+                            d_weight[e] += before[from[e]] * B_j;
+                            back[from[e]] += weight[e] * B_j;
+                        }
+                    }
+                } else {
+                    T* of_row = rows ? p.adjoint_data(rows->z, t) + b * (N + edges.edges()) : nullptr;
+                    for (Index j = 0, e = 0; j < N; ++j) {
+                        const T phi = flow[j];
+                        if (of_row) of_row[j] += phi;
+                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e) {
+                            if (of_row) of_row[N + e] += before[from[e]] * before[from[e]] * phi;
+                            // a loop beside a leak is squared with it, in flow_to_potential
+                            if (!leak || from[e] != j) back[from[e]] += weight[e] * weight[e] * phi;
+                        }
+                    }
+                }
+            }
+        if constexpr (is_gradient)
+            for (Index b = 0; b < B; ++b)
+                if (!(p.data(started, -1)[b] > 0))
+                    kernel::add(N, p.adjoint_data(V, -1) + b * N, p.gradient(start).data);
+        if (rows) p.pull(*rows);
+    }
+
+private:
+    void prepare(Setup<T>& s) {
+        if (!(options.longest == 0 || (options.longest >= 1 && std::isfinite(options.longest))))
+            s.fail(text("found longest = ", options.longest, ", expected 0 or a time of at least 1"));
+        if (!(options.spread >= 0 && std::isfinite(options.spread)))
+            s.fail(text("found spread = ", options.spread, ", expected at least 0"));
+        double total = 0;
+        for (const double f : options.frequencies) {
+            if (!(f >= 0 && std::isfinite(f))) s.fail(text("found a frequency ", f, ", expected at least 0"));
+            total += f;
+        }
+        if (!options.frequencies.empty() && !(total > 0)) s.fail("the frequencies are all 0");
+        for (double& f : options.frequencies) f /= total;
+        if (options.units < 1 || options.edges < 1 || options.edges > options.units)
+            s.fail(text("found units = ", options.units, ", edges = ", options.edges,
+                        "; expected at least 1 unit, and edges from 1 (the loop) to the number of units"));
+        edges = random_edges(options.units, options.edges, options.seed);
+    }
+
+    Seq<T> declare(Setup<T>& s) {
+        const Index N = options.units;
+        start = s.weight("start", 1, N, constant(0));
+        a = s.recurrent("a", N);
+        V = s.recurrent("V", N);
+        started = s.recurrent("started", 1);
+        edges.start = start.id;
+        edges.activity = a.id, edges.potential = V.id, edges.started = started.id;
+        if (!rows) s.edges(edges);
+        return a;
+    }
+
+    // Values of row `symbol` of [A, N + N d] at column c; the means over symbols are worked out once.
+    Init start_values() const {
+        struct Memory {
+            std::vector<double> mean;
+        };
+        const auto memory = std::make_shared<Memory>();
+        const Options o = options;
+        std::vector<Index> target(edges.from.size());
+        for (std::size_t j = 0; j + 1 < edges.first.size(); ++j)
+            for (Index e = edges.first[j]; e < edges.first[j + 1]; ++e)
+                target[static_cast<std::size_t>(e)] = static_cast<Index>(j);
+        return [memory, o, target, from = edges.from](const Random& random, Index A, Index, Index symbol,
+                                                      Index c) -> double {
+            const Index N = o.units, j = c < N ? c : target[static_cast<std::size_t>(c - N)];
+            const bool logistic = o.activation == Activation::logistic;
+            const double alpha =
+                o.longest == 0
+                    ? 1 / static_cast<double>(j + 1)
+                    : std::pow(o.longest,
+                               N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
+            const double loop = leak ? -alpha : 1 - alpha;  // of the tanh network
+            if (c >= N)
+                return from[static_cast<std::size_t>(c - N)] == j ? (logistic ? 4 * loop : loop) : 0.0;
+            const auto u = [&](Index y) { return o.spread * (2 * random.uniform(y * N + j) - 1); };
+            if (std::ssize(memory->mean) != N) {
+                memory->mean.assign(static_cast<std::size_t>(N), 0);
+                for (Index y = 0; y < A; ++y)
+                    for (Index k = 0; k < N; ++k)
+                        memory->mean[static_cast<std::size_t>(k)] +=
+                            (o.frequencies.empty() ? 1 / static_cast<double>(A)
+                                                   : o.frequencies[static_cast<std::size_t>(y)]) *
+                            o.spread * (2 * random.uniform(y * N + k) - 1);
+            }
+            const double value = alpha * (u(symbol) - memory->mean[static_cast<std::size_t>(j)]);
+            return logistic ? 2 * value - 2 * loop : value;
+        };
+    }
+
+    // The state before the first step: what was carried, or the start.
+    void begin(Forward<T>& p) {
+        const Index N = options.units;
+        for (Index b = 0; b < p.batch(); ++b) {
+            if (p.data(started, -1)[b] > 0) continue;
+            std::copy_n(p.values(start).data, N, p.data(V, -1) + b * N);
+            kernel::activate(options.activation, N, p.data(V, -1) + b * N, p.data(a, -1) + b * N);
+        }
+        std::fill_n(p.data(started), p.rows(), T(1));
+    }
+
+    // Biases and edge weights of a position.
+    std::pair<const T*, const T*> row(const Pass<T>& p, Index t, Index b) const {
+        const Index N = options.units;
+        if (rows) {
+            const T* r = p.data(rows->z, t) + b * (N + edges.edges());
+            return {r, r + N};
+        }
+        const Index symbol = p.data(x, t)[b];
+        if (!gated) return {p.values(rho).row(symbol), p.values(tau).data};
+        const T* r = p.values(tau).row(symbol);
+        return {r, r + N};
+    }
+
+    // Adjoint or modulus of V_t from that of a_t, which is complete, and through the leak from V_{t+1}.
+    template <class Quantity> void flow_to_potential(Backward<T, Quantity>& p, Index t, Index b) const {
+        constexpr bool is_gradient = Backward<T, Quantity>::is_gradient;
+        const Index N = options.units;
+        const T* activity = p.data(a, t) + b * N;
+        const T* in = p.adjoint_data(a, t) + b * N;
+        T* out = p.adjoint_data(V, t) + b * N;
+        kernel::activation_backward<!is_gradient>(options.activation, N, activity, in, out);
+        if (!leak || t + 1 == p.time()) return;
+        const T* later = p.adjoint_data(V, t + 1) + b * N;
+        if constexpr (is_gradient) {
+            for (Index j = 0; j < N; ++j) out[j] += later[j];
+        } else {
+            const T* weight = row(p, t + 1, b).second;
+            for (Index j = 0; j < N; ++j) {
+                const T direct = 1 + kernel::activation_slope(options.activation, activity[j]) *
+                                         weight[edges.first[static_cast<std::size_t>(j)]];
+                out[j] += direct * direct * later[j];
+            }
+        }
+    }
+};
+
+}  // namespace isogloss

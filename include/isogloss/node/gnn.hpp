@@ -1,0 +1,16 @@
+/// @file node/gnn.hpp  The gated neural network.
+#pragma once
+
+#include <isogloss/node/edge_network.hpp>
+
+namespace isogloss {
+
+/// The gated neural network.
+///
+///     V_j^t = τ_{0jx_t} + Σ_{i→j} τ_{ijx_t} a_i^{t-1},   a = s(V)
+///
+/// Shapes, options, start values and errors: see EdgeNetwork and EdgeNetworkOptions.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (10)-(11).
+template <class T> struct Gnn : EdgeNetwork<T, false, true> {};
+
+}  // namespace isogloss

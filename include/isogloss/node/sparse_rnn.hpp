@@ -1,0 +1,17 @@
+/// @file node/sparse_rnn.hpp  The simple recurrent network on a sparse graph.
+#pragma once
+
+#include <isogloss/node/edge_network.hpp>
+
+namespace isogloss {
+
+/// The simple recurrent network on a sparse graph.
+///
+///     V_j^t = ρ_{jx_t} + Σ_{i→j} τ_{ij} a_i^{t-1},   a = s(V)
+///
+/// Shapes, options, start values and errors: see EdgeNetwork and EdgeNetworkOptions.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (8)-(9); τ_{0j}, which ρ makes
+/// superfluous, is left out.
+template <class T> struct SparseRnn : EdgeNetwork<T, false, false> {};
+
+}  // namespace isogloss

@@ -1,0 +1,147 @@
+/// @file update/riemannian/alternating.hpp  Training by alternating steps whose rates control themselves.
+#pragma once
+
+#include <isogloss/update/riemannian/search_step.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace isogloss {
+
+/// How a learning rate finds itself.
+struct RateControl {
+    double rate = 0;     ///< η > 0 of the first step
+    double up = 1.1;     ///< factor ≥ 1 after a step that was accepted
+    double down = 2;     ///< divisor > 1 after one that was cancelled
+    Index retries = 60;  ///< most trials ≥ 1 of one direction
+};
+
+/// Full-batch training of one loss by several groups of parameters in turn. A step of a group is worked out,
+/// tried, and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled,
+/// the rate shrinks, and the same direction is tried again. What is left is never worse than what was found:
+/// when all trials fail the old values come back bit by bit.
+///
+///     AlternatingTraining<double> training(g, l);
+///     training.add(writing, {.rate = 0.05});      // first: see below
+///     training.add(transition, {.rate = 0.05});
+///     training.data({{{x, text}, {y, next}}});
+///     while (...) training.round();
+///
+/// The writing weights come first: at the start they are 0, no gradient flows back, and the transitions would
+/// have no metric. A sequence starts from the start values (Graph::reset). Several are summed, each times its
+/// weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length are best put
+/// side by side as columns of one pass, padded with not_predicted. Source   Ollivier 2013, "Riemannian
+/// metrics for neural networks II", section 3; the factors are not known from there.
+template <class T> class AlternatingTraining {
+public:
+    using Sequence = std::vector<Feed<T>>;
+    AlternatingTraining(Graph<T>& g, Loss<T> l) : graph_(g), loss_handle_(l) {}
+
+    /// A group, in the order of training. Throws GraphError for factors out of range.
+    void add(SearchStep<T>& step, RateControl control) {
+        if (!(control.rate > 0 && std::isfinite(control.rate) && control.up >= 1 &&
+              std::isfinite(control.up) && control.down > 1 && std::isfinite(control.down) &&
+              control.retries >= 1))
+            throw GraphError(text("alternating training: found rate = ", control.rate, ", up = ", control.up,
+                                  ", down = ", control.down, ", retries = ", control.retries,
+                                  "; expected rate > 0, up ≥ 1, down > 1, retries ≥ 1"));
+        groups_.push_back({&step, control, 0, 0});
+    }
+
+    /// What is trained on: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
+    /// Runs the loss once.
+    void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
+        if (weights.empty()) weights.assign(sequences.size(), 1);
+        if (sequences.empty() || weights.size() != sequences.size())
+            throw GraphError(text("alternating training: found ", sequences.size(), " sequences and ",
+                                  weights.size(),
+                                  " weights, expected at least one sequence and a weight for each"));
+        sequences_ = std::move(sequences);
+        weights_ = std::move(weights);
+        value_ = evaluate();
+        if (!std::isfinite(value_))
+            throw NumericError(
+                "alternating training: the loss is not finite at the start; begin with smaller weights");
+    }
+
+    /// To be called when the graph or its weights were used for something else since the last round; weights
+    /// that changed are taken as they are.
+    void resume() { value_ = evaluate(); }
+
+    /// One step of every group. Returns the loss; throws NumericError when a direction is not finite (nothing
+    /// has been changed by that group then).
+    double round() {
+        for (auto& g : groups_) step(g);
+        return value_;
+    }
+
+    /// The weighted sum of the losses, in nats.
+    double value() const { return value_; }
+    /// The rate of a group, and how many of its steps were accepted and cancelled.
+    double rate(std::size_t group) const { return groups_[group].control.rate; }
+    Index accepted(std::size_t group) const { return groups_[group].accepted; }    ///< see rate
+    Index cancelled(std::size_t group) const { return groups_[group].cancelled; }  ///< see rate
+
+private:
+    struct Group {
+        SearchStep<T>* step;
+        RateControl control;
+        Index accepted, cancelled;
+    };
+
+    double forward(std::size_t s) {
+        graph_.reset();
+        return graph_.forward(loss_handle_, std::span<const Feed<T>>(sequences_[s]));
+    }
+
+    // The loss; infinite where it is not finite. Leaves the graph after the last sequence.
+    double evaluate() {
+        double total = 0;
+        fresh_ = false;
+        try {
+            for (std::size_t s = 0; s < sequences_.size(); ++s) total += weights_[s] * forward(s);
+        } catch (const NumericError&) {
+            return std::numeric_limits<double>::infinity();
+        }
+        fresh_ = sequences_.size() == 1;
+        return total;
+    }
+
+    void step(Group& g) {
+        g.step->clear();
+        for (std::size_t s = 0; s < sequences_.size(); ++s) {
+            if (!fresh_) forward(s);  // else the accepted trial was this very pass
+            graph_.backward(loss_handle_);
+            if (g.step->wants_modulus()) graph_.template backward<Modulus>(loss_handle_);
+            g.step->add(weights_[s]);
+            graph_.parameters().clear_gradients();
+        }
+        g.step->solve();
+        for (Index trial = 0; trial < g.control.retries; ++trial) {
+            g.step->move(g.control.rate);
+            const double reached = evaluate();
+            if (reached <= value_) {
+                value_ = reached;
+                g.control.rate *= g.control.up;
+                ++g.accepted;
+                return;
+            }
+            ++g.cancelled;
+            g.control.rate /= g.control.down;
+        }
+        g.step->cancel();
+        g.step->forget_direction();
+        g.control.rate = std::max(g.control.rate, 1e-100);
+        fresh_ = false;
+    }
+
+    Graph<T>& graph_;
+    Loss<T> loss_handle_;
+    std::vector<Group> groups_;
+    std::vector<Sequence> sequences_;
+    std::vector<double> weights_;
+    double value_ = std::numeric_limits<double>::infinity();
+    bool fresh_ = false;  // the graph stands after a forward pass at the present values
+};
+
+}  // namespace isogloss

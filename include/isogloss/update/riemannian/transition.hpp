@@ -1,0 +1,204 @@
+/// @file update/riemannian/transition.hpp  RUOP and RBPM steps of the networks on a sparse graph.
+#pragma once
+
+#include <isogloss/update/riemannian/metric.hpp>
+#include <isogloss/update/riemannian/search_step.hpp>
+
+namespace isogloss {
+
+/// Options of TransitionStep.
+struct TransitionOptions {
+    UnitModulus modulus = UnitModulus::rbpm;
+    MetricForm form = MetricForm::quasi_diagonal;
+    double damping = 1;  ///< ε ≥ 0 added to the diagonals; small against the number of symbols, 1 by default
+};
+
+/// Natural step of transition weights and start values, for Glnn, Gnn and SparseRnn. For each unit j and
+/// symbol x, over the inputs i of j (the always-on 0 among them):
+///
+///     G_i = Σ a_i^{t-1} B_j^t,   M_{ii'} = Σ a_i^{t-1} a_{i'}^{t-1} Φ_j^t + ε 1[i = i']      sums over t
+///     with x_t = x full            Δ = -M⁻¹ G quasi-diagonal  Δ_i = -(G_i - G_0 M_0i/M_00) / (M_ii -
+///     M_0i²/M_00),   Δ_0 = -G_0/M_00 - Σ (M_0i/M_00) Δ_i diagonal        Δ_i = -G_i / M_ii start           Δ
+///     = -B_j^{start} / (Φ_j^{start} + ε)
+///
+/// B is the derivative of the loss (so steps go down), Φ = B² for RUOP, the modulus for RBPM. In SparseRnn
+/// edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow matrix, whose
+/// symbol block is eliminated by a Schur complement; quasi-diagonal keeps of what remains the diagonal.
+/// Inputs that never vary or symbols never seen do not move. Source   Ollivier 2013, "Riemannian metrics for
+/// neural networks II", eqs. (23)-(29), (34)-(35).
+template <class T> class TransitionStep final : public SearchStep<T> {
+public:
+    /// `node`: the network's name. Throws GraphError when there is none of that name or ε is not ≥ 0.
+    TransitionStep(Graph<T>& g, std::string_view node, TransitionOptions options)
+        : store_(g.store()), options_(options), edges_(find(g, node)) {
+        if (!(options.damping >= 0 && std::isfinite(options.damping)))
+            throw GraphError(text("riemannian: found damping = ", options.damping, ", expected at least 0"));
+        const Index N = edges_.units, A = symbols(), E = edges_.edges();
+        for (const int id : {edges_.tau, edges_.start}) this->member(store_.at(store_.parameters, id));
+        if (!gated()) this->member(store_.at(store_.parameters, edges_.rho));
+        bias_.resize(std::size_t(A * N)), cross_.resize(std::size_t(A * E));
+        start_.resize(std::size_t(N));
+        matrix_of_.push_back(0);
+        for (Index j = 0; j < N; ++j) {
+            const Index m = inputs(j);
+            matrix_of_.push_back(matrix_of_.back() + (full() ? m * m : m));
+            work_.resize(std::max(work_.size(), std::size_t((m + 1) * (m + 1))));
+            right_.resize(std::max(right_.size(), std::size_t(m + 1)));
+        }
+        square_.resize(std::size_t((gated() ? A : 1) * matrix_of_.back()));
+    }
+    bool wants_modulus() const override { return options_.modulus == UnitModulus::rbpm; }
+
+    void clear() override {
+        SearchStep<T>::clear();
+        for (auto* sums : {&bias_, &cross_, &square_, &start_}) std::fill(sums->begin(), sums->end(), T(0));
+    }
+
+    void add(double weight) override {
+        SearchStep<T>::add(weight);
+        const bool rbpm = wants_modulus();
+        if (rbpm && !store_.moduli)
+            throw GraphError("riemannian: RBPM needs backward<Modulus>(loss) before add()");
+        const Index N = edges_.units, E = edges_.edges(), B = store_.batch, S = matrix_of_.back();
+        const Token* x = store_.at(store_.tokens, edges_.tokens).value;
+        const T c = static_cast<T>(weight);
+        std::vector<T>& z = right_;
+        for (Index t = 0; t < store_.time; ++t)
+            for (Index b = 0; b < B; ++b) {
+                const Token symbol = x[t * B + b];
+                const T* before = store_.value(edges_.activity, t - 1) + b * N;
+                const T* flow = store_.adjoint(edges_.potential, rbpm, t) + b * N;
+                T *bias = bias_.data() + symbol * N, *cross = cross_.data() + symbol * E,
+                  *square = square_.data() + (gated() ? symbol : 0) * S;
+                const Index* from = edges_.from.data();
+                for (Index j = 0, e = 0; j < N; ++j) {
+                    const T phi = c * (rbpm ? flow[j] : flow[j] * flow[j]);
+                    const Index first = e, end = edges_.first[std::size_t(j) + 1];
+                    bias[j] += phi;
+                    if (!full()) {
+                        for (; e < end; ++e) {
+                            const T v = before[from[e]], scaled = v * phi;
+                            cross[e] += scaled;
+                            square[e] += v * scaled;
+                        }
+                        continue;
+                    }
+                    T* M = square + matrix_of_[std::size_t(j)];
+                    for (; e < end; ++e) {
+                        z[std::size_t(e - first)] = before[from[e]];
+                        const T scaled = before[from[e]] * phi;
+                        cross[e] += scaled;
+                        for (Index k = 0; k <= e - first; ++k) M[k] += scaled * z[std::size_t(k)];
+                        M += end - first;
+                    }
+                }
+            }
+        const T* flow = store_.adjoint(edges_.potential, rbpm, -1);
+        for (Index b = 0; b < B; ++b)
+            if (!(store_.value(edges_.started, -1)[b] > 0))
+                for (Index j = 0; j < N; ++j) {
+                    const T v = flow[b * N + j];
+                    start_[std::size_t(j)] += c * (rbpm ? v : v * v);
+                }
+    }
+
+private:
+    static const graph::EdgesRecord& find(Graph<T>& g, std::string_view node) {
+        std::string known;
+        for (const auto& e : g.store().edges) {
+            if (e.name == node) return e;
+            known += (known.empty() ? "" : ", ") + e.name;
+        }
+        throw GraphError(text("riemannian: '", node, "' is no network on a sparse graph. There are: ",
+                              known.empty() ? "none" : known));
+    }
+    bool gated() const { return edges_.rho < 0; }
+    bool full() const { return options_.form == MetricForm::full; }
+    Index inputs(Index j) const { return edges_.first[std::size_t(j) + 1] - edges_.first[std::size_t(j)]; }
+    Index symbols() { return store_.at(store_.tokens, edges_.tokens).vocabulary; }
+
+    void direct() override {
+        const Index N = edges_.units, A = symbols(), E = edges_.edges();
+        auto& tau = this->members_[0];
+        auto& start = this->members_[1];
+        for (std::size_t j = 0; j < start_.size(); ++j)
+            start.direction[j] = -kernel::diagonal(start.gradient[j], start_[j] + damping());
+        if (gated())
+            for (Index x = 0; x < A; ++x)
+                for (Index j = 0; j < N; ++j) {
+                    const T* G = tau.gradient.data() + x * (N + E);
+                    T* delta = tau.direction.data() + x * (N + E);
+                    unit(j, 1, bias_.data() + x * N + j, cross_.data() + x * E,
+                         square_.data() + x * matrix_of_.back(), G + j, G + N, delta + j, delta + N);
+                }
+        else
+            for (Index j = 0; j < N; ++j)
+                unit(j, A, bias_.data() + j, cross_.data(), square_.data(),
+                     this->members_[2].gradient.data() + j, tau.gradient.data(),
+                     this->members_[2].direction.data() + j, tau.direction.data());
+    }
+
+    T damping() const { return static_cast<T>(options_.damping); }
+
+    // The step of unit j, which has `biases` biases, N apart in M00, G0 and delta0; cross has a row of edges
+    // for each.
+    void unit(Index j, Index biases, const T* M00, const T* cross, const T* square, const T* G0, const T* G,
+              T* delta0, T* delta) {
+        const Index N = edges_.units, E = edges_.edges(), first = edges_.first[std::size_t(j)], m = inputs(j);
+        const T eps = damping();
+        const auto slope = [&](Index x, Index k) {
+            const T d = M00[x * N] + eps;
+            return d > 0 ? cross[x * E + first + k] / d : T(0);
+        };
+        const T* M = square + matrix_of_[std::size_t(j)];
+        T *work = work_.data(), *right = right_.data();
+        for (Index k = 0; k < m; ++k) {
+            T g = G[first + k];
+            if (options_.form != MetricForm::diagonal)
+                for (Index x = 0; x < biases; ++x) g -= slope(x, k) * G0[x * N];
+            right[k] = g;
+        }
+        if (full()) {
+            std::copy_n(M, m * m, work);
+            std::vector<T>& whole = diagonal_;
+            whole.assign(static_cast<std::size_t>(m), T(0));
+            for (Index k = 0; k < m; ++k) {
+                work[k * m + k] += eps;
+                whole[std::size_t(k)] = work[k * m + k];
+                for (Index l = 0; l <= k; ++l)
+                    for (Index x = 0; x < biases; ++x)
+                        work[k * m + l] -= slope(x, k) * cross[x * E + first + l];
+            }
+            // an input that is constant is left with rounding alone, which is no direction
+            for (Index k = 0; k < m; ++k)
+                if (!(work[k * m + k] > kernel::redundant<T> * whole[std::size_t(k)])) {
+                    for (Index l = 0; l < m; ++l) work[std::max(k, l) * m + std::min(k, l)] = 0;
+                    right[k] = 0;
+                }
+            kernel::solve_symmetric(m, work, right);
+        } else
+            for (Index k = 0; k < m; ++k) {
+                const T whole = M[k] + eps;
+                T left = whole;
+                if (options_.form == MetricForm::quasi_diagonal)
+                    for (Index x = 0; x < biases; ++x) left -= slope(x, k) * cross[x * E + first + k];
+                right[k] = left > kernel::redundant<T> * whole ? right[k] / left : T(0);
+            }
+        for (Index k = 0; k < m; ++k) delta[first + k] = -right[k];
+        for (Index x = 0; x < biases; ++x) {
+            T d = kernel::diagonal(G0[x * N], M00[x * N] + eps);
+            if (options_.form != MetricForm::diagonal)
+                for (Index k = 0; k < m; ++k) d -= slope(x, k) * right[k];
+            delta0[x * N] = -d;
+        }
+    }
+
+    graph::Store<T>& store_;
+    TransitionOptions options_;
+    const graph::EdgesRecord& edges_;
+    std::vector<Index> matrix_of_;                  // where each unit's matrix, or its diagonal, begins
+    std::vector<T> bias_, cross_, square_, start_;  // M_00 [A, N], M_0i [A, edges], the rest, and that of V⁰
+    std::vector<T> work_, right_, diagonal_;
+};
+
+}  // namespace isogloss

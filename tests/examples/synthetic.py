@@ -1,0 +1,51 @@
+"""The program synthetic: every network and metric runs, learns, reports in the promised form; wrong input is refused."""
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = sys.argv[1]
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def result(*arguments):
+    out = run(*arguments)
+    assert out.returncode == 0, (arguments, out.stderr)
+    last = dict(part.split('=') for part in out.stdout.splitlines()[-1].split())
+    assert list(last) == ['validation_bits', 'entropy_bits', 'success'], last
+    return {k: float(v) for k, v in last.items()}, out.stdout
+
+
+SMALL = ['--length', '3000', '--units', '6', '--edges', '2', '--seconds', '0.3']
+untrained = result('--task', 'music', '--length', '3000', '--seconds', '0')[0]['validation_bits']
+for network, metrics in {'glnn': ['ruop', 'rbpm', 'gradient'], 'gnn': ['rbpm'], 'rnn': ['ruop'],
+                         'lstm': ['gradient', 'ruop', 'rbpm'], 'hmm': ['gradient']}.items():
+    for metric in metrics:
+        for form in ['full', 'quasi_diagonal'] if network == 'glnn' else ['quasi_diagonal']:
+            seen, _ = result('--task', 'music', '--network', network, '--metric', metric, '--form', form, *SMALL)
+            assert abs(seen['entropy_bits'] - 0.66583) < 1e-5, seen
+            assert seen['entropy_bits'] < seen['validation_bits'] < untrained + (0.1 if network in ('hmm', 'lstm') else 0), \
+                (network, metric, form, seen, untrained)
+
+for task in 'alphabet', 'xor', 'anbn':
+    result('--task', task, *SMALL)
+answer, _ = result('--task', 'xor', '--answer-only', *SMALL)
+assert answer['entropy_bits'] == 0
+
+with tempfile.TemporaryDirectory() as folder:
+    curve = os.path.join(folder, 'curve.csv')
+    _, shown = result('--task', 'anbn', '--csv', curve, '--sample', '50', *SMALL)
+    lines = open(curve).read().splitlines()
+    assert lines[0] == 'seconds,rounds,training_bits,choice_bits,success' and len(lines) > 2, lines
+    assert run('--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '500').returncode == 0
+    assert len(open(os.path.join(folder, 'text.train')).read()) == 500
+
+for wrong, said in [(['--task', 'chess'], 'chess'), (['--units', '0'], 'units = 0'), (['--edges', '30'], 'edges = 30'),
+                    (['--task', 'xor', '--bits', '1'], '1 bits'), (['--length', '1'], 'length = 1'),
+                    (['--csv', '/nonexistent/curve.csv', '--seconds', '0'], '/nonexistent/curve.csv')]:
+    out = run(*wrong)
+    assert out.returncode != 0 and said in out.stderr + out.stdout, (wrong, out)
+print('passed')

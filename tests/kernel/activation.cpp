@@ -1,0 +1,29 @@
+#include <isogloss/kernel/activation.hpp>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+
+TEMPLATE_TEST_CASE("Activations and their slopes agree with the plain functions", "[kernel]", float, double) {
+    const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
+    const Index n = GENERATE(1, 7, 33);
+    const double tolerance = sizeof(TestType) == 4 ? 2e-6 : 1e-13;
+    std::vector<TestType> V, a(static_cast<std::size_t>(n)), flow, once(a), twice(a);
+    for (const double v : numbers(n, 3))
+        V.push_back(static_cast<TestType>(5 * v)), flow.push_back(static_cast<TestType>(v + 2));
+    kernel::activate(s, n, V.data(), a.data());
+    kernel::activation_backward<false>(s, n, a.data(), flow.data(), once.data());
+    kernel::activation_backward<true>(s, n, a.data(), flow.data(), twice.data());
+    for (std::size_t i = 0; i < V.size(); ++i) {
+        const double v = V[i], logistic = 1 / (1 + std::exp(-v));
+        const double value = s == Activation::tanh ? std::tanh(v) : s == Activation::logistic ? logistic : v;
+        const double slope = s == Activation::tanh       ? 1 - std::tanh(v) * std::tanh(v)
+                             : s == Activation::logistic ? logistic * (1 - logistic)
+                                                         : 1;
+        REQUIRE(std::abs(a[i] - value) < tolerance);
+        REQUIRE(std::abs(kernel::activation_slope(s, a[i]) - slope) < tolerance);
+        REQUIRE(std::abs(once[i] - slope * flow[i]) < 4 * tolerance);
+        REQUIRE(std::abs(twice[i] - slope * slope * flow[i]) < 4 * tolerance);
+    }
+}

@@ -1,0 +1,244 @@
+// Networks on sparse graphs, against equations written out with dense matrices.
+#include <isogloss/isogloss.hpp>
+#include <isogloss/node/glnn.hpp>
+#include <isogloss/node/gnn.hpp>
+#include <isogloss/node/sparse_rnn.hpp>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+#include "laws.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+constexpr Index N = 5, d = 3, A = 4, T = 9;
+const std::vector<Token> symbols = {0, 2, 3, 1, 1, 0, 2, 3, 0};
+const std::vector<Token> next = {2, not_predicted, 1, 1, 0, 2, not_predicted, 0, 3};
+
+double slope(Activation s, double a) {
+    return s == Activation::tanh ? 1 - a * a : s == Activation::logistic ? a * (1 - a) : 1;
+}
+double value(Activation s, double V) {
+    return s == Activation::tanh ? std::tanh(V) : s == Activation::logistic ? 1 / (1 + std::exp(-V)) : V;
+}
+
+// A network under a softmax head, with random weights.
+template <template <class> class Node> struct Model {
+    static constexpr bool leak = std::is_same_v<Node<double>, Glnn<double>>;
+    static constexpr bool gated = !std::is_same_v<Node<double>, SparseRnn<double>>;
+    Activation activation;
+    Graph<double> g{GraphOptions{.time = T, .batch = 1}};
+    Tokens x, y;
+    Seq<double> a;
+    Loss<double> l;
+
+    explicit Model(Activation s) : activation(s), x(g.tokens("x", A)), y(g.tokens("y", A)) {
+        a = g.add<Node>("net", {.units = N, .edges = d, .activation = s}, x);
+        l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = A, .init = uniform(1.5)}, a),
+                                y);
+        std::uint64_t seed = 1;
+        for (auto* p : g.parameters("net.*")) set(g, p->name, numbers(p->size(), ++seed));
+    }
+    double forward() {
+        g.reset();
+        return g.forward(l, {x, {symbols.data(), T, 1}}, {y, {next.data(), T, 1}});
+    }
+    // τ_ij of a step as a dense matrix [N, N] and the biases [N].
+    std::pair<Numbers, Numbers> dense(Token symbol) {
+        const auto& e = g.store().edges[0];
+        const double* tau = g.parameter("net.tau").value;
+        const double* bias = gated ? tau + symbol * (N + N * d) : g.parameter("net.rho").value + symbol * N;
+        const double* weight = gated ? bias + N : tau;
+        Numbers matrix(N * N);
+        for (Index j = 0; j < N; ++j)
+            for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k)
+                matrix[std::size_t(e.from[std::size_t(k)] * N + j)] = weight[k];
+        return {matrix, Numbers(bias, bias + N)};
+    }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward and in the modulus",
+                   "[node][edges]", Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
+    const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
+    TestType m(s);
+    m.forward();
+    // forward
+    Numbers V = flat(m.g.value(m.g.weight("net.start"))), a(N);
+    std::vector<Numbers> activity;
+    for (std::size_t i = 0; i < N; ++i) a[i] = value(s, V[i]);
+    activity.push_back(a);
+    for (const Token symbol : symbols) {
+        const auto [tau, bias] = m.dense(symbol);
+        for (std::size_t j = 0; j < N; ++j) {
+            V[j] = (m.leak ? V[j] : 0) + bias[j];
+            for (std::size_t i = 0; i < N; ++i) V[j] += tau[i * N + j] * a[i];
+        }
+        for (std::size_t i = 0; i < N; ++i) a[i] = value(s, V[i]);
+        activity.push_back(a);
+    }
+    Numbers all;
+    for (std::size_t t = 1; t <= T; ++t) all.insert(all.end(), activity[t].begin(), activity[t].end());
+    REQUIRE(apart(flat(m.g.value(m.a)), all) < 1e-13);
+
+    // modulus: Φ of V by the squared Jacobian J_ij = leak 1[i = j] + s'(V_i) τ_ij, entry by entry
+    m.g.template backward<Modulus>(m.l);
+    const auto seen = [&](Index t) {
+        const double* phi = m.g.store().adjoint(m.g.store().edges[0].potential, 1, t);
+        return Numbers(phi, phi + N);
+    };
+    const Numbers W = flat(m.g.value(m.g.weight("out.W")));
+    Numbers phi(N, 0);
+    for (Index t = T - 1; t >= -1; --t) {
+        const Numbers& at = activity[std::size_t(t) + 1];
+        Numbers here(N, 0);
+        if (t >= 0 && next[std::size_t(t)] >= 0) {
+            Numbers p(A);
+            double sum = 0;
+            for (std::size_t v = 0; v < A; ++v) {
+                double z = m.g.parameter("out.b").value[v];
+                for (std::size_t i = 0; i < N; ++i) z += W[v * N + i] * at[i];
+                sum += p[v] = std::exp(z);
+            }
+            for (std::size_t i = 0; i < N; ++i) {
+                double mean = 0, square = 0;
+                for (std::size_t v = 0; v < A; ++v) {
+                    mean += p[v] / sum * W[v * N + i];
+                    square += p[v] / sum * W[v * N + i] * W[v * N + i];
+                }
+                here[i] = std::pow(slope(s, at[i]), 2) * (square - mean * mean);
+            }
+        }
+        if (t + 1 < T) {
+            const auto tau = m.dense(symbols[std::size_t(t) + 1]).first;
+            for (std::size_t i = 0; i < N; ++i)
+                for (std::size_t j = 0; j < N; ++j)
+                    here[i] += std::pow((m.leak && i == j) + slope(s, at[i]) * tau[i * N + j], 2) * phi[j];
+        }
+        phi = here;
+        REQUIRE(apart(seen(t), phi) < 1e-12);
+    }
+}
+
+TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differences", "[node][edges]",
+                   Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
+    TestType m(GENERATE(Activation::tanh, Activation::logistic));
+    m.forward();
+    m.g.backward(m.l);
+    for (auto* p : m.g.parameters()) {
+        const Numbers gradient(p->dense_gradient().data, p->dense_gradient().data + p->size());
+        for (Index i = 0; i < p->size(); ++i) {
+            const double at = p->value[i], h = 1e-5;
+            p->value[i] = at + h;
+            const double up = m.forward();
+            p->value[i] = at - h;
+            const double down = m.forward();
+            p->value[i] = at;
+            CAPTURE(p->name, i);
+            REQUIRE(std::abs((up - down) / (2 * h) - gradient[std::size_t(i)]) < 1e-7);
+        }
+    }
+}
+
+TEST_CASE("Networks on sparse graphs obey the laws of a node", "[node][edges]") {
+    const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
+    const Index units = GENERATE(1, 5);
+    const EdgeNetworkOptions o{
+        .units = units, .edges = std::min<Index>(units, 3), .activation = s, .spread = 2};
+    REQUIRE(laws([=](auto& g) {
+                return check::probe(g, g.template add<Glnn>("net", o, g.tokens("x", 3)));
+            }) == "");
+    REQUIRE(laws([=](auto& g) { return check::probe(g, g.template add<Gnn>("net", o, g.tokens("x", 3))); }) ==
+            "");
+    REQUIRE(laws([=](auto& g) {
+                return check::probe(g, g.template add<SparseRnn>("net", o, g.tokens("x", 3)));
+            }) == "");
+    REQUIRE(laws([=](auto& g) {  // vector input: the factored table of a large alphabet
+                const auto e =
+                    g.template add<Embedding>("embed", {}, g.tokens("x", 6), g.weight("E", 6, 2, uniform(1)));
+                return check::probe(g, g.template add<Glnn>("net", o, e));
+            }) == "");
+}
+
+TEST_CASE("With one-hot input a network gated by vectors is the one gated by symbols", "[node][edges]") {
+    Graph<double> g({.time = T, .batch = 1});
+    const auto x = g.tokens("x", A);
+    const auto u = g.input("u", A);
+    const EdgeNetworkOptions o{.units = N, .edges = d};
+    const auto by_symbol = g.add<Glnn>("symbols", o, x), by_vector = g.add<Glnn>("vectors", o, u);
+    const Numbers tau = numbers(g.parameter("symbols.tau").size(), 5);
+    set(g, "symbols.tau", tau);
+    set(g, "vectors.P", tau);
+    set(g, "vectors.b", Numbers(std::size_t(g.parameter("vectors.b").size()), 0.0));
+    Numbers one_hot(T * A, 0.0);
+    for (std::size_t t = 0; t < T; ++t) one_hot[t * A + std::size_t(symbols[t])] = 1;
+    const auto sum = g.add<Sum>("sum", {}, by_symbol, by_vector);
+    g.forward(sum, {x, {symbols.data(), T, 1}}, {u, one_hot.data(), T, 1});
+    REQUIRE(apart(flat(g.value(by_symbol)), flat(g.value(by_vector))) < 1e-13);
+}
+
+TEST_CASE("A leaky unit starts as an exponential window over the past", "[node][edges]") {
+    // In the linear range V^t = Σ_k (1 - α)^{k-1} b_{x_{t-k}} with centred b; time scales 1 … longest.
+    Graph<double> g({.time = T, .batch = 1, .seed = 3});
+    const auto x = g.tokens("x", A);
+    const std::vector<double> f = {1, 2, 3, 4};
+    const auto a = g.add<Glnn>("net",
+                               {.units = 3,
+                                .edges = 2,
+                                .activation = Activation::identity,
+                                .longest = 9,
+                                .frequencies = f,
+                                .spread = 0.5},
+                               x);
+    const auto tau = g.value(g.weight("net.tau"));
+    for (std::size_t j = 0; j < 3; ++j) {
+        double mean = 0;
+        for (std::size_t v = 0; v < A; ++v) mean += f[v] / 10 * tau(v, j);
+        REQUIRE(std::abs(mean) < 1e-15);
+    }
+    g.forward(a, {x, {symbols.data(), T, 1}});
+    const auto out = g.value(a);
+    for (std::size_t j = 0; j < 3; ++j) {
+        const double alpha = std::pow(9.0, -static_cast<double>(j) / 2);
+        double window = 0;
+        for (std::size_t t = 0; t < T; ++t) {
+            window = (1 - alpha) * window + tau(std::size_t(symbols[t]), j);
+            REQUIRE(std::abs(out(t, j) - window) < 1e-14);
+        }
+    }
+}
+
+TEST_CASE("A logistic network starts as the image of the tanh network", "[node][edges]") {
+    Graph<double> g({.time = T, .batch = 1});
+    const auto x = g.tokens("x", A);
+    const auto a = g.add<Glnn>("net", {.units = N, .edges = d}, x);
+    Graph<double> h({.time = T, .batch = 1});
+    const auto z = h.tokens("x", A);
+    const auto b = h.add<Glnn>("net", {.units = N, .edges = d, .activation = Activation::logistic}, z);
+    g.forward(a, {x, {symbols.data(), T, 1}});
+    h.forward(b, {z, {symbols.data(), T, 1}});
+    Numbers image = flat(g.value(a));
+    for (double& v : image) v = (1 + v) / 2;
+    REQUIRE(apart(flat(h.value(b)), image) < 1e-14);
+}
+
+TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]") {
+    Graph<double> g({.time = T, .batch = 1});
+    const auto x = g.tokens("x", A);
+    const auto u = g.input("u", A);
+    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .edges = 4}, x), GraphError,
+                           says("node 'net'", "units = 3, edges = 4", "1 (the loop)"));
+    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .longest = 0.5}, x), GraphError,
+                           says("longest = 0.5"));
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 2}}, x), GraphError,
+                           says("2 frequencies for 4 symbols"));
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), GraphError,
+                           says("all 0"));
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), GraphError,
+                           says("the input is a sequence"));
+    REQUIRE(g.store().edges.empty());
+    g.add<SparseRnn>("net", {.units = 3, .edges = 3}, x);  // nothing of the failed attempts is left
+    REQUIRE(g.store().edges.size() == 1);
+}

@@ -1,0 +1,73 @@
+// The control of learning rates.
+#include <isogloss/update/riemannian/alternating.hpp>
+
+#include "networks.hpp"
+
+TEST_CASE("Alternating training never leaves a worse loss than it found", "[riemannian]") {
+    Net<Glnn> n(80);
+    WritingStep<double> writing(n.g, "out", n.y);
+    TransitionStep<double> transition(n.g, "net",
+                                      {.modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm)});
+    AlternatingTraining<double> training(n.g, n.l);
+    training.add(writing, {.rate = 1e4});  // far too much: has to find its way down
+    training.add(transition, {.rate = 1e4});
+    training.data({n.feeds()});
+    double before = training.value();
+    const double start = before;
+    for (int k = 0; k < 40; ++k) {
+        const double now = training.round();
+        REQUIRE(now <= before);
+        REQUIRE(n.forward() == Approx(now).epsilon(1e-13));  // what it says is what is there
+        before = now;
+    }
+    REQUIRE(before < start - 8);
+    REQUIRE(training.accepted(0) == 40);
+    REQUIRE(training.cancelled(0) > 5);
+    REQUIRE(training.rate(1) < 1e4);
+}
+
+TEST_CASE("When no rate will do everything is as it was", "[riemannian]") {
+    Net<Glnn> n(80);
+    GradientStep<double> step(n.g.parameters());
+    AlternatingTraining<double> training(n.g, n.l);
+    training.add(step, {.rate = 1e9, .retries = 2});
+    training.data({n.feeds()});
+    Numbers before, after;
+    for (auto* p : n.g.parameters()) before.insert(before.end(), p->value, p->value + p->size());
+    const double loss = training.value();
+    REQUIRE(training.round() == loss);
+    for (auto* p : n.g.parameters()) after.insert(after.end(), p->value, p->value + p->size());
+    REQUIRE(after == before);
+    REQUIRE(training.accepted(0) == 0);
+}
+
+TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
+    Net<Glnn> columns(20, Activation::tanh, 5, 3, 4, 2), separate(20);
+    std::vector<std::vector<Token>> x(2), y(2);
+    std::vector<std::vector<Feed<double>>> sequences;
+    for (std::size_t b = 0; b < 2; ++b) {
+        for (std::size_t t = 0; t < 20; ++t)
+            x[b].push_back(columns.text[2 * t + b]), y[b].push_back(columns.next[2 * t + b]);
+        sequences.push_back({{separate.x, {x[b].data(), 20, 1}}, {separate.y, {y[b].data(), 20, 1}}});
+    }
+    WritingStep<double> w1(columns.g, "out", columns.y), w2(separate.g, "out", separate.y);
+    TransitionStep<double> t1(columns.g, "net", {}), t2(separate.g, "net", {});
+    AlternatingTraining<double> together(columns.g, columns.l), apart_(separate.g, separate.l);
+    for (auto* training : {&together, &apart_}) {
+        training->add(training == &together ? w1 : w2, {.rate = 0.1});
+        training->add(training == &together ? t1 : t2, {.rate = 0.1});
+    }
+    together.data({columns.feeds()});
+    apart_.data(sequences, {1, 1});
+    for (int k = 0; k < 5; ++k) REQUIRE(together.round() == Approx(apart_.round()).epsilon(1e-9));
+
+    AlternatingTraining<double> weighted(separate.g, separate.l);
+    weighted.add(w2, {.rate = 0.1});
+    weighted.data({sequences[0], sequences[1]}, {3, 0});
+    separate.g.reset();
+    REQUIRE(weighted.value() ==
+            Approx(3 * separate.g.forward(separate.l, std::span<const Feed<double>>(sequences[0]))));
+    REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1}), GraphError, says("2 sequences and 1 weights"));
+    REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 0}), GraphError, says("rate = 0"));
+    REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), GraphError, says("down = 1"));
+}

@@ -1,0 +1,114 @@
+/// @file networks.hpp  What the tests of the metrics share: a small network on a sparse graph over a random
+/// text.
+#pragma once
+
+#include <isogloss/isogloss.hpp>
+#include <isogloss/node/glnn.hpp>
+#include <isogloss/node/gnn.hpp>
+#include <isogloss/node/sparse_rnn.hpp>
+#include <isogloss/update/riemannian/transition.hpp>
+#include <isogloss/update/riemannian/writing.hpp>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+
+/// A network under a softmax head with random weights, over a random text of which some symbols are given.
+template <template <class> class Node> struct Net {
+    static constexpr bool gated = !std::is_same_v<Node<double>, SparseRnn<double>>;
+    Graph<double> g;
+    Tokens x, y;
+    Seq<double> a;
+    Loss<double> l;
+    std::vector<Token> text, next;
+    Index columns;
+
+    explicit Net(Index length, Activation s = Activation::tanh, Index units = 5, Index edges = 3,
+                 Index symbols = 4, Index batch = 1)
+        : g(GraphOptions{.time = length, .batch = batch}),
+          x(g.tokens("x", symbols)),
+          y(g.tokens("y", symbols)),
+          columns(batch) {
+        a = g.add<Node>("net", {.units = units, .edges = edges, .activation = s}, x);
+        l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = symbols}, a), y);
+        std::uint64_t seed = 1;
+        for (auto* p : g.parameters()) {
+            Numbers v = numbers(p->size(), ++seed);
+            for (double& w : v) w *= 0.5;
+            set(g, p->name, v);
+        }
+        if constexpr (std::is_same_v<Node<double>,
+                                     Glnn<double>>) {  // loops that forget, so that units stay in range
+            const auto& e = g.store().edges[0];
+            for (Index s_ = 0; s_ < symbols; ++s_)
+                for (Index j = 0; j < units; ++j)
+                    g.parameter("net.tau").value[s_ * (units + e.edges()) + units + e.first[std::size_t(j)]] =
+                        -0.6;
+        }
+        const Random random(5, 5);
+        for (Index i = 0; i < length * batch; ++i) {
+            text.push_back(static_cast<Token>(random.below(3 * i, symbols)));
+            next.push_back(random.uniform(3 * i + 1) < 0.2
+                               ? not_predicted
+                               : static_cast<Token>(random.below(3 * i + 2, symbols)));
+        }
+    }
+    std::vector<Feed<double>> feeds() {
+        const Index T = std::ssize(text) / columns;
+        return {{x, {text.data(), T, columns}}, {y, {next.data(), T, columns}}};
+    }
+    double forward() {
+        g.reset();
+        const auto f = feeds();
+        return g.forward(l, std::span<const Feed<double>>(f));
+    }
+    double backward(SearchStep<double>& step) {
+        const double loss = forward();
+        g.backward(l);
+        if (step.wants_modulus()) g.template backward<Modulus>(l);
+        step.clear();
+        step.add(1);
+        g.parameters().clear_gradients();
+        return loss;
+    }
+    /// One step at a fixed rate; returns the loss before it.
+    double move(SearchStep<double>& step, double rate) {
+        const double loss = backward(step);
+        step.solve();
+        step.move(rate);
+        return loss;
+    }
+};
+
+/// Makes `to`, a logistic network, the image of `from`, a tanh one: V' = 2V, a' = (1 + a)/2.
+template <class N> void map_to_logistic(N& from, N& to) {
+    const auto& e = from.g.store().edges[0];
+    const Index units = e.units, E = e.edges();
+    const auto value = [](N& n, const char* name) { return n.g.parameter(name).value; };
+    const Index A = from.x.vocabulary;
+    for (Index s = 0; s < A; ++s) {
+        double *bias, *bias_to, *weight, *weight_to;
+        if (N::gated) {
+            bias = value(from, "net.tau") + s * (units + E), bias_to = value(to, "net.tau") + s * (units + E);
+            weight = bias + units, weight_to = bias_to + units;
+        } else {
+            bias = value(from, "net.rho") + s * units, bias_to = value(to, "net.rho") + s * units;
+            weight = value(from, "net.tau"), weight_to = value(to, "net.tau");
+        }
+        for (Index j = 0; j < units; ++j) {
+            bias_to[j] = 2 * bias[j];
+            for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k) {
+                weight_to[k] = 4 * weight[k];
+                bias_to[j] -= 2 * weight[k];
+            }
+        }
+        double b = value(from, "out.b")[s];
+        for (Index i = 0; i < units; ++i) {
+            value(to, "out.W")[s * units + i] = 2 * value(from, "out.W")[s * units + i];
+            b -= value(from, "out.W")[s * units + i];
+        }
+        value(to, "out.b")[s] = b;
+    }
+    for (Index j = 0; j < units; ++j) value(to, "net.start")[j] = 2 * value(from, "net.start")[j];
+}

@@ -1,0 +1,227 @@
+// The general update, on any node's declared units.
+#include <isogloss/update/riemannian/riemannian.hpp>
+
+#include "by_hand.hpp"
+#include "networks.hpp"
+
+namespace {
+
+constexpr Index T = 6, B = 3;
+
+// A map of m inputs to n units whose outputs are weighed by an input.
+struct Map {
+    Graph<double> g{GraphOptions{.time = T, .batch = B}};
+    Seq<double> x, w;
+    Seq<double> y;
+    Loss<double> l;
+    Numbers in = numbers(T * B * 3, 1), weights = numbers(T * B * 2, 2);
+    Map() : x(g.input("x", 3)), w(g.input("w", 2)) {
+        y = g.add<Linear>("map", {.units = 2}, x);
+        l = g.add<Dot>("loss", {}, w, y);
+    }
+    void backward(bool modulus = false) {
+        g.forward(l, {x, in.data(), T, B}, {w, weights.data(), T, B});
+        g.backward(l);
+        if (modulus) g.backward<Modulus>(l);
+    }
+};
+
+double length_in_metric(const Numbers& G, const Numbers& delta) {
+    double sum = 0;
+    for (std::size_t i = 0; i < G.size(); ++i) sum -= G[i] * delta[i];
+    return std::sqrt(sum);
+}
+
+}  // namespace
+
+TEST_CASE("The update of a linear layer follows from the definition", "[riemannian][update]") {
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
+    Map m;
+    Riemannian<double> update(
+        m.g, "map.*",
+        {.modulus = modulus, .form = form, .rate = 0.1, .damping = 0.2, .divisor = Divisor::none});
+    REQUIRE(update.wants_modulus() == (modulus == UnitModulus::rbpm));
+    m.backward(update.wants_modulus());
+    const Numbers W = flat(m.g.value(m.g.weight("map.W")));
+    const double length = update.step();
+    Numbers all_G, all_delta;
+    for (std::size_t j = 0; j < 2; ++j) {
+        // inputs 0, 1, 2, then the bias; for Dot both moduli are w²
+        Numbers M(16, 0), G(4, 0);
+        for (std::size_t r = 0; r < T * B; ++r) {
+            const Numbers z = {m.in[3 * r], m.in[3 * r + 1], m.in[3 * r + 2], 1};
+            const double B_j = m.weights[2 * r + j];
+            for (std::size_t i = 0; i < 4; ++i) {
+                G[i] += z[i] * B_j;
+                for (std::size_t k = 0; k < 4; ++k) M[4 * i + k] += B_j * B_j * z[i] * z[k];
+            }
+        }
+        const double eps = 0.2 * (M[0] + M[5] + M[10] + M[15]) / 4;
+        for (std::size_t i = 0; i < 4; ++i) M[5 * i] += eps;
+        Numbers expected(4);
+        if (form == MetricForm::full) {
+            expected = G;
+            kernel::solve_symmetric<double>(4, M.data(), expected.data());
+        } else if (form == MetricForm::diagonal) {
+            for (std::size_t i = 0; i < 4; ++i) expected[i] = G[i] / M[5 * i];
+        } else {
+            expected[3] = G[3] / M[15];
+            for (std::size_t i = 0; i < 3; ++i) {
+                expected[i] =
+                    (G[i] - M[4 * i + 3] / M[15] * G[3]) / (M[5 * i] - M[4 * i + 3] * M[4 * i + 3] / M[15]);
+                expected[3] -= M[4 * i + 3] / M[15] * expected[i];
+            }
+        }
+        for (std::size_t i = 0; i < 3; ++i) {
+            REQUIRE(m.g.parameter("map.W").value[2 * i + j] == Approx(W[2 * i + j] - 0.1 * expected[i]));
+            all_delta.push_back(-expected[i]);
+        }
+        REQUIRE(m.g.parameter("map.b").value[j] == Approx(-0.1 * expected[3]));
+        all_delta.push_back(-expected[3]);
+        all_G.insert(all_G.end(), G.begin(), G.end());
+    }
+    REQUIRE(length == Approx(length_in_metric(all_G, all_delta)));
+}
+
+TEST_CASE("The metric is a decayed average, refreshed now and then, that clips by its own length",
+          "[riemannian][update]") {
+    Map m;
+    Riemannian<double> update(m.g, "map.*",
+                              {.modulus = UnitModulus::rbpm,
+                               .form = MetricForm::diagonal,
+                               .rate = 1,
+                               .damping = 1e-12,
+                               .decay = 0.6,
+                               .every = 2,
+                               .divisor = Divisor::none});
+    std::vector<bool> wanted;
+    Numbers M;
+    for (int k = 0; k < 6; ++k) {
+        for (double& w : m.weights) w *= 1.3;
+        wanted.push_back(update.wants_modulus());
+        m.backward(update.wants_modulus());
+        double fresh = 0, G = 0;
+        for (std::size_t r = 0; r < T * B; ++r) {
+            fresh += std::pow(m.weights[2 * r] * m.in[3 * r], 2);
+            G += m.weights[2 * r] * m.in[3 * r];
+        }
+        if (k == 0) M.push_back(fresh);  // plain means while k is small: 1/2 after two refreshments, then 0.6
+        if (k == 2) M.push_back(0.5 * M.back() + 0.5 * fresh);
+        if (k == 4) M.push_back(0.6 * M.back() + 0.4 * fresh);
+        const double before = m.g.parameter("map.W").value[0];
+        update.step();
+        REQUIRE(m.g.parameter("map.W").value[0] - before == Approx(-G / M.back()));
+    }
+    REQUIRE(wanted == std::vector<bool>{true, false, true, false, true, false});
+
+    Map once, clipped;
+    Riemannian<double> free(once.g, "map.*", {.rate = 1}),
+        short_(clipped.g, "map.*", {.rate = 1, .clip = 0.01});
+    const double before = once.g.parameter("map.W").value[0];
+    once.backward(), clipped.backward();
+    const double length = free.step();
+    REQUIRE(short_.step() == length);
+    REQUIRE(length > 0.01);
+    REQUIRE(clipped.g.parameter("map.W").value[0] - before ==
+            Approx((once.g.parameter("map.W").value[0] - before) * 0.01 / length));
+}
+
+TEST_CASE("Updates do not depend on the origin and unit of an input", "[riemannian][update]") {
+    // x' = α x + β with W' = W / α, b' = b - Σ β W': the same outputs after every step
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    const double alpha[] = {3, 0.2, -1.5}, beta[] = {1, -2, 0.5};
+    Map a, b;
+    for (std::size_t r = 0; r < T * B; ++r)
+        for (std::size_t i = 0; i < 3; ++i) b.in[3 * r + i] = alpha[i] * a.in[3 * r + i] + beta[i];
+    for (Index i = 0; i < 3; ++i)
+        for (Index j = 0; j < 2; ++j) {
+            double& w = b.g.parameter("map.W").value[2 * i + j];
+            w = a.g.parameter("map.W").value[2 * i + j] / alpha[i];
+            b.g.parameter("map.b").value[j] -= beta[i] * w;
+        }
+    const RiemannianOptions o{.form = form, .rate = 0.05, .damping = 1e-14};
+    Riemannian<double> of_a(a.g, "map.*", o), of_b(b.g, "map.*", o);
+    double worst = 0;
+    for (int k = 0; k < 50; ++k) {
+        for (Map* m : {&a, &b}) m->weights = numbers(T * B * 2, std::uint64_t(100 + k)), m->backward();
+        of_a.step(), of_b.step();
+        a.backward(), b.backward();
+        worst = std::max(worst, apart(flat(a.g.value(a.y)), flat(b.g.value(b.y))));
+        a.g.parameters().clear_gradients(), b.g.parameters().clear_gradients();
+    }
+    if (form == MetricForm::diagonal) REQUIRE(worst > 1e-3);
+    else REQUIRE(worst < 1e-8);
+}
+
+TEMPLATE_TEST_CASE("Recurrent cells and heads learn by their metrics", "[riemannian][update]", Rnn<float>,
+                   Lstm<float>, Gru<float>) {
+    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal);
+    const double keep = form == MetricForm::full ? 1 : 0.9;  // masks, gate by gate for quasi-diagonal
+    Graph<float> g({.time = 8, .batch = 4});
+    const auto x = g.tokens("x", 5), y = g.tokens("y", 5);
+    const auto e = g.add<Embedding>("embed", {}, x, g.weight("E", 5, 4, normal(1)));
+    Seq<float> h;
+    const auto scheme = DropoutScheme::gal;
+    if constexpr (std::is_same_v<TestType, Rnn<float>>)
+        h = g.add<Rnn>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
+    else if constexpr (std::is_same_v<TestType, Lstm<float>>)
+        h = g.add<Lstm>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
+    else h = g.add<Gru>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 5}, h), y);
+    Riemannian<float> cell(
+        g, "cell.*", {.modulus = modulus, .form = form, .rate = 0.02, .damping = 0.1, .every = 2, .clip = 1}),
+        head(g, "out.*", {.modulus = modulus, .rate = 0.05, .damping = 0.1, .clip = 1});
+    std::vector<Token> in, out;
+    for (Index r = 0; r < 32; ++r) in.push_back(static_cast<Token>((r * r + r / 4) % 5));
+    for (Index r = 0; r < 32; ++r)
+        out.push_back(static_cast<Token>(r < 4 ? 0 : (in[std::size_t(r)] + in[std::size_t(r - 4)]) % 5));
+    double first = 0, last = 0;
+    for (int k = 0; k < 300; ++k) {
+        g.reset();
+        const double loss = g.forward(l, {x, {in.data(), 8, 4}}, {y, {out.data(), 8, 4}});
+        if (k < 10) first += loss;
+        if (k >= 290) last += loss;
+        g.backward(l);
+        if (cell.wants_modulus()) g.template backward<Modulus>(l);
+        cell.step(), head.step();
+        g.parameters("E").clear_gradients();
+    }
+    REQUIRE(last < 0.6 * first);
+}
+
+TEST_CASE("The update of a head is the step of its writing metric", "[riemannian][update]") {
+    Net<Glnn> n(40);
+    for (auto& y : n.next) y = std::max(y, Token{0});
+    Riemannian<double> update(n.g, "out.*", {.rate = 0, .damping = 1e-9, .divisor = Divisor::none});
+    WritingStep<double> writing(n.g, "out", n.y, {}, 0);
+    n.forward();
+    n.g.backward(n.l);
+    writing.add(1);
+    writing.solve();
+    update.step();
+    for (std::size_t k : {0u, 1u}) REQUIRE(apart(update.direction(k), writing.direction(k)) < 1e-5);
+}
+
+TEST_CASE("The general update refuses what has no metric", "[riemannian][update]") {
+    Graph<double> g({.time = 4, .batch = 1});
+    const auto x = g.tokens("x", 5), y = g.tokens("y", 5);
+    const auto E = g.weight("E", 5, 4, uniform(1));
+    const auto h = g.add<Lstm>("lstm", {.units = 4}, g.add<Embedding>("embed", {}, x, E));
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<TiedSoftmax>("softmax", {}, h, E), y);
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "*", {}), GraphError, says("'E' is used 2 times"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.damping = 0}), GraphError, says("damping = 0"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.decay = 1}), GraphError, says("decay = 1"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.every = 0}), GraphError, says("every = 0"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "none", {}), GraphError, says("no name matches"));
+    Riemannian<double> rbpm(g, "lstm.*", {.modulus = UnitModulus::rbpm});
+    const std::vector<Token> text = {1, 2, 3, 4};
+    g.forward(l, {x, {text.data(), 4, 1}}, {y, {text.data(), 4, 1}});
+    g.backward(l);
+    REQUIRE_THROWS_MATCHES(rbpm.step(), GraphError, says("backward<Modulus>"));
+    Graph<double> k({.time = 4, .batch = 1});
+    const auto z = k.tokens("x", 5);
+    k.add<Embedding>("embed", {}, z, k.weight("E", 5, 4, uniform(1)));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(k, "E", {}), GraphError, says("'E' belongs to no units"));
+}
