@@ -92,21 +92,26 @@ inline Index pieces(Index n, Index grain, Index most) {
 
 /// Runs f(first, last, piece) over [0, n) cut into at most min(threads(), most) contiguous pieces, each
 /// a multiple of `grain` ≥ 1 long but for the last. f must not throw. The cut depends on n, grain, most
-/// and threads() alone.
+/// and threads() alone; called by one of several threads already, that thread runs all pieces.
 template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     const Index count = pieces(n, grain, most), grains = (n + grain - 1) / grain;
     if (count == 1) {
         if (n > 0) f(Index{0}, n, Index{0});
         return;
     }
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(count))
-#endif
-    for (Index i = 0; i < count; ++i) {
+    const auto run = [&](Index i) {
         const Index first = grains * i / count * grain;
         const Index last = std::min(n, grains * (i + 1) / count * grain);
         if (first < last) f(first, last, i);
+    };
+#ifdef _OPENMP
+    if (!omp_in_parallel()) {
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(count))
+        for (Index i = 0; i < count; ++i) run(i);
+        return;
     }
+#endif
+    for (Index i = 0; i < count; ++i) run(i);
 }
 
 }  // namespace kernel

@@ -38,21 +38,23 @@ public:
     Pass(graph::Store<T>& store, int node) : store_(store), node_(node) {}
 
     Index time() const { return store_.time; }
-    Index batch() const { return store_.batch; }
-    Index rows() const { return store_.rows(); }  ///< T·B
+    Index batch() const { return share_ < 0 ? store_.batch : share_; }  ///< B, or the part's share of it
+    Index rows() const { return store_.rows(); }                        ///< T·B
     bool training() const { return store_.training; }
     Steps steps() const { return {0, store_.time, 1}; }
     Steps steps_back() const { return {store_.time - 1, -1, -1}; }
     const std::string& name() const { return store_.node_names[static_cast<std::size_t>(node_)]; }
 
-    T* data(Seq<T> a, Index t = 0) const { return store_.value(a.id, t); }
-    T* data(Previous<T> a, Index t = 0) const { return store_.value(a.of.id, t - 1); }
+    T* data(Seq<T> a, Index t = 0) const { return store_.value(a.id, t) + first_ * a.width; }
+    T* data(Previous<T> a, Index t = 0) const { return store_.value(a.of.id, t - 1) + first_ * a.of.width; }
+    /// This part's rows of a node's own array [B, width].
+    T* share(T* a, Index width) const { return a + first_ * width; }
     auto at(Seq<T> a) const { return matrix_view(data(a), rows(), a.width); }
     auto at(Seq<T> a, Index t) const { return matrix_view(data(a, t), batch(), a.width); }
     auto at(Previous<T> a, Index t) const { return matrix_view(data(a, t), batch(), a.of.width); }
 
     const Token* data(Tokens x, Index t = 0) const {
-        return store_.at(store_.tokens, x.id).value + t * batch();
+        return store_.at(store_.tokens, x.id).value + t * store_.batch + first_;
     }
     MatrixRef<T> values(Weight<T> w) const { return store_.at(store_.parameters, w.id).values(); }
 
@@ -60,7 +62,7 @@ public:
     const T* data(Mask m, Index group = 0) const {
         if (m.id < 0) return nullptr;
         const auto& r = store_.at(store_.masks, m.id);
-        return r.active ? r.value + group * batch() * r.width : nullptr;
+        return r.active ? r.value + (group * store_.batch + first_) * r.width : nullptr;
     }
 
     /// The random numbers of this node in this pass: a function of the graph's seed, the step counter
@@ -83,16 +85,46 @@ protected:
                   MatrixRef<T> c) const {
         constexpr Index worth_packing = 4;
         if (!s.packed || store_.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
-        if (s.packed_at != store_.pass) {
-            kernel::Packed<T>::pack(b, s.packed);
-            s.packed_at = store_.pass;
-        }
+        pack(s, b);
         if (beta == T(0)) std::fill_n(c.data, c.rows * c.cols, T(0));
         kernel::Packed<T>::add_product(a, s.packed, c);
     }
 
+    /// Packs the matrix of a term unless that is done in this pass.
+    void pack(graph::Source<T>& s, MatrixRef<const T> matrix) const {
+        if (s.packed_at == store_.pass) return;
+        kernel::Packed<T>::pack(matrix, s.packed);
+        s.packed_at = store_.pass;
+    }
+
+    /// Calls f for the parts that threads() share, or for `whole`. Parts are worth it where the matrices
+    /// stay in a core's own cache, which every part reads: then a step is short, and meeting after each of
+    /// them would cost more than reading them twice. `ready(u, s)` is called before that for every term of
+    /// the node's units that is driven step by step.
+    template <class Self, class Ready, class F>
+    void share_batch(const Self& whole, Ready&& ready, F&& f) const {
+        constexpr Index near_bytes = Index{2} << 20, worth_a_thread = 4;
+        Index bytes = 0;
+        const auto each = [&](auto&& visit) {
+            for (auto& u : store_.units)
+                if (u.node == node_)
+                    for (auto& s : u.sources)
+                        if (s.when != graph::Source<T>::When::whole) visit(u, s);
+        };
+        each([&](auto& u, auto& s) { bytes += s.width * u.width * Index{sizeof(T)}; });
+        const Index most = bytes <= near_bytes ? store_.batch / worth_a_thread : 1;
+        if (kernel::pieces(store_.batch, 1, most) == 1) return f(whole);
+        each(ready);
+        kernel::parallel(store_.batch, 1, most, [&](Index first, Index last, Index) {
+            Self part = whole;
+            part.first_ = first, part.share_ = last - first;
+            f(std::as_const(part));
+        });
+    }
+
     graph::Store<T>& store_;
     int node_;
+    Index first_ = 0, share_ = -1;  // rows of the batch that a part has; -1: all
 };
 
 /// Handed to a node's `forward`.
@@ -104,6 +136,18 @@ public:
     void drive(Units<T> z) const;
     /// z_t += Σ a W over the terms with a previous or current input.
     void drive(Units<T> z, Index t) const;
+
+    /// Calls f(part) so that threads share the batch: each has a part, a Forward of some of its rows, runs a
+    /// whole loop over the steps with it and meets the others only at the end. Where that does not pay, f
+    /// is called once with all rows. Within f use `part` alone, its drive(z, t) and its data.
+    template <class F> void over_batch(F&& f) const {
+        this->share_batch(
+            *this,
+            [&](auto&, auto& s) {
+                if (s.packed) this->pack(s, this->store_.at(this->store_.parameters, s.weight).values());
+            },
+            f);
+    }
 
     /// Sets the value of a loss, in nats, and how many positions counted.
     void set(Loss<T> l, double value, Index predicted) const {
@@ -144,7 +188,9 @@ public:
 
     /// What has flowed back into a sequence so far, at step t or all steps; zero where nothing has. Add to
     /// it, never overwrite it, unless the sequence is the node's own and nobody else reads it.
-    T* adjoint_data(Seq<T> a, Index t = 0) const { return this->store_.adjoint(a.id, quantity, t); }
+    T* adjoint_data(Seq<T> a, Index t = 0) const {
+        return this->store_.adjoint(a.id, quantity, t) + this->first_ * a.width;
+    }
     /// Whether what this node's forward pass put into the adjoint of a is still there; it counts from now on.
     bool prepared(Seq<T> a) const requires(is_gradient) {
         auto& s = this->store_.at(this->store_.seqs, a.id);
@@ -167,6 +213,20 @@ public:
 
     /// Carries the adjoint of z_t into its previous and current inputs.
     void pull(Units<T> z, Index t) const;
+    /// As Forward::over_batch; within f use the part's pull(z, t) and its data, and no other adjoints than
+    /// those of units driven step by step and of what drives them.
+    template <class F> void over_batch(F&& f) const {
+        this->share_batch(
+            *this,
+            [&](auto& u, auto& s) {
+                if (s.packed) this->pack(s, t(matrix(s)));
+                // Cleared now, so that no part clears what another has added.
+                this->store_.adjoint(u.seq, quantity);
+                this->store_.adjoint(s.seq, quantity);
+            },
+            f);
+    }
+
     /// Carries the adjoint of all z into the inputs known for the whole sequence and, for Gradient, into
     /// every weight and the bias: one product each.
     void pull(Units<T> z) const;
@@ -212,7 +272,8 @@ template <class T> void Forward<T>::drive(Units<T> z) const {
 
 template <class T> void Forward<T>::drive(Units<T> z, Index t) const {
     for (auto& u = this->store_.at(this->store_.units, z.id); auto& s : u.sources)
-        if (s.when != graph::Source<T>::When::whole) accumulate(u, s, t * this->batch(), this->batch(), T(1));
+        if (s.when != graph::Source<T>::When::whole)
+            accumulate(u, s, t * this->store_.batch + this->first_, this->batch(), T(1));
 }
 
 // Rows [first, first + count) of z, counted over time and batch.
@@ -232,13 +293,14 @@ template <class T> void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, g
     }
     const auto* m = s.mask >= 0 ? &store.at(store.masks, s.mask) : nullptr;
     if (!m || !m->active) return this->multiply(s, {in, count, s.width}, w, beta, out);
-    const Index block = u.width / m->groups;
+    const Index block = u.width / m->groups, batch = std::min(count, store.batch);
+    T* masked = this->share(s.masked, s.width);
     for (Index g = 0; g < m->groups; ++g) {
-        kernel::multiply_rows(count, store.batch, s.width, in, m->value + g * store.batch * s.width,
-                              s.masked);
-        if (m->groups == 1) this->multiply(s, {s.masked, count, s.width}, w, beta, out);
+        kernel::multiply_rows(count, batch, s.width, in,
+                              this->share(m->value + g * store.batch * s.width, s.width), masked);
+        if (m->groups == 1) this->multiply(s, {masked, count, s.width}, w, beta, out);
         else
-            gemm<T>(T(1), {s.masked, count, s.width}, w.columns(g * block, block), beta,
+            gemm<T>(T(1), {masked, count, s.width}, w.columns(g * block, block), beta,
                     out.columns(g * block, block));
     }
 }
@@ -251,7 +313,7 @@ template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z, 
         if (s.when == When::whole || (s.when == When::previous && t == 0))
             continue;  // the start is not trained
         T* target = store.adjoint(s.seq, quantity, s.when == When::previous ? t - 1 : t);
-        into_input(u, s, t * this->batch(), this->batch(), target, T(1));
+        into_input(u, s, t * store.batch + this->first_, this->batch(), this->share(target, s.width), T(1));
     }
 }
 
@@ -290,14 +352,16 @@ void Backward<T, Quantity>::into_input(const graph::UnitsRecord<T>& u, graph::So
     const auto* m = s.mask >= 0 ? &store.at(store.masks, s.mask) : nullptr;
     if (!m || !m->active) return this->multiply(s, dz, t(w), beta, {target, count, s.width});
     if (beta == T(0)) std::fill_n(target, count * s.width, T(0));
-    const Index block = u.width / m->groups;
+    const Index block = u.width / m->groups, batch = std::min(count, store.batch);
+    T* masked = this->share(s.masked, s.width);
     for (Index g = 0; g < m->groups; ++g) {
-        if (m->groups == 1) this->multiply(s, dz, t(w), T(0), {s.masked, count, s.width});
+        if (m->groups == 1) this->multiply(s, dz, t(w), T(0), {masked, count, s.width});
         else
             gemm<T>(T(1), dz.columns(g * block, block), t(w.columns(g * block, block)), T(0),
-                    {s.masked, count, s.width});
-        kernel::add_multiplied_rows<!is_gradient>(count, store.batch, s.width, s.masked,
-                                                  m->value + g * store.batch * s.width, target);
+                    {masked, count, s.width});
+        kernel::add_multiplied_rows<!is_gradient>(count, batch, s.width, masked,
+                                                  this->share(m->value + g * store.batch * s.width, s.width),
+                                                  target);
     }
 }
 

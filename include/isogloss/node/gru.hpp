@@ -61,29 +61,35 @@ template <class T> struct Gru {
         p.drive(gates);
         p.drive(candidate);
         const Index n = h.width;
-        for (const Index t : p.steps()) {
-            p.drive(gates, t);
-            kernel::gru_gates_forward(p.batch(), n, p.data(gates, t), p.data(h, t - 1), p.data(reset, t));
-            p.drive(candidate, t);
-            kernel::gru_state_forward(p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1),
-                                      p.data(h, t));
-        }
+        p.over_batch([&](const Forward<T>& part) {
+            for (const Index t : part.steps()) {
+                part.drive(gates, t);
+                kernel::gru_gates_forward(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
+                                          part.data(reset, t));
+                part.drive(candidate, t);
+                kernel::gru_state_forward(part.batch(), n, part.data(gates, t), part.data(candidate, t),
+                                          part.data(h, t - 1), part.data(h, t));
+            }
+        });
         dropout.forward(p);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         constexpr bool squared = !Backward<T, Quantity>::is_gradient;
         dropout.backward(p);
         const Index n = h.width;
-        for (const Index t : p.steps_back()) {
-            kernel::gru_state_backward<squared>(
-                p.batch(), n, p.data(gates, t), p.data(candidate, t), p.data(h, t - 1), p.adjoint_data(h, t),
-                p.adjoint_data(gates, t), p.adjoint_data(candidate, t), p.adjoint_data(h, t - 1));
-            p.pull(candidate, t);
-            kernel::gru_gates_backward<squared>(p.batch(), n, p.data(gates, t), p.data(h, t - 1),
-                                                p.adjoint_data(reset, t), p.adjoint_data(gates, t),
-                                                p.adjoint_data(h, t - 1));
-            p.pull(gates, t);
-        }
+        p.over_batch([&](const Backward<T, Quantity>& part) {
+            for (const Index t : part.steps_back()) {
+                kernel::gru_state_backward<squared>(
+                    part.batch(), n, part.data(gates, t), part.data(candidate, t), part.data(h, t - 1),
+                    part.adjoint_data(h, t), part.adjoint_data(gates, t), part.adjoint_data(candidate, t),
+                    part.adjoint_data(h, t - 1));
+                part.pull(candidate, t);
+                kernel::gru_gates_backward<squared>(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
+                                                    part.adjoint_data(reset, t), part.adjoint_data(gates, t),
+                                                    part.adjoint_data(h, t - 1));
+                part.pull(gates, t);
+            }
+        });
         p.pull(gates);
         p.pull(candidate);
     }

@@ -50,22 +50,26 @@ template <class T> struct Lstm {
     }
     void forward(Forward<T>& p) {
         p.drive(z);
-        for (const Index t : p.steps()) {
-            p.drive(z, t);
-            kernel::lstm_forward(p.batch(), h.width, p.data(z, t), p.data(c, t - 1), p.data(c, t),
-                                 p.data(squashed, t), p.data(h, t));
-        }
+        p.over_batch([&](const Forward<T>& part) {
+            for (const Index t : part.steps()) {
+                part.drive(z, t);
+                kernel::lstm_forward(part.batch(), h.width, part.data(z, t), part.data(c, t - 1),
+                                     part.data(c, t), part.data(squashed, t), part.data(h, t));
+            }
+        });
         dropout.forward(p);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         dropout.backward(p);
         std::fill_n(dc, p.batch() * h.width, T(0));
-        for (const Index t : p.steps_back()) {
-            kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(
-                p.batch(), h.width, p.data(z, t), p.data(c, t - 1), p.data(squashed, t), p.adjoint_data(h, t),
-                dc, p.adjoint_data(z, t));
-            p.pull(z, t);
-        }
+        p.over_batch([&](const Backward<T, Quantity>& part) {
+            for (const Index t : part.steps_back()) {
+                kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(
+                    part.batch(), h.width, part.data(z, t), part.data(c, t - 1), part.data(squashed, t),
+                    part.adjoint_data(h, t), part.share(dc, h.width), part.adjoint_data(z, t));
+                part.pull(z, t);
+            }
+        });
         p.pull(z);
     }
 };

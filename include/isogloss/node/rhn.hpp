@@ -55,25 +55,30 @@ template <class T> struct Rhn {
     }
     void forward(Forward<T>& p) {
         for (const auto& units : z) p.drive(units);
-        for (const Index t : p.steps())
-            for (std::size_t l = 0; l < z.size(); ++l) {
-                p.drive(z[l], t);
-                const T* before = l > 0 ? p.data(s[l - 1], t) : p.data(s.back(), t - 1);
-                kernel::highway_forward(p.batch(), s[l].width, p.data(z[l], t), before, p.data(s[l], t));
-            }
+        p.over_batch([&](const Forward<T>& part) {
+            for (const Index t : part.steps())
+                for (std::size_t l = 0; l < z.size(); ++l) {
+                    part.drive(z[l], t);
+                    const T* before = l > 0 ? part.data(s[l - 1], t) : part.data(s.back(), t - 1);
+                    kernel::highway_forward(part.batch(), s[l].width, part.data(z[l], t), before,
+                                            part.data(s[l], t));
+                }
+        });
         dropout.forward(p);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         dropout.backward(p);
-        for (const Index t : p.steps_back())
-            for (std::size_t l = z.size(); l-- > 0;) {
-                const Seq<T> from = l > 0 ? s[l - 1] : s.back();
-                const Index at = l > 0 ? t : t - 1;
-                kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(
-                    p.batch(), s[l].width, p.data(z[l], t), p.data(from, at), p.adjoint_data(s[l], t),
-                    p.adjoint_data(z[l], t), p.adjoint_data(from, at));
-                p.pull(z[l], t);
-            }
+        p.over_batch([&](const Backward<T, Quantity>& part) {
+            for (const Index t : part.steps_back())
+                for (std::size_t l = z.size(); l-- > 0;) {
+                    const Seq<T> from = l > 0 ? s[l - 1] : s.back();
+                    const Index at = l > 0 ? t : t - 1;
+                    kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(
+                        part.batch(), s[l].width, part.data(z[l], t), part.data(from, at),
+                        part.adjoint_data(s[l], t), part.adjoint_data(z[l], t), part.adjoint_data(from, at));
+                    part.pull(z[l], t);
+                }
+        });
         for (const auto& units : z) p.pull(units);
     }
 };

@@ -39,19 +39,24 @@ template <class T> struct Rnn {
     }
     void forward(Forward<T>& p) {
         p.drive(z);
-        for (const Index t : p.steps()) {
-            p.drive(z, t);
-            kernel::tanh_forward(p.batch() * h.width, p.data(z, t), p.data(h, t));
-        }
+        p.over_batch([&](const Forward<T>& part) {
+            for (const Index t : part.steps()) {
+                part.drive(z, t);
+                kernel::tanh_forward(part.batch() * h.width, part.data(z, t), part.data(h, t));
+            }
+        });
         dropout.forward(p);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         dropout.backward(p);
-        for (const Index t : p.steps_back()) {
-            kernel::tanh_backward<!Backward<T, Quantity>::is_gradient>(
-                p.batch() * h.width, p.data(h, t), p.adjoint_data(h, t), p.adjoint_data(z, t));
-            p.pull(z, t);
-        }
+        p.over_batch([&](const Backward<T, Quantity>& part) {
+            for (const Index t : part.steps_back()) {
+                kernel::tanh_backward<!Backward<T, Quantity>::is_gradient>(
+                    part.batch() * h.width, part.data(h, t), part.adjoint_data(h, t),
+                    part.adjoint_data(z, t));
+                part.pull(z, t);
+            }
+        });
         p.pull(z);
     }
 };

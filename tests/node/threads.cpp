@@ -1,0 +1,73 @@
+// Recurrent layers whose batch is shared by threads: each part runs the whole loop over the steps alone.
+#include <isogloss/node/gru.hpp>
+#include <isogloss/node/lstm.hpp>
+#include <isogloss/node/rhn.hpp>
+#include <isogloss/node/rnn.hpp>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+constexpr Index T = 5, B = 13, n = 6;
+
+struct Restore {
+    ~Restore() { threads(1); }
+};
+
+// Two passes, the second from the state of the first, forward and back by either quantity: all that comes
+// out.
+template <template <class> class Cell, class S>
+Numbers results(int count, typename Cell<S>::Options options) {
+    threads(count);
+    options.units = n;
+    Graph<S> g({.time = T, .batch = B});
+    const auto x = g.input("x", n), w = g.input("w", n);
+    const auto y = g.template add<Cell>("cell", options, x);
+    const auto l = g.template add<Dot>("loss", {}, w, y);
+    const Random random(7, 1);
+    std::vector<S> in(T * B * n), weights(T * B * n);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+        in[i] = static_cast<S>(random.normal(Index(i)));
+        weights[i] = static_cast<S>(random.normal(Index(in.size() + i)));
+    }
+    Numbers all;
+    const auto keep = [&](const auto& values) {
+        for (const double v : flat(values)) all.push_back(v);
+    };
+    for (int pass = 0; pass < 2; ++pass) {
+        g.forward(l, {x, in.data(), T, B}, {w, weights.data(), T, B});
+        g.backward(l);
+        keep(g.value(y)), keep(g.adjoint(x));
+        for (const auto* p : g.parameters())
+            for (Index i = 0; i < p->size(); ++i) all.push_back(static_cast<double>(p->gradient[i]));
+        g.template backward<Modulus>(l);
+        keep(g.modulus(x));
+        g.parameters().clear_gradients();
+    }
+    return all;
+}
+
+template <template <class> class Cell, class S> void same(typename Cell<S>::Options options = {}) {
+    const Restore restore;
+    for (const auto scheme : {DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent}) {
+        options.scheme = scheme;
+        options.keep = 0.7;
+        const Numbers alone = results<Cell, S>(1, options);
+        for (const int count : {2, 3, 16}) {
+            CAPTURE(count, static_cast<int>(scheme));
+            REQUIRE(apart(results<Cell, S>(count, options), alone) < (sizeof(S) == 4 ? 1e-5 : 1e-13));
+        }
+    }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Threads that share a batch compute what one computes", "[node][threads]", float, double) {
+    same<Lstm, TestType>();
+    same<Gru, TestType>();
+    same<Rnn, TestType>();
+    same<Rhn, TestType>({.depth = 3});
+}
