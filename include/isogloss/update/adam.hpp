@@ -62,12 +62,14 @@ public:
             Parameter<T>& p = group_[j];
             const T* gradient = p.dense_gradient().data;
             T *w = p.value, *m = mean_[j].data(), *s = square_[j].data();
-            for (Index i = 0; i < p.size(); ++i) {
-                const T g = factor * gradient[i];
-                m[i] = b1 * m[i] + (1 - b1) * g;
-                s[i] = b2 * s[i] + (1 - b2) * g * g;
-                w[i] -= eta * m[i] / (std::sqrt(s[i] * scale) + epsilon) + decay * w[i];
-            }
+            over_numbers(p.size(), [&](Index first, Index last, Index) {
+                for (Index i = first; i < last; ++i) {
+                    const T g = factor * gradient[i];
+                    m[i] = b1 * m[i] + (1 - b1) * g;
+                    s[i] = b2 * s[i] + (1 - b2) * g * g;
+                    w[i] -= eta * m[i] / (std::sqrt(s[i] * scale) + epsilon) + decay * w[i];
+                }
+            });
             finish_step(p);
         }
         return norm;

@@ -4,19 +4,31 @@
 #include <cmath>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/unit_rows.hpp>
+#include <numeric>
 #include <string_view>
 
 namespace isogloss {
 
-/// Calls f(w, g, offset, n) for the contiguous stretches of a parameter in which its gradient can differ
-/// from zero: everything, the touched rows, or nothing. `offset` is the place of the stretch in the
-/// parameter.
+/// Most pieces of over_numbers.
+inline constexpr Index most_shares = 64;
+
+/// Calls f(first, last, piece) for the pieces of n numbers that threads() share, piece < most_shares; a few
+/// numbers stay together.
+template <class F> void over_numbers(Index n, F&& f) {
+    constexpr Index worth_sharing = Index{1} << 16;
+    kernel::parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_shares, f);
+}
+
+/// Calls f(w, g, n, piece) for the contiguous stretches of a parameter in which its gradient can differ
+/// from zero: everything, cut into pieces that threads() share, the touched rows, or nothing.
 template <class T, class F> void for_each_stretch(Parameter<T>& p, F&& f) {
     using Condition = typename Parameter<T>::Condition;
     if (p.condition == Condition::dense) {
-        f(p.value, p.gradient, Index{0}, p.size());
+        over_numbers(p.size(), [&](Index first, Index last, Index piece) {
+            f(p.value + first, p.gradient + first, last - first, piece);
+        });
     } else if (p.condition == Condition::rows) {
-        for (const Index i : p.touched) f(p.value + i * p.cols, p.gradient + i * p.cols, i * p.cols, p.cols);
+        for (const Index i : p.touched) f(p.value + i * p.cols, p.gradient + i * p.cols, p.cols, Index{0});
     }
 }
 
@@ -26,12 +38,13 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
     double total = 0;
     for (Parameter<T>* p : group) {
         if (decay != 0) p->dense_gradient();
-        double squares = 0;
-        for_each_stretch(*p, [&](T* w, T* g, Index, Index n) {
+        double shares[most_shares] = {};
+        for_each_stretch(*p, [&](T* w, T* g, Index n, Index piece) {
             if (decay != 0)
                 for (Index i = 0; i < n; ++i) g[i] += static_cast<T>(divisor * decay) * w[i];
-            squares += kernel::sum_of_squares(n, g);
+            shares[piece] += kernel::sum_of_squares(n, g);
         });
+        const double squares = std::accumulate(shares, shares + most_shares, 0.0);
         if (!std::isfinite(squares))
             throw NumericError(text("update: the gradient of '", p->name,
                                     "' is not finite; nothing was changed. Lower the ",

@@ -42,7 +42,7 @@ public:
         const double norm = direction_norm(group_, d, options_.weight_decay);
         const T factor = static_cast<T>(options_.rate * clip_factor(norm, options_.clip) / d);
         for (Parameter<T>* p : group_) {
-            for_each_stretch(*p, [&](T* w, const T* g, Index, Index n) {
+            for_each_stretch(*p, [&](T* w, const T* g, Index n, Index) {
                 for (Index i = 0; i < n; ++i) w[i] -= factor * g[i];
             });
             finish_step(*p);
@@ -101,7 +101,10 @@ public:
         const T share = static_cast<T>(1.0 / static_cast<double>(averaged_));
         for (std::size_t k = 0; k < mean_.size(); ++k) {
             const T* w = sgd_.group()[k].value;
-            for (std::size_t i = 0; i < mean_[k].size(); ++i) mean_[k][i] += share * (w[i] - mean_[k][i]);
+            T* m = mean_[k].data();
+            over_numbers(std::ssize(mean_[k]), [&](Index first, Index last, Index) {
+                for (Index i = first; i < last; ++i) m[i] += share * (w[i] - m[i]);
+            });
         }
         return norm;
     }

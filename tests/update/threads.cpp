@@ -1,0 +1,62 @@
+// Updates of parameters large enough to be shared by threads.
+#include <isogloss/isogloss.hpp>
+#include <vector>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+struct Restore {
+    ~Restore() { threads(1); }
+};
+
+// A table of rows·cols numbers after two steps, and the lengths of both directions.
+template <class T, class Update> Numbers after_two_steps(int count, typename Update::Options options) {
+    constexpr Index rows = 301, cols = 300;
+    threads(count);
+    Graph<T> g(GraphOptions{.time = 1, .batch = 4});
+    const auto w = g.weight("w", rows, cols, uniform(0.5));
+    g.store().columns = 4;
+    Update update(g.parameters(), options);
+    const Random random(3, 3);
+    Numbers all;
+    for (Index step = 0; step < 2; ++step) {
+        auto gradient = g.gradient(w);
+        Index i = 0;
+        for (T& v : gradient) v = static_cast<T>(random.normal(step * rows * cols + i++));
+        all.push_back(update.step());
+    }
+    for (const double v : flat(g.value(w))) all.push_back(v);
+    return all;
+}
+
+template <class T, class Update> void same(typename Update::Options options) {
+    const Restore restore;
+    const Numbers alone = after_two_steps<T, Update>(1, options);
+    for (const int count : {2, 3, 100}) {
+        CAPTURE(count);
+        REQUIRE(apart(after_two_steps<T, Update>(count, options), alone) < (sizeof(T) == 4 ? 1e-5 : 1e-12));
+    }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Threads that share an update make the same step", "[update][threads]", float, double) {
+    using T = TestType;
+    same<T, Sgd<T>>({.rate = 0.3, .clip = 1, .weight_decay = 0.1});
+    same<T, Adam<T>>({.rate = 0.1, .clip = 1, .weight_decay = 0.1});
+}
+
+TEST_CASE("Threads that share an update find the number that is not finite", "[update][threads]") {
+    const Restore restore;
+    threads(3);
+    Graph<float> g(GraphOptions{.time = 1, .batch = 1});
+    const auto w = g.weight("w", 300, 300, constant(1));
+    Sgd<float> sgd(g.parameters(), {.rate = 1});
+    g.gradient(w).data()[89999] = std::numeric_limits<float>::quiet_NaN();
+    REQUIRE_THROWS_MATCHES(sgd.step(), NumericError, says("'w'", "not finite"));
+    for (const float v : g.value(w)) REQUIRE(v == 1);
+}
