@@ -12,14 +12,16 @@ template <class T, class A = Architecture> struct FewRows {
     using B = Block<T, A>;
 
     /// Most rows for which reading in place beats BLAS.
-    static constexpr Index most = 64, most_transposed = 256;
+    static constexpr Index most = 96, most_transposed = 256;
 
     /// C = A B + beta C for A [m, k], B [k, n] and C [m, n], none transposed; beta = 0 overwrites C whatever
     /// is in it.
     static void product(MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
-        const Index m = c.rows, n = c.cols, k = a.cols, stretches = (k + depth - 1) / depth;
+        const Index m = c.rows, n = c.cols, k = a.cols;
+        const Index depth = std::clamp<Index>(near_numbers / n, most_depth / 2, most_depth),
+                    stretches = (k + depth - 1) / depth;
         const typename B::Panels panels(n);
-        alignas(64) T ragged[depth * B::width];
+        alignas(64) T packed[most_depth * B::width];
         if (beta != T(0) && beta != T(1))
             for (Index r = 0; r < m; ++r)
                 for (Index j = 0; j < n; ++j) c.row(r)[j] *= beta;
@@ -30,9 +32,10 @@ template <class T, class A = Architecture> struct FewRows {
                             columns = std::min(padded, n - at);
                 const T* panel = b.row(i) + at;
                 Index step = b.stride;
-                if (columns < padded) {  // a panel that ends within a lane group would be read beyond its end
-                    panel = ragged, step = padded;
-                    B::pack(b, i, some, at, columns, padded, ragged);
+                // A panel that ends within a lane group would be read beyond its end.
+                if (m >= worth_packing || columns < padded) {
+                    panel = packed, step = padded;
+                    B::pack(b, i, some, at, columns, padded, packed);
                 }
                 Index group = 0;
                 for (Index row = 0, rows; row < m; row += rows, group += B::lanes) {
@@ -86,8 +89,10 @@ template <class T, class A = Architecture> struct FewRows {
     }
 
 private:
-    static constexpr Index depth =
-        128;  // of B in place, so that a stretch of a panel stays in the nearest cache
+    // Of B at a time: a stretch of a panel stays in the nearest cache, one of all panels in the next.
+    static constexpr Index most_depth = 128, near_numbers = 32768;
+    // Rows from which on a panel is read often enough that it is better copied to where its rows are aligned.
+    static constexpr Index worth_packing = 48;
 };
 
 }  // namespace isogloss::kernel

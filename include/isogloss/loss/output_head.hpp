@@ -32,7 +32,8 @@ struct HeadNeeds {
 /// that logits never exist as a [T·B, V] array. For own losses as well as the library's.
 ///
 /// All that a loss holds, its own arrays included, stays within the graph's budget, down to a block of one
-/// row. Positions that are not predicted cost nothing.
+/// row, and takes more than 20 MiB only for blocks of up to 64 rows. Positions that are not predicted cost
+/// nothing.
 ///
 /// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at
 /// hand and goes on to both products, a part of the vocabulary at a time, so that a part of dl/dz and of the
@@ -65,7 +66,9 @@ public:
         };
         block_rows_ =
             std::clamp<Index>(s.budget() / (arrays_ * o.vocabulary * Index{sizeof(T)}), 1, capacity);
-        while (block_rows_ > 1 && bytes(block_rows_) > s.budget()) --block_rows_;
+        const Index enough = std::max(bytes(std::min(block_rows_, enough_rows)), enough_bytes);
+        while (block_rows_ > 1 && bytes(block_rows_) > std::min(s.budget(), enough)) --block_rows_;
+        if (block_rows_ < capacity && block_rows_ >= 2 * grain()) block_rows_ -= block_rows_ % grain();
         Index most = 1;
         for (Index rows = 1; rows <= block_rows_; ++rows) most = std::max(most, pool(rows));
         pool_ = s.scratch(most);
@@ -173,12 +176,15 @@ public:
 
 private:
     static constexpr Index tile = 64;  // rows of the table and of a block at a time, for a modulus
+    // More rows than these, or more bytes, make a block hardly faster.
+    static constexpr Index enough_rows = 64, enough_bytes = Index{20} << 20;
 
     using Few = kernel::FewRows<T>;
     static Index nothing(const LogitBlock<T>&, T*) { return 0; }
 
     // The pool holds, for a block of so many rows: the arrays; the hidden states, where they do not lie
     // together, and the further rows below them; for a few rows those packed, and dl/dh by each thread.
+    Index grain() const { return further_ ? std::max<Index>(1, Few::B::lanes / 2) : Few::B::lanes; }
     Index states(Index rows) const { return (further_ ? 2 : 1) * rows; }
     bool few(Index states) const { return Few::B::wide && 1 < states && states <= Few::most_transposed; }
     Index pool(Index rows) const {
@@ -206,10 +212,12 @@ private:
         in_place_ = !sorted_ && !further_ && count_ == p.rows();
     }
 
-    // Blocks as even as they can be: a thin one would cost a pass over the whole table too.
+    // Blocks as even as they can be, as a thin one would cost a pass over the whole table too, and of whole
+    // lane groups.
     Index rows_at(Index first) const {
-        const Index left = count_ - first, blocks = (left + block_rows_ - 1) / block_rows_;
-        return (left + blocks - 1) / blocks;
+        const Index left = count_ - first, blocks = (left + block_rows_ - 1) / block_rows_,
+                    even = (left + blocks - 1) / blocks, whole = (even + grain() - 1) / grain() * grain();
+        return whole <= block_rows_ ? std::min(whole, left) : even;
     }
 
     // A block without its logits; its hidden states are in `states_` afterwards.
