@@ -110,6 +110,13 @@ void large_shapes(benchmark::internal::Benchmark* b) {
     b->ArgNames({"N", "width", "V"})->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1.0);
     for (const Index width : {200, 650}) b->Args({700, width, 33278});
 }
+// From one column of a batch to a long segment.
+void lengths(benchmark::internal::Benchmark* b) {
+    b->ArgNames({"N", "width", "V"})->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(0.3);
+    for (const Index rows : {1, 8, 35, 140, 2800}) b->Args({rows, 200, 10000});
+}
+BENCHMARK_CAPTURE(head, cross_entropy_rows, Kind::cross_entropy, true)->Apply(lengths);
+BENCHMARK_CAPTURE(head, augmented_rows, Kind::augmented, true)->Apply(lengths);
 BENCHMARK_CAPTURE(head, augmented_text, Kind::augmented, true, Targets::as_in_text)->Apply(text_shapes);
 BENCHMARK_CAPTURE(head, cross_entropy_16_MiB, Kind::cross_entropy, true, Targets::uniform, Index{16} << 20)
     ->Apply(large_shapes);
