@@ -45,8 +45,8 @@ void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Ma
 template <class T>
 void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     using Few = FewRows<T>;
-    if (Few::B::wide && alpha == T(1) && c.rows > 1 && c.rows <= Few::most && c.cols >= Few::B::width &&
-        !a.transposed && !b.transposed)
+    if (Few::B::wide && alpha == T(1) && c.rows > 1 && c.rows <= Few::most(c.cols) &&
+        c.cols >= Few::B::width && !a.transposed && !b.transposed)
         Few::product(a, b, beta, c);
     else gemm_serial<T>(alpha, a, b, beta, c);
 }

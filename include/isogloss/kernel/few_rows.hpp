@@ -11,8 +11,9 @@ namespace isogloss::kernel {
 template <class T, class A = Architecture> struct FewRows {
     using B = Block<T, A>;
 
-    /// Most rows for which reading in place beats BLAS.
-    static constexpr Index most = 96, most_transposed = 256;
+    /// Most rows for which product() beats BLAS, for C of n columns, and product_transposed().
+    static Index most(Index n) { return n <= 320 ? 192 : 96; }
+    static constexpr Index most_transposed = 256;
 
     /// C = A B + beta C for A [m, k], B [k, n] and C [m, n], none transposed; beta = 0 overwrites C whatever
     /// is in it.

@@ -68,7 +68,7 @@ public:
             std::clamp<Index>(s.budget() / (arrays_ * o.vocabulary * Index{sizeof(T)}), 1, capacity);
         const Index enough = std::max(bytes(std::min(block_rows_, enough_rows)), enough_bytes);
         while (block_rows_ > 1 && bytes(block_rows_) > std::min(s.budget(), enough)) --block_rows_;
-        if (block_rows_ < capacity && block_rows_ >= 2 * grain()) block_rows_ -= block_rows_ % grain();
+        if (block_rows_ < capacity && block_rows_ >= 4 * grain()) block_rows_ -= block_rows_ % grain();
         Index most = 1;
         for (Index rows = 1; rows <= block_rows_; ++rows) most = std::max(most, pool(rows));
         pool_ = s.scratch(most);
@@ -191,7 +191,7 @@ private:
         const Index n = hidden_.width;
         return arrays_ * rows * logits_.vocabulary + states(rows) * n +
                (few(states(rows)) ? Few::size(states(rows), n) : 0) +
-               (rows <= Few::most ? most_pieces_ * rows * n : 0);
+               (rows <= Few::most(n) ? most_pieces_ * rows * n : 0);
     }
     T* gathered() const { return pool_ + arrays_ * rows_ * logits_.vocabulary; }
     T* packed() const { return gathered() + states(rows_) * hidden_.width; }
@@ -258,7 +258,7 @@ private:
         const MatrixRef<const T> E = p.parameter(head.table).values();
         Index pieces = 1;
         T* sums = gathered();
-        if (rows > Few::most) {
+        if (rows > Few::most(n)) {
             gemm<T>(T(1), t(block.z), states_, beta, dE);
             gemm<T>(T(1), block.z, E, T(0), {sums, rows, n});  // the states have served
         } else {
