@@ -20,7 +20,7 @@ std::string rounded(double x) {
 
 void print(const CompareOptions& o, const Comparison& c) {
     const auto line = [](const std::string& name, const Mean& m) {
-        std::cout << std::left << std::setw(46) << name << std::right;
+        std::cout << std::left << std::setw(48) << name << std::right;
         if (m.count == 0) {
             std::cout << "  there are no such positions\n";
             return;
@@ -34,7 +34,7 @@ void print(const CompareOptions& o, const Comparison& c) {
     std::cout << "first       " << o.model << "  perplexity " << fixed(std::exp(-c.log_p.of(0)), 2)
               << "\nsecond      " << o.against << "  perplexity " << fixed(std::exp(-c.log_p.of(1)), 2)
               << "\n\n"
-              << std::left << std::setw(46) << "mean probability of" << std::right << std::setw(9) << "first"
+              << std::left << std::setw(48) << "mean probability of" << std::right << std::setw(9) << "first"
               << std::setw(9) << "second" << std::setw(9) << "ratio" << std::setw(11) << "2nd more"
               << std::setw(10) << "positions" << '\n';
     const std::string nearest = ig::text("its ", o.neighbours, " nearest words in the table of the ");

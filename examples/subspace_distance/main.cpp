@@ -38,12 +38,12 @@ void check(const Options& o) {
 void print(const std::vector<Row>& rows, const std::string& sweep) {
     const auto means = averages(rows, sweep);
     if (means.empty()) return;
-    std::printf("%s\n%6s  distance  angles: least  median  largest  perplexity  runs\n",
+    std::printf("%s\n%6s  distance  angles: least  median  largest  table turned by  perplexity  runs\n",
                 sweep == "beta" ? "sweep over β" : "sweep over τ", sweep.c_str());
     for (const Row& r : means)
-        std::printf("%6g  %8.4f  %13.1f  %6.1f  %7.1f  %10.1f  %4td\n",
+        std::printf("%6g  %8.4f  %13.1f  %6.1f  %7.1f  %15.1f  %10.1f  %4td\n",
                     sweep == "beta" ? r.point.beta : r.point.tau, r.distance, r.smallest, r.median, r.largest,
-                    r.perplexity, r.point.run);
+                    r.turn, r.perplexity, r.point.run);
 }
 
 /// Trains what the table lacks and keeps it up to date after each epoch.
@@ -82,9 +82,9 @@ std::vector<Row> measure(const Options& o) {
             rows.push_back(r);
             write_table(o.csv, rows);
             std::printf(
-                "β %g  τ %g  run %td  epoch %td: distance %.4f, angles %.1f° to %.1f°, perplexity %.1f, "
-                "%.0f s\n",
-                point.beta, point.tau, point.run + 1, r.epoch, r.distance, r.smallest, r.largest,
+                "β %g  τ %g  run %td  epoch %td: distance %.4f, angles %.1f° to %.1f°, "
+                "table turned by %.1f°, perplexity %.1f, %.0f s\n",
+                point.beta, point.tau, point.run + 1, r.epoch, r.distance, r.smallest, r.largest, r.turn,
                 r.perplexity,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
             std::fflush(stdout);

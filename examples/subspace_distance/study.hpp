@@ -1,6 +1,8 @@
 /// @file study.hpp  What the program measures: one training per point, and what was read off it.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_angles.hpp>
 #include <string>
@@ -17,8 +19,9 @@ struct Options {
                       svg = "subspace_distance.svg";
     std::vector<double> betas = {0, 0.1, 0.25, 0.5, 0.75, 1}, taus = {1, 2, 5, 10, 50};
     double tau = 10, beta = 1;  ///< held fixed while the other one is swept
-    ig::Index tokens = 20000, layers = 2, units = 300, batch = 4, bptt = 35, epochs = 20, runs = 1;
-    double rate = 0.003, head_rate = 1, table_rate = 0.1, rest = 0.5, clip = 0, init = 0.1, head_init = 1e-4;
+    ig::Index tokens = 20000, layers = 2, units = 300, batch = 4, bptt = 35, epochs = 5, runs = 1;
+    double rate = 0.003, head_rate = 10, table_rate = 0.01, rest = 0.5, clip = 0, init = 0.1,
+           head_init = 1e-4;
     std::uint64_t seed = 1;
     int threads = 1;
     bool resume = false, plot_only = false;
@@ -42,7 +45,10 @@ struct Row {
     double perplexity = 0;  ///< of the last epoch as it went, from the plain cross-entropy
     double distance = 0;    ///< averaged distance between the columns of E and of W
     double smallest = 0, median = 0, largest = 0;  ///< principal angles, degrees
+    double turn = 0;  ///< angle between a word's vector and its start, degrees; mean over the stretch's words
 };
+
+inline double in_degrees(double radians) { return radians * 180 / 3.14159265358979324; }
 
 /// The rules that train a model, and their schedule: all rates fall along a straight line to 0; that of the
 /// table is there earlier, so that the softmax matrix can come to it.
@@ -116,11 +122,25 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
     Updates updates(g, o);
     ig::SubspaceMonitor<float> monitor(g.parameter("E"), g.parameter("softmax.W"));
 
+    std::vector<ig::Token> words(stretch.begin(), stretch.end());
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    const auto table = g.parameter("E").values();
+    const std::vector<float> at_first(table.data, table.data + table.rows * table.cols);
+    const auto turn = [&] {
+        double sum = 0;
+        for (const ig::Token v : words) {
+            double cosine = 0;  // of vectors of norm 1
+            for (ig::Index i = 0; i < o.units; ++i)
+                cosine += double(table.row(v)[i]) * double(at_first[std::size_t(v * o.units + i)]);
+            sum += in_degrees(std::acos(std::clamp(cosine, -1.0, 1.0)));
+        }
+        return sum / static_cast<double>(words.size());
+    };
     const auto row = [&](ig::Index epoch, double nats, double perplexity) {
         const auto& now = monitor.readings().back();
-        const auto degrees = [&](std::size_t i) { return now.angles[i] * 180 / 3.14159265358979324; };
-        report(Row{point, epoch, nats, perplexity, now.distance, degrees(0), degrees(now.angles.size() / 2),
-                   degrees(now.angles.size() - 1)});
+        report(Row{point, epoch, nats, perplexity, now.distance, in_degrees(now.angles.front()),
+                   in_degrees(now.angles[now.angles.size() / 2]), in_degrees(now.angles.back()), turn()});
     };
     row(0, 0, 0);
     for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
@@ -134,6 +154,10 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
             g.backward(loss);
             updates.step();
         }
+        if (!std::isfinite(perplexity.value()))
+            throw ig::NumericError(ig::text("beta = ", point.beta, ", tau = ", point.tau,
+                                            ": the training ran away in epoch ", epoch,
+                                            "; lower --head-rate, --rate or --table-rate"));
         monitor.step();
         row(epoch, total / static_cast<double>(perplexity.tokens()), perplexity.value());
     }
