@@ -3,13 +3,12 @@
 #include <array>
 #include <cmath>
 #include <iostream>
-#include <isogloss/io/atomic_file.hpp>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "commands.hpp"
+#include "comparison.hpp"
 #include "model_file.hpp"
 #include "print.hpp"
 #include "progress.hpp"
@@ -54,33 +53,6 @@ std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>&
     return lists;
 }
 
-/// Three digits of a number of any size.
-std::string rounded(double x) {
-    char digits[32];
-    return {digits, std::to_chars(digits, digits + sizeof digits, x, std::chars_format::general, 3).ptr};
-}
-
-/// What is added up over positions, for each model.
-struct Mean {
-    std::array<double, 2> sum = {};
-    ig::Index count = 0, second_higher = 0;
-
-    void add(double a, double b) {
-        sum[0] += a;
-        sum[1] += b;
-        ++count;
-        second_higher += b > a;
-    }
-    double of(std::size_t k) const { return count ? sum[k] / static_cast<double>(count) : 0; }
-};
-
-/// A position that is shown: its context, and the likeliest words under each model.
-struct Shown {
-    double gain = 0;  ///< ln p(target) of the second model less that of the first
-    ig::Index at = 0;
-    std::array<std::vector<std::pair<ig::Token, float>>, 2> likeliest;
-};
-
 std::vector<std::pair<ig::Token, float>> likeliest(Row p, ig::Index k) {
     std::vector<std::pair<ig::Token, float>> all;
     for (std::size_t v = 0; v < p.size(); ++v) all.emplace_back(static_cast<ig::Token>(v), p[v]);
@@ -92,9 +64,9 @@ std::vector<std::pair<ig::Token, float>> likeliest(Row p, ig::Index k) {
 }
 
 /// Goes over the text with both models at once.
-class Comparison {
+class Comparer {
 public:
-    explicit Comparison(const CompareOptions& o)
+    explicit Comparer(const CompareOptions& o)
         : o_(o), models_{load_model(o.model, o.columns), load_model(o.against, o.columns)} {
         const auto &a = models_[0].vocabulary, &b = models_[1].vocabulary;
         if (a.checksum() != b.checksum())
@@ -119,17 +91,19 @@ public:
             if (!token)
                 throw ig::DataError(ig::text(ig::in_quotes(word), " is not among the ", grouped(V),
                                              " types of the models; check its spelling and case"));
-            words_.emplace_back(*token, Mean{});
+            found_.words.emplace_back(*token, Mean{});
         }
     }
 
     const ig::Vocabulary& vocabulary() const { return models_[0].vocabulary; }
 
-    void run(const ig::Corpus& corpus) {
-        tokens_ = corpus.tokens();
+    /// What both models make of a text, which outlives it.
+    const Comparison& run(const ig::Corpus& corpus) {
         const auto& vocabulary = models_[0].vocabulary;
+        found_.vocabulary = &vocabulary;
+        found_.text = corpus.tokens();
         std::vector<bool> wanted(static_cast<std::size_t>(vocabulary.size()));
-        for (const ig::Token v : tokens_) wanted[std::size_t(v)] = true;
+        for (const ig::Token v : found_.text) wanted[std::size_t(v)] = true;
         for (std::size_t k = 0; k < 2; ++k) lists_[k] = neighbour_lists(models_[k], wanted, o_.neighbours);
 
         const ig::Index T = std::min(models_[0].g->capacity().time, models_[1].g->capacity().time),
@@ -165,127 +139,58 @@ public:
             progress.update(batch.index + 1, batches.count(), [] { return std::string(); });
         }
         progress.clear();
-        std::sort(rows_.begin(), rows_.end(), [](const Written& a, const Written& b) { return a.at < b.at; });
-    }
-
-    void print() const {
-        const auto line = [](const std::string& name, const Mean& m) {
-            std::cout << std::left << std::setw(46) << name << std::right;
-            if (m.count == 0) {
-                std::cout << "  there are no such positions\n";
-                return;
-            }
-            const double ratio = m.of(1) / m.of(0);
-            std::cout << std::setw(9) << fixed(m.of(0), 4) << std::setw(9) << fixed(m.of(1), 4)
-                      << std::setw(9) << (ratio > 1e-3 && ratio < 1e3 ? fixed(ratio, 3) : rounded(ratio))
-                      << std::setw(9) << fixed(100 * double(m.second_higher) / double(m.count), 1) << " %"
-                      << std::setw(10) << grouped(m.count) << '\n';
-        };
-        std::cout << "first       " << o_.model << "  perplexity " << fixed(std::exp(-log_p_.of(0)), 2)
-                  << "\nsecond      " << o_.against << "  perplexity " << fixed(std::exp(-log_p_.of(1)), 2)
-                  << "\n\n"
-                  << std::left << std::setw(46) << "mean probability of" << std::right << std::setw(9)
-                  << "first" << std::setw(9) << "second" << std::setw(9) << "ratio" << std::setw(11)
-                  << "2nd more" << std::setw(10) << "positions" << '\n';
-        const std::string nearest = ig::text("its ", o_.neighbours, " nearest words in the table of the ");
-        line("the target", target_);
-        line(nearest + "first", neighbours_[0]);
-        line(nearest + "second", neighbours_[1]);
-        line("<unk>, where it is not the target", unknown_);
-        line(ig::text("the ", o_.frequent, " most frequent, where none is the target"), of_frequent_);
-        for (const auto& [token, mean] : words_)
-            line("'" + word(token) + "', where it is not the target", mean);
-        for (const bool gains : {true, false}) {
-            const auto& list = gains ? gains_ : losses_;
-            if (list.empty()) continue;
-            std::cout << "\nwhere the second model gives the target most " << (gains ? "more" : "less")
-                      << " probability, as a ratio\n";
-            for (const Shown& s : list) {
-                std::cout << "\n  ";
-                for (ig::Index i = std::max<ig::Index>(0, s.at - o_.context); i < s.at; ++i)
-                    std::cout << word(tokens_[std::size_t(i)]) << ' ';
-                std::cout << "-> " << word(tokens_[std::size_t(s.at)]) << "  (x "
-                          << fixed(std::exp(s.gain), 2) << ")\n";
-                for (std::size_t k = 0; k < 2; ++k) {
-                    std::cout << (k == 0 ? "    first  " : "    second ");
-                    for (const auto& [token, p] : s.likeliest[k])
-                        std::cout << ' ' << word(token) << ' ' << fixed(p, 2);
-                    std::cout << '\n';
-                }
-            }
-        }
-    }
-
-    /// A row for each position: its target and what stands in the means.
-    void write(const std::string& path) const {
-        ig::write_atomically(path, [&](ig::AtomicFile& out) {
-            out.write(
-                "position,target,log_p_first,log_p_second,unk_first,unk_second,neighbours_first,"
-                "neighbours_second,frequent_first,frequent_second\n");
-            for (const auto& row : rows_) {
-                std::string target = word(tokens_[std::size_t(row.at)]);
-                for (std::size_t i = 0; (i = target.find('"', i)) != std::string::npos; i += 2)
-                    target.insert(i, "\"");
-                std::string line = ig::text(row.at, ",\"", target, '"');
-                for (const double v : row.values) line.append(1, ',').append(exact(v));
-                out.write(line.append(1, '\n'));
-            }
-        });
+        std::sort(found_.positions.begin(), found_.positions.end(),
+                  [](const ComparedPosition& a, const ComparedPosition& b) { return a.at < b.at; });
+        return found_;
     }
 
 private:
-    struct Written {
-        ig::Index at;
-        std::array<double, 8> values;
-    };
-
     bool is_unk(ig::Token v) const {
         return models_[0].vocabulary.has_unk() && v == models_[0].vocabulary.unk();
     }
     bool is_special(ig::Token v) const {
         return is_unk(v) || (models_[0].vocabulary.has_eos() && v == models_[0].vocabulary.eos());
     }
-    std::string word(ig::Token v) const { return ig::escaped(models_[0].vocabulary.word(v), false); }
 
     void position(ig::Index at, Row a, Row b, double la, double lb) {
-        const ig::Token target = tokens_[std::size_t(at)];
+        const ig::Token target = found_.text[std::size_t(at)];
         const auto y = static_cast<std::size_t>(target);
         const auto sum = [](Row p, std::span<const ig::Token> words) {
             double total = 0;
             for (const ig::Token v : words) total += double(p[std::size_t(v)]);
             return total;
         };
-        log_p_.add(la, lb);
-        target_.add(double(a[y]), double(b[y]));
-        Written row{at, {la, lb, 0, 0, 0, 0, 0, 0}};
+        found_.log_p.add(la, lb);
+        found_.target.add(double(a[y]), double(b[y]));
+        ComparedPosition row{at, {la, lb, 0, 0, 0, 0, 0, 0}};
         if (models_[0].vocabulary.has_unk()) {
             const auto u = static_cast<std::size_t>(models_[0].vocabulary.unk());
             row.values[2] = double(a[u]);
             row.values[3] = double(b[u]);
-            if (!is_unk(target)) unknown_.add(row.values[2], row.values[3]);
+            if (!is_unk(target)) found_.unknown.add(row.values[2], row.values[3]);
         }
         if (!is_special(target)) {
             for (std::size_t k = 0; k < 2; ++k) {
                 const auto list = std::span(lists_[k]).subspan(y * std::size_t(o_.neighbours),
                                                                static_cast<std::size_t>(o_.neighbours));
-                neighbours_[k].add(sum(a, list), sum(b, list));
+                found_.neighbours[k].add(sum(a, list), sum(b, list));
                 if (k == 1) row.values[4] = sum(a, list), row.values[5] = sum(b, list);
             }
-            show(gains_, {lb - la, at, {}}, a, b, [](double x, double than) { return x > than; });
-            show(losses_, {lb - la, at, {}}, a, b, [](double x, double than) { return x < than; });
+            show(found_.gains, {lb - la, at, {}}, a, b, [](double x, double than) { return x > than; });
+            show(found_.losses, {lb - la, at, {}}, a, b, [](double x, double than) { return x < than; });
         }
         row.values[6] = sum(a, frequent_);
         row.values[7] = sum(b, frequent_);
-        if (!is_frequent_[y]) of_frequent_.add(row.values[6], row.values[7]);
-        for (auto& [token, mean] : words_)
+        if (!is_frequent_[y]) found_.frequent.add(row.values[6], row.values[7]);
+        for (auto& [token, mean] : found_.words)
             if (token != target) mean.add(double(a[std::size_t(token)]), double(b[std::size_t(token)]));
-        if (!o_.csv.empty()) rows_.push_back(row);
+        if (!o_.csv.empty()) found_.positions.push_back(row);
     }
 
     /// Keeps the `show` most telling positions in order; of a word, only its most telling one.
     template <class Better> void show(std::vector<Shown>& list, Shown s, Row a, Row b, Better better) const {
         const auto same = std::find_if(list.begin(), list.end(), [&](const Shown& x) {
-            return tokens_[std::size_t(x.at)] == tokens_[std::size_t(s.at)];
+            return found_.text[std::size_t(x.at)] == found_.text[std::size_t(s.at)];
         });
         if (same != list.end()) {
             if (!better(s.gain, same->gain)) return;
@@ -304,24 +209,19 @@ private:
     std::array<std::vector<ig::Token>, 2> lists_;
     std::vector<ig::Token> frequent_;
     std::vector<bool> is_frequent_;
-    std::span<const ig::Token> tokens_;
-    Mean log_p_, target_, unknown_, of_frequent_;
-    std::array<Mean, 2> neighbours_;
-    std::vector<std::pair<ig::Token, Mean>> words_;
-    std::vector<Shown> gains_, losses_;
-    std::vector<Written> rows_;
+    Comparison found_;
 };
 
 }  // namespace
 
 int compare(const CompareOptions& o) {
     ig::threads(o.threads);
-    Comparison comparison(o);
-    const auto corpus = ig::Corpus::read(o.text, comparison.vocabulary());
+    Comparer comparer(o);
+    const auto corpus = ig::Corpus::read(o.text, comparer.vocabulary());
     std::cout << "text        " << describe(corpus, o.text) << std::endl;
-    comparison.run(corpus);
-    comparison.print();
-    if (!o.csv.empty()) comparison.write(o.csv);
+    const Comparison& found = comparer.run(corpus);
+    print(o, found);
+    if (!o.csv.empty()) write(o.csv, found);
     return 0;
 }
 

@@ -30,6 +30,7 @@ void check(const Options& o) {
     for (const double b : o.betas) require(b >= 0 && b <= 1, "--betas: expected numbers from 0 to 1");
     for (const double t : o.taus) require(t > 0, "--taus: expected numbers above 0");
     require(o.beta >= 0 && o.beta <= 1, "--beta: expected a number from 0 to 1");
+    require(o.rest >= 0 && o.rest < 1, "--rest: expected a number from 0 to below 1");
     require(o.epochs >= 1 && o.runs >= 1, "--epochs and --runs: expected at least 1");
     require(o.tokens > o.batch, "--tokens: expected more than --batch");
 }
@@ -37,12 +38,12 @@ void check(const Options& o) {
 void print(const std::vector<Row>& rows, const std::string& sweep) {
     const auto means = averages(rows, sweep);
     if (means.empty()) return;
-    std::printf("%s\n%6s  distance  angles: least  median  largest  perplexity  runs\n",
+    std::printf("%s\n%6s  distance  angles: least  median  largest  table turned by  perplexity  runs\n",
                 sweep == "beta" ? "sweep over β" : "sweep over τ", sweep.c_str());
     for (const Row& r : means)
-        std::printf("%6g  %8.4f  %13.1f  %6.1f  %7.1f  %10.1f  %4td\n",
+        std::printf("%6g  %8.4f  %13.1f  %6.1f  %7.1f  %15.1f  %10.1f  %4td\n",
                     sweep == "beta" ? r.point.beta : r.point.tau, r.distance, r.smallest, r.median, r.largest,
-                    r.perplexity, r.point.run);
+                    r.turn, r.perplexity, r.point.run);
 }
 
 /// Trains what the table lacks and keeps it up to date after each epoch.
@@ -81,9 +82,9 @@ std::vector<Row> measure(const Options& o) {
             rows.push_back(r);
             write_table(o.csv, rows);
             std::printf(
-                "β %g  τ %g  run %td  epoch %td: distance %.4f, angles %.1f° to %.1f°, perplexity %.1f, "
-                "%.0f s\n",
-                point.beta, point.tau, point.run + 1, r.epoch, r.distance, r.smallest, r.largest,
+                "β %g  τ %g  run %td  epoch %td: distance %.4f, angles %.1f° to %.1f°, "
+                "table turned by %.1f°, perplexity %.1f, %.0f s\n",
+                point.beta, point.tau, point.run + 1, r.epoch, r.distance, r.smallest, r.largest, r.turn,
                 r.perplexity,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
             std::fflush(stdout);
@@ -116,9 +117,15 @@ int main(int argc, char** argv) {
     app.add_option("--bptt", o.bptt, "steps of a segment");
     app.add_option("--epochs", o.epochs, "passes over the stretch");
     app.add_option("--runs", o.runs, "stretches and start values to average over");
-    app.add_option("--update", o.update, "rule")->check(CLI::IsMember({"sgd", "adam"}));
+    app.add_option("--update", o.update,
+                   "split: Adam for the LSTM, gradient descent with momentum for the matrices; "
+                   "sgd, adam: one rule for all")
+        ->check(CLI::IsMember({"split", "sgd", "adam"}));
     app.add_option("--rate", o.rate,
                    "learning rate in the first epoch; it falls by the same step each epoch");
+    app.add_option("--head-rate", o.head_rate, "of split: that of the softmax matrix");
+    app.add_option("--table-rate", o.table_rate, "of split: that of the table");
+    app.add_option("--rest", o.rest, "of split: share of the epochs, at the end, in which the table rests");
     app.add_option("--clip", o.clip, "longest gradient, 0: any");
     app.add_option("--init", o.init, "bound of the start values");
     app.add_option("--head-init", o.head_init, "bound of those of the softmax matrix");

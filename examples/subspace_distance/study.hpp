@@ -1,9 +1,12 @@
 /// @file study.hpp  What the program measures: one training per point, and what was read off it.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_angles.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace study {
@@ -12,12 +15,13 @@ namespace ig = isogloss;
 
 /// The command line.
 struct Options {
-    std::string text, sweep = "both", update = "sgd", csv = "subspace_distance.csv",
+    std::string text, sweep = "both", update = "split", csv = "subspace_distance.csv",
                       svg = "subspace_distance.svg";
     std::vector<double> betas = {0, 0.1, 0.25, 0.5, 0.75, 1}, taus = {1, 2, 5, 10, 50};
     double tau = 10, beta = 1;  ///< held fixed while the other one is swept
-    ig::Index tokens = 20000, layers = 2, units = 300, batch = 20, bptt = 35, epochs = 10, runs = 1;
-    double rate = 0.3, clip = 5, init = 0.1, head_init = 1e-4;
+    ig::Index tokens = 20000, layers = 2, units = 300, batch = 4, bptt = 35, epochs = 5, runs = 1;
+    double rate = 0.003, head_rate = 10, table_rate = 0.01, rest = 0.5, clip = 0, init = 0.1,
+           head_init = 1e-4;
     std::uint64_t seed = 1;
     int threads = 1;
     bool resume = false, plot_only = false;
@@ -41,6 +45,55 @@ struct Row {
     double perplexity = 0;  ///< of the last epoch as it went, from the plain cross-entropy
     double distance = 0;    ///< averaged distance between the columns of E and of W
     double smallest = 0, median = 0, largest = 0;  ///< principal angles, degrees
+    double turn = 0;  ///< angle between a word's vector and its start, degrees; mean over the stretch's words
+};
+
+inline double in_degrees(double radians) { return radians * 180 / 3.14159265358979324; }
+
+/// The rules that train a model, and their schedule: all rates fall along a straight line to 0; that of the
+/// table is there earlier, so that the softmax matrix can come to it.
+class Updates {
+public:
+    Updates(ig::Graph<float>& g, const Options& o) {
+        if (o.update == "sgd") sgd_.push_back({{g.parameters(), {.rate = o.rate, .clip = o.clip}}, o.rate});
+        if (o.update == "adam")
+            adam_.push_back({{g.parameters(), {.rate = o.rate, .clip = o.clip}}, o.rate, 0});
+        if (o.update != "split") return;
+        adam_.push_back(
+            {{g.parameters("lstm*"), {.rate = o.rate, .clip = o.clip, .divisor = ig::Divisor::tokens}},
+             o.rate,
+             0});
+        descent(g.parameters("softmax*"), o.head_rate, 0);
+        descent(g.parameters("E"), o.table_rate, o.rest);
+    }
+    /// Sets all rates for a training of which a share `left`, 0 to 1, is still to come.
+    void left(double left) {
+        for (auto& it : adam_) it.rule.rate(it.rate * std::max(0.0, (left - it.rest) / (1 - it.rest)));
+        for (auto& [rule, rate] : sgd_) rule.rate(rate * left);
+    }
+    void step() {
+        for (auto& it : adam_) it.rule.step();
+        for (auto& [rule, rate] : sgd_) rule.step();
+    }
+
+private:
+    struct Scheduled {
+        ig::Adam<float> rule;
+        double rate, rest;  // at first; share of the training, at its end, in which it is 0
+    };
+
+    /// Gradient descent with momentum 0.9 on the mean over tokens. It is Adam with an ε that no gradient
+    /// comes near, so that the second moments do not count and a step stays in the span of the gradients.
+    void descent(ig::Parameters<float> group, double rate, double rest) {
+        constexpr double far = 1e4;
+        adam_.push_back(
+            {{std::move(group), {.rate = rate * far, .epsilon = far, .divisor = ig::Divisor::tokens}},
+             rate * far,
+             rest});
+    }
+
+    std::vector<Scheduled> adam_;
+    std::vector<std::pair<ig::Sgd<float>, double>> sgd_;
 };
 
 /// All points, the sweep over β first.
@@ -66,20 +119,32 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
         g.add<ig::Softmax>("softmax", {.vocabulary = V, .bias = false, .init = ig::uniform(o.head_init)}, h);
     const auto loss =
         g.add<ig::AugmentedLoss>("loss", {.beta = point.beta, .temperature = point.tau}, logits, y, E);
-    ig::Sgd sgd(g.parameters(), {.rate = o.rate, .clip = o.clip});
-    ig::Adam adam(g.parameters(), {.rate = o.rate, .clip = o.clip});
+    Updates updates(g, o);
     ig::SubspaceMonitor<float> monitor(g.parameter("E"), g.parameter("softmax.W"));
 
+    std::vector<ig::Token> words(stretch.begin(), stretch.end());
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    const auto table = g.parameter("E").values();
+    const std::vector<float> at_first(table.data, table.data + table.rows * table.cols);
+    const auto turn = [&] {
+        double sum = 0;
+        for (const ig::Token v : words) {
+            double cosine = 0;  // of vectors of norm 1
+            for (ig::Index i = 0; i < o.units; ++i)
+                cosine += double(table.row(v)[i]) * double(at_first[std::size_t(v * o.units + i)]);
+            sum += in_degrees(std::acos(std::clamp(cosine, -1.0, 1.0)));
+        }
+        return sum / static_cast<double>(words.size());
+    };
     const auto row = [&](ig::Index epoch, double nats, double perplexity) {
         const auto& now = monitor.readings().back();
-        const auto degrees = [&](std::size_t i) { return now.angles[i] * 180 / 3.14159265358979324; };
-        report(Row{point, epoch, nats, perplexity, now.distance, degrees(0), degrees(now.angles.size() / 2),
-                   degrees(now.angles.size() - 1)});
+        report(Row{point, epoch, nats, perplexity, now.distance, in_degrees(now.angles.front()),
+                   in_degrees(now.angles[now.angles.size() / 2]), in_degrees(now.angles.back()), turn()});
     };
     row(0, 0, 0);
     for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
-        adam.rate(o.rate * double(o.epochs + 1 - epoch) /
-                  double(o.epochs));  // down to little: no noise at the end
+        updates.left(double(o.epochs + 1 - epoch) / double(o.epochs));
         double total = 0;
         ig::Perplexity perplexity;
         for (const auto& batch : text.batches(g.capacity())) {
@@ -87,8 +152,12 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
             total += g.forward(loss, {x, batch.input}, {y, batch.target});
             perplexity.add(g.cross_entropy(loss), g.predicted(loss));
             g.backward(loss);
-            o.update == "adam" ? adam.step() : sgd.step();
+            updates.step();
         }
+        if (!std::isfinite(perplexity.value()))
+            throw ig::NumericError(ig::text("beta = ", point.beta, ", tau = ", point.tau,
+                                            ": the training ran away in epoch ", epoch,
+                                            "; lower --head-rate, --rate or --table-rate"));
         monitor.step();
         row(epoch, total / static_cast<double>(perplexity.tokens()), perplexity.value());
     }

@@ -16,7 +16,7 @@ namespace study {
 namespace {
 
 constexpr const char* header =
-    "sweep,beta,tau,run,epoch,loss,perplexity,distance,smallest_angle,median_angle,largest_angle";
+    "sweep,beta,tau,run,epoch,loss,perplexity,distance,smallest_angle,median_angle,largest_angle,turn";
 
 std::string decimals(double x) {
     char digits[32];
@@ -40,7 +40,7 @@ void write_table(const std::string& path, const std::vector<Row>& rows) {
         for (const Row& r : rows) {
             std::string line = r.point.sweep;
             for (const double x : {r.point.beta, r.point.tau, double(r.point.run), double(r.epoch), r.loss,
-                                   r.perplexity, r.distance, r.smallest, r.median, r.largest})
+                                   r.perplexity, r.distance, r.smallest, r.median, r.largest, r.turn})
                 line.append(1, ',').append(decimals(x));
             out.write(line + "\n");
         }
@@ -61,16 +61,16 @@ std::vector<Row> read_table(const std::string& path) {
         const std::size_t comma = std::min(line.find(','), line.size());
         r.point.sweep = line.substr(0, comma);
         if (r.point.sweep != "beta" && r.point.sweep != "tau") refuse("a row of the sweep beta or tau");
-        double v[10];
+        double v[11];
         const char *at = line.data() + comma, *const end = line.data() + line.size();
         for (double& value : v) {
-            if (at == end || *at != ',') refuse("eleven fields");
+            if (at == end || *at != ',') refuse("twelve fields");
             const auto read = std::from_chars(at + 1, end, value);
             if (read.ec != std::errc() || !std::isfinite(value))
                 refuse("a number in each field but the first");
             at = read.ptr;
         }
-        if (at != end) refuse("eleven fields");
+        if (at != end) refuse("twelve fields");
         r.point = {r.point.sweep, v[0], v[1], static_cast<ig::Index>(v[2])};
         r.epoch = static_cast<ig::Index>(v[3]);
         r.loss = v[4];
@@ -79,6 +79,7 @@ std::vector<Row> read_table(const std::string& path) {
         r.smallest = v[7];
         r.median = v[8];
         r.largest = v[9];
+        r.turn = v[10];
         rows.push_back(std::move(r));
     }
     return rows;
@@ -95,8 +96,8 @@ std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep
     for (const auto& [value, runs] : last) {
         Row mean = runs.begin()->second;
         mean.point.run = static_cast<ig::Index>(runs.size());  // here: how many
-        for (double Row::*field :
-             {&Row::loss, &Row::perplexity, &Row::distance, &Row::smallest, &Row::median, &Row::largest}) {
+        for (double Row::*field : {&Row::loss, &Row::perplexity, &Row::distance, &Row::smallest, &Row::median,
+                                   &Row::largest, &Row::turn}) {
             double sum = 0;
             for (const auto& [run, row] : runs) sum += row.*field;
             mean.*field = sum / static_cast<double>(runs.size());

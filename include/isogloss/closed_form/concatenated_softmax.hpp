@@ -1,5 +1,4 @@
-/// @file closed_form/concatenated_softmax.hpp  Softmax over concatenated embeddings, with its derived
-/// gradient.
+/// @file closed_form/concatenated_softmax.hpp  Softmax over concatenated embeddings, gradient derived.
 #pragma once
 
 #include <algorithm>
@@ -34,12 +33,12 @@ struct ConcatenatedSoftmaxOptions {
 /// A word that stands at several places of an example gets a share for each. Per batch: a gather, the product
 /// for z, one for each of the two gradients, a scatter. Nothing has a term in V, and nothing is allocated.
 ///
-///     ConcatenatedSoftmax<float> model({.vocabulary = V, .width = 8, .words = 4, .classes = V, .batch =
-///     256}); Adam adam(model.parameters(), {.rate = 0.01, .divisor = Divisor::tokens}); double nats =
-///     model.value_and_gradient(X, y); adam.step();
+///     ConcatenatedSoftmax<float> model({.vocabulary = V, .width = 8, .words = 4, .classes = V});
+///     Adam adam(model.parameters(), {.rate = 0.01, .divisor = Divisor::tokens});
+///     double nats = model.value_and_gradient(X, y);
+///     adam.step();
 ///
-/// Shapes   X [N, M] tokens below V;  y [N] classes below C, or not_predicted: such an example does not
-/// count;
+/// Shapes   X [N, M] tokens below V;  y [N] classes below C, or not_predicted: it does not count;
 ///          E [V, H];  W [M H, C], block m of a column belongs to word m
 /// Options  see ConcatenatedSoftmaxOptions
 /// Memory   of logits at most `budget` bytes (one row at least); the rest is proportional to N M H
@@ -47,8 +46,7 @@ struct ConcatenatedSoftmaxOptions {
 /// Errors   GraphError: options or shapes out of range, X and y of different lengths, more than N examples.
 ///          DataError: a token or class out of range, with its place; nothing has changed then.
 ///          NumericError: a loss that is not finite, with its example; the gradients are cleared.
-/// Source   "Embedding derivative derivation"; corrections and the matrix form:
-/// docs/closed_form/kronecker.md.
+/// Source   "Embedding derivative derivation"; corrections, matrix form: docs/closed_form/kronecker.md.
 template <class T> class ConcatenatedSoftmax {
 public:
     using Options = ConcatenatedSoftmaxOptions;

@@ -1,6 +1,6 @@
-/// @file closed_form/kronecker.hpp  The gradient of ConcatenatedSoftmax as matrix calculus derives it:
-/// Kronecker products, the commutation matrix, the vec-transpose. Readable and slow; a reference for small
-/// sizes.
+/// @file closed_form/kronecker.hpp  The gradient of ConcatenatedSoftmax as matrix calculus derives it.
+///
+/// Kronecker products, the commutation matrix, the vec-transpose: readable and slow, for small sizes.
 #pragma once
 
 #include <cmath>
@@ -79,8 +79,7 @@ struct Result {
 /// Shapes   E [V, H];  W [M H, C];  X [N, M];  y [N].  Costs O(N C M³ H² V): for tests.
 /// Errors   GraphError for shapes that do not agree, DataError for a token or class out of range.
 /// Source   "Embedding derivative derivation"; vec-transpose: Minka 2000. Departure: the transpose stands
-/// inside
-///          the vec-transpose, without which the product is not defined; see docs/closed_form/kronecker.md.
+///          inside the vec-transpose, or the product is not defined; see docs/closed_form/kronecker.md.
 inline Result value_and_gradient(const Matrix& E, const Matrix& W, std::span<const Token> X,
                                  std::span<const Token> y) {
     const Index V = rows(E), H = cols(E), C = cols(W), M = rows(W) / H, N = std::ssize(y);

@@ -23,9 +23,8 @@ struct AnalogySection {
 /// Reads a set of analogies: a line `: name` opens a section, all others are four words. Empty lines are left
 /// out.
 ///
-/// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form, a
-/// question
-///          before the first section, a file without questions.
+/// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form,
+///          a question before the first section, a file without questions.
 inline std::vector<AnalogySection> read_analogies(const std::string& path) {
     LineReader lines(path);
     std::vector<AnalogySection> sections;

@@ -1,5 +1,4 @@
-/// @file metric/embedding_dimension.hpp  How wide a table of word vectors has to be: the minimal-entropy
-/// rule.
+/// @file metric/embedding_dimension.hpp  How wide a table has to be: the minimal-entropy rule.
 #pragma once
 
 #include <cmath>

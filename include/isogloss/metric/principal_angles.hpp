@@ -1,5 +1,4 @@
-/// @file metric/principal_angles.hpp  All angles between two column spaces, and a monitor of them for a
-/// training.
+/// @file metric/principal_angles.hpp  All angles between two column spaces, and a monitor for trainings.
 #pragma once
 
 #include <algorithm>
@@ -79,8 +78,10 @@ struct SubspaceMonitorOptions {
 /// The first reading is taken before the first step, in the constructor. The parameters must outlive it;
 /// their values are read, never changed.
 ///
-/// A reading costs as much as principal_angles: 0.6 s for two tables [10000, 300] on one core, so not every
-/// step. Options   see SubspaceMonitorOptions Errors    GraphError: every below 1; else as principal_angles
+/// A reading costs as much as principal_angles: 0.6 s for two tables [10000, 300] on one core.
+///
+/// Options   see SubspaceMonitorOptions
+/// Errors    GraphError: every below 1; else as principal_angles
 template <class T> class SubspaceMonitor {
 public:
     using Options = SubspaceMonitorOptions;

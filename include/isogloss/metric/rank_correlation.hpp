@@ -33,9 +33,8 @@ inline std::vector<double> ranks(std::span<const double> x) {
 ///
 ///     ρ = Σ (r_i - r̄)(s_i - s̄) / √(Σ (r_i - r̄)² Σ (s_i - s̄)²)
 ///
-/// Errors   DataError: lists of different lengths, or of fewer than 2 numbers. NumericError: a number that is
-/// not
-///          finite, or a list of equal numbers, which has no order.
+/// Errors   DataError: lists of different lengths, or of fewer than 2 numbers. NumericError: a number that
+///          is not finite, or a list of equal numbers, which has no order.
 /// Source   Spearman 1904.
 inline double spearman(std::span<const double> x, std::span<const double> y) {
     if (x.size() != y.size() || x.size() < 2)

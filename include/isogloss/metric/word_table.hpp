@@ -1,5 +1,4 @@
-/// @file metric/word_table.hpp  Word vectors of any origin, ready to be compared: unit rows and a look-up by
-/// word.
+/// @file metric/word_table.hpp  Word vectors of any origin, ready to be compared.
 #pragma once
 
 #include <cmath>
@@ -30,9 +29,8 @@ inline std::string folded(std::string_view word) {
 
 /// A copy of word vectors with rows of norm 1, so that an inner product is a cosine.
 ///
-///     WordTable table(vectors.words, vectors.dimension, vectors.values);              // a file of word
-///     vectors WordTable table(vocabulary.words(), E.cols, {E.data, E.rows * E.cols});         // a trained
-///     table
+///     WordTable of_a_file(vectors.words, vectors.dimension, vectors.values);
+///     WordTable of_a_model(vocabulary.words(), E.cols, {E.data, size_t(E.rows * E.cols)});
 ///
 /// A vector of zeros has no direction: its word counts as missing.
 ///

@@ -9,9 +9,10 @@ namespace isogloss {
 
 /// y_t = [a_t b_t …]: two sequences or more, one after the other.
 ///
-/// Shapes   a [T, B, n_a], b [T, B, n_b], …;  y [T, B, n_a + n_b + …].  The same one may stand there several
-/// times. Gradient each input gets its own columns of y's.  Modulus  likewise Errors   more than most_inputs
-/// of them
+/// Shapes   a [T, B, n_a], b [T, B, n_b], …;  y [T, B, n_a + n_b + …].  One may stand there several times
+/// Gradient each input gets its own columns of y's
+/// Modulus  likewise
+/// Errors   more than most_inputs of them
 template <class T> struct Concatenate {
     struct Options {};
     Options options;

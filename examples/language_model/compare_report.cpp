@@ -1,0 +1,84 @@
+/// @file compare_report.cpp  What a comparison found, on the screen and as a table.
+#include <cmath>
+#include <iostream>
+#include <isogloss/io/atomic_file.hpp>
+
+#include "comparison.hpp"
+#include "print.hpp"
+
+namespace lm {
+
+namespace {
+
+/// Three digits of a number of any size.
+std::string rounded(double x) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, x, std::chars_format::general, 3).ptr};
+}
+
+}  // namespace
+
+void print(const CompareOptions& o, const Comparison& c) {
+    const auto line = [](const std::string& name, const Mean& m) {
+        std::cout << std::left << std::setw(48) << name << std::right;
+        if (m.count == 0) {
+            std::cout << "  there are no such positions\n";
+            return;
+        }
+        const double ratio = m.of(1) / m.of(0);
+        std::cout << std::setw(9) << fixed(m.of(0), 4) << std::setw(9) << fixed(m.of(1), 4) << std::setw(9)
+                  << (ratio > 1e-3 && ratio < 1e3 ? fixed(ratio, 3) : rounded(ratio)) << std::setw(9)
+                  << fixed(100 * double(m.second_higher) / double(m.count), 1) << " %" << std::setw(10)
+                  << grouped(m.count) << '\n';
+    };
+    std::cout << "first       " << o.model << "  perplexity " << fixed(std::exp(-c.log_p.of(0)), 2)
+              << "\nsecond      " << o.against << "  perplexity " << fixed(std::exp(-c.log_p.of(1)), 2)
+              << "\n\n"
+              << std::left << std::setw(48) << "mean probability of" << std::right << std::setw(9) << "first"
+              << std::setw(9) << "second" << std::setw(9) << "ratio" << std::setw(11) << "2nd more"
+              << std::setw(10) << "positions" << '\n';
+    const std::string nearest = ig::text("its ", o.neighbours, " nearest words in the table of the ");
+    line("the target", c.target);
+    line(nearest + "first", c.neighbours[0]);
+    line(nearest + "second", c.neighbours[1]);
+    line("<unk>, where it is not the target", c.unknown);
+    line(ig::text("the ", o.frequent, " most frequent, where none is the target"), c.frequent);
+    for (const auto& [token, mean] : c.words)
+        line("'" + c.word(token) + "', where it is not the target", mean);
+    for (const bool gains : {true, false}) {
+        const auto& list = gains ? c.gains : c.losses;
+        if (list.empty()) continue;
+        std::cout << "\nwhere the second model gives the target most " << (gains ? "more" : "less")
+                  << " probability, as a ratio\n";
+        for (const Shown& s : list) {
+            std::cout << "\n  ";
+            for (ig::Index i = std::max<ig::Index>(0, s.at - o.context); i < s.at; ++i)
+                std::cout << c.word_at(i) << ' ';
+            std::cout << "-> " << c.word_at(s.at) << "  (x " << fixed(std::exp(s.gain), 2) << ")\n";
+            for (std::size_t k = 0; k < 2; ++k) {
+                std::cout << (k == 0 ? "    first  " : "    second ");
+                for (const auto& [token, p] : s.likeliest[k])
+                    std::cout << ' ' << c.word(token) << ' ' << fixed(p, 2);
+                std::cout << '\n';
+            }
+        }
+    }
+}
+
+void write(const std::string& path, const Comparison& c) {
+    ig::write_atomically(path, [&](ig::AtomicFile& out) {
+        out.write(
+            "position,target,log_p_first,log_p_second,unk_first,unk_second,neighbours_first,"
+            "neighbours_second,frequent_first,frequent_second\n");
+        for (const auto& row : c.positions) {
+            std::string target = c.word_at(row.at);
+            for (std::size_t i = 0; (i = target.find('"', i)) != std::string::npos; i += 2)
+                target.insert(i, "\"");
+            std::string line = ig::text(row.at, ",\"", target, '"');
+            for (const double v : row.values) line.append(1, ',').append(exact(v));
+            out.write(line.append(1, '\n'));
+        }
+    });
+}
+
+}  // namespace lm

@@ -1,0 +1,65 @@
+/// @file comparison.hpp  What two models' predictions of a text are, side by side.
+#pragma once
+
+#include <array>
+#include <isogloss/isogloss.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.hpp"
+
+namespace lm {
+
+/// What is added up over positions, for each model.
+struct Mean {
+    std::array<double, 2> sum = {};
+    ig::Index count = 0, second_higher = 0;
+
+    void add(double a, double b) {
+        sum[0] += a;
+        sum[1] += b;
+        ++count;
+        second_higher += b > a;
+    }
+    double of(std::size_t k) const { return count ? sum[k] / static_cast<double>(count) : 0; }
+};
+
+/// A position that is shown: its context, and the likeliest words under each model.
+struct Shown {
+    double gain = 0;  ///< ln p(target) of the second model less that of the first
+    ig::Index at = 0;
+    std::array<std::vector<std::pair<ig::Token, float>>, 2> likeliest;
+};
+
+/// A row of the table that `--csv` asks for.
+struct ComparedPosition {
+    ig::Index at = 0;
+    std::array<double, 8> values = {};  ///< ln p of the target, then p of <unk>, neighbours, frequent words
+};
+
+/// What a pass of both models over a text found. Of each pair the first model's comes first.
+struct Comparison {
+    const ig::Vocabulary* vocabulary = nullptr;  ///< of both models; outlives this
+    std::span<const ig::Token> text;             ///< outlives this
+    Mean log_p, target;
+    std::array<Mean, 2> neighbours;  ///< by the table of the first and of the second model
+    Mean unknown, frequent;
+    std::vector<std::pair<ig::Token, Mean>> words;  ///< those of --word
+    std::vector<Shown> gains, losses;               ///< the most telling first
+    std::vector<ComparedPosition> positions;        ///< in order; empty without --csv
+
+    /// A word as it is printed.
+    std::string word(ig::Token v) const { return ig::escaped(vocabulary->word(v), false); }
+    /// The word at a position of the text.
+    std::string word_at(ig::Index at) const { return word(text[static_cast<std::size_t>(at)]); }
+};
+
+/// Prints the means, and the positions at which the models differ most.
+void print(const CompareOptions& o, const Comparison& c);
+
+/// Writes a row for each position.
+void write(const std::string& path, const Comparison& c);
+
+}  // namespace lm
