@@ -63,6 +63,7 @@ int run(const Options& o) {
         if (csv.is_open())
             csv << used << ',' << rounds << ',' << seen.bits << ',' << chosen.bits << ',' << chosen.success
                 << '\n';
+        learner->prepare();
     };
     look();
     while (used < o.seconds) {
@@ -72,7 +73,7 @@ int run(const Options& o) {
         ++rounds;
         if (used < next && used < o.seconds) continue;
         look();
-        next = std::max(used * 1.1, used + o.seconds / 100);
+        next = std::max(used * 1.15, used + o.seconds / 40);
     }
     learner->restore();
     const Foreseen trained = learner->foresee(train), verdict = learner->foresee(valid);

@@ -24,16 +24,17 @@ public:
                                              .seed = options.seed,
                                              .longest = options.longest,
                                              .frequencies = counts(text, false)};
-        finish(options.network == "glnn"  ? g.add<ig::Glnn>("net", network, x)
-               : options.network == "gnn" ? g.add<ig::Gnn>("net", network, x)
-                                          : g.add<ig::SparseRnn>("net", network, x));
+        const auto a = options.network == "glnn"  ? g.add<ig::Glnn>("net", network, x)
+                       : options.network == "gnn" ? g.add<ig::Gnn>("net", network, x)
+                                                  : g.add<ig::SparseRnn>("net", network, x);
+        finish(a);
         training_.emplace(g, l);
         auto to_predict = counts(text, true);
         ig::start_at_frequencies(g, "out", to_predict);
         const double rate =
             options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
         if (options.metric == "gradient") {
-            writing_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"));
+            writing_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"), a);
             transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
         } else {
             double total = 0;
@@ -58,19 +59,8 @@ public:
         training_->data({{{x, {inputs_.data(), n, 1}}, {y, {targets_.data(), n, 1}}}});
     }
 
-    void round() override {
-        if (interrupted_) training_->resume();
-        interrupted_ = false;
-        training_->round();
-    }
-    Foreseen foresee(const Text& text) override {
-        interrupted_ = true;
-        return GraphModel<double>::foresee(text);
-    }
-    std::string sample(Index length, std::uint64_t seed) override {
-        interrupted_ = true;
-        return GraphModel<double>::sample(length, seed);
-    }
+    void round() override { training_->round(); }
+    void prepare() override { training_->resume(); }
     std::string state() const override {
         return ig::text("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ",
                         training_->cancelled(0), " and ", training_->cancelled(1));
@@ -80,5 +70,4 @@ private:
     std::vector<Token> inputs_, targets_;
     std::unique_ptr<ig::SearchStep<double>> writing_, transition_;
     std::optional<ig::AlternatingTraining<double>> training_;
-    bool interrupted_ = false;
 };
