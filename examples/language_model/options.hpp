@@ -88,8 +88,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("rate", o.rate, Kind::training,
       "learning rate [1; 0.5 for the bundled text; 0.001 for adam; 0.003 for ruop and rbpm]", any);
     f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
-    f("table-rate", o.table_rate, Kind::training,
-      "ruop, rbpm: rate of the word vectors, which adam moves", any);
+    f("table-rate", o.table_rate, Kind::training, "ruop, rbpm: rate of the word vectors, which adam moves",
+      any);
     f("clip", o.clip, Kind::training, "largest norm of the whole gradient; 0: no limit", any);
     f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
     f("schedule", o.schedule, Kind::training, "how the rate falls: from an epoch on, or on a plateau",

@@ -55,18 +55,41 @@ public:
         transition_->conjugate(options.conjugate);
         training_->add(*writing_, control);
         training_->add(*transition_, control);
-        const Index n = static_cast<Index>(inputs_.size());
-        training_->data({{{x, {inputs_.data(), n, 1}}, {y, {targets_.data(), n, 1}}}});
+        doublings_ = options.doublings;
+        train_on(std::max<Index>(std::ssize(inputs_) >> doublings_, 1));
     }
 
     void round() override { training_->round(); }
-    void prepare() override { training_->resume(); }
+    // The text doubles, from its first 2^-doublings to the whole, which has the last half of the time.
+    void prepare(double share) override {
+        const Index left = static_cast<Index>(
+            std::min(static_cast<double>(doublings_), std::floor(-std::log2(std::clamp(share, 1e-9, 1.0)))));
+        const Index n = std::max<Index>(std::ssize(inputs_) >> left, 1);
+        if (n != length_) train_on(n);
+        else if (interrupted_) training_->resume();
+        interrupted_ = false;
+    }
+    Foreseen foresee(const Text& text) override {
+        interrupted_ = true;
+        return GraphModel<double>::foresee(text);
+    }
+    std::string sample(Index length, std::uint64_t seed) override {
+        interrupted_ = true;
+        return GraphModel<double>::sample(length, seed);
+    }
     std::string state() const override {
         return ig::text("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ",
                         training_->cancelled(0), " and ", training_->cancelled(1));
     }
 
 private:
+    void train_on(Index n) {
+        length_ = n;
+        training_->data({{{x, {inputs_.data(), n, 1}}, {y, {targets_.data(), n, 1}}}});
+    }
+
+    Index length_ = 0, doublings_ = 0;  // of the text at present; how often it doubles
+    bool interrupted_ = false;
     std::vector<Token> inputs_, targets_;
     std::unique_ptr<ig::SearchStep<double>> writing_, transition_;
     std::optional<ig::AlternatingTraining<double>> training_;

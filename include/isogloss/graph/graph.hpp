@@ -148,8 +148,8 @@ public:
     }  ///< see above
 
     double value(Loss<T> l) const { return loss(l).value; }
-    /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it is
-    /// weighted there: what a perplexity is made of. Throws GraphError for a loss that has none.
+    /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it
+    /// is weighted there: what a perplexity is made of. Throws GraphError for a loss that has none.
     double cross_entropy(Loss<T> l) const;
     /// Positions that counted in a loss: targets other than not_predicted.
     Index predicted(Loss<T> l) const { return loss(l).predicted; }

@@ -49,7 +49,7 @@ public:
     }
 
     /// What is trained on: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
-    /// Runs the loss once.
+    /// Runs the loss once. May be called again with other data, for instance a text that grows.
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
         if (sequences.empty() || weights.size() != sequences.size())
@@ -58,6 +58,7 @@ public:
                                   " weights, expected at least one sequence and a weight for each"));
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
+        for (auto& g : groups_) g.step->forget_direction();
         value_ = evaluate();
         if (!std::isfinite(value_))
             throw NumericError(
