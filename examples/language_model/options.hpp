@@ -41,7 +41,7 @@ struct Options {
     ig::Index max_vocabulary = 0;
     std::string update = "sgd";
     std::optional<double> rate;
-    double clip = 5, weight_decay = 0;
+    double clip = 5, weight_decay = 0, damping = 0.01, table_rate = 0.001;
     std::string schedule = "decay";
     ig::Index decay_from = 5;
     std::optional<double> decay;
@@ -84,8 +84,12 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("level", o.level, Kind::model, "tokens are words or characters", Choices{"word", "character"});
     f("min-count", o.min_count, Kind::training, "rarer types become <unk> [1; 2 for the bundled text]", any);
     f("max-vocabulary", o.max_vocabulary, Kind::training, "most types kept; 0: no limit", any);
-    f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam"});
-    f("rate", o.rate, Kind::training, "learning rate [1; 0.5 for the bundled text; 0.001 for adam]", any);
+    f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam", "ruop", "rbpm"});
+    f("rate", o.rate, Kind::training,
+      "learning rate [1; 0.5 for the bundled text; 0.001 for adam; 0.003 for ruop and rbpm]", any);
+    f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
+    f("table-rate", o.table_rate, Kind::training, "ruop, rbpm: rate of the word vectors, which adam moves",
+      any);
     f("clip", o.clip, Kind::training, "largest norm of the whole gradient; 0: no limit", any);
     f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
     f("schedule", o.schedule, Kind::training, "how the rate falls: from an epoch on, or on a plateau",
@@ -225,9 +229,14 @@ inline void settle(Options& o, bool bundled) {
     if (o.loss == "mixture" && !o.beta)
         throw ig::GraphError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");
     if (!o.min_count) o.min_count = bundled ? 2 : 1;
+    const bool natural = o.update == "ruop" || o.update == "rbpm";
+    if (natural && o.head == "tied")
+        throw ig::GraphError(ig::text("--update ", o.update,
+                                      " needs --head free: the metric is that of a layer's units, and a tied "
+                                      "table is both the head's and the words'"));
     // At 1 the augmented loss runs away on the bundled text: a sixth of its tokens are line ends, whose
     // vector grows.
-    if (!o.rate) o.rate = o.update == "adam" ? 0.001 : bundled ? 0.5 : 1;
+    if (!o.rate) o.rate = o.update == "adam" ? 0.001 : natural ? 0.003 : bundled ? 0.5 : 1;
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
     const auto require = [](bool fine, const char* name, auto found, const char* expected) {
         if (!fine) throw ig::GraphError(ig::text("--", name, " is ", found, ", expected ", expected));

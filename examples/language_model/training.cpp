@@ -149,6 +149,7 @@ bool Training::run_epoch() {
         if (batch.first) g_.reset();
         g_.forward(model_.loss, {model_.x, batch.input}, {model_.y, batch.target});
         g_.backward(model_.loss);
+        if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
         update_.step(rate_of(batch));
 
         state_.nats += g_.cross_entropy(model_.loss);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/update/adam.hpp>
+#include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <string>
 #include <variant>
@@ -10,11 +11,69 @@
 
 namespace lm {
 
-/// One of Sgd, AveragedSgd and Adam.
+/// Riemannian for the cells and the head, Adam for the word vectors, which are no units. The rate of Adam
+/// falls with the other one.
+class Natural {
+public:
+    Natural(Graph& g, const Options& o)
+        : first_rate_(*o.rate),
+          table_rate_(o.table_rate),
+          cells_(g, o.cell + "*", metric(o)),
+          head_(g, "softmax.*", metric(o)),
+          table_(g.parameters("E"), {.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay}) {}
+
+    bool wants_modulus() const { return cells_.wants_modulus(); }
+    void rate(double r) {
+        cells_.rate(r), head_.rate(r);
+        table_.rate(first_rate_ > 0 ? table_rate_ * r / first_rate_ : table_rate_);
+    }
+    void step() { cells_.step(), head_.step(), table_.step(); }
+    /// For the checkpoint.
+    template <class Visitor> void visit(Visitor& v) {
+        Part<Visitor> cells{v, "cells/"}, head{v, "head/"}, table{v, "table/"};
+        cells_.visit(cells), head_.visit(head), table_.visit(table);
+    }
+
+private:
+    // Names of one of the three, told apart.
+    template <class Visitor> struct Part {
+        Visitor& to;
+        std::string prefix;
+        void number(const std::string& name, double& value) { to.number(prefix + name, value); }
+        void counter(const std::string& name, std::uint64_t& value) { to.counter(prefix + name, value); }
+        void array(const std::string& name, float* data, ig::Index rows, ig::Index cols) {
+            to.array(prefix + name, data, rows, cols);
+        }
+    };
+    static ig::RiemannianOptions metric(const Options& o) {
+        return {.modulus = o.update == "rbpm" ? ig::UnitModulus::rbpm : ig::UnitModulus::ruop,
+                .rate = *o.rate,
+                .damping = o.damping};
+    }
+
+    double first_rate_, table_rate_;
+    ig::Riemannian<float> cells_, head_;
+    ig::Adam<float> table_;
+};
+
+/// One of Sgd, AveragedSgd, Adam and Natural.
 class Update {
 public:
-    Update(Graph& g, const Options& o) : rule_(make(g, o)) {}
+    Update(Graph& g, const Options& o) : rule_(std::in_place_type<ig::Sgd<float>>, g.parameters(), sgd(o)) {
+        if (o.update == "asgd")
+            rule_.emplace<ig::AveragedSgd<float>>(g.parameters(), ig::AveragedSgdOptions{.sgd = sgd(o)});
+        else if (o.update == "adam")
+            rule_.emplace<ig::Adam<float>>(
+                g.parameters(),
+                ig::AdamOptions{.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
+        else if (o.update != "sgd") rule_.emplace<Natural>(g, o);
+    }
 
+    /// Whether the next step needs the modulus of the loss beside its gradient.
+    bool wants_modulus() const {
+        const auto* u = std::get_if<Natural>(&rule_);
+        return u && u->wants_modulus();
+    }
     /// Moves the parameters, at a rate.
     void step(double rate) {
         std::visit([rate](auto& u) { u.rate(rate), u.step(); }, rule_);
@@ -33,15 +92,10 @@ public:
     }
 
 private:
-    using Rule = std::variant<ig::Sgd<float>, ig::AveragedSgd<float>, ig::Adam<float>>;
+    using Rule = std::variant<ig::Sgd<float>, ig::AveragedSgd<float>, ig::Adam<float>, Natural>;
 
-    static Rule make(Graph& g, const Options& o) {
-        const ig::SgdOptions sgd{.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay};
-        if (o.update == "asgd") return ig::AveragedSgd<float>(g.parameters(), {.sgd = sgd});
-        if (o.update == "adam")
-            return ig::Adam<float>(g.parameters(),
-                                   {.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
-        return ig::Sgd<float>(g.parameters(), sgd);
+    static ig::SgdOptions sgd(const Options& o) {
+        return {.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay};
     }
 
     Rule rule_;

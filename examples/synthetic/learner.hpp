@@ -39,6 +39,7 @@ private:
 // A model in training.
 struct Learner {
     virtual ~Learner() = default;
+    virtual void prepare(double) {}                         // before a round: share of the time used up
     virtual void round() = 0;                               // some training
     virtual Foreseen foresee(const tasks::Text& text) = 0;  // every symbol from those before it
     virtual std::string sample(tasks::Index length, std::uint64_t seed) = 0;

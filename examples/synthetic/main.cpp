@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cells.hpp"
 #include "hmm.hpp"
@@ -27,15 +28,18 @@ void write(const std::string& path, const Text& text) {
 
 int run(const Options& o) {
     const auto task = o.named_task();
-    tasks::Options elsewhere = o.source;
-    if (o.longest_validation > 0)
-        elsewhere.shortest = o.source.longest, elsewhere.longest = o.longest_validation;
     const Index other = o.validation_length > 0 ? o.validation_length : o.length;
-    // Three independent texts: to train on, to choose the best moment by, and to report.
+    // Independent texts: to train on, to choose the best moment by, and to report.
     const Text train = tasks::generate(task, o.source, 3 * o.seed, o.length, o.lines);
     const Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<Index>(other / 4, 2000));
-    const Text valid = tasks::generate(task, elsewhere, 3 * o.seed + 2, other);
-    const double floor = tasks::entropy_rate(task, elsewhere);
+    const Text valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
+    const double floor = tasks::entropy_rate(task, o.source);
+    tasks::Options longer = o.source;
+    std::optional<Text> long_lines;
+    if (task == tasks::Name::anbn && o.longest_validation > 0) {
+        longer.shortest = o.source.longest, longer.longest = o.longest_validation;
+        long_lines = tasks::generate(task, longer, 3 * o.seed + 2, other);
+    }
     if (!o.write.empty()) {
         write(o.write + ".train", train);
         write(o.write + ".valid", valid);
@@ -66,16 +70,23 @@ int run(const Options& o) {
     };
     look();
     while (used < o.seconds) {
+        learner->prepare(used / o.seconds);
         const double start = computed();
         learner->round();
         used += computed() - start;
         ++rounds;
         if (used < next && used < o.seconds) continue;
+        const double before = computed();
         look();
-        next = std::max(used * 1.1, used + o.seconds / 100);
+        next = used + std::max(o.seconds / 40, 4 * (computed() - before));  // a fifth of all, at most
     }
     learner->restore();
     const Foreseen trained = learner->foresee(train), verdict = learner->foresee(valid);
+    if (long_lines) {
+        const Foreseen seen = learner->foresee(*long_lines);
+        std::printf("longer_bits=%.5f longer_entropy_bits=%.5f longer_success=%.4f\n", seen.bits,
+                    tasks::entropy_rate(task, longer), seen.success);
+    }
     if (o.sample > 0) std::printf("%s\n", learner->sample(o.sample, o.seed).c_str());
     std::printf("training_bits=%.5f rounds=%td seconds=%.1f\n", trained.bits, rounds, used);
     std::printf("validation_bits=%.5f entropy_bits=%.5f success=%.4f\n", verdict.bits, floor,
@@ -88,7 +99,7 @@ int run(const Options& o) {
 int main(int argc, char** argv) try {
     Options o;
     CLI::App app("Networks on synthetic sources of known entropy rate");
-    app.option_defaults()->always_capture_default();
+    app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     app.add_option("--task", o.task)->check(CLI::IsMember({"alphabet", "xor", "music", "anbn"}));
     app.add_option("--network", o.network)->check(CLI::IsMember({"glnn", "gnn", "rnn", "lstm", "hmm"}));
     app.add_option("--metric", o.metric)->check(CLI::IsMember({"ruop", "rbpm", "gradient"}));
@@ -112,7 +123,7 @@ int main(int argc, char** argv) try {
     app.add_option("--shortest", o.source.shortest, "anbn: least n");
     app.add_option("--longest", o.source.longest, "anbn: greatest n");
     app.add_option("--validation-longest", o.longest_validation,
-                   "anbn: validate on n from --longest to this; 0: on the same source");
+                   "anbn: validate on n from --longest to this too; 0: do not");
     app.add_option("--start-rate", o.start_rate, "first learning rate; 0: 1/units");
     app.add_option("--up", o.up, "factor of a rate after an accepted step");
     app.add_option("--down", o.down, "divisor of a rate after a cancelled step");
@@ -120,6 +131,9 @@ int main(int argc, char** argv) try {
     app.add_option("--slowest", o.longest,
                    "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
     app.add_flag("--conjugate", o.conjugate, "conjugate directions of the metric");
+    app.add_option("--doublings", o.doublings,
+                   "glnn, gnn, rnn: train on a text that doubles so often up to its full length")
+        ->check(CLI::Range(0, 20));
     app.add_option("--adam-rate", o.adam_rate, "lstm and minibatches: learning rate");
     app.add_option("--natural-rate", o.natural_rate, "lstm with ruop or rbpm: learning rate");
     app.add_option("--natural-damping", o.natural_damping, "lstm with ruop or rbpm: damping");

@@ -17,6 +17,7 @@ struct Options {
     std::uint64_t seed = 1;
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
     bool conjugate = false;
+    tasks::Index doublings = 0;
     double adam_rate = 0.003, natural_rate = 0.01, natural_damping = 0.01;
     tasks::Index columns = 16, steps = 50;  // of minibatches
     tasks::Index sample = 0;

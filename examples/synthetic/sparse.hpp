@@ -24,16 +24,17 @@ public:
                                              .seed = options.seed,
                                              .longest = options.longest,
                                              .frequencies = counts(text, false)};
-        finish(options.network == "glnn"  ? g.add<ig::Glnn>("net", network, x)
-               : options.network == "gnn" ? g.add<ig::Gnn>("net", network, x)
-                                          : g.add<ig::SparseRnn>("net", network, x));
+        const auto a = options.network == "glnn"  ? g.add<ig::Glnn>("net", network, x)
+                       : options.network == "gnn" ? g.add<ig::Gnn>("net", network, x)
+                                                  : g.add<ig::SparseRnn>("net", network, x);
+        finish(a);
         training_.emplace(g, l);
         auto to_predict = counts(text, true);
         ig::start_at_frequencies(g, "out", to_predict);
         const double rate =
             options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
         if (options.metric == "gradient") {
-            writing_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"));
+            writing_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"), a);
             transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
         } else {
             double total = 0;
@@ -54,14 +55,19 @@ public:
         transition_->conjugate(options.conjugate);
         training_->add(*writing_, control);
         training_->add(*transition_, control);
-        const Index n = static_cast<Index>(inputs_.size());
-        training_->data({{{x, {inputs_.data(), n, 1}}, {y, {targets_.data(), n, 1}}}});
+        doublings_ = options.doublings;
+        train_on(std::max<Index>(std::ssize(inputs_) >> doublings_, 1));
     }
 
-    void round() override {
-        if (interrupted_) training_->resume();
+    void round() override { training_->round(); }
+    // The text doubles, from its first 2^-doublings to the whole, which has the last half of the time.
+    void prepare(double share) override {
+        const Index left = static_cast<Index>(
+            std::min(static_cast<double>(doublings_), std::floor(-std::log2(std::clamp(share, 1e-9, 1.0)))));
+        const Index n = std::max<Index>(std::ssize(inputs_) >> left, 1);
+        if (n != length_) train_on(n);
+        else if (interrupted_) training_->resume();
         interrupted_ = false;
-        training_->round();
     }
     Foreseen foresee(const Text& text) override {
         interrupted_ = true;
@@ -77,8 +83,14 @@ public:
     }
 
 private:
+    void train_on(Index n) {
+        length_ = n;
+        training_->data({{{x, {inputs_.data(), n, 1}}, {y, {targets_.data(), n, 1}}}});
+    }
+
+    Index length_ = 0, doublings_ = 0;  // of the text at present; how often it doubles
+    bool interrupted_ = false;
     std::vector<Token> inputs_, targets_;
     std::unique_ptr<ig::SearchStep<double>> writing_, transition_;
     std::optional<ig::AlternatingTraining<double>> training_;
-    bool interrupted_ = false;
 };

@@ -2,6 +2,7 @@
 
     python3 table.py --program build/release/examples/synthetic --seconds 60 --seeds 5 --results results.csv
 
+Rows named "growing" begin with an eighth of the text, which doubles three times, and take conjugate directions.
 Runs are kept in the results file and not repeated; the table is printed from it at the end, as Markdown, mean and
 standard deviation over the seeds. Compressors say what the validation text adds to the training text.
 """
@@ -17,24 +18,35 @@ import subprocess
 import tempfile
 import zlib
 
+# What every method is given; `--units`, `--edges` and `--slowest` are of the sparse networks, others override them.
 TASKS = {
     'alphabet': '--task alphabet --length 100000 --validation-length 50000',
-    'music': '--task music --length 100000 --validation-length 50000',
-    'anbn': '--task anbn --lines 10 --length 10000 --longest 1000 --validation-length 100000',
-    'xor, L = 10, answer': '--task xor --answer-only --bits 10 --length 30000 --validation-length 15000',
-    'xor, L = 10, all': '--task xor --bits 10 --length 30000 --validation-length 15000',
+    'music': '--task music --edges 5 --length 100000 --validation-length 50000',
+    'anbn': '--task anbn --units 10 --slowest 2000 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
+    'xor, L = 10, answer': '--task xor --units 10 --answer-only --bits 10 --length 30000 --validation-length 15000',
 }
+GROWING = '--conjugate --up 1.3 --doublings 3'
 METHODS = {
     'GLNN, RUOP': '--network glnn --metric ruop',
     'GLNN, RBPM': '--network glnn --metric rbpm',
-    'GLNN, RBPM, conjugate': '--network glnn --metric rbpm --conjugate --up 1.3',
     'GLNN, gradient': '--network glnn --metric gradient',
-    'GNN, RBPM': '--network gnn --metric rbpm',
+    'GLNN, RUOP, growing': f'--network glnn --metric ruop {GROWING}',
+    'GLNN, RBPM, growing': f'--network glnn --metric rbpm {GROWING}',
+    'GLNN, gradient, growing': f'--network glnn --metric gradient {GROWING}',
+    'GNN, RUOP': '--network gnn --metric ruop',
     'RNN, RUOP': '--network rnn --metric ruop',
     'RNN, gradient': '--network rnn --metric gradient',
     'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
     'HMM, 20 states': '--network hmm --units 20',
     'HMM, 50 states': '--network hmm --units 50',
+}
+# One row at a longer time, in which each task has what serves it best.
+LONG = 'GLNN, longer'
+LONG_RUNS = {
+    'alphabet': '--metric ruop --conjugate --up 1.3 --length 200000 --doublings 3',
+    'music': '--metric ruop --conjugate --up 1.3 --length 200000 --doublings 4',
+    'anbn': '--metric rbpm --validation-longest 2000',
+    'xor, L = 10, answer': '--metric ruop',
 }
 
 
@@ -42,7 +54,7 @@ def run(program, arguments):
     out = subprocess.run([program, *arguments.split()], capture_output=True, text=True, check=False)
     if out.returncode:
         raise SystemExit(f'{program} {arguments}\n{out.stderr}')
-    return dict(part.split('=') for part in out.stdout.splitlines()[-1].split())
+    return dict(part.split('=') for line in out.stdout.splitlines() if '_bits=' in line for part in line.split())
 
 
 def ppmd(text):
@@ -74,11 +86,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--program', required=True)
     parser.add_argument('--seconds', type=float, default=60)
+    parser.add_argument('--long', type=float, default=120, help='seconds of the longer row')
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--results', default='results.csv')
     parser.add_argument('--print-only', action='store_true')
     o = parser.parse_args()
-    columns = ['task', 'method', 'seed', 'bits', 'floor', 'success']
+    columns = ['task', 'method', 'seed', 'bits', 'floor', 'success', 'longer_success']
     known = {}
     if os.path.exists(o.results):
         for row in csv.DictReader(open(o.results)):
@@ -89,21 +102,22 @@ def main():
     # Seed by seed, so that a table that was stopped early is a whole one over fewer seeds.
     for seed in [] if o.print_only else range(1, o.seeds + 1):
         for task, source in TASKS.items():
-            for method in [*METHODS, *COMPRESSORS]:
+            for method in [LONG, *METHODS, *COMPRESSORS]:
                 if (task, method, seed) in known:
                     continue
-                if method in METHODS:
-                    seen = run(o.program, f'{source} {METHODS[method]} --seconds {o.seconds} --seed {seed}')
-                    row = [seen['validation_bits'], seen['entropy_bits'], seen['success']]
+                if method not in COMPRESSORS:
+                    how = f'{LONG_RUNS[task]} --seconds {o.long}' if method == LONG else f'{METHODS[method]} --seconds {o.seconds}'
+                    seen = run(o.program, f'{source} {how} --seed {seed}')
+                    row = [seen['validation_bits'], seen['entropy_bits'], seen['success'], seen.get('longer_success', '')]
                 elif 'answer' in task or (method.startswith('PPMd') and not shutil.which('7z')):
                     continue  # a compressor predicts every symbol
                 else:
-                    row = [compress(o.program, source, seed, method), '', '']
+                    row = [compress(o.program, source, seed, method), '', '', '']
                 with open(o.results, 'a') as f:
                     csv.writer(f).writerow([task, method, seed, *row])
                 known[task, method, seed] = dict(zip(columns, [task, method, seed, *row]))
     print('| | ' + ' | '.join(TASKS) + ' |\n|---|' + '---|' * len(TASKS))
-    for method in [*METHODS, *COMPRESSORS]:
+    for method in [LONG, *METHODS, *COMPRESSORS]:
         cells = []
         for task in TASKS:
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
@@ -112,9 +126,12 @@ def main():
             cell = '–'
             if bits:
                 spread = statistics.stdev(bits) if len(bits) > 1 else math.nan
-                cell = f'{statistics.mean(bits):.4f} ± {spread:.4f} ({len(bits)})'
+                cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'
             if success:
-                cell += f', {100 * statistics.mean(success):.0f} %'
+                cell += f', {100 * statistics.mean(success):.1f} %'
+            longer = [float(r['longer_success']) for r in rows if r['longer_success'] != '']
+            if longer:
+                cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"
             cells.append(cell)
         print(f'| {method} | ' + ' | '.join(cells) + ' |')
     floors = [next((f"{float(r['floor']):.4f}" for (t, _, _), r in known.items() if t == task and r['floor']), '–') for task in TASKS]

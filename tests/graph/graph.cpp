@@ -295,3 +295,51 @@ TEST_CASE("One word at a time gives what a whole sequence gives", "[graph]") {
         for (std::size_t v = 0; v < 7; ++v) CHECK(step(0, v) == Approx(whole(t, v)).epsilon(1e-12));
     }
 }
+
+TEST_CASE("A pass may begin and end behind a sequence, where only what comes after it matters", "[graph]") {
+    Graph<double> g({.time = 4, .batch = 2});
+    const auto x = g.tokens("x", 7), y = g.tokens("y", 7);
+    const auto h = g.add<Lstm>("lstm", {.units = 5},
+                               g.add<Embedding>("embed", {}, x, g.weight("E", 7, 5, uniform(0.5))));
+    const auto o = g.add<Softmax>("out", {.vocabulary = 7}, h);
+    const auto l = g.add<CrossEntropy>("loss", {}, o, y);
+    const auto whole = [&] {
+        g.reset();
+        return g.forward(l, {x, input}, {y, target});
+    };
+    const auto gradient = [&](const char* name) {
+        auto& p = g.parameter(name);
+        const auto d = p.dense_gradient();
+        const std::vector<double> copy(d.data, d.data + p.size());
+        return copy;
+    };
+    const double before = whole();
+    g.backward(l);
+    const auto of_head = gradient("out.W"), of_cell = gradient("lstm.U");
+    g.parameters().clear_gradients();
+
+    whole();
+    g.backward(l, h);
+    CHECK(gradient("out.W") == of_head);
+    for (const double d : gradient("lstm.U")) CHECK(d == 0);
+    g.parameters().clear_gradients();
+
+    g.parameter("out.W").value[3] += 0.5;
+    const double again = g.forward_again(l, h);
+    CHECK(again != before);
+    g.backward(l);
+    const auto of_cell_again = gradient("lstm.U");
+    g.parameters().clear_gradients();
+    CHECK(whole() == again);
+    g.backward(l);
+    CHECK(gradient("lstm.U") == of_cell_again);
+    CHECK(of_cell_again != of_cell);
+
+    g.forward(o, {x, input});
+    REQUIRE_THROWS_MATCHES(g.forward_again(l, h), GraphError, says("forward_again", "not for loss 'loss'"));
+    Model<double> two;
+    two.g.forward(two.l, {two.x, input}, {two.y, target});
+    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, two.e), GraphError, says("'lstm' carries a state"));
+    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, h), GraphError, says("another graph"));
+    REQUIRE_THROWS_MATCHES(two.g.backward(two.l, h), GraphError, says("another graph"));
+}

@@ -98,8 +98,13 @@ public:
 
     /// Carries a quantity backward from the loss that the last forward pass computed. Gradient adds to
     /// the gradients of the weights; Modulus fills the moduli of the sequences (the first call takes their
-    /// memory) and is refused when a node on the way cannot carry it.
-    template <class Quantity = Gradient> void backward(Loss<T> l);
+    /// memory) and is refused when a node on the way cannot carry it. With `down_to`, nodes up to the one
+    /// that made that sequence do not run: enough for the gradients of what comes after it.
+    template <class Quantity = Gradient> void backward(Loss<T> l, Seq<T> down_to = {});
+    /// Runs again what comes after the node that made `from` in the last forward pass, which was for this
+    /// loss, on the same inputs: the loss after a change of weights behind `from` alone. Not for nodes that
+    /// carry states.
+    double forward_again(Loss<T> l, Seq<T> from);
 
     /// Forgets the carried states: the next pass starts from zero.
     void reset();
@@ -143,8 +148,8 @@ public:
     }  ///< see above
 
     double value(Loss<T> l) const { return loss(l).value; }
-    /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it is
-    /// weighted there: what a perplexity is made of. Throws GraphError for a loss that has none.
+    /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it
+    /// is weighted there: what a perplexity is made of. Throws GraphError for a loss that has none.
     double cross_entropy(Loss<T> l) const;
     /// Positions that counted in a loss: targets other than not_predicted.
     Index predicted(Loss<T> l) const { return loss(l).predicted; }
@@ -204,6 +209,8 @@ private:
 
     void feed(const Feed<T>& f);
     template <class Each> void run(int node, Each&& for_each_feed);
+    void run_nodes(int first, int last);
+    void require_ran(const graph::LossRecord& l, const char* what) const;
     double finish(const graph::LossRecord& l);
     void seed_losses(int asked);
     void enable_moduli();

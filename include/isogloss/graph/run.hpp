@@ -72,12 +72,17 @@ template <class T> template <class Each> void Graph<T>::run(int last, Each&& for
                 throw GraphError(text("forward: input '", s.name, "' is read by node '",
                                       store_.node_names[std::size_t(id)], "' but was not given"));
     }
+    run_nodes(0, last);
+}
+
+// Needed nodes first … last, in that order.
+template <class T> void Graph<T>::run_nodes(int first, int last) {
     for (auto& p : store_.parameters)
         if (p.condition == Parameter<T>::Condition::provisional) p.condition = Parameter<T>::Condition::empty;
     for (auto& s : store_.seqs) s.prepared_by = -1;
     if (store_.training) ++store_.step;
 
-    for (int id = 0; id <= last; ++id) {
+    for (int id = first; id <= last; ++id) {
         auto& n = nodes_[static_cast<std::size_t>(id)];
         if (!n.needed) continue;
         for (int i = n.first_mask; i < n.last_mask; ++i) {
@@ -126,6 +131,23 @@ template <class T> double Graph<T>::forward(Loss<T> l, std::span<const Feed<T>> 
     return finish(loss(l));
 }
 
+template <class T> double Graph<T>::forward_again(Loss<T> l, Seq<T> from) {
+    const auto& record = loss(l);
+    require_ran(record, "forward_again");
+    const int after = store_.at(store_.seqs, own(from).id).node + 1;
+    for (std::size_t id = std::size_t(after); id < nodes_.size(); ++id)
+        for (int i = nodes_[id].first_seq; nodes_[id].needed && i < nodes_[id].last_seq; ++i)
+            if (store_.at(store_.seqs, i).carried)
+                throw GraphError(text("forward_again: node '", store_.node_names[id],
+                                      "' carries a state and cannot run again; call forward"));
+    const BlasOnOneThread blas;
+    ran_ = -1;
+    ++store_.pass;
+    seed_losses(l.id);
+    run_nodes(after, record.node);
+    return finish(record);
+}
+
 template <class T> double Graph<T>::cross_entropy(Loss<T> l) const {
     const auto& record = loss(l);
     if (std::isnan(record.cross_entropy))
@@ -164,12 +186,17 @@ void Graph<T>::forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b, const F
     run(store_.at(store_.logits, to.id).node, [&](auto&& give) { give(a), give(b), give(c); });
 }
 
-template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l) {
+template <class T> void Graph<T>::require_ran(const graph::LossRecord& record, const char* what) const {
+    if (ran_ != record.node)
+        throw GraphError(text(what, ": the last forward pass was not for loss '", record.name,
+                              "', or it failed; call forward with this loss first"));
+}
+
+template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, Seq<T> down_to) {
     constexpr int q = Backward<T, Quantity>::quantity;
     const auto& record = loss(l);
-    if (ran_ != record.node)
-        throw GraphError(text("backward: the last forward pass was not for loss '", record.name,
-                              "', or it failed; call forward with this loss first"));
+    require_ran(record, "backward");
+    const int past = down_to.id < 0 ? -1 : store_.at(store_.seqs, own(down_to).id).node;
     if constexpr (q == 1) {
         for (std::size_t id = 0; id < nodes_.size(); ++id)
             if (nodes_[id].needed && !nodes_[id].node->has_modulus())
@@ -184,7 +211,7 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l) 
     for (auto& s : store_.seqs) s.fresh[q] = true;
     store_.predicted = record.predicted;
     store_.columns = store_.batch;
-    for (int id = record.node; id >= 0; --id) {
+    for (int id = record.node; id > past; --id) {
         auto& n = nodes_[static_cast<std::size_t>(id)];
         if (!n.needed) continue;
         if constexpr (q == 1)

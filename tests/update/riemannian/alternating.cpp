@@ -71,3 +71,16 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 0}), GraphError, says("rate = 0"));
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), GraphError, says("down = 1"));
 }
+
+TEST_CASE("Steps of a head go the same way whether the network below runs or not", "[riemannian]") {
+    Net<Glnn> whole(60), part(60);
+    GradientStep<double> all(whole.g.parameters("out.*")), head(part.g.parameters("out.*"), part.a);
+    TransitionStep<double> t1(whole.g, "net", {}), t2(part.g, "net", {});
+    AlternatingTraining<double> slow(whole.g, whole.l), fast(part.g, part.l);
+    slow.add(all, {.rate = 100}), fast.add(head, {.rate = 100});  // some trials are not finite
+    slow.add(t1, {.rate = 0.1}), fast.add(t2, {.rate = 0.1});
+    slow.data({whole.feeds()}), fast.data({part.feeds()});
+    for (int k = 0; k < 10; ++k) REQUIRE(slow.round() == fast.round());
+    REQUIRE(fast.cancelled(0) > 0);
+    REQUIRE(fast.cancelled(0) == slow.cancelled(0));
+}

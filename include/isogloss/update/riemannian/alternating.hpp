@@ -49,7 +49,7 @@ public:
     }
 
     /// What is trained on: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
-    /// Runs the loss once.
+    /// Runs the loss once. May be called again with other data, for instance a text that grows.
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
         if (sequences.empty() || weights.size() != sequences.size())
@@ -58,6 +58,7 @@ public:
                                   " weights, expected at least one sequence and a weight for each"));
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
+        for (auto& g : groups_) g.step->forget_direction();
         value_ = evaluate();
         if (!std::isfinite(value_))
             throw NumericError(
@@ -94,12 +95,20 @@ private:
         return graph_.forward(loss_handle_, std::span<const Feed<T>>(sequences_[s]));
     }
 
-    // The loss; infinite where it is not finite. Leaves the graph after the last sequence.
-    double evaluate() {
+    // The loss; infinite where it is not finite. Leaves the graph after the last sequence. What `behind` was
+    // computed from has not changed since a pass that succeeded, if it is given.
+    double evaluate(Seq<T> behind = {}) {
         double total = 0;
         fresh_ = false;
         try {
-            for (std::size_t s = 0; s < sequences_.size(); ++s) total += weights_[s] * forward(s);
+            if (behind.id >= 0 && sequences_.size() == 1 && passed_) {
+                passed_ = false;
+                total = weights_[0] * graph_.forward_again(loss_handle_, behind);
+            } else {
+                passed_ = false;
+                for (std::size_t s = 0; s < sequences_.size(); ++s) total += weights_[s] * forward(s);
+            }
+            passed_ = true;
         } catch (const NumericError&) {
             return std::numeric_limits<double>::infinity();
         }
@@ -109,17 +118,18 @@ private:
 
     void step(Group& g) {
         g.step->clear();
+        const Seq<T> behind = g.step->behind();
         for (std::size_t s = 0; s < sequences_.size(); ++s) {
-            if (!fresh_) forward(s);  // else the accepted trial was this very pass
-            graph_.backward(loss_handle_);
-            if (g.step->wants_modulus()) graph_.template backward<Modulus>(loss_handle_);
+            if (!fresh_) forward(s), passed_ = true;  // else the accepted trial was this very pass
+            graph_.backward(loss_handle_, behind);
+            if (g.step->wants_modulus()) graph_.template backward<Modulus>(loss_handle_, behind);
             g.step->add(weights_[s]);
             graph_.parameters().clear_gradients();
         }
         g.step->solve();
         for (Index trial = 0; trial < g.control.retries; ++trial) {
             g.step->move(g.control.rate);
-            const double reached = evaluate();
+            const double reached = evaluate(behind);
             if (reached <= value_) {
                 value_ = reached;
                 g.control.rate *= g.control.up;
@@ -141,7 +151,8 @@ private:
     std::vector<Sequence> sequences_;
     std::vector<double> weights_;
     double value_ = std::numeric_limits<double>::infinity();
-    bool fresh_ = false;  // the graph stands after a forward pass at the present values
+    bool fresh_ = false;   // the graph stands after a forward pass at the present values
+    bool passed_ = false;  // the last forward pass succeeded
 };
 
 }  // namespace isogloss

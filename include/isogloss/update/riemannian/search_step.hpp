@@ -52,6 +52,9 @@ public:
         for (auto& m : members_) std::copy(m.before.begin(), m.before.end(), m.parameter->value);
     }
     virtual bool wants_modulus() const { return false; }
+    /// A sequence that none of its parameters has a part in, only what comes after it: passes then begin and
+    /// end there. None by default.
+    virtual Seq<T> behind() const { return {}; }
 
     /// Conjugate directions: with G the gradient, Δ = -M⁻¹G the step of the metric and D the direction used,
     ///
@@ -118,15 +121,18 @@ protected:
 /// Δ = -G: plain gradient ascent of the likelihood, under the same control of rates as the metrics.
 template <class T> class GradientStep final : public SearchStep<T> {
 public:
-    explicit GradientStep(const Parameters<T>& group) {
+    /// `behind`: see SearchStep::behind().
+    explicit GradientStep(const Parameters<T>& group, Seq<T> behind = {}) : behind_(behind) {
         for (Parameter<T>* p : group) this->member(*p);
     }
+    Seq<T> behind() const override { return behind_; }
 
 private:
     void direct() override {
         for (auto& m : this->members_)
             for (std::size_t i = 0; i < m.gradient.size(); ++i) m.direction[i] = -m.gradient[i];
     }
+    Seq<T> behind_;
 };
 
 }  // namespace isogloss

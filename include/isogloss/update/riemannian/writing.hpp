@@ -101,7 +101,11 @@ public:
     /// `frequencies`: f_v of every word, or none for 1/V each; `damping` ≥ 0 multiplies ε.
     WritingStep(Graph<T>& g, std::string_view head, Tokens targets, std::vector<double> frequencies = {},
                 double damping = 1)
-        : store_(g.store()), head_(head_of(g, head)), targets_(targets), metric_(g.store(), head_) {
+        : store_(g.store()),
+          head_(head_of(g, head)),
+          behind_{head_.hidden, store_.at(store_.parameters, head_.table).cols, &store_},
+          targets_(targets),
+          metric_(g.store(), head_) {
         const Index V = head_.vocabulary;
         if (frequencies.empty()) frequencies.assign(std::size_t(V), 1 / static_cast<double>(V));
         if (std::ssize(frequencies) != V)
@@ -123,6 +127,7 @@ public:
         SearchStep<T>::add(weight);
         metric_.add(store_.at(store_.tokens, targets_.id).value, weight);
     }
+    Seq<T> behind() const override { return behind_; }
     const WritingMetric<T>& metric() const { return metric_; }
 
 private:
@@ -151,6 +156,7 @@ private:
 
     graph::Store<T>& store_;
     const graph::LogitsRecord<T>& head_;
+    Seq<T> behind_;
     Tokens targets_;
     WritingMetric<T> metric_;
     std::vector<T> epsilon_;
