@@ -32,8 +32,8 @@ struct HeadNeeds {
 /// that logits never exist as a [T·B, V] array. For own losses as well as the library's.
 ///
 /// All that a loss holds, its own arrays included, stays within the graph's budget, down to a block of one
-/// row, and takes more than 20 MiB only for blocks of up to 64 rows. Positions that are not predicted cost
-/// nothing.
+/// row, and takes more than 18 MiB only for blocks of up to 64 rows or beside a table of twice the size.
+/// Positions that are not predicted cost nothing.
 ///
 /// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at
 /// hand and goes on to both products, a part of the vocabulary at a time, so that a part of dl/dz and of the
@@ -66,9 +66,9 @@ public:
         };
         block_rows_ =
             std::clamp<Index>(s.budget() / (arrays_ * o.vocabulary * Index{sizeof(T)}), 1, capacity);
-        const Index enough = std::max(bytes(std::min(block_rows_, enough_rows)), enough_bytes);
+        const Index enough = std::max({bytes(std::min(block_rows_, enough_rows)), enough_bytes,
+                                       o.vocabulary * n * Index{sizeof(T)} / 2});
         while (block_rows_ > 1 && bytes(block_rows_) > std::min(s.budget(), enough)) --block_rows_;
-        if (block_rows_ < capacity && block_rows_ >= 4 * grain()) block_rows_ -= block_rows_ % grain();
         Index most = 1;
         for (Index rows = 1; rows <= block_rows_; ++rows) most = std::max(most, pool(rows));
         pool_ = s.scratch(most);
@@ -176,8 +176,8 @@ public:
 
 private:
     static constexpr Index tile = 64;  // rows of the table and of a block at a time, for a modulus
-    // More rows than these, or more bytes, make a block hardly faster.
-    static constexpr Index enough_rows = 64, enough_bytes = Index{20} << 20;
+    // More rows than these, or more bytes, make a block hardly faster, unless the table is larger still.
+    static constexpr Index enough_rows = 64, enough_bytes = Index{18} << 20;
 
     using Few = kernel::FewRows<T>;
     static Index nothing(const LogitBlock<T>&, T*) { return 0; }
@@ -212,12 +212,22 @@ private:
         in_place_ = !sorted_ && !further_ && count_ == p.rows();
     }
 
-    // Blocks as even as they can be, as a thin one would cost a pass over the whole table too, and of whole
-    // lane groups.
+    Index padded(Index rows) const { return (rows + grain() - 1) / grain() * grain(); }
+
+    // Rows of the block at `first`: as many blocks as needed, as even as they can be, for a thin one costs a
+    // pass over the whole table too; or one more, where that fills lane groups better.
     Index rows_at(Index first) const {
-        const Index left = count_ - first, blocks = (left + block_rows_ - 1) / block_rows_,
-                    even = (left + blocks - 1) / blocks, whole = (even + grain() - 1) / grain() * grain();
-        return whole <= block_rows_ ? std::min(whole, left) : even;
+        constexpr Index pass = 24;  // rows that cost as much as passing over the table
+        const Index left = count_ - first;
+        Index best = 0, least = 0;
+        for (const Index limit : {block_rows_, block_rows_ - block_rows_ % grain()}) {
+            if (limit == 0) continue;
+            const Index blocks = (left + limit - 1) / limit, even = (left + blocks - 1) / blocks,
+                        rows = std::min({padded(even), limit, left}), whole = left / rows, rest = left % rows,
+                        cost = whole * (padded(rows) + pass) + (rest > 0 ? padded(rest) + pass : 0);
+            if (best == 0 || cost < least) best = rows, least = cost;
+        }
+        return best;
     }
 
     // A block without its logits; its hidden states are in `states_` afterwards.
