@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -215,6 +216,11 @@ private:
 }  // namespace
 
 int compare(const CompareOptions& o) {
+    std::error_code none;
+    for (const auto& read : {o.model, o.against, o.text})
+        if (!o.csv.empty() && std::filesystem::equivalent(o.csv, read, none))
+            throw ig::FileError(ig::text("--csv '", o.csv,
+                                         "' is one of the files that are read; give the table another name"));
     ig::threads(o.threads);
     Comparer comparer(o);
     const auto corpus = ig::Corpus::read(o.text, comparer.vocabulary());

@@ -130,10 +130,12 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
     const auto turn = [&] {
         double sum = 0;
         for (const ig::Token v : words) {
-            double cosine = 0;  // of vectors of norm 1
-            for (ig::Index i = 0; i < o.units; ++i)
-                cosine += double(table.row(v)[i]) * double(at_first[std::size_t(v * o.units + i)]);
-            sum += in_degrees(std::acos(std::clamp(cosine, -1.0, 1.0)));
+            double squares = 0;  // of the chord: the cosine would be off by rounding
+            for (ig::Index i = 0; i < o.units; ++i) {
+                const double d = double(table.row(v)[i]) - double(at_first[std::size_t(v * o.units + i)]);
+                squares += d * d;
+            }
+            sum += in_degrees(2 * std::asin(std::min(1.0, std::sqrt(squares) / 2)));
         }
         return sum / static_cast<double>(words.size());
     };

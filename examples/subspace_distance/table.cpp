@@ -137,7 +137,7 @@ void draw(const std::string& path, const std::vector<Row>& rows) {
         f << "set xlabel 'τ  (β = " << by_tau.front().point.beta
           << ")'\nset logscale x\nplot $tau using 1:2 with linespoints ls 1\nunset logscale x\n";
     if (!curves.empty()) {
-        f << "set xlabel 'epoch'\nset key title 'β' right bottom maxrows 3 font ',9'\nplot ";
+        f << "set xlabel 'epoch'\nset key title 'β' outside top center horizontal maxcols 3 font ',9'\nplot ";
         for (std::size_t i = 0; i < curves.size(); ++i) f << (i ? ", " : "") << curves[i];
         f << '\n';
     }

@@ -108,6 +108,13 @@ std::string evaluate_analogies(const Options& o, const ig::WordTable& table) {
 
 void evaluate(Options o) {
     find_sets(o);
+    std::vector<std::string> inputs = o.similarity;
+    inputs.insert(inputs.end(), {o.vectors, o.model, o.analogies});
+    std::error_code none;
+    for (const auto& input : inputs)
+        if (!o.csv.empty() && std::filesystem::equivalent(o.csv, input, none))
+            throw ig::FileError(ig::text("--csv '", o.csv,
+                                         "' is one of the files that are read; give the table another name"));
     const auto vectors = read(o);
     const ig::WordTable table(vectors.words, vectors.dimension, vectors.values, o.words);
     std::printf("%td words of dimension %td%s\n\n", table.size(), table.dimension(),

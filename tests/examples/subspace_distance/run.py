@@ -25,6 +25,7 @@ def sweeps():
     assert last["beta", "1", "10"] == last["tau", "1", "10"]  # one training, not two
     assert out.count("epoch 8:") == 3 and "sweep over" in out, out
     for r in table:
+        assert (float(r["turn"]) == 0) == (r["epoch"] == "0"), r  # the table has moved since
         assert float(r["smallest_angle"]) <= float(r["median_angle"]) <= float(r["largest_angle"]) <= 90.001, r
     assert read("subspace_distance.svg").decode().rstrip().endswith("</svg>")
 
@@ -47,6 +48,9 @@ def refuses():
     assert "notes.csv:1" in run(*SMALL, "--csv", "notes.csv", status=1).stderr
     assert read("notes.csv") == b"my own notes\n"
     assert "expected numbers from 0 to 1" in run("--betas", "2", status=1).stderr
+    assert "below 1" in run("--rest", "1", status=1).stderr
+    away = run(*SMALL, "--head-rate", 1e6, "--csv", "away.csv", status=1).stderr
+    assert "ran away" in away and "--head-rate" in away, away
     assert "at least --tokens" in run("--text", "text.txt", "--csv", "x.csv", status=1).stderr
     assert "none.txt" in run("--text", "none.txt", "--csv", "x.csv", status=1).stderr
 
