@@ -1,4 +1,4 @@
-/// @file commands.hpp  The six things the program does. Each returns the exit status.
+/// @file commands.hpp  The seven things the program does. Each returns the exit status.
 #pragma once
 
 #include <cstdint>
@@ -62,11 +62,18 @@ struct RnnCommand {
     int threads = 2;
 };
 
+/// Options of `plot`.
+struct PlotCommand {
+    std::vector<std::string> logs, names;
+    std::string svg = "lds.svg";
+};
+
 int count(const CountCommand& o);
 int fit(const FitCommand& o);
 int embed(const EmbedCommand& o);
 int inspect(const InspectCommand& o);
 int tag(const TagCommand& o);
 int rnn(const RnnCommand& o);
+int plot(const PlotCommand& o);
 
 }  // namespace lt

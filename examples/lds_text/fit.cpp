@@ -109,6 +109,7 @@ int fit(const FitCommand& o) {
     if (!o.log.empty()) {
         log.open(o.log, o.resume ? std::ios::app : std::ios::trunc);
         if (!log) throw ig::FileError(ig::text("cannot write '", o.log, "'"));
+        log.precision(12);
         if (!o.resume) log << "iteration,log_likelihood,above_static,radius,noise_factor,seconds\n";
     }
     const auto note = [&](const ig::Statistics<float>& s, double factor) {
@@ -117,8 +118,8 @@ int fit(const FitCommand& o) {
         say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
             s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
         if (log.is_open())
-            log << iteration << ',' << ig::text(s.log_likelihood) << ',' << s.log_likelihood - baseline << ','
-                << radius << ',' << factor << ',' << seconds << std::endl;
+            log << iteration << ',' << s.log_likelihood << ',' << s.log_likelihood - baseline << ',' << radius
+                << ',' << factor << ',' << seconds << std::endl;
     };
     clock.lap();
     double factor = 1;

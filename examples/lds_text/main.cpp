@@ -1,4 +1,4 @@
-/// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, tag, rnn.
+/// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, tag, rnn, plot.
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
@@ -105,6 +105,12 @@ int main(int argc, char** argv) {
     rnn->add_option("--threads", r.threads, "threads");
     rnn->add_option("--log", r.log, "CSV file with a row per epoch");
 
+    lt::PlotCommand p;
+    auto* plot = app.add_subcommand("plot", "Draw the log-likelihood over EM from logs of `fit`");
+    plot->add_option("--logs", p.logs, "files of `fit --log`")->required();
+    plot->add_option("--names", p.names, "what each is called; the files' names otherwise");
+    plot->add_option("--svg", p.svg, "picture to write");
+
     CLI11_PARSE(app, argc, argv);
     try {
         if (*count) return lt::count(c);
@@ -112,7 +118,8 @@ int main(int argc, char** argv) {
         if (*embed) return lt::embed(e);
         if (*inspect) return lt::inspect(i);
         if (*tag) return lt::tag(t);
-        return lt::rnn(r);
+        if (*rnn) return lt::rnn(r);
+        return lt::plot(p);
     } catch (const std::bad_alloc&) {
         std::cerr << "isogloss: there is not enough memory for a system of this size\n";
     } catch (const std::exception& error) {

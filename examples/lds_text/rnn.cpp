@@ -57,11 +57,13 @@ int rnn(const RnnCommand& o) {
     std::ofstream log;
     if (!o.log.empty()) log.open(o.log);
     if (log.is_open()) log << "epoch,rate,train,valid,seconds\n";
-    double best = perplexity(valid), rate = o.rate;
+    std::optional<ig::Corpus> test;
+    if (!o.test.empty()) test = ig::Corpus::read(o.test, vocabulary);
+    double best = perplexity(valid), rate = o.rate, at_best = test ? perplexity(*test) : 0;
     say("%td words, %td units, %s start; validation before training %.2f\n", V, h,
         start ? "system's" : "random", best);
     if (log.is_open()) log << "0," << rate << ",," << best << ",0" << std::endl;
-    ig::Index bad = 0;
+    ig::Index bad = 0, best_epoch = 0;
     bool falling = false;
     ig::Sgd<float> sgd(g.parameters(), {.rate = rate, .clip = o.clip});
     double before = best;
@@ -89,11 +91,14 @@ int rnn(const RnnCommand& o) {
         falling = falling || !improved;
         if (falling) sgd.rate(rate *= o.patience_decay);
         before = now;
-        best = std::min(best, now);
+        if (now < best) {
+            best = now;
+            best_epoch = epoch;
+            if (test) at_best = perplexity(*test);
+        }
     }
-    say("best validation %.2f", best);
-    if (!o.test.empty())
-        say("; test after the last epoch %.2f", perplexity(ig::Corpus::read(o.test, vocabulary)));
+    say("best validation %.2f in epoch %td", best, best_epoch);
+    if (test) say(", there on test %.2f", at_best);
     say("\n");
     return 0;
 }

@@ -33,18 +33,19 @@ inline double static_log_likelihood(Index words) {
 ///     p_l = E[x̂_{t+l} y_tᵀ] C,    p_0 = q_0ᵀ,  p_l = H p_{l-1} + L B_l
 ///     X   = E[x̂_{t+k} x̂_tᵀ] solves  X = A X Hᵀ + H^{2k+1} Xᵀ (L G A)ᵀ + p_k Lᵀ    with p of q_{k+1} = 0
 ///     then q_{k+1} = G A X
-///     E[x̂_{t+l} x̂_tᵀ] = E[x̂_{t+l+1} x̂_tᵀ] Hᵀ + p_l Lᵀ;   E[x̄_{t+l} x̂_tᵀ] = J E[x̄_{t+l+1} x̂_tᵀ] + P E[x̂_{t+l}
-///     x̂_tᵀ] E[x̄x̄ᵀ] = J E[x̄x̄ᵀ] Jᵀ + J E[x̄_{t+1}x̂_tᵀ] Pᵀ + P E[x̄_t x̂_tᵀ]ᵀ E[y x̄ᵀ] = Σ_{l=0}^k U_l Lᵀ (Hᵀ)^l
-///     W_0 + C A X (Hᵀ)^{k+1} W_0 + Σ_{l=1}^k Z_l Lᵀ W_l W_k = (Jᵀ)^k,  W_l = Pᵀ (Jᵀ)^l + Hᵀ W_{l+1}
+///     E[x̂_{t+l} x̂_tᵀ] = E[x̂_{t+l+1} x̂_tᵀ] Hᵀ + p_l Lᵀ
+///     E[x̄_{t+l} x̂_tᵀ] = J E[x̄_{t+l+1} x̂_tᵀ] + P E[x̂_{t+l} x̂_tᵀ]
+///     E[x̄x̄ᵀ] = J E[x̄x̄ᵀ] Jᵀ + J E[x̄_{t+1} x̂_tᵀ] Pᵀ + P E[x̄_t x̂_tᵀ]ᵀ
+///     E[yx̄ᵀ] = Σ_{l=0}^k U_l Lᵀ (Hᵀ)^l W_0 + C A X (Hᵀ)^{k+1} W_0 + Σ_{l=1}^k Z_l Lᵀ W_l
+///     W_k = (Jᵀ)^k,  W_l = Pᵀ (Jᵀ)^l + Hᵀ W_{l+1}
 ///
 /// The horizon k closes the recursions: further apart, the filtered states behave as the model says.
 ///
 /// Cost     2k sparse products, 3k products [V, h] × [h, h], O(k h³); memory four [V, h].
 /// Errors   GraphError: k < 1 or more than the lags counted, shapes that do not fit. DataError: a lag without
 ///          pairs. NumericError: see steady_state; the primary equation does not settle.
-/// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 4.  Departures: E[y x̄ᵀ] is one
-/// weighted
-///          sum, so that no array of V × h is kept per lag; ends of the text are left out.
+/// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 4.  Departures: E[yx̄ᵀ] is one
+///          weighted sum, so that no array of V × h is kept per lag; ends of the text are left out.
 template <class T>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k) {
     require_consistent(s, "ASOS");

@@ -23,7 +23,7 @@ using SparseCounts = Eigen::SparseMatrix<std::uint32_t, Eigen::RowMajor, std::in
 struct CountOptions {
     Index lags = 7;       ///< r ≥ 1: distances 1 … r
     Token boundary = -1;  ///< a token that ends a sentence: no pair reaches over it; -1: pairs go anywhere
-    Index block = Index{1} << 24;  ///< tokens taken at a time, 1 … 2³¹ - 1; 4 bytes of memory each
+    Index block = Index{1} << 24;  ///< tokens taken at a time, 1 … 2³¹ - 1001
 };
 
 /// Lagged co-occurrences of a text of tokens 0 … V-1.
@@ -39,9 +39,10 @@ struct CountOptions {
 ///     shard.add(corpus.tokens(), first, last);           // in another process
 ///     counts.add(shard);
 ///
-/// Cost     one pass over the tokens, one random access for each that serves all lags, and a sort of the
-///          different words found beside each word; memory 8 bytes per pair that occurs and lag, never V × V.
-///          Runs on threads(); the result is the same for any number of them.
+/// Cost     O(T) per lag, with no sort but that of the positions by word, which is one of counting. Memory 8
+///          bytes per pair that occurs and lag, never V × V; while a block is counted, 4 bytes for each of
+///          its tokens, and 8 more on each thread. Lags are counted side by side on threads(); the result is
+///          the same for any number of them.
 /// Options  see CountOptions.
 /// Errors   GraphError: options out of range, counts of different shape added. DataError: a token outside
 ///          the vocabulary, more than 2³² - 1 tokens (a count could overflow), more than 2³¹ - 1 different
@@ -56,9 +57,9 @@ public:
                 text("LagCounts: found a vocabulary of ", vocabulary, " words, expected 1 … 2³¹ - 1"));
         if (options.lags < 1 || options.lags > 1000)
             throw GraphError(text("LagCounts: found ", options.lags, " lags, expected 1 … 1000"));
-        if (options.block < 1 || options.block > (Index{1} << 31) - 1)
+        if (options.block < 1 || options.block > (Index{1} << 31) - 1001)
             throw GraphError(
-                text("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1"));
+                text("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1001"));
         occurrences_.assign(static_cast<std::size_t>(vocabulary), 0);
         const auto V = static_cast<Eigen::Index>(vocabulary);
         for (Index k = 0; k < options.lags; ++k) lags_.emplace_back(V, V);
@@ -152,12 +153,6 @@ public:
     }
 
 private:
-    // The pairs of some rows, one lag: what one thread has found.
-    struct Piece {
-        std::vector<std::int32_t> columns, row_sizes;
-        std::vector<std::uint32_t> values;
-    };
-
     void require_room(std::int64_t more) const {
         if (total_ + more > std::int64_t{std::numeric_limits<std::uint32_t>::max()})
             throw DataError(text("LagCounts: ", total_ + more,
@@ -180,101 +175,102 @@ private:
         lags_ = std::move(sums);
     }
 
-    // The pairs whose later token is at first … last-1. Positions are sorted by word, so that all that stands
-    // before one word is counted at once, in a row as long as the vocabulary.
+    // A row while its pairs come in: the earlier word met last, and where its cell is.
+    struct Row {
+        std::int32_t column;
+        std::uint32_t end;  // cell + 1
+    };
+    struct Cell {
+        std::int32_t column;
+        std::uint32_t count;
+    };
+
+    // The pairs whose later token is at first … last-1. Earlier tokens are taken in the order of their words,
+    // so that each row receives its columns in ascending order: nothing is sorted but the positions, by
+    // counting.
     std::vector<SparseCounts> block(std::span<const Token> tokens, Index first, Index last) const {
         const auto V = static_cast<std::size_t>(vocabulary());
-        std::vector<std::uint32_t> starts(V + 1, 0), places(static_cast<std::size_t>(last - first));
-        for (Index p = first; p < last; ++p) ++starts[static_cast<std::size_t>(tokens[std::size_t(p)]) + 1];
-        std::partial_sum(starts.begin(), starts.end(), starts.begin());
-        {
-            std::vector<std::uint32_t> next(starts.begin(), starts.end() - 1);
-            for (Index p = first; p < last; ++p)
-                places[next[static_cast<std::size_t>(tokens[std::size_t(p)])]++] =
-                    static_cast<std::uint32_t>(p - first);
-        }
-        const Index pieces = kernel::pieces(last - first, 1, last - first);
-        std::vector<std::vector<Piece>> found(static_cast<std::size_t>(pieces));
-        std::vector<std::exception_ptr> failed(found.size());
-        kernel::parallel(pieces, 1, pieces, [&](Index a, Index b, Index) {
-            for (Index i = a; i < b; ++i) {
+        const Index from = std::max<Index>(0, first - lags());
+        std::vector<std::uint32_t> rows(V + 1, 0), places(static_cast<std::size_t>(last - from));
+        for (Index p = first; p < last; ++p) ++rows[static_cast<std::size_t>(tokens[std::size_t(p)]) + 1];
+        std::vector<std::uint32_t> next = rows;
+        for (Index p = from; p < first; ++p) ++next[static_cast<std::size_t>(tokens[std::size_t(p)]) + 1];
+        std::partial_sum(rows.begin(), rows.end(), rows.begin());
+        std::partial_sum(next.begin(), next.end(), next.begin());
+        for (Index p = from; p < last; ++p)
+            places[next[static_cast<std::size_t>(tokens[std::size_t(p)])]++] =
+                static_cast<std::uint32_t>(p - from);
+
+        std::vector<SparseCounts> out(static_cast<std::size_t>(lags()));
+        std::vector<std::exception_ptr> failed(out.size());
+        const std::vector<std::uint16_t> reach = reaches(tokens, from, last);
+        kernel::parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
+            for (Index k = a; k < b; ++k) {
                 try {
-                    // rows with about as many positions for each piece
-                    const auto row_at = [&](Index part) {
-                        const auto at = static_cast<std::uint32_t>((last - first) * part / pieces);
-                        return part == pieces
-                                   ? V
-                                   : static_cast<std::size_t>(
-                                         std::lower_bound(starts.begin(), starts.end(), at) - starts.begin());
-                    };
-                    found[std::size_t(i)] = count_rows(tokens, first, starts, places, std::min(V, row_at(i)),
-                                                       std::min(V, row_at(i + 1)));
+                    out[std::size_t(k)] = one_lag(tokens, from, first, last, k + 1, rows, places, reach);
                 } catch (...) {
-                    failed[std::size_t(i)] = std::current_exception();
+                    failed[std::size_t(k)] = std::current_exception();
                 }
             }
         });
         for (const auto& e : failed)
             if (e) std::rethrow_exception(e);
-        return joined(found);
-    }
-
-    std::vector<Piece> count_rows(std::span<const Token> tokens, Index first,
-                                  const std::vector<std::uint32_t>& starts,
-                                  const std::vector<std::uint32_t>& places, std::size_t row,
-                                  std::size_t end) const {
-        const auto r = static_cast<std::size_t>(lags()), V = occurrences_.size();
-        std::vector<Piece> out(r);
-        std::vector<std::vector<std::uint32_t>> counts(r, std::vector<std::uint32_t>(V, 0));
-        std::vector<std::vector<std::int32_t>> seen(r);
-        for (; row < end; ++row) {
-            for (std::uint32_t n = starts[row]; n < starts[row + 1]; ++n) {
-                const Index p = first + static_cast<Index>(places[n]);
-                const Index reach = std::min<Index>(p, lags());
-                for (Index k = 1; k <= reach; ++k) {
-                    const Token before = tokens[static_cast<std::size_t>(p - k)];
-                    if (before == options_.boundary) break;
-                    auto& cell = counts[std::size_t(k - 1)][static_cast<std::size_t>(before)];
-                    if (cell++ == 0) seen[std::size_t(k - 1)].push_back(before);
-                }
-            }
-            for (std::size_t k = 0; k < r; ++k) {
-                std::sort(seen[k].begin(), seen[k].end());
-                for (const std::int32_t c : seen[k]) {
-                    out[k].columns.push_back(c);
-                    out[k].values.push_back(std::exchange(counts[k][static_cast<std::size_t>(c)], 0u));
-                }
-                out[k].row_sizes.push_back(static_cast<std::int32_t>(seen[k].size()));
-                seen[k].clear();
-            }
-        }
         return out;
     }
 
-    std::vector<SparseCounts> joined(std::vector<std::vector<Piece>>& found) const {
-        std::vector<SparseCounts> out;
-        for (std::size_t k = 0; k < lags_.size(); ++k) {
-            std::size_t n = 0;
-            for (const auto& part : found) n += part[k].columns.size();
-            const auto V = static_cast<Eigen::Index>(vocabulary());
-            SparseCounts m(V, V);
-            m.resizeNonZeros(static_cast<Eigen::Index>(n));  // n ≤ block ≤ 2³¹ - 1 after the check above
-            std::int32_t at = 0;
-            Eigen::Index row = 0;
-            for (auto& part : found) {
-                Piece& piece = part[k];
-                std::copy(piece.columns.begin(), piece.columns.end(), m.innerIndexPtr() + at);
-                std::copy(piece.values.begin(), piece.values.end(), m.valuePtr() + at);
-                for (const std::int32_t size : piece.row_sizes) {
-                    m.outerIndexPtr()[row++] = at;
-                    at += size;
-                }
-                piece = Piece();
-            }
-            while (row <= V) m.outerIndexPtr()[row++] = at;
-            out.push_back(std::move(m));
+    // For each position from … last-1 the largest lag at which it is counted as the earlier token; nothing
+    // where all are.
+    std::vector<std::uint16_t> reaches(std::span<const Token> tokens, Index from, Index last) const {
+        std::vector<std::uint16_t> reach;
+        if (options_.boundary < 0) return reach;
+        reach.resize(static_cast<std::size_t>(last - from));
+        Index most = lags();
+        for (Index p = last - 1; p >= from; --p) {
+            most = tokens[std::size_t(p)] == options_.boundary ? 0 : std::min(lags(), most + 1);
+            reach[std::size_t(p - from)] = static_cast<std::uint16_t>(most);
         }
-        return out;
+        return reach;
+    }
+
+    SparseCounts one_lag(std::span<const Token> tokens, Index from, Index first, Index last, Index k,
+                         const std::vector<std::uint32_t>& starts, const std::vector<std::uint32_t>& places,
+                         const std::vector<std::uint16_t>& reach) const {
+        const auto V = static_cast<std::size_t>(vocabulary());
+        std::vector<Row> rows(V);
+        for (std::size_t i = 0; i < V; ++i) rows[i] = {-1, starts[i]};
+        std::vector<Cell> cells(static_cast<std::size_t>(last - first));
+        const auto pair = [&](std::uint32_t place) {
+            const auto q = static_cast<std::size_t>(from) + place;
+            const Token before = tokens[q];
+            Row& row = rows[static_cast<std::size_t>(tokens[q + static_cast<std::size_t>(k)])];
+            const std::uint32_t fresh = row.column != before;
+            row = {before, row.end + fresh};
+            Cell& cell = cells[row.end - 1];
+            cell = {before, fresh ? 1 : cell.count + 1};
+        };
+        const auto lowest = static_cast<std::uint32_t>(std::max<Index>(0, first - k - from));
+        const Index highest = last - k - from;
+        for (const std::uint32_t place : places)
+            if (place >= lowest && static_cast<Index>(place) < highest &&
+                (reach.empty() || k <= static_cast<Index>(reach[place])))
+                pair(place);
+
+        SparseCounts m(static_cast<Eigen::Index>(V), static_cast<Eigen::Index>(V));
+        std::int32_t at = 0;  // no more than the tokens of a block, 2³¹ - 1
+        for (std::size_t i = 0; i < V; ++i) {
+            m.outerIndexPtr()[i] = at;
+            at += static_cast<std::int32_t>(rows[i].end - starts[i]);
+        }
+        m.outerIndexPtr()[V] = at;
+        m.resizeNonZeros(at);
+        for (std::size_t i = 0; i < V; ++i) {
+            std::int32_t to = m.outerIndexPtr()[i];
+            for (std::uint32_t c = starts[i]; c < rows[i].end; ++c, ++to) {
+                m.innerIndexPtr()[to] = cells[c].column;
+                m.valuePtr()[to] = cells[c].count;
+            }
+        }
+        return m;
     }
 
     CountOptions options_;

@@ -29,8 +29,7 @@ template <class T> struct ExactStates {
 ///
 /// Cost     O(T h³) time and O(T h²) memory: for small problems, to compare with.
 /// Errors   DataError: fewer than two tokens, one outside the vocabulary, one of frequency 0. NumericError:
-/// the
-///          noise is not positive definite.
+///          the noise is not positive definite.
 /// Source   Belanger, Kakade 2015, eqs. (45)-(52), whose misprints are put right.
 template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<const Token> tokens) {
     const char* who = "exact smoother";

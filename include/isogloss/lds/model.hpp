@@ -49,8 +49,7 @@ inline double largest_share(const SmallMatrix& G, const SmallMatrix& M) {
 /// the factor, 1 where nothing was to do.
 ///
 /// Source   Belanger, Kakade 2015, appendix A.1. Departure: the paper's factor 1 / λ_max leaves R singular,
-/// so
-///          the limit is below 1; λ_max comes from an h × h problem instead of power iterations.
+///          so the limit is below 1; λ_max comes from an h × h problem instead of power iterations.
 inline double repair_noise(const SmallMatrix& G, SmallMatrix& M, double limit = 0.98) {
     const double share = largest_share(G, M);
     if (share < limit) return 1;

@@ -30,22 +30,22 @@ template <class T> struct Subspace {
 
 /// Subspace identification (n4sid) of a system from the lagged covariances of a text.
 ///
-///     H = Γ Δ,  Γ = U s^½ = [C; CA; …; CA^{r-1}],  Δ = s^½ Vᵀ = [A^{r-1}G₀, …, AG₀, G₀],  G₀ = E[x_{t+1}
-///     y_tᵀ] A = Δ[first r-1 blocks] Δ[last r-1 blocks]⁺        eigenvalues brought within `radius` C = [Γ_0
-///     … Γ_{r-1}] [I A … A^{r-1}]⁺ Σ = A Σ Aᵀ + I,   M = Σ, scaled where R would not be positive definite
+///     H = Γ Δ,   Γ = U s^½ = [C; CA; …; CA^{r-1}],   G₀ = E[x_{t+1} y_tᵀ]
+///     Δ = s^½ Vᵀ = [A^{r-1}G₀, …, AG₀, G₀]
+///     A = Δ[first r-1 blocks] Δ[last r-1 blocks]⁺     eigenvalues brought within `radius`
+///     C = [Γ_0 … Γ_{r-1}] [I A … A^{r-1}]⁺
+///     Σ = A Σ Aᵀ + I,   M = Σ, scaled where R would not be positive definite
 ///
 /// With `scaled`, Σ is the solution of G₀ = A Σ Cᵀ and the basis is changed so that Σ - AΣAᵀ, its eigenvalues
 /// floored at 10⁻³ of the largest, becomes I. That is the better start where y really comes from a linear
 /// system and A is well conditioned; A⁻¹ amplifies noise.
 ///
-/// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about 4 r V (h
-/// +
-///          oversampling) numbers.
+/// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
+///          4 r V (h + oversampling) numbers.
 /// Errors   GraphError: options out of range, more states than the rank of H (a vocabulary of one word has
 ///          none, and V words at most V - 1 times r). DataError: a lag without pairs.
-/// Source   Belanger, Kakade 2015, section 4 and appendix A.1. Departures: C by regression on all blocks of
-/// Γ;
-///          eigenvalues scaled in the Schur form; `scaled`.
+/// Source   Belanger, Kakade 2015, section 4 and appendix A.1. Departures: C by regression on all
+///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.
 template <class T>
 Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options = {}) {
     const char* who = "subspace identification";

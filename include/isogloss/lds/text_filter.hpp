@@ -17,9 +17,8 @@ namespace isogloss {
 ///
 ///     TextFilter<float> f(system, steady_state(system));
 ///     auto states = f.smooth(tokens);                              // [T, h]
-///     auto states = f.smooth(sentences);                           // one after the other, run side by side
-///     f.step(token, state);                                        // streaming: state [h] moves on by a
-///     token
+///     auto states = f.smooth(sentences);                           // in their order, run side by side
+///     f.step(token, state);                                        // streaming: state [h] moves on
 ///
 /// A text is started as if its past were unknown but typical. Far from its ends these are the exact
 /// conditional means; for the exact ones everywhere see exact_smoother.

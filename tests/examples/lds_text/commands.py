@@ -72,6 +72,8 @@ def check_fit():
     values = [float(r["log_likelihood"]) for r in rows]
     assert len(values) == 7 and all(b > a - 1e-3 for a, b in zip(values, values[1:])), values
     assert float(rows[-1]["above_static"]) > 0.5, rows[-1]
+    baselines = [v - float(r["above_static"]) for v, r in zip(values, rows)]
+    assert max(baselines) - min(baselines) < 1e-6, f"the log has too few digits: {baselines}"
     run("fit", "--train", "text", "--model", "random", "--iterations", 3, "--random-start", *base)
 
 
@@ -79,6 +81,8 @@ def check_use():
     run("embed", "--model", "once", "--text", "text", "--out", "tokens", "--types", "types", says="word vectors")
     first = content("types").split(b"\n", 1)[0].split()
     assert int(first[1]) == 4, first
+    run("plot", "--logs", "log", "log", "--names", "one", "two", "--svg", "curve.svg")
+    assert b"<svg" in content("curve.svg") and b"two" in content("curve.svg")
     run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, says="what leads to what")
     files = ["--train", "train.conllu", "--dev", "dev.conllu", "--test", "test.conllu", "--epochs", 12, "--threads", 1]
     for states in ("smoother", "filter", "types"):
@@ -86,6 +90,14 @@ def check_use():
         accuracy = float(output.rsplit("accuracy ", 1)[1].split()[0])
         assert accuracy > 85, output
     run("tag", "--vectors", "types", "--window", 1, "--against", "tags.smoother", *files, says="McNemar")
+    write("named", "".join("".join(f"{w} X X {'I-PLACE' if t == 'NOUN' else 'O'}\n" for w, t in s) + "\n"
+                           for s in grammar(60)))
+    named = ["--train", "named", "--dev", "named", "--test", "named", "--format", "conll", "--epochs", 12, "--threads", 1]
+    run("tag", "--model", "once", "--predictions", "names", *named, says="F1 ")
+    output = run("tag", "--model", "once", "--against", "names", *named, says="approximate randomisation")
+    assert "p = 1\n" in output.rsplit("randomisation", 1)[1], output
+    output = run("tag", "--model", "once", "--epochs", 1, "--rate", 1e-9, "--against", "names", *named[:8], "--threads", 1)
+    assert float(output.rsplit("p = ", 1)[1]) < 0.001, output
     corpus = ["--train", "text", "--valid", "text", "--test", "text", "--epochs", 2, "--batch", 4, "--bptt", 10,
               "--threads", 1]
     begun = run("rnn", "--model", "once", *corpus, says="system's start")
@@ -112,6 +124,8 @@ def check_wrong_input():
         says="either --model or --vectors")
     run("tag", "--model", "once", "--train", "text", "--dev", "text", "--test", "text", status=1, says="columns")
     run("inspect", "--model", "text", status=1, says="text")
+    run("plot", "--logs", "text", "--svg", "x.svg", status=1, says="no log of")
+    run("plot", "--logs", "log", "--names", "a", "b", "--svg", "x.svg", status=1, says="2 names for 1 logs")
     write("cut", "")
     with open("cut", "wb") as f:
         f.write(content("once")[:-10])
