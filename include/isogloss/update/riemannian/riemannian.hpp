@@ -32,8 +32,8 @@ struct RiemannianOptions {
 /// modulus (all positions count in it, also those that are not predicted).
 ///
 /// The quasi-diagonal form costs two products of the size of the weight's gradient per refreshment, heads
-/// their logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers. Source
-/// Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
+/// their logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
 ///          minibatches with decayed metrics: Marceau-Caron, Ollivier 2016, "Practical Riemannian neural
 ///          networks". Departures: refreshing at every so manieth step, damping relative to the unit,
 ///          clipping by the metric.
