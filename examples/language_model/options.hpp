@@ -90,7 +90,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
     f("table-rate", o.table_rate, Kind::training, "ruop, rbpm: rate of the word vectors, which adam moves",
       any);
-    f("clip", o.clip, Kind::training, "largest norm of the whole gradient; 0: no limit", any);
+    f("clip", o.clip, Kind::training,
+      "largest norm of the whole gradient, for ruop and rbpm of the step in the metric; 0: no limit", any);
     f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
     f("schedule", o.schedule, Kind::training, "how the rate falls: from an epoch on, or on a plateau",
       Choices{"decay", "plateau"});

@@ -48,7 +48,8 @@ private:
     static ig::RiemannianOptions metric(const Options& o) {
         return {.modulus = o.update == "rbpm" ? ig::UnitModulus::rbpm : ig::UnitModulus::ruop,
                 .rate = *o.rate,
-                .damping = o.damping};
+                .damping = o.damping,
+                .clip = o.clip};
     }
 
     double first_rate_, table_rate_;

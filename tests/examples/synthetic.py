@@ -1,4 +1,5 @@
 """The program synthetic: every network and metric runs, learns, reports in the promised form; wrong input is refused."""
+import math
 import os
 import subprocess
 import sys
@@ -34,6 +35,12 @@ for task in 'alphabet', 'xor', 'anbn':
     result('--task', task, *SMALL)
 answer, _ = result('--task', 'xor', '--answer-only', *SMALL)
 assert answer['entropy_bits'] == 0
+
+for network in 'glnn', 'lstm':  # the sparse networks alone have a text that grows
+    result('--task', 'music', '--network', network, '--doublings', '3', '--conjugate', *SMALL)
+_, shown = result('--task', 'anbn', '--longest', '20', '--validation-longest', '40', *SMALL)
+longer = dict(part.split('=') for line in shown.splitlines() if line.startswith('longer_bits') for part in line.split())
+assert abs(float(longer['longer_entropy_bits']) - math.log2(21) / 61) < 1e-5 and 0 <= float(longer['longer_success']) <= 1, longer
 
 with tempfile.TemporaryDirectory() as folder:
     curve = os.path.join(folder, 'curve.csv')

@@ -147,8 +147,9 @@ struct EdgesRecord {
     Index units = 0;
     std::vector<Index> first;  // [units + 1]: edges first[j] … first[j+1]-1 lead into unit j, the loop first
     std::vector<Index> from;   // [edges]: where they come from
-    int activity = -1, potential = -1, started = -1;  // sequences a, V, and 1 from the first step after a reset
-    int tokens = -1;                                  // what selects the row, -1: rows are sequences
+    int activity = -1, potential = -1,
+        started = -1;                    // sequences a, V, and 1 from the first step after a reset
+    int tokens = -1;                     // what selects the row, -1: rows are sequences
     int tau = -1, rho = -1, start = -1;  // parameters; rho: biases by symbol where tau is one row for all
     Index edges() const { return static_cast<Index>(from.size()); }
 };

@@ -29,14 +29,14 @@ struct HmmOptions {
 ///
 /// A step of Baum-Welch sets init, P and E to the normalised expected counts
 ///
-///     init_i ∝ Σ γ_0(i),   P_ij ∝ Σ_t u_t(i) P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1},   E_ix ∝ prior + Σ_{t:
-///     x_t = x} γ_t(i), γ_t(i) = u_t(i) v_t(i)
+///     init_i ∝ Σ γ_0(i),   E_ix ∝ prior + Σ_{t: x_t = x} γ_t(i),   γ_t(i) = u_t(i) v_t(i)
+///     P_ij ∝ Σ_t u_t(i) P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1}
 ///
 /// summed over sequences. The likelihood never falls (with a prior: likelihood times prior). A symbol of
 /// not_predicted is missing: it counts for nothing and its place is skipped over. Transitions that are 0 stay
 /// 0 and, where `edges` thins them out, cost nothing. Everything is scaled step by step, so that length is no
-/// matter. Memory of a step: 3 N numbers a position. Source   Rabiner 1989, "A tutorial on hidden Markov
-/// models", sections III and V.A.
+/// matter. Memory of a step: 2 N + 1 numbers a position.
+/// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A.
 class Hmm {
 public:
     /// Random start: P and E uniform with a random part, init uniform. Throws GraphError for options out of

@@ -31,9 +31,8 @@ struct EdgeNetworkOptions {
 ///
 /// Shapes   x [T, B] tokens below A, or, gated, a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
 ///          gated by tokens    tau [A, N + N d]: a row holds τ_{0j} for j = 0 … N-1, then the edges by target
-///          gated by u         the row is u_t P + b: P [m, N + N d], b [1, N + N d]. After an embedding of
-///          the
-///                             symbols this is the factored table for large alphabets
+///          gated by u         the row is u_t P + b: P [m, N + N d], b [1, N + N d]. After an Embedding this
+///                             is the factored table for large alphabets
 ///          not gated          rho [A, N], tau [1, N d]
 ///          start [1, N]
 /// Start    loops -α_j, other edges 0, τ_{0jx} = α_j (u_{jx} - Σ_y f_y u_{jy}), u uniform on ±spread, V⁰ = 0;

@@ -10,6 +10,7 @@ from program import PROGRAM, Folder, read, rows, run, sentences, tensors, train,
 RUNS = [
     ["--loss", "al", "--keep", 0.7],
     ["--loss", "ce", "--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt", "--cell", "gru"],
+    ["--loss", "ce", "--update", "ruop", "--rate", 0.003, "--damping", 0.1, "--head", "free", "--layers", 1],
     # Whatever the model learns of the grammar is wrong for sentences read backwards: validation worsens a
     # hundredfold after the first epoch, and a small rate keeps it from wandering back, so averaging begins.
     ["--update", "asgd", "--epochs", 9, "--rate", 0.3, "--head", "free", "--loss", "ce", "--valid", "backwards.txt"],

@@ -30,8 +30,9 @@ struct RateControl {
 /// The writing weights come first: at the start they are 0, no gradient flows back, and the transitions would
 /// have no metric. A sequence starts from the start values (Graph::reset). Several are summed, each times its
 /// weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length are best put
-/// side by side as columns of one pass, padded with not_predicted. Source   Ollivier 2013, "Riemannian
-/// metrics for neural networks II", section 3; the factors are not known from there.
+/// side by side as columns of one pass, padded with not_predicted.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", section 3; the factors are not known
+///          from there.
 template <class T> class AlternatingTraining {
 public:
     using Sequence = std::vector<Feed<T>>;

@@ -32,8 +32,8 @@ struct RiemannianOptions {
 /// modulus (all positions count in it, also those that are not predicted).
 ///
 /// The quasi-diagonal form costs two products of the size of the weight's gradient per refreshment, heads
-/// their logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers. Source
-/// Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
+/// their logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
 ///          minibatches with decayed metrics: Marceau-Caron, Ollivier 2016, "Practical Riemannian neural
 ///          networks". Departures: refreshing at every so manieth step, damping relative to the unit,
 ///          clipping by the metric.
@@ -179,13 +179,19 @@ private:
             const T eps =
                         static_cast<T>(options_.damping) * (mean / static_cast<T>(n) + 1 / static_cast<T>(V)),
                     whole = H00 + eps;
-            const T g0 = G0 ? share * G0[v] : T(0);
-            T d0 = -g0 / whole;
-            for (Index i = 0; i < n; ++i) {
-                T& d = delta[v * n + i];
-                const T g = share * G[v * n + i];
-                d = with_bias ? -kernel::quasi_diagonal(g, g0, H[i] + eps, H0[i], whole) : -g / (H[i] + eps);
-                if (with_bias) d0 -= H0[i] / whole * d;
+            const T g0 = G0 ? share * G0[v] : T(0), inverse = 1 / whole;
+            T d0 = -g0 * inverse;
+            T* d = delta + v * n;
+            const T* g = G + v * n;
+            if (with_bias) {
+                for (Index i = 0; i < n; ++i) {  // no branch, so that several are worked out at once
+                    const T slope = H0[i] * inverse, all = H[i] + eps, left = all - slope * H0[i];
+                    const T step = -(share * g[i] - slope * g0) / left;
+                    d[i] = left > kernel::redundant<T> * all ? step : T(0);
+                }
+                for (Index i = 0; i < n; ++i) d0 -= H0[i] * inverse * d[i];
+            } else {
+                for (Index i = 0; i < n; ++i) d[i] = -share * g[i] / (H[i] + eps);
             }
             if (G0) delta_[static_cast<std::size_t>(head.bias)][std::size_t(v)] = d0;
         }

@@ -62,7 +62,8 @@ public:
     ///
     /// and D ← Δ where that would not go down. Products of a gradient with a step do not depend on how
     /// activities are represented, so what the metric is invariant under D is invariant under too. Off by
-    /// default, as in the source. Source   Polak, Ribière 1969, preconditioned.
+    /// default, as in the source.
+    /// Source   Polak, Ribière 1969, preconditioned.
     void conjugate(bool on) {
         conjugate_ = on;
         forget_direction();

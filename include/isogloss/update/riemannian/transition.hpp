@@ -16,16 +16,23 @@ struct TransitionOptions {
 /// Natural step of transition weights and start values, for Glnn, Gnn and SparseRnn. For each unit j and
 /// symbol x, over the inputs i of j (the always-on 0 among them):
 ///
-///     G_i = Σ a_i^{t-1} B_j^t,   M_{ii'} = Σ a_i^{t-1} a_{i'}^{t-1} Φ_j^t + ε 1[i = i']      sums over t
-///     with x_t = x full            Δ = -M⁻¹ G quasi-diagonal  Δ_i = -(G_i - G_0 M_0i/M_00) / (M_ii -
-///     M_0i²/M_00),   Δ_0 = -G_0/M_00 - Σ (M_0i/M_00) Δ_i diagonal        Δ_i = -G_i / M_ii start           Δ
-///     = -B_j^{start} / (Φ_j^{start} + ε)
+///     G_i = Σ a_i^{t-1} B_j^t,   M_{ik} = Σ a_i^{t-1} a_k^{t-1} Φ_j^t + ε 1[i = k]
+///
+/// summed over t with x_t = x, the step is in the form
+///
+///     full             Δ = -M⁻¹ G
+///     quasi-diagonal   Δ_i = -(G_i - G_0 M_0i/M_00) / (M_ii - M_0i²/M_00)
+///                      Δ_0 = -G_0/M_00 - Σ_i (M_0i/M_00) Δ_i
+///     diagonal         Δ_i = -G_i / M_ii
+///
+/// and of a start value Δ = -B_j^{start} / (Φ_j^{start} + ε).
 ///
 /// B is the derivative of the loss (so steps go down), Φ = B² for RUOP, the modulus for RBPM. In SparseRnn
 /// edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow matrix, whose
 /// symbol block is eliminated by a Schur complement; quasi-diagonal keeps of what remains the diagonal.
-/// Inputs that never vary or symbols never seen do not move. Source   Ollivier 2013, "Riemannian metrics for
-/// neural networks II", eqs. (23)-(29), (34)-(35).
+/// Inputs that never vary or symbols never seen do not move.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(29), (34)-(35); how ε
+///          enters the start values is a reading.
 template <class T> class TransitionStep final : public SearchStep<T> {
 public:
     /// `node`: the network's name. Throws GraphError when there is none of that name or ε is not ≥ 0.

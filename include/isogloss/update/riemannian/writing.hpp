@@ -12,8 +12,8 @@ namespace isogloss {
 ///     H_ii,v = Σ h_i² q_v,   H_0i,v = Σ h_i q_v,   H_00,v = Σ q_v,      q = p (1 - p),  p = softmax(o)
 ///
 /// the entries that couple one word's weights with each other and with its bias; for the cross-entropy the
-/// Fisher matrix is the Hessian. Blocks of rows are worked through within `budget` bytes. Source   Ollivier
-/// 2013, "Riemannian metrics for neural networks II", eqs. (18)-(19).
+/// Fisher matrix is the Hessian. Blocks of rows are worked through within `budget` bytes.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (18)-(19).
 template <class T> class WritingMetric {
 public:
     WritingMetric(graph::Store<T>& store, const graph::LogitsRecord<T>& head, Index budget = Index{1} << 20)
@@ -92,7 +92,7 @@ template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::strin
 ///
 ///     Δ_iv = -(G_iv - G_0v H_0i/H_00) / (H_ii - H_0i²/H_00),   Δ_0v = -G_0v/H_00 - Σ_i (H_0i/H_00) Δ_iv
 ///
-/// with ε_v = f_v + machine epsilon added to H_ii and H_00, f_v the frequency of v (eps_scale times that).
+/// with ε_v = f_v + machine epsilon added to H_ii and H_00, f_v the frequency of v, times `damping`.
 /// Without a bias the head's step is the diagonal one.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(21); where ε enters is a
 /// reading.
