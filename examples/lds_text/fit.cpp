@@ -91,8 +91,7 @@ System resumed(const FitCommand& o, const ig::LagMoments<float>& moments) {
         throw ig::FileError(ig::text("'", o.model, "' was not written by `lds_text fit`"));
     if (it.notes["lds_text.sentences"] != (moments.counts().options().boundary >= 0 ? "1" : "0"))
         throw ig::DataError(
-            ig::text("'", o.model, "' was begun ",
-                     it.notes["lds_text.sentences"] == "1" ? "with" : "without",
+            ig::text("'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
                      " --sentences, but these counts are of the other kind; resume as it was begun"));
     it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), iteration));
     return it;
@@ -105,7 +104,8 @@ std::ofstream open_log(const FitCommand& o, ig::Index iteration) {
         ig::LineReader lines(o.log);
         std::string_view line;
         if (lines.next(line) && std::string(line) + '\n' != rows)
-            throw ig::FileError(ig::text("'", o.log, "' is no log of `lds_text fit`; give --log another name"));
+            throw ig::FileError(
+                ig::text("'", o.log, "' is no log of `lds_text fit`; give --log another name"));
         while (lines.next(line)) {
             std::istringstream in{std::string(line)};
             ig::Index of = 0;
@@ -139,15 +139,18 @@ int fit(const FitCommand& o) {
     auto iteration = static_cast<ig::Index>(it.log_likelihoods.size());
 
     std::ofstream log;
-    if (!o.log.empty()) log = open_log(o, iteration);
+    if (!o.log.empty()) {
+        log = open_log(o, iteration);
+        log.precision(12);
+    }
     const auto note = [&](const ig::Statistics<float>& s, double factor) {
         const double radius = ig::spectral_radius(it.system.A, "fit"), seconds = clock.lap();
         it.log_likelihoods.push_back(s.log_likelihood);
         say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
             s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
         if (log.is_open())
-            log << iteration << ',' << ig::text(s.log_likelihood) << ',' << s.log_likelihood - baseline << ','
-                << radius << ',' << factor << ',' << seconds << std::endl;
+            log << iteration << ',' << s.log_likelihood << ',' << s.log_likelihood - baseline << ',' << radius
+                << ',' << factor << ',' << seconds << std::endl;
     };
     clock.lap();
     double factor = 1;

@@ -109,7 +109,7 @@ TEST_CASE("ASOS refuses what it was not counted for", "[lds][asos]") {
     REQUIRE_THROWS_MATCHES(asos_statistics(s, k, smoothed, 3), GraphError, says("other word frequencies"));
 }
 
-TEST_CASE("With more states than words, and with one word, the statistics are those of the exact smoother too",
+TEST_CASE("More states than words, and one word: statistics are still those of the exact smoother",
           "[lds][asos]") {
     for (const Index V : {3, 1}) {
         const auto text = V == 1 ? std::vector<Token>(20000, 0) : texts::markov(20000, V);

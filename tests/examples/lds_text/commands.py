@@ -76,6 +76,8 @@ def check_fit():
     values = [float(r["log_likelihood"]) for r in rows]
     assert len(values) == 7 and all(b > a - 1e-3 for a, b in zip(values, values[1:])), values
     assert float(rows[-1]["above_static"]) > 0.5, rows[-1]
+    baselines = [v - float(r["above_static"]) for v, r in zip(values, rows)]
+    assert max(baselines) - min(baselines) < 1e-6, f"the log has too few digits: {baselines}"
     run("fit", "--train", "text", "--model", "random", "--iterations", 3, "--random-start", *base)
 
 
