@@ -125,6 +125,7 @@ def check_wrong_input():
     run("fit", "--counts", "whole", *again, "--sentences", status=1, says="counted across sentences")
     run("fit", "--train", "text", *again, "--log", "short", status=1, says="no log of")
     write("one", "word word word word word word word word word\n" * 3)
+    run("fit", "--train", "one", "--model", "of_one", "--states", 2, "--iterations", 3, "--threads", 1, says="EM   3")
     run("fit", "--train", "short", "--model", "m", "--states", 2, status=1, says="apart")
     run("count", "--text", "text", "--counts", "c", "--shard", "4/3", status=1, says="NUMBER/OF")
     run("count", "--counts", "c", "--add", "whole", "text", status=1, says="text")
