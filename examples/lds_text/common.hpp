@@ -29,7 +29,8 @@ private:
 
 /// printf with an Index or a double, and the output seen at once.
 template <class... Values> void say(const char* format, Values... values) {
-    std::printf(format, values...);
+    if constexpr (sizeof...(Values) == 0) std::fputs(format, stdout);
+    else std::printf(format, values...);
     std::fflush(stdout);
 }
 

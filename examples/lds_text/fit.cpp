@@ -3,6 +3,8 @@
 #include <fstream>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <isogloss/text/lines.hpp>
+#include <sstream>
 
 #include "common.hpp"
 #include "interrupt.hpp"
@@ -15,7 +17,13 @@ using System = ig::LdsFile<float>;
 
 ig::CountsFile counts_of(const FitCommand& o) {
     const ig::Index lags = std::max(2 * o.ssid_lags - 1, o.em_lags);
-    if (!o.counts.empty()) return ig::load_counts(o.counts);
+    if (!o.counts.empty()) {
+        auto counted = ig::load_counts(o.counts);
+        if (o.sentences && counted.counts.options().boundary < 0)
+            throw ig::DataError(ig::text("--sentences is given, but '", o.counts,
+                                         "' was counted across sentences; count with --sentences"));
+        return counted;
+    }
     if (o.train.empty())
         throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
     Stopwatch clock;
@@ -77,11 +85,36 @@ System resumed(const FitCommand& o, const ig::LagMoments<float>& moments) {
         throw ig::DataError(ig::text("'", o.model, "' has other word frequencies than these counts with ",
                                      o.pseudo_counts,
                                      " pseudo-counts; resume with the text and options it was begun with"));
-    if (!it.notes.count("lds_text.iteration"))
+    std::istringstream note(it.notes["lds_text.iteration"]);
+    std::size_t iteration = 0;
+    if (!(note >> iteration))
         throw ig::FileError(ig::text("'", o.model, "' was not written by `lds_text fit`"));
-    it.log_likelihoods.resize(
-        std::min(it.log_likelihoods.size(), std::size_t(std::stoul(it.notes["lds_text.iteration"]))));
+    if (it.notes["lds_text.sentences"] != (moments.counts().options().boundary >= 0 ? "1" : "0"))
+        throw ig::DataError(
+            ig::text("'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
+                     " --sentences, but these counts are of the other kind; resume as it was begun"));
+    it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), iteration));
     return it;
+}
+
+/// The log of a fit that goes on with `iteration`: rows before it are kept where the fit is resumed.
+std::ofstream open_log(const FitCommand& o, ig::Index iteration) {
+    std::string rows = "iteration,log_likelihood,above_static,radius,noise_factor,seconds\n";
+    if (o.resume && std::filesystem::exists(o.log)) {
+        ig::LineReader lines(o.log);
+        std::string_view line;
+        if (lines.next(line) && std::string(line) + '\n' != rows)
+            throw ig::FileError(
+                ig::text("'", o.log, "' is no log of `lds_text fit`; give --log another name"));
+        while (lines.next(line)) {
+            std::istringstream in{std::string(line)};
+            ig::Index of = 0;
+            if (in >> of && of < iteration) rows.append(line) += '\n';
+        }
+    }
+    std::ofstream log(o.log);
+    if (!(log << rows << std::flush)) throw ig::FileError(ig::text("cannot write '", o.log, "'"));
+    return log;
 }
 
 }  // namespace
@@ -107,10 +140,8 @@ int fit(const FitCommand& o) {
 
     std::ofstream log;
     if (!o.log.empty()) {
-        log.open(o.log, o.resume ? std::ios::app : std::ios::trunc);
-        if (!log) throw ig::FileError(ig::text("cannot write '", o.log, "'"));
+        log = open_log(o, iteration);
         log.precision(12);
-        if (!o.resume) log << "iteration,log_likelihood,above_static,radius,noise_factor,seconds\n";
     }
     const auto note = [&](const ig::Statistics<float>& s, double factor) {
         const double radius = ig::spectral_radius(it.system.A, "fit"), seconds = clock.lap();

@@ -88,6 +88,7 @@ TEST_CASE("Without dynamics in the model the likelihood is that of independent w
     const Fixture f;
     const LagMoments<double> psi(f.counts, {.pseudo_counts = 5});
     auto s = start<double>(f.counts, 2);
+    s.whitening = psi.whitening();
     s.C *= 1e-6;
     const auto a = asos_statistics(s, steady_state(s), psi, 3);
     CHECK(a.log_likelihood == Approx(static_log_likelihood(12)).epsilon(1e-9));
@@ -104,4 +105,39 @@ TEST_CASE("ASOS refuses what it was not counted for", "[lds][asos]") {
     other.add(f.text);
     const LagMoments<double> wrong(other);
     REQUIRE_THROWS_MATCHES(asos_statistics(s, k, wrong, 3), GraphError, says("13 words", "12 words"));
+    const LagMoments<double> smoothed(f.counts, {.pseudo_counts = 1});
+    REQUIRE_THROWS_MATCHES(asos_statistics(s, k, smoothed, 3), GraphError, says("other word frequencies"));
+}
+
+TEST_CASE("More states than words, and one word: statistics are still those of the exact smoother",
+          "[lds][asos]") {
+    for (const Index V : {3, 1}) {
+        const auto text = V == 1 ? std::vector<Token>(20000, 0) : texts::markov(20000, V);
+        LagCounts counts(V, {.lags = 10});
+        counts.add(text);
+        const LagMoments<double> psi(counts, {.pseudo_counts = 0});
+        Lds<double> s;
+        s.whitening = psi.whitening();
+        const Random random(2, 1);
+        s.A = zeros<double>(5, 5);
+        for (std::size_t i = 0; i < 25; ++i) s.A.data()[i] = random.normal(Index(i));
+        s.A *= 0.5 / spectral_radius(s.A, "test");
+        s.C = zeros<double>(V, 5);
+        for (std::size_t i = 0; i < s.C.size(); ++i) s.C.data()[i] = 0.2 * random.normal(Index(i) + 100);
+        project_out<double>(s.whitening.m, ref(s.C));
+        s.M = lyapunov(s.A, identity(5));
+        repair_noise(inner_products(s.C, s.C), s.M);
+        double before = -1e300;
+        for (int i = 0; i < 4; ++i) {
+            const auto exact = exact_smoother<double>(s, text).statistics;
+            auto a = asos_statistics(s, steady_state(s), psi, 10);
+            CHECK(difference(a.xx, exact.xx) < 1e-3);
+            CHECK(difference(a.xx_1, exact.xx_1) < 1e-3);
+            if (V > 1) CHECK(difference(a.yx, exact.yx) < 1e-3);
+            CHECK(a.log_likelihood == Approx(exact.log_likelihood).margin(1e-3));
+            CHECK(a.log_likelihood >= before - 1e-6);
+            before = a.log_likelihood;
+            maximise(std::move(a), s);
+        }
+    }
 }

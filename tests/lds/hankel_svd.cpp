@@ -63,6 +63,17 @@ TEMPLATE_TEST_CASE("The randomised SVD finds the leading singular vectors, and b
     CHECK(found.error_bound < 5 * exact.s(10));
 }
 
+TEMPLATE_TEST_CASE("Where nothing is left out the bound is of the size of rounding, and not below it",
+                   "[lds][hankel]", float, double) {
+    const double epsilon = std::numeric_limits<TestType>::epsilon();
+    LagCounts counts(3, {.lags = 3});
+    counts.add(texts::markov(3000, 3));
+    const LagMoments<TestType> psi(counts, {.pseudo_counts = 0});
+    const auto found = hankel_svd(HankelOperator<TestType>(psi, 2), 4);
+    CHECK(found.error_bound > 1e-3 * epsilon);
+    CHECK(found.error_bound < 1e3 * epsilon);
+}
+
 TEST_CASE("What has no Hankel operator, or no such rank, is refused", "[lds][hankel]") {
     LagCounts counts(3, {.lags = 3});
     counts.add(texts::markov(3000, 3));

@@ -42,8 +42,9 @@ inline double static_log_likelihood(Index words) {
 /// The horizon k closes the recursions: further apart, the filtered states behave as the model says.
 ///
 /// Cost     2k sparse products, 3k products [V, h] × [h, h], O(k h³); memory four [V, h].
-/// Errors   GraphError: k < 1 or more than the lags counted, shapes that do not fit. DataError: a lag without
-///          pairs. NumericError: see steady_state; the primary equation does not settle.
+/// Errors   GraphError: k < 1 or more than the lags counted, shapes that do not fit, moments of other word
+///          frequencies. DataError: a lag without pairs. NumericError: see steady_state; the primary equation
+///          does not settle.
 /// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 4.  Departures: E[yx̄ᵀ] is one
 ///          weighted sum, so that no array of V × h is kept per lag; ends of the text are left out.
 template <class T>
@@ -53,6 +54,10 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
         throw GraphError(text("ASOS: found a horizon of ", k, " with counts of ", moments.lags(),
                               " lags and ", moments.vocabulary(), " words, expected 1 … ", moments.lags(),
                               " lags and ", s.vocabulary(), " words"));
+    if (moments.whitening().mu != s.whitening.mu)
+        throw GraphError(
+            "ASOS: found moments of other word frequencies than those of the system; take the "
+            "counts and pseudo-counts it was made with");
     moments.require_pairs(k, "ASOS");
     const Index h = s.states(), V = s.vocabulary();
     const SmallMatrix Ht = transposed(f.H), Lt = transposed(f.L), Jt = transposed(f.J), Pt = transposed(f.P);

@@ -161,12 +161,14 @@ private:
     }
 
     void merge(std::vector<SparseCounts> other) {
-        std::vector<SparseCounts> sums;
-        for (std::size_t k = 0; k < lags_.size(); ++k) {
+        // all lags before any is touched, so that a refusal changes nothing
+        for (std::size_t k = 0; k < lags_.size(); ++k)
             if (lags_[k].nonZeros() + other[k].nonZeros() > std::numeric_limits<std::int32_t>::max() &&
                 lags_[k].nonZeros() > 0 && other[k].nonZeros() > 0)
                 throw DataError(text("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ",
                                      k + 1, "; cut the vocabulary"));
+        std::vector<SparseCounts> sums;
+        for (std::size_t k = 0; k < lags_.size(); ++k) {
             if (lags_[k].nonZeros() == 0) sums.push_back(std::move(other[k]));
             else if (other[k].nonZeros() == 0) sums.push_back(std::move(lags_[k]));
             else sums.push_back(SparseCounts(lags_[k] + other[k]));

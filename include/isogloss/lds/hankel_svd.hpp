@@ -116,19 +116,27 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     for (std::size_t i = 0; i < small.s.size(); ++i)
         (static_cast<Index>(i) < h ? out.s : out.beyond).push_back(small.s(i));
 
-    // E = (I - QQᵀ) H; ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖.
+    // E = (I - QQᵀ) H; ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖. Each image is brought to norm 1, since the seventh power of
+    // a small error is below what a float can hold.
     constexpr int q = 3;
+    double largest = 0, log_norm = 0;
     TallMatrix<T> probe = gaussian(10, stream_of("hankel error")), image;
     for (int i = 0;; ++i) {
         H.apply(probe, image);
-        add_product<T>(-1, ref(Q), inner_products(Q, image), ref(image));
-        if (i == q) break;
+        for (int pass = 0; pass < 2; ++pass)  // once leaves rounding along Q, which Hᵀ would make large again
+            add_product<T>(-1, ref(Q), inner_products(Q, image), ref(image));
+        const SmallMatrix squares = inner_products(image, image);
+        largest = 0;
+        for (std::size_t j = 0; j < 10; ++j) largest = std::max(largest, squares(j, j));
+        if (i == q || !(largest > 0)) break;
+        const double norm = std::sqrt(largest);
+        log_norm += std::log(norm);
+        image *= static_cast<T>(1 / norm);
         H.apply_transposed(image, probe);
     }
-    const SmallMatrix squares = inner_products(image, image);
-    double largest = 0;
-    for (std::size_t i = 0; i < 10; ++i) largest = std::max(largest, squares(i, i));
-    out.error_bound = std::pow(10 * std::sqrt(2 / 3.14159265358979) * std::sqrt(largest), 1.0 / (2 * q + 1));
+    if (largest > 0)
+        out.error_bound =
+            std::exp((std::log(10 * std::sqrt(2 / 3.14159265358979 * largest)) + log_norm) / (2 * q + 1));
     return out;
 }
 

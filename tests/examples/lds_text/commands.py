@@ -64,11 +64,15 @@ def check_counts():
 def check_fit():
     base = ["--states", 4, "--ssid-lags", 2, "--em-lags", 4, "--pseudo-counts", 1, "--threads", 1]
     run("fit", "--train", "text", "--model", "once", "--iterations", 6, "--log", "log", *base)
-    run("fit", "--train", "text", "--model", "twice", "--iterations", 2, *base)
-    run("fit", "--train", "text", "--model", "twice", "--iterations", 6, "--resume", *base)
+    run("fit", "--train", "text", "--model", "twice", "--iterations", 2, "--log", "log2", *base)
+    run("fit", "--train", "text", "--model", "twice", "--iterations", 4, "--resume", "--log", "log2", *base)
+    run("fit", "--train", "text", "--model", "twice", "--iterations", 6, "--resume", "--log", "log2", *base)
     assert content("once") == content("twice"), "a resumed fit is the uninterrupted one, to the bit"
     with open("log", newline="", encoding="utf-8") as f:
         rows = list(csv.DictReader(f))
+    with open("log2", newline="", encoding="utf-8") as f:
+        again = [(r["iteration"], r["log_likelihood"]) for r in csv.DictReader(f)]
+    assert again == [(r["iteration"], r["log_likelihood"]) for r in rows], "the log of a resumed fit has every row once"
     values = [float(r["log_likelihood"]) for r in rows]
     assert len(values) == 7 and all(b > a - 1e-3 for a, b in zip(values, values[1:])), values
     assert float(rows[-1]["above_static"]) > 0.5, rows[-1]
@@ -116,7 +120,12 @@ def check_wrong_input():
     run("fit", "--model", "m", status=1, says="--train")
     run("fit", "--train", "text", "--model", "once", "--resume", "--pseudo-counts", 7, "--ssid-lags", 2, status=1,
         says="other word frequencies")
+    again = ["--model", "once", "--resume", "--pseudo-counts", 1, "--ssid-lags", 2, "--em-lags", 4]
+    run("fit", "--train", "text", *again, "--sentences", status=1, says="begun without --sentences")
+    run("fit", "--counts", "whole", *again, "--sentences", status=1, says="counted across sentences")
+    run("fit", "--train", "text", *again, "--log", "short", status=1, says="no log of")
     write("one", "word word word word word word word word word\n" * 3)
+    run("fit", "--train", "one", "--model", "of_one", "--states", 2, "--iterations", 3, "--threads", 1, says="EM   3")
     run("fit", "--train", "short", "--model", "m", "--states", 2, status=1, says="apart")
     run("count", "--text", "text", "--counts", "c", "--shard", "4/3", status=1, says="NUMBER/OF")
     run("count", "--counts", "c", "--add", "whole", "text", status=1, says="text")
