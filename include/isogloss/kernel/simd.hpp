@@ -43,9 +43,16 @@ template <class L> auto lane_max(L v) {
     if constexpr (lane_count<L> == 1) {
         return v;
     } else {
-        alignas(L) typename L::value_type lanes[lane_count<L>];
-        v.store_aligned(lanes);
-        return *std::max_element(lanes, lanes + lane_count<L>);
+#if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
+        if constexpr (sizeof(L) == 64 && lane_count<L> == 16) return _mm512_reduce_max_ps(v);
+        else if constexpr (sizeof(L) == 64 && lane_count<L> == 8) return _mm512_reduce_max_pd(v);
+        else
+#endif
+        {
+            alignas(L) typename L::value_type lanes[lane_count<L>];
+            v.store_aligned(lanes);
+            return *std::max_element(lanes, lanes + lane_count<L>);
+        }
     }
 }
 
@@ -94,10 +101,19 @@ template <class T, class L> struct Partial {
         }
     }
     L only(L v, T fill) const {
-        alignas(L) T lanes[lane_count<L>];
-        v.store_aligned(lanes);
-        std::fill(lanes + count, lanes + lane_count<L>, fill);
-        return L::load_aligned(lanes);
+#if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
+        if constexpr (sizeof(L) == 64 && sizeof(T) == 4)
+            return L(_mm512_mask_mov_ps(_mm512_set1_ps(fill), mask(), v));
+        else if constexpr (sizeof(L) == 64 && sizeof(T) == 8)
+            return L(_mm512_mask_mov_pd(_mm512_set1_pd(fill), static_cast<__mmask8>(mask()), v));
+        else
+#endif
+        {
+            alignas(L) T lanes[lane_count<L>];
+            v.store_aligned(lanes);
+            std::fill(lanes + count, lanes + lane_count<L>, fill);
+            return L::load_aligned(lanes);
+        }
     }
 
 #if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
@@ -133,9 +149,9 @@ template <class L, class F> inline L within(double bound, L x, F f) {
     }
 }
 #if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
-/// exp in single precision within 2 units in the last place: 2^r e^f with r = round(x / ln 2) and |f| ≤ ln 2
-/// / 2, e^f = 1 + f + f² P(f), P of degree 4 (tests/reference/exponential.py). The losses are made of
-/// exponentials, and the instruction set scales by powers of two, which a portable exp does by hand.
+/// exp within 2 units in the last place: 2^r e^f with r = round(x / ln 2) and |f| ≤ ln 2 / 2,
+/// e^f = 1 + f + f² P(f), P of degree 4, or 9 in double (tests/reference/exponential.py). The losses are made
+/// of exponentials, and the instruction set scales by powers of two, which a portable exp does by hand.
 template <class L> inline L exp_of_floats(L x) {
     const L near_zero =
         min(L(200.f), max(L(-200.f), x));  // beyond, the result is 0 or ∞ all the same; NaN passes
@@ -144,12 +160,23 @@ template <class L> inline L exp_of_floats(L x) {
     L f = fma_lanes(r, L(-0.693359375f), near_zero);
     f = fma_lanes(r, L(2.12194440e-4f), f);  // ln 2 in two parts, the first of them exact in products with r
     L p(0.00139336882f);
-    p = fma_lanes(p, f, L(0.00836320501f));
-    p = fma_lanes(p, f, L(0.041666463f));
-    p = fma_lanes(p, f, L(0.166665763f));
-    p = fma_lanes(p, f, L(0.5f));
+    for (const float c : {0.00836320501f, 0.041666463f, 0.166665763f, 0.5f}) p = fma_lanes(p, f, L(c));
     p = fma_lanes(p, f * f, f) + L(1.f);
     return L(_mm512_scalef_ps(p, r));
+}
+template <class L> inline L exp_of_doubles(L x) {  ///< see above
+    const L near_zero = min(L(1400.), max(L(-1400.), x));
+    const L r(_mm512_roundscale_pd(near_zero * L(1.4426950408889634),
+                                   _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    L f = fma_lanes(r, L(-0.69314718055994529), near_zero);  // ln 2 in two parts; the product is not rounded
+    f = fma_lanes(r, L(-2.3190468138462996e-17), f);
+    L p(2.5100424157005067e-08);
+    for (const double c : {2.7620138719733994e-07, 2.7557268378684192e-06, 2.4801521190217729e-05,
+                           0.00019841269863105968, 0.0013888888917281794, 0.0083333333333300511,
+                           0.04166666666662399, 0.16666666666666669, 0.5})
+        p = fma_lanes(p, f, L(c));
+    p = fma_lanes(p, f * f, f) + L(1.);
+    return L(_mm512_scalef_pd(p, r));
 }
 #endif
 
@@ -157,6 +184,7 @@ template <class L> inline L exp_of_floats(L x) {
 template <class L> inline L exp_lanes(L x) {
 #if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
     if constexpr (sizeof(L) == 64 && lane_count<L> == 16) return exp_of_floats(x);
+    else if constexpr (sizeof(L) == 64 && lane_count<L> == 8) return exp_of_doubles(x);
     else
 #endif
         return within(1000, x, [](L v) { return exp(v); });

@@ -147,15 +147,19 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
                         }
                     }
                 } else {
-                    T* of_row = rows ? p.adjoint_data(rows->z, t) + b * (N + edges.edges()) : nullptr;
+                    // a loop beside a leak, the first edge of its unit, is squared with it in
+                    // flow_to_potential
+                    for (Index j = 0; j < N; ++j)
+                        for (Index e = edges.first[std::size_t(j)] + leak,
+                                   end = edges.first[std::size_t(j) + 1];
+                             e < end; ++e)
+                            back[from[e]] += weight[e] * weight[e] * flow[j];
+                    if (!rows) continue;
+                    T* of_row = p.adjoint_data(rows->z, t) + b * (N + edges.edges());
                     for (Index j = 0, e = 0; j < N; ++j) {
-                        const T phi = flow[j];
-                        if (of_row) of_row[j] += phi;
-                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e) {
-                            if (of_row) of_row[N + e] += before[from[e]] * before[from[e]] * phi;
-                            // a loop beside a leak is squared with it, in flow_to_potential
-                            if (!leak || from[e] != j) back[from[e]] += weight[e] * weight[e] * phi;
-                        }
+                        of_row[j] += flow[j];
+                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e)
+                            of_row[N + e] += before[from[e]] * before[from[e]] * flow[j];
                     }
                 }
             }
@@ -273,11 +277,15 @@ private:
             for (Index j = 0; j < N; ++j) out[j] += later[j];
         } else {
             const T* weight = row(p, t + 1, b).second;
-            for (Index j = 0; j < N; ++j) {
-                const T direct = 1 + kernel::activation_slope(options.activation, activity[j]) *
-                                         weight[edges.first[static_cast<std::size_t>(j)]];
-                out[j] += direct * direct * later[j];
-            }
+            const auto add = [&](auto slope) {
+                for (Index j = 0; j < N; ++j) {
+                    const T direct =
+                        1 + slope(activity[j]) * weight[edges.first[static_cast<std::size_t>(j)]];
+                    out[j] += direct * direct * later[j];
+                }
+            };
+            if (options.activation == Activation::tanh) add([](T v) { return 1 - v * v; });
+            else add([&](T v) { return kernel::activation_slope(options.activation, v); });
         }
     }
 };

@@ -1,6 +1,7 @@
 /// @file update/riemannian/transition.hpp  RUOP and RBPM steps of the networks on a sparse graph.
 #pragma once
 
+#include <isogloss/update/riemannian/edge_metric.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
 
@@ -37,76 +38,30 @@ template <class T> class TransitionStep final : public SearchStep<T> {
 public:
     /// `node`: the network's name. Throws GraphError when there is none of that name or ε is not ≥ 0.
     TransitionStep(Graph<T>& g, std::string_view node, TransitionOptions options)
-        : store_(g.store()), options_(options), edges_(find(g, node)) {
+        : store_(g.store()),
+          options_(options),
+          edges_(find(g, node)),
+          metric_(store_, edges_, full(), options.modulus == UnitModulus::rbpm) {
         if (!(options.damping >= 0 && std::isfinite(options.damping)))
             throw GraphError(text("riemannian: found damping = ", options.damping, ", expected at least 0"));
-        const Index N = edges_.units, A = symbols(), E = edges_.edges();
         for (const int id : {edges_.tau, edges_.start}) this->member(store_.at(store_.parameters, id));
         if (!gated()) this->member(store_.at(store_.parameters, edges_.rho));
-        bias_.resize(std::size_t(A * N)), cross_.resize(std::size_t(A * E));
-        start_.resize(std::size_t(N));
-        matrix_of_.push_back(0);
-        for (Index j = 0; j < N; ++j) {
-            const Index m = inputs(j);
-            matrix_of_.push_back(matrix_of_.back() + (full() ? m * m : m));
-            work_.resize(std::max(work_.size(), std::size_t((m + 1) * (m + 1))));
-            right_.resize(std::max(right_.size(), std::size_t(m + 1)));
-        }
-        square_.resize(std::size_t((gated() ? A : 1) * matrix_of_.back()));
+        Index most = 0;
+        for (Index j = 0; j < edges_.units; ++j) most = std::max(most, metric_.inputs(j));
+        work_.resize(std::size_t(most * most)), right_.resize(std::size_t(most));
     }
     bool wants_modulus() const override { return options_.modulus == UnitModulus::rbpm; }
 
     void clear() override {
         SearchStep<T>::clear();
-        for (auto* sums : {&bias_, &cross_, &square_, &start_}) std::fill(sums->begin(), sums->end(), T(0));
+        metric_.clear();
     }
 
     void add(double weight) override {
         SearchStep<T>::add(weight);
-        const bool rbpm = wants_modulus();
-        if (rbpm && !store_.moduli)
+        if (wants_modulus() && !store_.moduli)
             throw GraphError("riemannian: RBPM needs backward<Modulus>(loss) before add()");
-        const Index N = edges_.units, E = edges_.edges(), B = store_.batch, S = matrix_of_.back();
-        const Token* x = store_.at(store_.tokens, edges_.tokens).value;
-        const T c = static_cast<T>(weight);
-        std::vector<T>& z = right_;
-        for (Index t = 0; t < store_.time; ++t)
-            for (Index b = 0; b < B; ++b) {
-                const Token symbol = x[t * B + b];
-                const T* before = store_.value(edges_.activity, t - 1) + b * N;
-                const T* flow = store_.adjoint(edges_.potential, rbpm, t) + b * N;
-                T *bias = bias_.data() + symbol * N, *cross = cross_.data() + symbol * E,
-                  *square = square_.data() + (gated() ? symbol : 0) * S;
-                const Index* from = edges_.from.data();
-                for (Index j = 0, e = 0; j < N; ++j) {
-                    const T phi = c * (rbpm ? flow[j] : flow[j] * flow[j]);
-                    const Index first = e, end = edges_.first[std::size_t(j) + 1];
-                    bias[j] += phi;
-                    if (!full()) {
-                        for (; e < end; ++e) {
-                            const T v = before[from[e]], scaled = v * phi;
-                            cross[e] += scaled;
-                            square[e] += v * scaled;
-                        }
-                        continue;
-                    }
-                    T* M = square + matrix_of_[std::size_t(j)];
-                    for (; e < end; ++e) {
-                        z[std::size_t(e - first)] = before[from[e]];
-                        const T scaled = before[from[e]] * phi;
-                        cross[e] += scaled;
-                        for (Index k = 0; k <= e - first; ++k) M[k] += scaled * z[std::size_t(k)];
-                        M += end - first;
-                    }
-                }
-            }
-        const T* flow = store_.adjoint(edges_.potential, rbpm, -1);
-        for (Index b = 0; b < B; ++b)
-            if (!(store_.value(edges_.started, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) {
-                    const T v = flow[b * N + j];
-                    start_[std::size_t(j)] += c * (rbpm ? v : v * v);
-                }
+        metric_.add(weight);
     }
 
 private:
@@ -121,43 +76,42 @@ private:
     }
     bool gated() const { return edges_.rho < 0; }
     bool full() const { return options_.form == MetricForm::full; }
-    Index inputs(Index j) const { return edges_.first[std::size_t(j) + 1] - edges_.first[std::size_t(j)]; }
-    Index symbols() { return store_.at(store_.tokens, edges_.tokens).vocabulary; }
 
     void direct() override {
-        const Index N = edges_.units, A = symbols(), E = edges_.edges();
+        const Index N = edges_.units, A = metric_.symbols(), E = edges_.edges();
         auto& tau = this->members_[0];
         auto& start = this->members_[1];
-        for (std::size_t j = 0; j < start_.size(); ++j)
-            start.direction[j] = -kernel::diagonal(start.gradient[j], start_[j] + damping());
-        if (gated())
-            for (Index x = 0; x < A; ++x)
-                for (Index j = 0; j < N; ++j) {
+        for (std::size_t j = 0; j < start.direction.size(); ++j)
+            start.direction[j] = -kernel::diagonal(start.gradient[j], metric_.start[j] + damping());
+        const auto of = [&](Index x, Index j, Index biases, const T* G0, const T* G, T* delta0, T* delta) {
+            unit(j, biases, metric_.whole.data() + x * N + j, metric_.cross.data() + x * E,
+                 metric_.squares(x, j), G0 + j, G, delta0 + j, delta);
+        };
+        for (Index j = 0; j < N; ++j)
+            if (gated())
+                for (Index x = 0; x < A; ++x) {
                     const T* G = tau.gradient.data() + x * (N + E);
                     T* delta = tau.direction.data() + x * (N + E);
-                    unit(j, 1, bias_.data() + x * N + j, cross_.data() + x * E,
-                         square_.data() + x * matrix_of_.back(), G + j, G + N, delta + j, delta + N);
+                    of(x, j, 1, G, G + N, delta, delta + N);
                 }
-        else
-            for (Index j = 0; j < N; ++j)
-                unit(j, A, bias_.data() + j, cross_.data(), square_.data(),
-                     this->members_[2].gradient.data() + j, tau.gradient.data(),
-                     this->members_[2].direction.data() + j, tau.direction.data());
+            else
+                of(0, j, A, this->members_[2].gradient.data(), tau.gradient.data(),
+                   this->members_[2].direction.data(), tau.direction.data());
     }
 
     T damping() const { return static_cast<T>(options_.damping); }
 
     // The step of unit j, which has `biases` biases, N apart in M00, G0 and delta0; cross has a row of edges
     // for each.
-    void unit(Index j, Index biases, const T* M00, const T* cross, const T* square, const T* G0, const T* G,
+    void unit(Index j, Index biases, const T* M00, const T* cross, const T* M, const T* G0, const T* G,
               T* delta0, T* delta) {
-        const Index N = edges_.units, E = edges_.edges(), first = edges_.first[std::size_t(j)], m = inputs(j);
+        const Index N = edges_.units, E = edges_.edges(), first = edges_.first[std::size_t(j)],
+                    m = metric_.inputs(j);
         const T eps = damping();
         const auto slope = [&](Index x, Index k) {
             const T d = M00[x * N] + eps;
             return d > 0 ? cross[x * E + first + k] / d : T(0);
         };
-        const T* M = square + matrix_of_[std::size_t(j)];
         T *work = work_.data(), *right = right_.data();
         for (Index k = 0; k < m; ++k) {
             T g = G[first + k];
@@ -203,8 +157,7 @@ private:
     graph::Store<T>& store_;
     TransitionOptions options_;
     const graph::EdgesRecord& edges_;
-    std::vector<Index> matrix_of_;                  // where each unit's matrix, or its diagonal, begins
-    std::vector<T> bias_, cross_, square_, start_;  // M_00 [A, N], M_0i [A, edges], the rest, and that of V⁰
+    EdgeMetric<T> metric_;
     std::vector<T> work_, right_, diagonal_;
 };
 
