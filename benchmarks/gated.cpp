@@ -23,7 +23,7 @@ struct Net {
     Loss<double> l;
     std::vector<Token> text;
     Net(const Shape& s)
-        : g(GraphOptions{.time = s.length, .batch = 1, .budget = 1 << 20}),
+        : g(GraphOptions{.time = s.length, .batch = 1, .budget = (1 << 20) + 24 * s.length}),
           x(g.tokens("x", s.symbols)),
           y(g.tokens("y", s.symbols)) {
         const auto a = g.add<Glnn>("net", {.units = s.units, .edges = s.edges}, x);

@@ -15,7 +15,10 @@ public:
     Sparse(const Options& options, const Text& text, Index longest_text)
         : GraphModel<double>(
               options.named_task(), text,
-              {.time = std::max(text.size(), longest_text) - 1, .seed = options.seed, .budget = 1 << 20}),
+              // blocks of logits that fit a cache, beside the 20 bytes that a loss holds of every position
+              {.time = std::max(text.size(), longest_text) - 1,
+               .seed = options.seed,
+               .budget = (1 << 20) + 24 * std::max(text.size(), longest_text)}),
           inputs_(text.x.begin(), text.x.end() - 1),
           targets_(targets(text)) {
         const ig::EdgeNetworkOptions network{.units = options.units,
