@@ -30,7 +30,9 @@ int run(const Options& o) {
     const auto task = o.named_task();
     const Index other = o.validation_length > 0 ? o.validation_length : o.length;
     // Independent texts: to train on, to choose the best moment by, and to report.
-    const Text train = tasks::generate(task, o.source, 3 * o.seed, o.length, o.lines);
+    tasks::Options shorter = o.source;
+    shorter.fewest_bits = o.fewest_training_bits;
+    const Text train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
     const Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<Index>(other / 4, 2000));
     const Text valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
     const double floor = tasks::entropy_rate(task, o.source);
@@ -119,6 +121,8 @@ int main(int argc, char** argv) try {
     app.add_option("--insert-digits", o.source.insert_digits, "alphabet: p1");
     app.add_option("--insert-capitals", o.source.insert_capitals, "alphabet: p2");
     app.add_option("--bits", o.source.bits, "xor: bits in a line");
+    app.add_option("--training-bits-from", o.fewest_training_bits,
+                   "xor: lines of the training text have from this many to --bits bits; 0: all have --bits");
     app.add_flag("--answer-only", o.source.answer_only, "xor: only the answer is predicted");
     app.add_option("--shortest", o.source.shortest, "anbn: least n");
     app.add_option("--longest", o.source.longest, "anbn: greatest n");

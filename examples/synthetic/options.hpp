@@ -13,6 +13,7 @@ struct Options {
     tasks::Index units = 20, edges = 3;
     tasks::Index length = 100000, lines = 0;                     // of the training text
     tasks::Index validation_length = 0, longest_validation = 0;  // 0: as in training
+    tasks::Index fewest_training_bits = 0;                       // xor; 0: as in validation
     double seconds = 60;
     std::uint64_t seed = 1;
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;

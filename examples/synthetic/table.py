@@ -1,10 +1,10 @@
-"""The table of docs/riemannian.md: every method on every synthetic task, at equal computing time.
+"""The tables of docs/riemannian.md: every method on every synthetic task at equal computing time, and distant xor by length.
 
-    python3 table.py --program build/release/examples/synthetic --seconds 60 --seeds 5 --results results.csv
+    python3 table.py --program build/release/examples/synthetic --seconds 6 --long 30 --seeds 5 --results results.csv
 
 Rows named "growing" begin with an eighth of the text, which doubles three times, and take conjugate directions.
-Runs are kept in the results file and not repeated; the table is printed from it at the end, as Markdown, mean and
-standard deviation over the seeds. Compressors say what the validation text adds to the training text.
+Runs are kept in the results file and not repeated; the tables are printed from it at the end, as Markdown, mean,
+standard deviation and median over the seeds. Compressors say what the validation text adds to the training text.
 """
 import argparse
 import bz2
@@ -21,10 +21,20 @@ import zlib
 # What every method is given; `--units`, `--edges` and `--slowest` are of the sparse networks, others override them.
 TASKS = {
     'alphabet': '--task alphabet --length 100000 --validation-length 50000',
-    'music': '--task music --edges 5 --length 100000 --validation-length 50000',
+    'music': '--task music --edges 20 --length 100000 --validation-length 50000',
     'anbn': '--task anbn --units 10 --slowest 2000 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
-    'xor, L = 10, answer': '--task xor --units 10 --answer-only --bits 10 --length 30000 --validation-length 15000',
+    'xor, L = 10, answer': '--task xor --units 10 --edges 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
 }
+# Distant xor at growing distances, by GLNN, RUOP alone: lines and seconds for each.
+XOR = '--task xor --units 10 --edges 10 --metric ruop --validation-length 50000'
+CURVE = {
+    'L = 10': '--answer-only --bits 10 --lines 2000 --seconds 12',
+    'L = 20': '--answer-only --bits 20 --lines 2000 --seconds 30',
+    'L = 50': '--answer-only --bits 50 --lines 2000 --seconds 40',
+    'L = 100': '--answer-only --bits 100 --lines 2000 --seconds 60',
+    'L = 10, every symbol': '--bits 10 --lines 2000 --seconds 40',
+}
+CURVE_METHODS = {'xor, lines of L bits': '', 'xor, lines of 2 to L bits': '--training-bits-from 2'}
 GROWING = '--conjugate --up 1.3 --doublings 3'
 METHODS = {
     'GLNN, RUOP': '--network glnn --metric ruop',
@@ -90,6 +100,7 @@ def main():
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--results', default='results.csv')
     parser.add_argument('--print-only', action='store_true')
+    parser.add_argument('--parts', nargs='*', help='what to run of: ' + ', '.join([*TASKS, LONG, 'curve']) + '; all by default')
     o = parser.parse_args()
     columns = ['task', 'method', 'seed', 'bits', 'floor', 'success', 'longer_success']
     known = {}
@@ -99,27 +110,49 @@ def main():
     else:
         with open(o.results, 'w') as f:
             csv.writer(f).writerow(columns)
+
+    def keep(task, method, seed, row):
+        with open(o.results, 'a') as f:
+            csv.writer(f).writerow([task, method, seed, *row])
+        known[task, method, seed] = dict(zip(columns, [task, method, seed, *row]))
+
+    def train(task, method, seed, arguments):
+        if (task, method, seed) in known:
+            return
+        seen = run(o.program, f'{arguments} --seed {seed}')
+        keep(task, method, seed, [seen['validation_bits'], seen['entropy_bits'], seen['success'], seen.get('longer_success', '')])
+
+    def wanted(part):
+        return o.parts is None or part in o.parts
+
     # Seed by seed, so that a table that was stopped early is a whole one over fewer seeds.
     for seed in [] if o.print_only else range(1, o.seeds + 1):
         for task, source in TASKS.items():
-            for method in [LONG, *METHODS, *COMPRESSORS]:
-                if (task, method, seed) in known:
-                    continue
-                if method not in COMPRESSORS:
-                    how = f'{LONG_RUNS[task]} --seconds {o.long}' if method == LONG else f'{METHODS[method]} --seconds {o.seconds}'
-                    seen = run(o.program, f'{source} {how} --seed {seed}')
-                    row = [seen['validation_bits'], seen['entropy_bits'], seen['success'], seen.get('longer_success', '')]
-                elif 'answer' in task or (method.startswith('PPMd') and not shutil.which('7z')):
-                    continue  # a compressor predicts every symbol
-                else:
-                    row = [compress(o.program, source, seed, method), '', '', '']
-                with open(o.results, 'a') as f:
-                    csv.writer(f).writerow([task, method, seed, *row])
-                known[task, method, seed] = dict(zip(columns, [task, method, seed, *row]))
-    print('| | ' + ' | '.join(TASKS) + ' |\n|---|' + '---|' * len(TASKS))
-    for method in [LONG, *METHODS, *COMPRESSORS]:
+            if wanted(LONG):
+                train(task, LONG, seed, f'{source} {LONG_RUNS[task]} --seconds {o.long}')
+        if wanted('curve'):
+            for task, source in CURVE.items():
+                for method, how in CURVE_METHODS.items():
+                    train(task, method, seed, f'{XOR} {source} {how}')
+        for task, source in TASKS.items():
+            if not wanted(task):
+                continue
+            for method, how in METHODS.items():
+                train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
+            for method in COMPRESSORS:
+                # a compressor predicts every symbol
+                if (task, method, seed) not in known and 'answer' not in task and (method[:4] != 'PPMd' or shutil.which('7z')):
+                    keep(task, method, seed, [compress(o.program, source, seed, method), '', '', ''])
+    table(known, TASKS, [LONG, *METHODS, *COMPRESSORS])
+    print()
+    table(known, CURVE, CURVE_METHODS)
+
+
+def table(known, tasks, methods):
+    print('| | ' + ' | '.join(tasks) + ' |\n|---|' + '---|' * len(tasks))
+    for method in methods:
         cells = []
-        for task in TASKS:
+        for task in tasks:
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
             bits = [float(r['bits']) for r in rows]
             success = [float(r['success']) for r in rows if r['success'] != '']
@@ -128,7 +161,8 @@ def main():
                 spread = statistics.stdev(bits) if len(bits) > 1 else math.nan
                 cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'
             if success:
-                cell += f', {100 * statistics.mean(success):.1f} %'
+                solved = sum(v >= 0.99 for v in success)
+                cell += f', {100 * statistics.mean(success):.1f} %, {solved} of {len(success)} solved'
             longer = [float(r['longer_success']) for r in rows if r['longer_success'] != '']
             if longer:
                 cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"

@@ -22,6 +22,7 @@ struct Options {
     double insert_digits = 0.1;    // alphabet: probability p1 of 0…9 after a letter, [0, 1]
     double insert_capitals = 0.1;  // alphabet: probability p2 of nine capitals after a digit 0…8, [0, 1]
     Index bits = 10;               // xor: L ≥ 2 random bits in a line
+    Index fewest_bits = 0;         // xor: 0, or L is drawn for every line from this ≥ 2 to bits
     bool answer_only = false;      // xor: only the answer is predicted
     Index shortest = 1, longest = 1000;  // anbn: 1 ≤ shortest ≤ n ≤ longest
 };
@@ -102,6 +103,9 @@ inline void check(Name task, const Options& o) {
                 throw DataError(text("alphabet: found an insertion probability ", p, ", expected 0 to 1"));
     if (task == Name::distant_xor && o.bits < 2)
         throw DataError(text("xor: found ", o.bits, " bits a line, expected at least 2"));
+    if (task == Name::distant_xor && o.fewest_bits != 0 && (o.fewest_bits < 2 || o.fewest_bits > o.bits))
+        throw DataError(text("xor: found lines of ", o.fewest_bits, " to ", o.bits,
+                             " bits, expected 0 (all alike) or at least 2, and no more than the longest"));
     if (task == Name::anbn && !(o.shortest >= 1 && o.longest >= o.shortest))
         throw DataError(
             text("anbn: found n from ", o.shortest, " to ", o.longest, ", expected 1 ≤ shortest ≤ longest"));
@@ -127,10 +131,12 @@ inline void add_round(Name task, const Options& o, Dice& dice, Text& out) {
             return;
         }
         case Name::distant_xor: {
-            Index p = dice.below(o.bits), q = dice.below(o.bits - 1);
+            const Index bits =
+                o.fewest_bits > 0 ? o.fewest_bits + dice.below(o.bits - o.fewest_bits + 1) : o.bits;
+            Index p = dice.below(bits), q = dice.below(bits - 1);
             if (q >= p) ++q;
             int answer = 0;
-            for (Index i = 0; i < o.bits; ++i) {
+            for (Index i = 0; i < bits; ++i) {
                 const int bit = dice.happens(0.5);
                 if (i == p || i == q) {
                     out.add('X', !o.answer_only);
@@ -182,7 +188,7 @@ inline Text generate(Name task, const Options& o, std::uint64_t seed, Index leng
 // The source's entropy rate in bits per predicted symbol, exact for an endless text.
 inline double entropy_rate(Name task, const Options& o) {
     check(task, o);
-    const double bit = std::log(2.0), L = static_cast<double>(o.bits);
+    const double bit = std::log(2.0);
     double nats = 0;
     switch (task) {
         case Name::alphabet: {
@@ -190,9 +196,19 @@ inline double entropy_rate(Name task, const Options& o) {
             nats = (coin(p1) + p1 * (9 * coin(p2) + 81 * p2 * std::log(26.0))) / (1 + p1 * (10 + 81 * p2));
             break;
         }
-        case Name::distant_xor:
-            nats = o.answer_only ? 0 : (L * bit + std::log(L * (L - 1) / 2)) / (L + 5);
+        case Name::distant_xor: {  // a line tells its length, its bits and its places
+            if (o.answer_only) break;
+            const Index fewest = o.fewest_bits > 0 ? o.fewest_bits : o.bits;
+            double characters = 0;
+            for (Index n = fewest; n <= o.bits; ++n) {
+                const auto length = static_cast<double>(n);
+                nats += length * bit + std::log(length * (length - 1) / 2);
+                characters += length + 5;
+            }
+            const auto lengths = static_cast<double>(o.bits - fewest + 1);
+            nats = (nats + lengths * std::log(lengths)) / characters;
             break;
+        }
         case Name::music: {
             double notes = 0, characters = 0;
             for (const auto rhythm : rhythms) {

@@ -18,6 +18,9 @@ TEST_CASE("Sources have the entropy rates worked out for them", "[synthetic]") {
         o.bits = bits;
         REQUIRE(entropy_rate(Name::distant_xor, o) == Approx(rate).margin(5e-6));
     }
+    o.bits = 3, o.fewest_bits = 2;  // lines of 2 or 3 bits: 2 of 4 · 1 and 3 of 8 · 3 texts, 7 or 8 symbols
+    REQUIRE(entropy_rate(Name::distant_xor, o) ==
+            Approx((std::log2(2 * 4.) + std::log2(2 * 8 * 3.)) / 2 / 7.5));
     o.answer_only = true;
     REQUIRE(entropy_rate(Name::distant_xor, o) == 0);
 }
@@ -69,6 +72,22 @@ TEST_CASE("Texts are what the source says, and the same for the same seed", "[sy
     }
 }
 
+TEST_CASE("Lines of xor may differ in length", "[synthetic]") {
+    const Text lines = generate(Name::distant_xor, {.bits = 5, .fewest_bits = 2}, 3, 0, 400);
+    std::map<int, int> seen;
+    int bits = 0, marked = 0;
+    for (const auto v : lines.x) {
+        const char c = lines.shown(v);
+        bits += c == '0' || c == '1', marked += c == 'X';
+        if (c != '\n') continue;
+        REQUIRE(marked == 2);
+        ++seen[bits - 1];
+        bits = marked = 0;
+    }
+    REQUIRE(seen.size() == 4);
+    for (const auto& [length, count] : seen) REQUIRE((length >= 2 && length <= 5 && count > 60));
+}
+
 TEST_CASE("Who foresees everything has succeeded, who guesses has not", "[synthetic]") {
     Options o;
     o.longest = 20;
@@ -85,6 +104,8 @@ TEST_CASE("Sources refuse what they cannot write", "[synthetic]") {
     REQUIRE_THROWS_MATCHES(generate(Name::music, o, 1, 1), isogloss::DataError, says("at least 2"));
     o.bits = 1;
     REQUIRE_THROWS_MATCHES(entropy_rate(Name::distant_xor, o), isogloss::DataError, says("1 bits"));
+    o.bits = 10, o.fewest_bits = 11;
+    REQUIRE_THROWS_MATCHES(entropy_rate(Name::distant_xor, o), isogloss::DataError, says("11 to 10"));
     o.insert_digits = 2;
     REQUIRE_THROWS_MATCHES(generate(Name::alphabet, o, 1, 10), isogloss::DataError, says("probability 2"));
     o.longest = 0;
