@@ -17,7 +17,9 @@ struct GraphOptions {
     Index time = 1;                  ///< T ≥ 1: most steps in one pass
     Index batch = 1;                 ///< B ≥ 1: most columns in one pass
     std::uint64_t seed = 1;          ///< of start values and dropout masks
-    Index budget = Index{32} << 20;  ///< bytes a loss may take for blocks of logits, > 0; see OutputHead
+    Index budget = Index{32} << 20;  ///< bytes a loss may take for blocks of logits, > 0; see OutputHead.
+                                     ///< 20 bytes of each of the T·B positions count: for a text of millions
+                                     ///< of steps in one pass raise it, or blocks shrink to single rows
 };
 
 /// How a weight made with Graph::weight is kept.
