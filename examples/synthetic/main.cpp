@@ -26,6 +26,47 @@ void write(const std::string& path, const Text& text) {
     if (!out.flush()) throw isogloss::FileError(isogloss::text("cannot write '", path, "'"));
 }
 
+std::unique_ptr<Learner> make_learner(const Options& o, const Text& train, Index longest_text) {
+    if (o.network == "hmm") return std::make_unique<Markov>(o, train);
+    if (o.network == "lstm") return std::make_unique<Cells>(o, train);
+    return std::make_unique<Sparse>(o, train, longest_text);
+}
+
+struct Trained {
+    double seconds = 0;
+    Index rounds = 0;
+    double bits = 1e300;  // on the text that chooses, at the best moment
+};
+
+// Trains for so many seconds and leaves the learner as it was at its best moment. `record` takes rows of the
+// learning curve.
+template <class Record>
+Trained train_one(Learner& learner, double seconds, const Text& train, const Text& choice, Record&& record) {
+    Trained t;
+    const auto look = [&] {
+        const Foreseen seen = learner.foresee(train), chosen = learner.foresee(choice);
+        if (chosen.bits < t.bits) t.bits = chosen.bits, learner.keep();
+        std::printf("%8.1f s  %6td rounds  training %.5f  choice %.5f  success %.4f  %s\n", t.seconds,
+                    t.rounds, seen.bits, chosen.bits, chosen.success, learner.state().c_str());
+        std::fflush(stdout);
+        record(t, seen, chosen);
+    };
+    look();
+    for (double next = 0; t.seconds < seconds;) {
+        learner.prepare(t.seconds / seconds);
+        const double start = computed();
+        learner.round();
+        t.seconds += computed() - start;
+        ++t.rounds;
+        if (t.seconds < next && t.seconds < seconds) continue;
+        const double before = computed();
+        look();
+        next = t.seconds + std::max(seconds / 40, 4 * (computed() - before));  // a fifth of all, at most
+    }
+    learner.restore();
+    return t;
+}
+
 int run(const Options& o) {
     const auto task = o.named_task();
     const Index other = o.validation_length > 0 ? o.validation_length : o.length;
@@ -48,41 +89,30 @@ int run(const Options& o) {
         std::printf("entropy_bits=%.5f\n", floor);
         return 0;
     }
-    std::unique_ptr<Learner> learner;
-    if (o.network == "hmm") learner = std::make_unique<Markov>(o, train);
-    else if (o.network == "lstm") learner = std::make_unique<Cells>(o, train);
-    else learner = std::make_unique<Sparse>(o, train, std::max(choice.size(), valid.size()));
     std::ofstream csv;
     if (!o.csv.empty()) {
         csv.open(o.csv);
         if (!csv) throw isogloss::FileError(isogloss::text("cannot write '", o.csv, "'"));
-        csv << "seconds,rounds,training_bits,choice_bits,success\n";
+        csv << "seconds,rounds,training_bits,choice_bits,success,start\n";
     }
-    double used = 0, next = 0, best = 1e300;
+    std::unique_ptr<Learner> learner;  // the best so far
+    double used = 0, least = 0;
     Index rounds = 0;
-    const auto look = [&] {
-        const Foreseen seen = learner->foresee(train), chosen = learner->foresee(choice);
-        if (chosen.bits < best) best = chosen.bits, learner->keep();
-        std::printf("%8.1f s  %6td rounds  training %.5f  choice %.5f  success %.4f  %s\n", used, rounds,
-                    seen.bits, chosen.bits, chosen.success, learner->state().c_str());
-        std::fflush(stdout);
-        if (csv.is_open())
-            csv << used << ',' << rounds << ',' << seen.bits << ',' << chosen.bits << ',' << chosen.success
-                << '\n';
-    };
-    look();
-    while (used < o.seconds) {
-        learner->prepare(used / o.seconds);
-        const double start = computed();
-        learner->round();
-        used += computed() - start;
-        ++rounds;
-        if (used < next && used < o.seconds) continue;
-        const double before = computed();
-        look();
-        next = used + std::max(o.seconds / 40, 4 * (computed() - before));  // a fifth of all, at most
+    for (Index start = 0; start < o.starts; ++start) {
+        Options own = o;
+        own.seed += static_cast<std::uint64_t>(1000 * start);
+        own.seconds /= static_cast<double>(o.starts);
+        auto candidate = make_learner(own, train, std::max(choice.size(), valid.size()));
+        const Trained outcome =
+            train_one(*candidate, own.seconds, train, choice,
+                      [&](const Trained& now, const Foreseen& seen, const Foreseen& chosen) {
+                          if (csv.is_open())
+                              csv << used + now.seconds << ',' << rounds + now.rounds << ',' << seen.bits
+                                  << ',' << chosen.bits << ',' << chosen.success << ',' << start << '\n';
+                      });
+        used += outcome.seconds, rounds += outcome.rounds;
+        if (!learner || outcome.bits < least) learner = std::move(candidate), least = outcome.bits;
     }
-    learner->restore();
     const Foreseen trained = learner->foresee(train), verdict = learner->foresee(valid);
     if (long_lines) {
         const Foreseen seen = learner->foresee(*long_lines);
@@ -115,6 +145,9 @@ int main(int argc, char** argv) try {
                    "symbols of the validation text; 0: as training");
     app.add_option("--seconds", o.seconds, "computing time");
     app.add_option("--seed", o.seed);
+    app.add_option("--starts", o.starts,
+                   "networks that share the time, one after the other; the best on a second text counts")
+        ->check(CLI::Range(1, 1000));
     app.add_option("--csv", o.csv, "file for the learning curve");
     app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
     app.add_option("--sample", o.sample, "symbols to draw from the trained model");

@@ -15,6 +15,7 @@ struct Options {
     tasks::Index validation_length = 0, longest_validation = 0;  // 0: as in training
     tasks::Index fewest_training_bits = 0;                       // xor; 0: as in validation
     double seconds = 60;
+    tasks::Index starts = 1;  // networks that share the time
     std::uint64_t seed = 1;
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
     bool conjugate = false;

@@ -38,6 +38,9 @@ assert answer['entropy_bits'] == 0
 
 for network in 'glnn', 'lstm':  # the sparse networks alone have a text that grows
     result('--task', 'music', '--network', network, '--doublings', '3', '--conjugate', *SMALL)
+for network in 'glnn', 'lstm', 'hmm':
+    best, _ = result('--task', 'music', '--network', network, '--starts', '3', *SMALL)
+    assert best['validation_bits'] < untrained + 0.1, best
 _, shown = result('--task', 'anbn', '--longest', '20', '--validation-longest', '40', *SMALL)
 longer = dict(part.split('=') for line in shown.splitlines() if line.startswith('longer_bits') for part in line.split())
 assert abs(float(longer['longer_entropy_bits']) - math.log2(21) / 61) < 1e-5 and 0 <= float(longer['longer_success']) <= 1, longer
@@ -46,12 +49,13 @@ with tempfile.TemporaryDirectory() as folder:
     curve = os.path.join(folder, 'curve.csv')
     _, shown = result('--task', 'anbn', '--csv', curve, '--sample', '50', *SMALL)
     lines = open(curve).read().splitlines()
-    assert lines[0] == 'seconds,rounds,training_bits,choice_bits,success' and len(lines) > 2, lines
+    assert lines[0] == 'seconds,rounds,training_bits,choice_bits,success,start' and len(lines) > 2, lines
     assert run('--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '500').returncode == 0
     assert len(open(os.path.join(folder, 'text.train')).read()) == 500
 
 for wrong, said in [(['--task', 'chess'], 'chess'), (['--units', '0'], 'units = 0'), (['--edges', '30'], 'edges = 30'),
-                    (['--task', 'xor', '--bits', '1'], '1 bits'), (['--length', '1'], 'length = 1'),
+                    (['--task', 'xor', '--bits', '1'], '1 bits'), (['--starts', '0'], '--starts'),
+                    (['--task', 'xor', '--training-bits-from', '11'], '11 to 10'), (['--length', '1'], 'length = 1'),
                     (['--csv', '/nonexistent/curve.csv', '--seconds', '0'], '/nonexistent/curve.csv')]:
     out = run(*wrong)
     assert out.returncode != 0 and said in out.stderr + out.stdout, (wrong, out)
