@@ -23,99 +23,120 @@ double value(Activation s, double V) {
     return s == Activation::tanh ? std::tanh(V) : s == Activation::logistic ? 1 / (1 + std::exp(-V)) : V;
 }
 
-// A network under a softmax head, with random weights.
-template <template <class> class Node> struct Model {
+// A network under a softmax head, with random weights; with `many` edges and steps, so that it goes through
+// whole matrices.
+template <template <class> class Node, bool many = false> struct Model {
+    static constexpr Index units = many ? 19 : N, steps = many ? 40 : T;
     static constexpr bool leak = std::is_same_v<Node<double>, Glnn<double>>;
     static constexpr bool gated = !std::is_same_v<Node<double>, SparseRnn<double>>;
     Activation activation;
-    Graph<double> g{GraphOptions{.time = T, .batch = 1}};
+    Graph<double> g{GraphOptions{.time = steps, .batch = 1}};
     Tokens x, y;
     Seq<double> a;
     Loss<double> l;
+    std::vector<Token> read = symbols, target = next;
 
     explicit Model(Activation s) : activation(s), x(g.tokens("x", A)), y(g.tokens("y", A)) {
-        a = g.add<Node>("net", {.units = N, .edges = d, .activation = s}, x);
+        const Random random(7, 7);
+        for (Index t = std::ssize(read); t < steps; ++t) {
+            read.push_back(static_cast<Token>(random.below(2 * t, A - 1)));  // one symbol is rare
+            target.push_back(static_cast<Token>(random.below(2 * t + 1, A + 1)) - 1);
+        }
+        a = g.add<Node>("net", {.units = units, .edges = many ? 9 : d, .activation = s}, x);
         l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = A, .init = uniform(1.5)}, a),
                                 y);
         std::uint64_t seed = 1;
-        for (auto* p : g.parameters("net.*")) set(g, p->name, numbers(p->size(), ++seed));
+        for (auto* p : g.parameters("net.*")) {
+            Numbers v = numbers(p->size(), ++seed);
+            // over many steps a network must forget, or differences mean nothing
+            for (double& w : v) w *= many ? 0.1 : 1;
+            if (const auto& e = g.store().edges[0]; many && leak && p->name == "net.tau")
+                for (Index row = 0; row < p->size(); row += units + e.edges())
+                    for (Index j = 0; j < units; ++j)
+                        v[std::size_t(row + units + e.first[std::size_t(j)])] -= 0.5;
+            set(g, p->name, v);
+        }
     }
     double forward() {
         g.reset();
-        return g.forward(l, {x, {symbols.data(), T, 1}}, {y, {next.data(), T, 1}});
+        return g.forward(l, {x, {read.data(), steps, 1}}, {y, {target.data(), steps, 1}});
     }
     // τ_ij of a step as a dense matrix [N, N] and the biases [N].
     std::pair<Numbers, Numbers> dense(Token symbol) {
         const auto& e = g.store().edges[0];
         const double* tau = g.parameter("net.tau").value;
-        const double* bias = gated ? tau + symbol * (N + N * d) : g.parameter("net.rho").value + symbol * N;
-        const double* weight = gated ? bias + N : tau;
-        Numbers matrix(N * N);
-        for (Index j = 0; j < N; ++j)
+        const double* bias =
+            gated ? tau + symbol * (units + e.edges()) : g.parameter("net.rho").value + symbol * units;
+        const double* weight = gated ? bias + units : tau;
+        Numbers matrix(units * units);
+        for (Index j = 0; j < units; ++j)
             for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k)
-                matrix[std::size_t(e.from[std::size_t(k)] * N + j)] = weight[k];
-        return {matrix, Numbers(bias, bias + N)};
+                matrix[std::size_t(e.from[std::size_t(k)] * units + j)] = weight[k];
+        return {matrix, Numbers(bias, bias + units)};
     }
 };
 
 }  // namespace
 
 TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward and in the modulus",
-                   "[node][edges]", Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
+                   "[node][edges]", Model<Glnn>, Model<Gnn>, Model<SparseRnn>, (Model<Glnn, true>),
+                   (Model<Gnn, true>), (Model<SparseRnn, true>)) {
+    constexpr Index units = TestType::units, steps = TestType::steps;
     const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
     TestType m(s);
     m.forward();
     // forward
-    Numbers V = flat(m.g.value(m.g.weight("net.start"))), a(N);
+    Numbers V = flat(m.g.value(m.g.weight("net.start"))), a(units);
     std::vector<Numbers> activity;
-    for (std::size_t i = 0; i < N; ++i) a[i] = value(s, V[i]);
+    for (std::size_t i = 0; i < units; ++i) a[i] = value(s, V[i]);
     activity.push_back(a);
-    for (const Token symbol : symbols) {
+    for (const Token symbol : m.read) {
         const auto [tau, bias] = m.dense(symbol);
-        for (std::size_t j = 0; j < N; ++j) {
+        for (std::size_t j = 0; j < units; ++j) {
             V[j] = (m.leak ? V[j] : 0) + bias[j];
-            for (std::size_t i = 0; i < N; ++i) V[j] += tau[i * N + j] * a[i];
+            for (std::size_t i = 0; i < units; ++i) V[j] += tau[i * units + j] * a[i];
         }
-        for (std::size_t i = 0; i < N; ++i) a[i] = value(s, V[i]);
+        for (std::size_t i = 0; i < units; ++i) a[i] = value(s, V[i]);
         activity.push_back(a);
     }
     Numbers all;
-    for (std::size_t t = 1; t <= T; ++t) all.insert(all.end(), activity[t].begin(), activity[t].end());
+    for (std::size_t t = 1; t <= steps; ++t) all.insert(all.end(), activity[t].begin(), activity[t].end());
     REQUIRE(apart(flat(m.g.value(m.a)), all) < 1e-13);
 
     // modulus: Φ of V by the squared Jacobian J_ij = leak 1[i = j] + s'(V_i) τ_ij, entry by entry
     m.g.template backward<Modulus>(m.l);
     const auto seen = [&](Index t) {
         const double* phi = m.g.store().adjoint(m.g.store().edges[0].potential, 1, t);
-        return Numbers(phi, phi + N);
+        return Numbers(phi, phi + units);
     };
     const Numbers W = flat(m.g.value(m.g.weight("out.W")));
-    Numbers phi(N, 0);
-    for (Index t = T - 1; t >= -1; --t) {
+    Numbers phi(units, 0);
+    for (Index t = steps - 1; t >= -1; --t) {
         const Numbers& at = activity[std::size_t(t) + 1];
-        Numbers here(N, 0);
-        if (t >= 0 && next[std::size_t(t)] >= 0) {
+        Numbers here(units, 0);
+        if (t >= 0 && m.target[std::size_t(t)] >= 0) {
             Numbers p(A);
             double sum = 0;
             for (std::size_t v = 0; v < A; ++v) {
                 double z = m.g.parameter("out.b").value[v];
-                for (std::size_t i = 0; i < N; ++i) z += W[v * N + i] * at[i];
+                for (std::size_t i = 0; i < units; ++i) z += W[v * units + i] * at[i];
                 sum += p[v] = std::exp(z);
             }
-            for (std::size_t i = 0; i < N; ++i) {
+            for (std::size_t i = 0; i < units; ++i) {
                 double mean = 0, square = 0;
                 for (std::size_t v = 0; v < A; ++v) {
-                    mean += p[v] / sum * W[v * N + i];
-                    square += p[v] / sum * W[v * N + i] * W[v * N + i];
+                    mean += p[v] / sum * W[v * units + i];
+                    square += p[v] / sum * W[v * units + i] * W[v * units + i];
                 }
                 here[i] = std::pow(slope(s, at[i]), 2) * (square - mean * mean);
             }
         }
-        if (t + 1 < T) {
-            const auto tau = m.dense(symbols[std::size_t(t) + 1]).first;
-            for (std::size_t i = 0; i < N; ++i)
-                for (std::size_t j = 0; j < N; ++j)
-                    here[i] += std::pow((m.leak && i == j) + slope(s, at[i]) * tau[i * N + j], 2) * phi[j];
+        if (t + 1 < steps) {
+            const auto tau = m.dense(m.read[std::size_t(t) + 1]).first;
+            for (std::size_t i = 0; i < units; ++i)
+                for (std::size_t j = 0; j < units; ++j)
+                    here[i] +=
+                        std::pow((m.leak && i == j) + slope(s, at[i]) * tau[i * units + j], 2) * phi[j];
         }
         phi = here;
         REQUIRE(apart(seen(t), phi) < 1e-12);
@@ -123,7 +144,8 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
 }
 
 TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differences", "[node][edges]",
-                   Model<Glnn>, Model<Gnn>, Model<SparseRnn>) {
+                   Model<Glnn>, Model<Gnn>, Model<SparseRnn>, (Model<Glnn, true>), (Model<Gnn, true>),
+                   (Model<SparseRnn, true>)) {
     TestType m(GENERATE(Activation::tanh, Activation::logistic));
     m.forward();
     m.g.backward(m.l);
@@ -144,9 +166,9 @@ TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differ
 
 TEST_CASE("Networks on sparse graphs obey the laws of a node", "[node][edges]") {
     const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
-    const Index units = GENERATE(1, 5);
+    const Index units = GENERATE(1, 5, 17);  // 17: through whole matrices
     const EdgeNetworkOptions o{
-        .units = units, .edges = std::min<Index>(units, 3), .activation = s, .spread = 2};
+        .units = units, .edges = units > 5 ? 9 : std::min<Index>(units, 3), .activation = s, .spread = 2};
     REQUIRE(laws([=](auto& g) {
                 return check::probe(g, g.template add<Glnn>("net", o, g.tokens("x", 3)));
             }) == "");

@@ -3,6 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/activation.hpp>
+#include <isogloss/node/edge_images.hpp>
 #include <isogloss/node/random_edges.hpp>
 #include <memory>
 #include <optional>
@@ -47,6 +48,7 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
     using Options = EdgeNetworkOptions;
     Options options;
     graph::EdgesRecord edges;
+    EdgeImages<T> images;
     Tokens x;
     std::optional<Units<T>> rows;
     Weight<T> tau, rho, start;
@@ -76,6 +78,7 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
             edges.rho = rho.id;
         }
         edges.tokens = x.id;
+        images.setup(s, edges, gated ? x.vocabulary : 1);
         return declare(s);
     }
 
@@ -100,19 +103,22 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
         const Index N = options.units, B = p.batch();
         if (rows) p.drive(*rows);
         begin(p);
+        const bool whole = images.serve(p.rows());
+        if (whole) images.by_source(edges, [&](Index symbol) { return row_of(p, symbol).second; });
         for (const Index t : p.steps())
             for (Index b = 0; b < B; ++b) {
                 const T* before = p.data(a, t - 1) + b * N;
                 const T* V0 = p.data(V, t - 1) + b * N;
                 T* V1 = p.data(V, t) + b * N;
                 const auto [bias, weight] = row(p, t, b);
-                const Index* from = edges.from.data();
-                for (Index j = 0, e = 0; j < N; ++j) {
-                    T sum = leak ? V0[j] + bias[j] : bias[j];
-                    for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e)
-                        sum += weight[e] * before[from[e]];
-                    V1[j] = sum;
-                }
+                if (whole) images.potential(image(p, t, b), leak ? V0 : nullptr, bias, before, V1);
+                else
+                    for (Index j = 0, e = 0; j < N; ++j) {
+                        T sum = leak ? V0[j] + bias[j] : bias[j];
+                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e)
+                            sum += weight[e] * before[edges.from[std::size_t(e)]];
+                        V1[j] = sum;
+                    }
                 kernel::activate(options.activation, N, V1, p.data(a, t) + b * N);
             }
     }
@@ -123,6 +129,10 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
         p.adjoint_data(a), p.adjoint_data(V);
         T* shared = nullptr;  // the gradient of a row of tau that serves all symbols
         if constexpr (is_gradient && !gated) shared = p.gradient(tau).data;
+        const bool whole = images.serve(p.rows());
+        const auto weights = [&](Index symbol) { return row_of(p, symbol).second; };
+        if (whole && is_gradient) images.by_target(edges, weights);
+        else if (whole) images.squares_by_target(edges, !leak, weights);
         for (Index t = p.time() - 1; t >= -1; --t)
             for (Index b = 0; b < B; ++b) {
                 flow_to_potential(p, t, b);
@@ -138,14 +148,20 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
                         d_bias = p.adjoint_data(rows->z, t) + b * (N + edges.edges()), d_weight = d_bias + N;
                     else if (gated) d_bias = p.gradient_row(tau, p.data(x, t)[b]), d_weight = d_bias + N;
                     else d_bias = p.gradient_row(rho, p.data(x, t)[b]), d_weight = shared;
+                    kernel::add(N, flow, d_bias);
+                    if (whole) {
+                        images.back(image(p, t, b), flow, before, back);
+                        continue;
+                    }
                     for (Index j = 0, e = 0; j < N; ++j) {
                         const T B_j = flow[j];
-                        d_bias[j] += B_j;
                         for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e) {
                             d_weight[e] += before[from[e]] * B_j;
                             back[from[e]] += weight[e] * B_j;
                         }
                     }
+                } else if (whole) {
+                    images.back(image(p, t, b), flow, nullptr, back);
                 } else {
                     // a loop beside a leak, the first edge of its unit, is squared with it in
                     // flow_to_potential
@@ -163,10 +179,15 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
                     }
                 }
             }
-        if constexpr (is_gradient)
+        if constexpr (is_gradient) {
+            if (whole)
+                images.collect(edges, [&](Index symbol) {
+                    return shared ? shared : p.gradient_row(tau, static_cast<Token>(symbol)) + N;
+                });
             for (Index b = 0; b < B; ++b)
                 if (!(p.data(started, -1)[b] > 0))
                     kernel::add(N, p.adjoint_data(V, -1) + b * N, p.gradient(start).data);
+        }
         if (rows) p.pull(*rows);
     }
 
@@ -257,11 +278,14 @@ private:
             const T* r = p.data(rows->z, t) + b * (N + edges.edges());
             return {r, r + N};
         }
-        const Index symbol = p.data(x, t)[b];
+        return row_of(p, p.data(x, t)[b]);
+    }
+    std::pair<const T*, const T*> row_of(const Pass<T>& p, Index symbol) const {
         if (!gated) return {p.values(rho).row(symbol), p.values(tau).data};
         const T* r = p.values(tau).row(symbol);
-        return {r, r + N};
+        return {r, r + options.units};
     }
+    Index image(const Pass<T>& p, Index t, Index b) const { return gated ? p.data(x, t)[b] : 0; }
 
     // Adjoint or modulus of V_t from that of a_t, which is complete, and through the leak from V_{t+1}.
     template <class Quantity> void flow_to_potential(Backward<T, Quantity>& p, Index t, Index b) const {

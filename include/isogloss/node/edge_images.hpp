@@ -1,0 +1,109 @@
+/// @file node/edge_images.hpp  Transition matrices of a graph with many edges, laid out for lanes.
+#pragma once
+
+#include <isogloss/graph/setup.hpp>
+#include <isogloss/kernel/simd.hpp>
+
+namespace isogloss {
+
+/// The weights of a network on a graph as matrices [N, N], one for each row of weights, zero where there is
+/// no edge. With a quarter of all edges or more, whole matrices in vector registers are several times as fast
+/// as edges one by one; in a pass so short that copying the rows would cost more than it saves they do not
+/// serve. Laid out anew in each direction: by source, W[i, j], forward and by target, W[j, i], backward.
+template <class T> class EdgeImages {
+public:
+    /// `rows`: of weights, one for each symbol or one for all.
+    void setup(Setup<T>& s, const graph::EdgesRecord& e, Index rows) {
+        const Index N = e.units;
+        if (4 * e.edges() < N * N || N < kernel::lane_count<L>) return;
+        units_ = N, rows_ = rows;
+        image_ = s.scratch(rows * N * N), gradient_ = s.scratch(rows * N * N);
+        seen_ = s.template scratch<std::uint8_t>(rows);
+    }
+
+    /// Whether a pass of so many positions goes through matrices.
+    bool serve(Index positions) const { return units_ > 0 && positions >= 4 * rows_; }
+
+    /// For forward: weights(x) are those of row x by edge.
+    template <class Weights> void by_source(const graph::EdgesRecord& e, Weights&& weights) {
+        lay_out(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[i * N + j] = w; });
+    }
+    /// For backward; gradients start at 0.
+    template <class Weights> void by_target(const graph::EdgesRecord& e, Weights&& weights) {
+        lay_out(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[j * N + i] = w; });
+        std::fill_n(gradient_, rows_ * units_ * units_, T(0));
+        std::fill_n(seen_, rows_, std::uint8_t{0});
+    }
+    /// For a modulus: squares, without the loops where those are taken elsewhere.
+    template <class Weights>
+    void squares_by_target(const graph::EdgesRecord& e, bool loops, Weights&& weights) {
+        lay_out(e, weights, [N = units_, loops](Index i, Index j, T w, T* W) {
+            W[j * N + i] = i == j && !loops ? T(0) : w * w;
+        });
+    }
+
+    /// V_j = start_j + bias_j + Σ_i W_ij a_i; start may be null.
+    void potential(Index row, const T* start, const T* bias, const T* a, T* V) const {
+        const Index N = units_;
+        const T* W = image_ + row * N * N;
+        kernel::sweep<T>(0, N, [&](auto at) {
+            L even = at.load(bias), odd(T(0));
+            if (start) even = even + at.load(start);
+            Index i = 0;
+            for (; i + 1 < N; i += 2) {
+                even = kernel::fma_lanes(L(a[i]), at.load(W + i * N), even);
+                odd = kernel::fma_lanes(L(a[i + 1]), at.load(W + (i + 1) * N), odd);
+            }
+            if (i < N) even = kernel::fma_lanes(L(a[i]), at.load(W + i * N), even);
+            at.store(V, even + odd);
+        });
+    }
+    /// back_i += Σ_j W_ij flow_j; with `a` also the gradient, W'_ij += a_i flow_j.
+    void back(Index row, const T* flow, const T* a, T* back) {
+        const Index N = units_;
+        const T* W = image_ + row * N * N;
+        T* dW = gradient_ + row * N * N;
+        if (a) seen_[row] = 1;
+        kernel::sweep<T>(0, N, [&](auto at) {
+            L sum = at.load(back);
+            for (Index j = 0; j < N; ++j) sum = kernel::fma_lanes(L(flow[j]), at.load(W + j * N), sum);
+            at.store(back, sum);
+            if (!a) return;
+            const L z = at.load(a);
+            for (Index j = 0; j < N; ++j)
+                at.store(dW + j * N, kernel::fma_lanes(L(flow[j]), z, at.load(dW + j * N)));
+        });
+    }
+    /// Adds what `back` gathered to gradients(x), those of row x by edge.
+    template <class Gradients> void collect(const graph::EdgesRecord& e, Gradients&& gradients) const {
+        const Index N = units_;
+        for (Index x = 0; x < rows_; ++x) {
+            if (!seen_[x]) continue;
+            T* to = gradients(x);
+            const T* dW = gradient_ + x * N * N;
+            for_each_edge(e, [&](Index edge, Index i, Index j) { to[edge] += dW[j * N + i]; });
+        }
+    }
+
+private:
+    using L = kernel::Lanes<T>;
+
+    template <class F> static void for_each_edge(const graph::EdgesRecord& e, F&& f) {
+        for (Index j = 0, edge = 0; j < e.units; ++j)
+            for (; edge < e.first[std::size_t(j) + 1]; ++edge) f(edge, e.from[std::size_t(edge)], j);
+    }
+    template <class Weights, class Put> void lay_out(const graph::EdgesRecord& e, Weights& weights, Put put) {
+        for (Index x = 0; x < rows_; ++x) {
+            const T* w = weights(x);
+            T* W = image_ + x * units_ * units_;
+            std::fill_n(W, units_ * units_, T(0));
+            for_each_edge(e, [&](Index edge, Index i, Index j) { put(i, j, w[edge], W); });
+        }
+    }
+
+    Index units_ = 0, rows_ = 0;
+    T *image_ = nullptr, *gradient_ = nullptr;  // [rows, N, N]
+    std::uint8_t* seen_ = nullptr;              // rows that have a gradient
+};
+
+}  // namespace isogloss
