@@ -21,10 +21,12 @@ int rnn(const RnnCommand& o) {
 
     ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = o.seed});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
-    const auto E = g.weight("E", V, h, ig::uniform(0.1));
-    const auto hidden = g.add<ig::Rnn>("rnn", {.units = h}, g.add<ig::Embedding>("embed", {}, x, E));
-    const auto loss =
-        g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V}, hidden), y);
+    const auto init = ig::uniform(o.init);
+    const auto E = g.weight("E", V, h, init);
+    const auto hidden =
+        g.add<ig::Rnn>("rnn", {.units = h, .init = init}, g.add<ig::Embedding>("embed", {}, x, E));
+    const auto loss = g.add<ig::CrossEntropy>(
+        "loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = init}, hidden), y);
     if (start) {
         ig::start_rnn(g, start->system, ig::steady_state(start->system), start->xx_filtered,
                       {.rms = o.rms, .gain = o.gain, .power = o.power});
