@@ -159,14 +159,15 @@ int fit(const FitCommand& o) {
         note(statistics, factor);
         it.xx = statistics.xx;
         it.xx_filtered = statistics.xx_filtered;
+        it.notes["lds_text.iteration"] = ig::text(iteration);
+        // here and not after the M-step: the file holds a system with its own covariances, whenever the
+        // program ends
+        ig::save_lds(o.model, it);
         const std::size_t n = it.log_likelihoods.size();
         const bool settled = n > 1 && it.log_likelihoods[n - 1] - it.log_likelihoods[n - 2] < o.stop;
         if (iteration >= o.iterations || settled || stop_wanted) break;
         factor = ig::maximise(std::move(statistics), it.system);
-        it.notes["lds_text.iteration"] = ig::text(iteration + 1);
-        ig::save_lds(o.model, it);
     }
-    ig::save_lds(o.model, it);
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
     return stop_wanted ? 130 : 0;
 }

@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
     rnn->add_option("--test", r.test, "text file");
     rnn->add_option("--model", r.model, "file of `fit` to start from");
     rnn->add_option("--units", r.units, "hidden units, for a random start");
+    rnn->add_option("--init", r.init, "largest start value, for a random start");
     rnn->add_option("--rms", r.rms, "size of a unit at the start from a system");
     rnn->add_option("--gain", r.gain, "of the output matrix at that start");
     rnn->add_option("--power", r.power, "of the whitening in it, 0 to 1");

@@ -21,10 +21,12 @@ int rnn(const RnnCommand& o) {
 
     ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = o.seed});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
-    const auto E = g.weight("E", V, h, ig::uniform(0.1));
-    const auto hidden = g.add<ig::Rnn>("rnn", {.units = h}, g.add<ig::Embedding>("embed", {}, x, E));
-    const auto loss =
-        g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V}, hidden), y);
+    const auto init = ig::uniform(o.init);
+    const auto E = g.weight("E", V, h, init);
+    const auto hidden =
+        g.add<ig::Rnn>("rnn", {.units = h, .init = init}, g.add<ig::Embedding>("embed", {}, x, E));
+    const auto loss = g.add<ig::CrossEntropy>(
+        "loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = init}, hidden), y);
     if (start) {
         ig::start_rnn(g, start->system, ig::steady_state(start->system), start->xx_filtered,
                       {.rms = o.rms, .gain = o.gain, .power = o.power});
@@ -56,13 +58,22 @@ int rnn(const RnnCommand& o) {
 
     std::ofstream log;
     if (!o.log.empty()) log.open(o.log);
-    if (log.is_open()) log << "epoch,rate,train,valid,seconds\n";
+    if (log.is_open()) log << "epoch,rate,train,valid,test,seconds\n";
     std::optional<ig::Corpus> test;
     if (!o.test.empty()) test = ig::Corpus::read(o.test, vocabulary);
     double best = perplexity(valid), rate = o.rate, at_best = test ? perplexity(*test) : 0;
+    // the test text is read where validation is the best so far; the column is empty elsewhere
+    const auto row = [&](ig::Index epoch, double trained, double validated, bool tested, double seconds) {
+        if (!log.is_open()) return;
+        log << epoch << ',' << rate << ',';
+        if (trained > 0) log << trained;
+        log << ',' << validated << ',';
+        if (tested) log << at_best;
+        log << ',' << seconds << std::endl;
+    };
     say("%td words, %td units, %s start; validation before training %.2f\n", V, h,
         start ? "system's" : "random", best);
-    if (log.is_open()) log << "0," << rate << ",," << best << ",0" << std::endl;
+    row(0, 0, best, test.has_value(), 0);
     ig::Index bad = 0, best_epoch = 0;
     bool falling = false;
     ig::Sgd<float> sgd(g.parameters(), {.rate = rate, .clip = o.clip});
@@ -79,23 +90,23 @@ int rnn(const RnnCommand& o) {
             g.backward(loss);
             sgd.step();
         }
-        const double now = perplexity(valid), seconds = clock.lap();
-        say("epoch %td: rate %.4f, train %.2f, validation %.2f; %.1f s\n", epoch, rate,
-            std::exp(nats / static_cast<double>(n)), now, seconds);
-        if (log.is_open())
-            log << epoch << ',' << rate << ',' << std::exp(nats / static_cast<double>(n)) << ',' << now << ','
-                << seconds << std::endl;
+        const double now = perplexity(valid), trained = std::exp(nats / static_cast<double>(n)),
+                     seconds = clock.lap();
+        const bool better = now < best;
+        if (better) {
+            best = now;
+            best_epoch = epoch;
+            if (test) at_best = perplexity(*test);
+        }
+        say("epoch %td: rate %.4f, train %.2f, validation %.2f; %.1f s\n", epoch, rate, trained, now,
+            seconds);
+        row(epoch, trained, now, better && test, seconds);
         // constant until validation stops improving, then geometric until it stops again
         const bool improved = now < before * 0.997;
         if (!improved && falling) ++bad;
         falling = falling || !improved;
         if (falling) sgd.rate(rate *= o.patience_decay);
         before = now;
-        if (now < best) {
-            best = now;
-            best_epoch = epoch;
-            if (test) at_best = perplexity(*test);
-        }
     }
     say("best validation %.2f in epoch %td", best, best_epoch);
     if (test) say(", there on test %.2f", at_best);

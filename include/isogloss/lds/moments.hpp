@@ -85,7 +85,8 @@ template <class T> void project_out(const std::vector<double>& m, MatrixRef<T> x
 ///
 /// `apply(k, x, y)` is y = Ψ_k x, `apply_transposed` y = Ψ_kᵀ x, for x, y [V, l]; x and y are different. The
 /// cost is 2 nnz(N_k) l operations and O(V l), on threads() threads that take columns of x each, so that the
-/// result does not depend on their number.
+/// result does not depend on their number. A scratch block of the size of x is kept between calls: one object
+/// serves one caller at a time; for calls from several threads at once make an object for each.
 ///
 /// T' and not T divides the counts: pseudo-counts then stand for tokens that follow nothing in particular,
 /// words much more frequent than κ keep their correlation n_ij / √(n_i n_j), and no correlation can exceed
