@@ -109,11 +109,8 @@ public:
         for (auto& layer : layers_) layer.direct(group_, delta_, 1 / d, options_.damping, options_.floor);
         for (auto& head : heads_) direct(head, 1 / d);
         double slope = 0;
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            const T* g = group_[k].gradient;
-            for (Index i = 0; i < group_[k].size(); ++i)
-                slope -= double(g[i]) * double(delta_[k][std::size_t(i)]) / d;
-        }
+        for (std::size_t k = 0; k < group_.size(); ++k)
+            slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;
         if (!std::isfinite(slope))
             throw NumericError(
                 "riemannian: the direction is not finite; nothing was changed. Raise the damping, "
