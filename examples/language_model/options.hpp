@@ -40,8 +40,8 @@ struct Options {
     std::optional<std::int64_t> min_count;
     ig::Index max_vocabulary = 0;
     std::string update = "sgd";
-    std::optional<double> rate;
-    double clip = 5, weight_decay = 0, damping = 0.01, table_rate = 0.001;
+    std::optional<double> rate, head_rate;
+    double clip = 5, weight_decay = 0, damping = 0.01, floor = 1e-5, table_rate = 0.01;
     std::string schedule = "decay";
     ig::Index decay_from = 5;
     std::optional<double> decay;
@@ -86,8 +86,10 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("max-vocabulary", o.max_vocabulary, Kind::training, "most types kept; 0: no limit", any);
     f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam", "ruop", "rbpm"});
     f("rate", o.rate, Kind::training,
-      "learning rate [1; 0.5 for the bundled text; 0.001 for adam; 0.003 for ruop and rbpm]", any);
+      "learning rate [1; 0.5 for the bundled text; 0.001 for adam, ruop and rbpm]", any);
     f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
+    f("floor", o.floor, Kind::training, "ruop, rbpm: what the metric is at least, in squared nats", any);
+    f("head-rate", o.head_rate, Kind::training, "ruop, rbpm: rate of the head [10 times the rate]", any);
     f("table-rate", o.table_rate, Kind::training, "ruop, rbpm: rate of the word vectors, which adam moves",
       any);
     f("clip", o.clip, Kind::training,
@@ -237,7 +239,7 @@ inline void settle(Options& o, bool bundled) {
                                       "table is both the head's and the words'"));
     // At 1 the augmented loss runs away on the bundled text: a sixth of its tokens are line ends, whose
     // vector grows.
-    if (!o.rate) o.rate = o.update == "adam" ? 0.001 : natural ? 0.003 : bundled ? 0.5 : 1;
+    if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : bundled ? 0.5 : 1;
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
     const auto require = [](bool fine, const char* name, auto found, const char* expected) {
         if (!fine) throw ig::GraphError(ig::text("--", name, " is ", found, ", expected ", expected));

@@ -11,21 +11,22 @@
 
 namespace lm {
 
-/// Riemannian for the cells and the head, Adam for the word vectors, which are no units. The rate of Adam
-/// falls with the other one.
+/// Riemannian for the cells and the head, Adam for the word vectors, which are no units. The rates of head
+/// and vectors fall with that of the cells.
 class Natural {
 public:
     Natural(Graph& g, const Options& o)
         : first_rate_(*o.rate),
+          head_rate_(o.head_rate ? *o.head_rate : 10 * first_rate_),
           table_rate_(o.table_rate),
-          cells_(g, o.cell + "*", metric(o)),
-          head_(g, "softmax.*", metric(o)),
+          cells_(g, o.cell + "*", metric(o, first_rate_)),
+          head_(g, "softmax.*", metric(o, head_rate_)),
           table_(g.parameters("E"), {.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay}) {}
 
     bool wants_modulus() const { return cells_.wants_modulus(); }
     void rate(double r) {
-        cells_.rate(r), head_.rate(r);
-        table_.rate(first_rate_ > 0 ? table_rate_ * r / first_rate_ : table_rate_);
+        const double share = first_rate_ > 0 ? r / first_rate_ : 1;
+        cells_.rate(r), head_.rate(share * head_rate_), table_.rate(share * table_rate_);
     }
     void step() { cells_.step(), head_.step(), table_.step(); }
     /// For the checkpoint.
@@ -45,14 +46,15 @@ private:
             to.array(prefix + name, data, rows, cols);
         }
     };
-    static ig::RiemannianOptions metric(const Options& o) {
+    static ig::RiemannianOptions metric(const Options& o, double rate) {
         return {.modulus = o.update == "rbpm" ? ig::UnitModulus::rbpm : ig::UnitModulus::ruop,
-                .rate = *o.rate,
+                .rate = rate,
                 .damping = o.damping,
+                .floor = o.floor,
                 .clip = o.clip};
     }
 
-    double first_rate_, table_rate_;
+    double first_rate_, head_rate_, table_rate_;
     ig::Riemannian<float> cells_, head_;
     ig::Adam<float> table_;
 };

@@ -10,6 +10,7 @@
 #endif
 
 #include <isogloss/error.hpp>
+#include <isogloss/subnormals.hpp>
 #include <isogloss/types.hpp>
 
 // Present in OpenBLAS, absent elsewhere: weak, so that any BLAS links.
@@ -92,7 +93,8 @@ inline Index pieces(Index n, Index grain, Index most) {
 
 /// Runs f(first, last, piece) over [0, n) cut into at most min(threads(), most) contiguous pieces, each
 /// a multiple of `grain` ≥ 1 long but for the last. f must not throw. The cut depends on n, grain, most
-/// and threads() alone; called by one of several threads already, that thread runs all pieces.
+/// and threads() alone; called by one of several threads already, that thread runs all pieces. Where
+/// SubnormalsAreZero holds for the caller, it holds for all threads.
 template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     const Index count = pieces(n, grain, most), grains = (n + grain - 1) / grain;
     if (count == 1) {
@@ -106,8 +108,13 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     };
 #ifdef _OPENMP
     if (!omp_in_parallel()) {
+        const bool flush = SubnormalsAreZero::active();
+        const SubnormalsAreZero lifted(false);  // a thread that is born here would keep it for good
 #pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(count))
-        for (Index i = 0; i < count; ++i) run(i);
+        for (Index i = 0; i < count; ++i) {
+            const SubnormalsAreZero here(flush);
+            run(i);
+        }
         return;
     }
 #endif

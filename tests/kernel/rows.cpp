@@ -88,11 +88,18 @@ TEMPLATE_TEST_CASE("The sum of squares is accurate and does not overflow", "[ker
         double expected = 0;
         for (Index i = 0; i < n; ++i) expected += double(x[i]) * double(x[i]);
         REQUIRE(kernel::sum_of_squares(n, x.in()) == Approx(expected).epsilon(rounding<T> * 4));
+        const auto y = Memory<T>::random(n, n % 3, 2);
+        double product = 0, size = 0;
+        for (Index i = 0; i < n; ++i)
+            product += double(x[i]) * double(y[i]), size += std::abs(double(x[i]) * double(y[i]));
+        REQUIRE(kernel::dot(n, x.in(), y.in()) == Approx(product).margin(rounding<T> * 4 * size));
     }
     const std::vector<T> none;
     REQUIRE(kernel::sum_of_squares(0, none.data()) == 0);
     const std::vector<T> large(600, T(1e30));  // its square is no float
     REQUIRE(kernel::sum_of_squares(600, large.data()) == Approx(6e62));
+    REQUIRE(kernel::dot(0, none.data(), none.data()) == 0);
+    REQUIRE(kernel::dot(600, large.data(), large.data()) == Approx(6e62));
     for (const T odd : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
         std::vector<T> x(600, T(1));
         x[517] = odd;

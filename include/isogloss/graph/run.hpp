@@ -50,6 +50,7 @@ template <class T> void Graph<T>::feed(const Feed<T>& f) {
 
 template <class T> template <class Each> void Graph<T>::run(int last, Each&& for_each_feed) {
     const BlasOnOneThread blas;
+    const SubnormalsAreZero flush;
     ran_ = -1;
     ++store_.pass;
     store_.time = store_.batch = 0;
@@ -141,6 +142,7 @@ template <class T> double Graph<T>::forward_again(Loss<T> l, Seq<T> from) {
                 throw GraphError(text("forward_again: node '", store_.node_names[id],
                                       "' carries a state and cannot run again; call forward"));
     const BlasOnOneThread blas;
+    const SubnormalsAreZero flush;
     ran_ = -1;
     ++store_.pass;
     seed_losses(l.id);
@@ -207,6 +209,7 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, 
         enable_moduli();
     }
     const BlasOnOneThread blas;
+    const SubnormalsAreZero flush;
     ++store_.pass;
     for (auto& s : store_.seqs) s.fresh[q] = true;
     store_.predicted = record.predicted;
@@ -284,6 +287,7 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
                               ", ", out.cols, "]; expected rows within 0 to ", store_.rows(), " and ",
                               head.vocabulary, " columns"));
     const BlasOnOneThread blas;
+    const SubnormalsAreZero flush;
     const auto& table = store_.at(store_.parameters, head.table);
     const Index width = table.cols;
     T beta = 0;

@@ -69,6 +69,22 @@ template <class T, class A = Architecture> double sum_of_squares(Index n, const 
     return total;
 }
 
+/// Σ x y, added up in double by chunks; right for all finite x and y, also where a product exceeds T.
+template <class T, class A = Architecture> double dot(Index n, const T* x, const T* y) {
+    using L = Lanes<T, A>;
+    double total = 0;
+    for (Index i = 0; i < n; i += chunk) {
+        L part(T(0));
+        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) { part += at.load(x) * at.load(y); });
+        total += static_cast<double>(lane_sum(part));
+    }
+    if (!std::isfinite(total)) {
+        total = 0;
+        for (Index i = 0; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+    }
+    return total;
+}
+
 /// Position of the first element that is not finite, or n.
 template <class T> Index first_non_finite(Index n, const T* x) {
     for (Index i = 0; i < n; i += chunk) {

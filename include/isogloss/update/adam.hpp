@@ -49,6 +49,7 @@ public:
     /// One step; returns the length of the gradient before clipping. Throws NumericError and changes
     /// nothing when a gradient is not finite.
     double step() {
+        const SubnormalsAreZero flush;  // averages of gradients that have become 0 fade away
         const double d = group_.divisor(options_.divisor), norm = direction_norm(group_, d, 0);
         ++steps_;
         const auto k = static_cast<double>(steps_);

@@ -38,9 +38,13 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     Map m;
-    Riemannian<double> update(
-        m.g, "map.*",
-        {.modulus = modulus, .form = form, .rate = 0.1, .damping = 0.2, .divisor = Divisor::none});
+    Riemannian<double> update(m.g, "map.*",
+                              {.modulus = modulus,
+                               .form = form,
+                               .rate = 0.1,
+                               .damping = 0.2,
+                               .floor = 0.3,
+                               .divisor = Divisor::none});
     REQUIRE(update.wants_modulus() == (modulus == UnitModulus::rbpm));
     m.backward(update.wants_modulus());
     const Numbers W = flat(m.g.value(m.g.weight("map.W")));
@@ -57,7 +61,7 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
                 for (std::size_t k = 0; k < 4; ++k) M[4 * i + k] += B_j * B_j * z[i] * z[k];
             }
         }
-        const double eps = 0.2 * (M[0] + M[5] + M[10] + M[15]) / 4;
+        const double eps = 0.2 * (M[0] + M[5] + M[10] + M[15]) / 4 + 0.3;
         for (std::size_t i = 0; i < 4; ++i) M[5 * i] += eps;
         Numbers expected(4);
         if (form == MetricForm::full) {
@@ -92,6 +96,7 @@ TEST_CASE("The metric is a decayed average, refreshed now and then, that clips b
                                .form = MetricForm::diagonal,
                                .rate = 1,
                                .damping = 1e-12,
+                               .floor = 0,
                                .decay = 0.6,
                                .every = 2,
                                .divisor = Divisor::none});
@@ -106,14 +111,15 @@ TEST_CASE("The metric is a decayed average, refreshed now and then, that clips b
             fresh += std::pow(m.weights[2 * r] * m.in[3 * r], 2);
             G += m.weights[2 * r] * m.in[3 * r];
         }
-        if (k == 0) M.push_back(fresh);  // plain means while k is small: 1/2 after two refreshments, then 0.6
-        if (k == 2) M.push_back(0.5 * M.back() + 0.5 * fresh);
+        if (k == 0) M.push_back(fresh);  // plain means at first, of every step: of one, of two, then 0.6
+        if (k == 1) M.push_back(0.5 * M.back() + 0.5 * fresh);
+        if (k == 2) M.push_back(0.6 * M.back() + 0.4 * fresh);
         if (k == 4) M.push_back(0.6 * M.back() + 0.4 * fresh);
         const double before = m.g.parameter("map.W").value[0];
         update.step();
         REQUIRE(m.g.parameter("map.W").value[0] - before == Approx(-G / M.back()));
     }
-    REQUIRE(wanted == std::vector<bool>{true, false, true, false, true, false});
+    REQUIRE(wanted == std::vector<bool>{true, true, true, false, true, false});
 
     Map once, clipped;
     Riemannian<double> free(once.g, "map.*", {.rate = 1}),
@@ -125,6 +131,53 @@ TEST_CASE("The metric is a decayed average, refreshed now and then, that clips b
     REQUIRE(length > 0.01);
     REQUIRE(clipped.g.parameter("map.W").value[0] - before ==
             Approx((once.g.parameter("map.W").value[0] - before) * 0.01 / length));
+}
+
+TEST_CASE("Gradient and metric have one scale: a step at rate 1 is Newton's", "[riemannian][update]") {
+    // A logistic regression: z = a x + b before a fixed head of two words, o = (0, z). The modulus of z is
+    // p (1 - p), so that the unit's metric is the Hessian, and both forms hold all of it.
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal);
+    const Divisor divisor = GENERATE(Divisor::tokens, Divisor::batch, Divisor::none);
+    Graph<double> g(GraphOptions{.time = T, .batch = B});
+    const auto x = g.input("x", 1);
+    const auto y = g.tokens("y", 2);
+    const auto z = g.add<Linear>("unit", {.units = 1}, x);
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 2}, z), y);
+    g.parameter("out.W").value[0] = 0, g.parameter("out.W").value[1] = 1;
+    Numbers in = numbers(T * B, 1);
+    std::vector<Token> target;
+    for (std::size_t r = 0; r < T * B; ++r) target.push_back(r % 3 == 0 ? in[r] < 0 : in[r] > 0);
+    Riemannian<double> update(g, "unit.*",
+                              {.modulus = UnitModulus::rbpm,
+                               .form = form,
+                               .rate = 1,
+                               .damping = 1e-15,
+                               .floor = 0,
+                               .decay = 0,
+                               .every = 1,
+                               .divisor = divisor});
+    Numbers lengths;
+    for (int k = 0; k < 8; ++k) {
+        g.forward(l, {x, in.data(), T, B}, {y, {target.data(), T, B}});
+        g.backward(l), g.backward<Modulus>(l);
+        lengths.push_back(update.step());
+        g.parameters("out.*").clear_gradients();
+    }
+    REQUIRE(lengths[0] > 0.1);
+    REQUIRE(lengths[7] < 1e-13 * lengths[0]);  // of order two, where a wrong scale would be of order one
+}
+
+TEST_CASE("A unit that nothing hangs on yet moves by its gradient", "[riemannian][update]") {
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    Map m;
+    for (double& w : m.weights) w *= 1e-6;
+    Riemannian<double> update(m.g, "map.*", {.form = form, .rate = 0.01, .floor = 1e-4});
+    const double before = m.g.parameter("map.W").value[0];
+    m.backward();
+    double G = 0;
+    for (std::size_t r = 0; r < T * B; ++r) G += m.weights[2 * r] * m.in[3 * r] / (T * B);
+    update.step();
+    REQUIRE(m.g.parameter("map.W").value[0] - before == Approx(-0.01 / 1e-4 * G).epsilon(1e-4));
 }
 
 TEST_CASE("Updates do not depend on the origin and unit of an input", "[riemannian][update]") {
@@ -140,7 +193,7 @@ TEST_CASE("Updates do not depend on the origin and unit of an input", "[riemanni
             w = a.g.parameter("map.W").value[2 * i + j] / alpha[i];
             b.g.parameter("map.b").value[j] -= beta[i] * w;
         }
-    const RiemannianOptions o{.form = form, .rate = 0.05, .damping = 1e-14};
+    const RiemannianOptions o{.form = form, .rate = 0.05, .damping = 1e-14, .floor = 0};
     Riemannian<double> of_a(a.g, "map.*", o), of_b(b.g, "map.*", o);
     double worst = 0;
     for (int k = 0; k < 50; ++k) {
@@ -194,7 +247,8 @@ TEMPLATE_TEST_CASE("Recurrent cells and heads learn by their metrics", "[riemann
 TEST_CASE("The update of a head is the step of its writing metric", "[riemannian][update]") {
     Net<Glnn> n(40);
     for (auto& y : n.next) y = std::max(y, Token{0});
-    Riemannian<double> update(n.g, "out.*", {.rate = 0, .damping = 1e-9, .divisor = Divisor::none});
+    Riemannian<double> update(n.g, "out.*",
+                              {.rate = 0, .damping = 1e-9, .floor = 0, .divisor = Divisor::none});
     WritingStep<double> writing(n.g, "out", n.y, {}, 0);
     n.forward();
     n.g.backward(n.l);
@@ -212,6 +266,7 @@ TEST_CASE("The general update refuses what has no metric", "[riemannian][update]
     const auto l = g.add<CrossEntropy>("loss", {}, g.add<TiedSoftmax>("softmax", {}, h, E), y);
     REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "*", {}), GraphError, says("'E' is used 2 times"));
     REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.damping = 0}), GraphError, says("damping = 0"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.floor = -1}), GraphError, says("floor = -1"));
     REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.decay = 1}), GraphError, says("decay = 1"));
     REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.every = 0}), GraphError, says("every = 0"));
     REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "none", {}), GraphError, says("no name matches"));

@@ -15,8 +15,9 @@ struct RiemannianOptions {
     MetricForm form = MetricForm::quasi_diagonal;
     double rate = 0.01;     ///< learning rate η ≥ 0
     double damping = 1e-3;  ///< ε > 0, added to the diagonal as a share of its mean over the unit's weights
+    double floor = 1e-5;    ///< ≥ 0, added to the diagonal too: what a weight's metric is without any data
     double decay = 0.95;    ///< γ in [0, 1) of the metric's average over refreshments; a plain mean at first
-    Index every = 4;        ///< ≥ 1: the metric is refreshed at every so manieth step
+    Index every = 4;        ///< ≥ 1: refreshed at every so manieth step, but at every one of the plain mean
     double clip = 0;        ///< longest direction, measured in the metric: √(-G·Δ), ≥ 0; 0: no clipping
     Divisor divisor = Divisor::tokens;  ///< what raw sums are divided by, of gradient and metric alike
 };
@@ -25,7 +26,13 @@ struct RiemannianOptions {
 /// (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b) and the words of softmax heads. For unit j with
 /// inputs z (z_0 = 1 where it has a bias), modulus Φ_j and gradient G_j = Σ z ∂l/∂z_j / d:
 ///
-///     M_j ← γ M_j + (1-γ) Σ Φ_j z zᵀ / d,     w_j ← w_j - η M_j⁻¹ G_j     in the form asked for (MetricForm)
+///     M_j ← γ M_j + (1-γ) Σ Φ_j z zᵀ / d,     w_j ← w_j - η (M_j + ε_j + f)⁻¹ G_j     in the form asked for
+///
+/// The damping ε_j is a share of M_j's own mean diagonal and leaves the step as it is when a unit's outputs
+/// are rescaled. The floor f does not: where little hangs on a unit yet, as at the start of a training, M_j
+/// is next to nothing, M_j⁻¹ G_j is as long as you please, and M_j has changed before the step is done; with
+/// the floor the step is there the gradient's, of rate η / f. Both 0 in the limit is what invariance holds
+/// for.
 ///
 /// RUOP takes Φ = (∂l/∂z_j)²; RBPM takes the modulus of backward<Modulus>(l), which has to run before a step
 /// for which wants_modulus() is true. Heads take their Fisher metric, Φ_v = p_v (1 - p_v), with either
@@ -36,7 +43,7 @@ struct RiemannianOptions {
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
 ///          minibatches with decayed metrics: Marceau-Caron, Ollivier 2016, "Practical Riemannian neural
 ///          networks". Departures: refreshing at every so manieth step, damping relative to the unit,
-///          clipping by the metric.
+///          the floor, clipping by the metric.
 template <class T> class Riemannian {
 public:
     using Options = RiemannianOptions;
@@ -48,6 +55,7 @@ public:
         constexpr double no_limit = std::numeric_limits<double>::infinity();
         require_range("riemannian", "rate", options.rate, 0, no_limit);
         require_range("riemannian", "damping", options.damping, std::numeric_limits<double>::min(), no_limit);
+        require_range("riemannian", "floor", options.floor, 0, no_limit);
         require_range("riemannian", "decay", options.decay, 0, std::nextafter(1.0, 0.0));
         require_range("riemannian", "every", static_cast<double>(options.every), 1, no_limit);
         require_range("riemannian", "clip", options.clip, 0, no_limit);
@@ -93,18 +101,16 @@ public:
     /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
     /// and changes no weight when a gradient or the metric is not finite.
     double step() {
+        const SubnormalsAreZero flush;
         const double d = group_.divisor(options_.divisor);
         direction_norm(group_, d, 0);
         if (refreshes()) refresh(d);
         ++steps_;
-        for (auto& layer : layers_) layer.direct(group_, delta_, 1 / d, options_.damping);
+        for (auto& layer : layers_) layer.direct(group_, delta_, 1 / d, options_.damping, options_.floor);
         for (auto& head : heads_) direct(head, 1 / d);
         double slope = 0;
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            const T* g = group_[k].gradient;
-            for (Index i = 0; i < group_[k].size(); ++i)
-                slope -= double(g[i]) * double(delta_[k][std::size_t(i)]) / d;
-        }
+        for (std::size_t k = 0; k < group_.size(); ++k)
+            slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;
         if (!std::isfinite(slope))
             throw NumericError(
                 "riemannian: the direction is not finite; nothing was changed. Raise the damping, "
@@ -149,10 +155,17 @@ private:
         std::unique_ptr<WritingMetric<T>> metric;
         int table, bias;
     };
-    bool refreshes() const { return steps_ % static_cast<std::uint64_t>(options_.every) == 0; }
+    // What share of the old average stays at the next refreshment, if it is a plain mean.
+    double plain() const {
+        return static_cast<double>(refreshments_) / static_cast<double>(refreshments_ + 1);
+    }
+    bool refreshes() const {
+        return steps_ % static_cast<std::uint64_t>(options_.every) == 0 || plain() < options_.decay;
+    }
 
     void refresh(double d) {
-        const double k = static_cast<double>(++refreshments_), keep = std::min(options_.decay, (k - 1) / k);
+        const double keep = std::min(options_.decay, plain());
+        ++refreshments_;
         const BlasOnOneThread blas;
         for (auto& layer : layers_) layer.refresh(keep, (1 - keep) / d);
         for (auto& head : heads_) {
@@ -174,10 +187,9 @@ private:
             const T H00 = head.metric->whole[std::size_t(v)];
             T mean = 0;
             for (Index i = 0; i < n; ++i) mean += H[i];
-            // words that were hardly ever predicted have next to no metric; the share 1/V of a word is a
-            // floor
-            const T eps =
-                        static_cast<T>(options_.damping) * (mean / static_cast<T>(n) + 1 / static_cast<T>(V)),
+            const T eps = std::max(static_cast<T>(options_.damping) * mean / static_cast<T>(n) +
+                                       static_cast<T>(options_.floor),
+                                   std::numeric_limits<T>::min() * 1024),
                     whole = H00 + eps;
             const T g0 = G0 ? share * G0[v] : T(0), inverse = 1 / whole;
             T d0 = -g0 * inverse;

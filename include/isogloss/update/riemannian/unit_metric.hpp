@@ -67,14 +67,7 @@ public:
         const Index n = units_.width, rows = store_.rows();
         const T* flow = store_.adjoint(units_.seq, modulus_ == UnitModulus::rbpm);
         const bool rbpm = modulus_ == UnitModulus::rbpm;
-        T most = 0;
-        for (Index i = 0; i < rows * n; ++i)
-            most = std::max(most, phi_[std::size_t(i)] = rbpm ? flow[i] : flow[i] * flow[i]);
-        // what has all but vanished would be subnormal in products, which run a hundred times slower on it
-        constexpr T epsilon = std::numeric_limits<T>::epsilon();
-        const T nothing = std::max(most * epsilon * epsilon, std::numeric_limits<T>::min() / epsilon);
-        for (Index i = 0; i < rows * n; ++i)
-            if (phi_[std::size_t(i)] < nothing) phi_[std::size_t(i)] = 0;
+        for (Index i = 0; i < rows * n; ++i) phi_[std::size_t(i)] = rbpm ? flow[i] : flow[i] * flow[i];
         const T k = static_cast<T>(keep), c = static_cast<T>(share);
         if (form_ == MetricForm::full) return refresh_full(k, c);
         std::vector<T>& sums = right_;
@@ -86,14 +79,15 @@ public:
             if (weights_[s] >= 0) refresh(units_.sources[s], k, c, square_[at], cross_[at]), ++at;
     }
 
-    /// Writes the directions -M⁻¹ (per · gradient) of its parameters. Damping is `damping` times the mean of
-    /// a unit's diagonal, at least the smallest normal number.
-    template <class Group>
-    void direct(const Group& group, std::vector<std::vector<T>>& delta, double per, double damping) {
+    /// Writes the directions -M⁻¹ (per · gradient) of its parameters. Added to the diagonal is `damping`
+    /// times the mean of a unit's diagonal, and `floor`; at least the smallest normal number.
+    template <class Group> void direct(const Group& group, std::vector<std::vector<T>>& delta, double per,
+                                       double damping, double floor) {
         const Index n = units_.width;
-        const T share = static_cast<T>(per);
+        const T share = static_cast<T>(per), least = static_cast<T>(floor);
         const T* G0 = bias_ >= 0 ? group[std::size_t(bias_)].dense_gradient().data : nullptr;
-        if (form_ == MetricForm::full) return direct_full(group, delta, share, static_cast<T>(damping), G0);
+        if (form_ == MetricForm::full)
+            return direct_full(group, delta, share, static_cast<T>(damping), least, G0);
         // the mean of the diagonal over a unit's weights and bias
         std::vector<T>&eps = right_, &d0 = work_, &inverse = inverse_;
         eps.assign(whole_.begin(), whole_.end());
@@ -104,7 +98,7 @@ public:
             count += std::ssize(M) / n;
         }
         for (T& e : eps)
-            e = std::max(static_cast<T>(damping) * e / static_cast<T>(count),
+            e = std::max(static_cast<T>(damping) * e / static_cast<T>(count) + least,
                          std::numeric_limits<T>::min() * 1024);
         d0.assign(std::size_t(n), T(0));
         for (std::size_t j = 0; j < std::size_t(n); ++j) inverse[j] = 1 / (whole_[j] + eps[j]);
@@ -223,15 +217,15 @@ private:
     }
 
     template <class Group> void direct_full(const Group& group, std::vector<std::vector<T>>& delta, T share,
-                                            T damping, const T* G0) {
+                                            T damping, T floor, const T* G0) {
         const Index n = units_.width, m = order();
         for (Index j = 0; j < n; ++j) {
             std::copy_n(matrix_.data() + j * m * m, m * m, work_.data());
             T trace = 0;
             for (Index i = 0; i < m; ++i) trace += work_[std::size_t(i * m + i)];
             for (Index i = 0; i < m; ++i)
-                work_[std::size_t(i * m + i)] +=
-                    std::max(damping * trace / static_cast<T>(m), std::numeric_limits<T>::min() * 1024);
+                work_[std::size_t(i * m + i)] += std::max(damping * trace / static_cast<T>(m) + floor,
+                                                          std::numeric_limits<T>::min() * 1024);
             const auto each = [&](auto&& f) {
                 Index i = 0;
                 for (const int k : weights_)
