@@ -31,7 +31,7 @@ public:
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
         for (auto* rows : {&gathered_, &activity_, &modulus_}) rows->resize(std::size_t(N * block_));
         scaled_.resize(std::size_t(block_));
-        first_.resize(std::size_t(A + 1));
+        ends_.resize(std::size_t(A + 1));
         position_.resize(std::size_t(store.capacity_rows()));
     }
 
@@ -53,13 +53,12 @@ public:
 
     /// Adds the last passes times `weight`.
     void add(double weight) {
-        const Index N = edges_.units, A = symbols(), n = sort();
+        const Index N = edges_.units, A = symbols();
         const T c = static_cast<T>(weight);
         const T *before = store_.value(edges_.activity, -1), *flow = store_.adjoint(edges_.potential, rbpm_);
-        for (Index x = 0; x < A; ++x)
-            for (Index r = x > 0 ? first_[std::size_t(x) - 1] : 0,
-                       end = x + 1 < A ? first_[std::size_t(x)] : n;
-                 r < end; r += block_) {
+        sort();
+        for (Index x = 0, r = 0; x < A; ++x)
+            for (const Index end = ends_[std::size_t(x)]; r < end;) {
                 const Index count = std::min(block_, end - r), padded = (count + lanes - 1) / lanes * lanes;
                 gather(r, count, [&](Index i, T* out) { std::copy_n(before + i * N, N, out); });
                 kernel::pack_transposed(N, count, padded, gathered_.data(), N, activity_.data());
@@ -69,6 +68,7 @@ public:
                 });
                 kernel::pack_transposed(N, count, padded, gathered_.data(), N, modulus_.data());
                 add_block(x, padded);
+                r += count;
             }
         flow = store_.adjoint(edges_.potential, rbpm_, -1);
         for (Index b = 0; b < store_.batch; ++b)
@@ -83,15 +83,13 @@ private:
     using L = kernel::Lanes<T>;
     static constexpr Index lanes = std::max<Index>(kernel::lane_count<L>, kernel::Square<T>::side);
 
-    // Positions t·B + b by symbol; those of symbol x end at first_[x] afterwards.
-    Index sort() {
-        const Index n = store_.rows();
+    // Positions t·B + b by symbol; those of symbol x end at ends_[x].
+    void sort() {
         const Token* x = store_.at(store_.tokens, edges_.tokens).value;
-        std::fill(first_.begin(), first_.end(), Index{0});
-        for (Index r = 0; r < n; ++r) ++first_[std::size_t(x[r]) + 1];
-        for (std::size_t v = 1; v < first_.size(); ++v) first_[v] += first_[v - 1];
-        for (Index r = 0; r < n; ++r) position_[std::size_t(first_[std::size_t(x[r])]++)] = r;
-        return n;
+        std::fill(ends_.begin(), ends_.end(), Index{0});
+        for (Index r = 0; r < store_.rows(); ++r) ++ends_[std::size_t(x[r]) + 1];
+        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // so far where they begin
+        for (Index r = 0; r < store_.rows(); ++r) position_[std::size_t(ends_[std::size_t(x[r])]++)] = r;
     }
 
     template <class F> void gather(Index r, Index count, F&& row) {
@@ -141,7 +139,7 @@ private:
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
     std::vector<T> gathered_, activity_, modulus_, scaled_;
-    std::vector<Index> first_, position_;
+    std::vector<Index> ends_, position_;
 };
 
 }  // namespace isogloss
