@@ -13,7 +13,7 @@ MODELS = [
     ["--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt"],
     ["--update", "asgd", "--weight-decay", 1e-6, "--decay-from", 1, "--decay", 0.5],
     ["--update", "ruop", "--rate", 0.003, "--head", "free", "--loss", "ce"],
-    ["--update", "rbpm", "--damping", 0.1, "--table-rate", 0.01, "--head", "free", "--cell", "gru"],
+    ["--update", "rbpm", "--damping", 0.1, "--floor", 1e-4, "--head-rate", 0.02, "--head", "free", "--cell", "gru"],
     ["--level", "character", "--max-vocabulary", 20, "--unit-rows"],
 ]
 

@@ -41,6 +41,7 @@ def options_out_of_range():
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", "--beta", 2, says="beta = 2")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", says="needs --head free")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--damping", 0, says="damping = 0")
+    refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--floor", -1, says="floor = -1")
     refuses("train", "--model", "m", "--train", "train.txt", says="--train is given without --valid")
     refuses("train", "--model", "m", "--valid", "valid.txt", says="--valid is given without --train")
 
