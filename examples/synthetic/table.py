@@ -47,6 +47,7 @@ METHODS = {
     'RNN, RUOP': '--network rnn --metric ruop',
     'RNN, gradient': '--network rnn --metric gradient',
     'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
+    'LSTM 64, RUOP': '--network lstm --metric ruop --units 64',
     'HMM, 20 states': '--network hmm --units 20',
     'HMM, 50 states': '--network hmm --units 50',
 }
