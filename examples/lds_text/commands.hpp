@@ -57,7 +57,7 @@ struct TagCommand {
 struct RnnCommand {
     std::string train, valid, test, model, log;
     ig::Index units = 300, epochs = 20, batch = 20, bptt = 20;
-    double rate = 1, clip = 5, rms = 0.1, gain = 1, power = 0, init = 0.1, patience_decay = 0.5;
+    double rate = 0.1, clip = 5, rms = 0.3, gain = 1, power = 0, init = 0.1, patience_decay = 0.5;
     std::uint64_t seed = 1;
     int threads = 2;
 };
