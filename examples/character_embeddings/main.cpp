@@ -10,7 +10,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_components.hpp>
 
-#include "../plot/gnuplot.hpp"
+#include "../shared/gnuplot.hpp"
 #include "ngrams.hpp"
 
 namespace {

@@ -18,7 +18,7 @@
 #include <map>
 #include <sstream>
 
-#include "../plot/gnuplot.hpp"
+#include "../shared/gnuplot.hpp"
 
 namespace {
 

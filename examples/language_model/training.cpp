@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "interrupt.hpp"
+#include "../shared/interrupt.hpp"
 
 namespace lm {
 
@@ -122,7 +122,7 @@ double Training::rate_of(const ig::Batch& batch) const {
 }
 
 int Training::run() {
-    catch_interrupts();
+    interrupt::catch_signals();
     const auto epochs = static_cast<std::uint64_t>(o_.epochs);
     if (state_.epoch > 1 || state_.batch > 0)
         std::cout << "resume      at epoch " << state_.epoch << ", batch " << state_.batch << std::endl;
@@ -156,7 +156,7 @@ bool Training::run_epoch() {
         state_.tokens += static_cast<double>(g_.predicted(model_.loss));
         state_.batch = static_cast<std::uint64_t>(batch.index) + 1;
         state_.seconds = before + watch.seconds();
-        if (stop_wanted) return false;
+        if (interrupt::wanted) return false;
         if (state_.batch % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
         progress.update(batch.index + 1, batches.count(), [&] {
             const double speed = state_.tokens / state_.seconds;
@@ -177,7 +177,7 @@ bool Training::finish_epoch() {
         valid =
             measure(g_, model_, valid_, vocabulary_, o_.batch, o_.bptt, [&](ig::Index done, ig::Index all) {
                 progress.update(done, all, [] { return std::string(); });
-                return stop_wanted == 0;
+                return interrupt::wanted == 0;
             });
     }
     const bool better = valid && valid->nats() < state_.best;
@@ -215,7 +215,7 @@ int Training::finish_run() {
     std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
     const auto report = [this](const char* title, const Text& text, const ig::Corpus& corpus) {
         const auto p = measure(g_, model_, corpus, vocabulary_, o_.batch, o_.bptt,
-                               [](auto...) { return stop_wanted == 0; });
+                               [](auto...) { return interrupt::wanted == 0; });
         if (p)
             std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch)
                       << std::endl;

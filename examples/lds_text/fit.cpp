@@ -6,8 +6,8 @@
 #include <isogloss/text/lines.hpp>
 #include <sstream>
 
+#include "../shared/interrupt.hpp"
 #include "common.hpp"
-#include "interrupt.hpp"
 
 namespace lt {
 
@@ -130,7 +130,7 @@ int fit(const FitCommand& o) {
                 "'", o.model, "' is there already and is no model of lds_text; give --model another name"));
         }
     }
-    catch_interrupts();
+    interrupt::catch_signals();
     Stopwatch clock;
     const auto counted = counts_of(o);
     const ig::LagMoments<float> moments(counted.counts, {.pseudo_counts = o.pseudo_counts});
@@ -165,11 +165,11 @@ int fit(const FitCommand& o) {
         ig::save_lds(o.model, it);
         const std::size_t n = it.log_likelihoods.size();
         const bool settled = n > 1 && it.log_likelihoods[n - 1] - it.log_likelihoods[n - 2] < o.stop;
-        if (iteration >= o.iterations || settled || stop_wanted) break;
+        if (iteration >= o.iterations || settled || interrupt::wanted) break;
         factor = ig::maximise(std::move(statistics), it.system);
     }
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
-    return stop_wanted ? 130 : 0;
+    return interrupt::wanted ? 130 : 0;
 }
 
 }  // namespace lt

@@ -4,7 +4,7 @@
 #include <isogloss/text/lines.hpp>
 #include <sstream>
 
-#include "../plot/gnuplot.hpp"
+#include "../shared/gnuplot.hpp"
 #include "common.hpp"
 
 namespace lt {

@@ -9,7 +9,7 @@
 #include <map>
 #include <string_view>
 
-#include "../plot/gnuplot.hpp"
+#include "../shared/gnuplot.hpp"
 
 namespace study {
 

@@ -1,17 +1,17 @@
-/// @file interrupt.hpp  Ctrl-C as a wish that is looked at between two iterations.
+/// @file interrupt.hpp  Ctrl-C as a wish that is looked at between two steps of work.
 #pragma once
 
 #include <csignal>
 
-namespace lt {
+namespace interrupt {
 
-inline volatile std::sig_atomic_t stop_wanted = 0;
+inline volatile std::sig_atomic_t wanted = 0;
 
-/// From now on the first SIGINT or SIGTERM sets stop_wanted, and the second ends the program at once.
-inline void catch_interrupts() {
+/// From now on the first SIGINT or SIGTERM sets wanted, and the second ends the program at once.
+inline void catch_signals() {
     struct sigaction action = {};
     action.sa_handler = [](int) {
-        stop_wanted = 1;
+        wanted = 1;
         std::signal(SIGINT, SIG_DFL);
         std::signal(SIGTERM, SIG_DFL);
     };
@@ -21,4 +21,4 @@ inline void catch_interrupts() {
     sigaction(SIGTERM, &action, nullptr);
 }
 
-}  // namespace lt
+}  // namespace interrupt
