@@ -57,7 +57,8 @@ std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, In
     const auto sgd = std::make_shared<ig::Sgd<float>>(g.parameters(), ig::SgdOptions{.rate = 0.1, .clip = 5});
     const auto in = words(T * B, V, 1), out = words(T * B, V, 2);
     row->round = [&g, l, x, y, in, out, sgd, T, B] {
-        const double value = g.forward(l, {x, ig::TokenBlock{in.data(), T, B}}, {y, ig::TokenBlock{out.data(), T, B}});
+        const double value =
+            g.forward(l, {x, ig::TokenBlock{in.data(), T, B}}, {y, ig::TokenBlock{out.data(), T, B}});
         g.backward(l);
         sgd->step();
         return value;
@@ -148,7 +149,9 @@ int main(int argc, char** argv) {
         if (!row) {
             rows.clear();  // one at a time
             auto& made = rows[name];
-            made = kind == "head" ? head(loss, n, V, T * B) : kind == "lstm" ? lstm(n, T, B) : step(loss, n, V, T, B);
+            made = kind == "head"   ? head(loss, n, V, T * B)
+                   : kind == "lstm" ? lstm(n, T, B)
+                                    : step(loss, n, V, T, B);
             std::cerr << name << " " << made->round() << " " << made->extra_bytes << std::endl;
             made->round();
         }

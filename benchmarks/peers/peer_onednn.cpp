@@ -1,8 +1,8 @@
 // oneDNN's side of the comparison: its LSTM primitive, forward training and backward, weights packed once.
 //
 //     peer_onednn        the thread count is OMP_NUM_THREADS; rows as compare.py names them, lstm alone
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -36,7 +36,9 @@ struct Lstm {
 
     Lstm(memory::dim n, memory::dim T, memory::dim B) {
         const memory::dims sequence{T, B, n}, state{1, 1, B, n}, weights{1, 1, n, 4, n}, bias{1, 1, 4, n};
-        const auto plain = [](const memory::dims& d, memory::format_tag tag) { return memory::desc(d, f32, tag); };
+        const auto plain = [](const memory::dims& d, memory::format_tag tag) {
+            return memory::desc(d, f32, tag);
+        };
         const auto x = plain(sequence, memory::format_tag::tnc), s = plain(state, memory::format_tag::ldnc),
                    b = plain(bias, memory::format_tag::ldgo), w = plain(weights, any);
         const auto direction = rnn_direction::unidirectional_left2right;
@@ -106,7 +108,8 @@ int main() {
             lstm->round();
             seconds.push_back(since(start));
         } while (since(begin) < 0.3);
-        std::nth_element(seconds.begin(), seconds.begin() + static_cast<long>(seconds.size() / 2), seconds.end());
+        std::nth_element(seconds.begin(), seconds.begin() + static_cast<long>(seconds.size() / 2),
+                         seconds.end());
         std::cout << seconds[seconds.size() / 2] << std::endl;
     }
 }

@@ -168,12 +168,12 @@ template <class L> inline L exp_of_doubles(L x) {  ///< see above
     const L near_zero = min(L(1400.), max(L(-1400.), x));
     const L r(_mm512_roundscale_pd(near_zero * L(1.4426950408889634),
                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    L f = fma_lanes(r, L(-0.69314718055994529), near_zero);  // ln 2 in two parts; the product is not rounded
-    f = fma_lanes(r, L(-2.3190468138462996e-17), f);
+    L f = fma_lanes(r, L(-0.693145751953125), near_zero);  // as above: no product may need a fused rounding
+    f = fma_lanes(r, L(-1.4286068203094172e-06), f);
     L p(2.5100424157005067e-08);
-    for (const double c : {2.7620138719733994e-07, 2.7557268378684192e-06, 2.4801521190217729e-05,
-                           0.00019841269863105968, 0.0013888888917281794, 0.0083333333333300511,
-                           0.04166666666662399, 0.16666666666666669, 0.5})
+    for (const double c :
+         {2.7620138719733994e-07, 2.7557268378684192e-06, 2.4801521190217729e-05, 0.00019841269863105968,
+          0.0013888888917281794, 0.0083333333333300511, 0.04166666666662399, 0.16666666666666669, 0.5})
         p = fma_lanes(p, f, L(c));
     p = fma_lanes(p, f * f, f) + L(1.);
     return L(_mm512_scalef_pd(p, r));
