@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace isogloss {
 
@@ -52,17 +53,22 @@ Index elements_of(std::string_view who, std::initializer_list<Index> sizes, std:
 }
 
 /// Runs f and returns what it returns. Where memory ends, or a size is beyond what memory can have, it throws
-/// E and says that `who` asks for so many bytes, where their number is known (not negative).
-template <class E = GraphError, class F>
-decltype(auto) within_memory(std::string_view who, Index bytes, F&& f) {
+/// E and says that `who`, a text or a function that returns one, asks for so many bytes, where their number
+/// is known (not negative).
+template <class E = GraphError, class Who, class F>
+decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     try {
         return f();
     } catch (const std::bad_alloc&) {
     } catch (const std::length_error&) {
     }
-    const std::string wanted = bytes < 0 ? "more memory than" : text(bytes, " bytes, which");
-    throw E(text(who, ": asks for ", wanted, " this machine ", bytes < 0 ? "gives" : "does not give",
-                 "; make the sizes smaller"));
+    std::string name;
+    if constexpr (std::is_invocable_v<Who>) name = who();
+    else name = who;
+    if (bytes < 0)
+        throw E(text(name, ": asks for more memory than this machine gives; make the sizes smaller"));
+    throw E(
+        text(name, ": asks for ", bytes, " bytes, which this machine does not give; make the sizes smaller"));
 }
 
 }  // namespace isogloss

@@ -28,38 +28,42 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
 // that were there before. Where memory ends, that is a GraphError.
 template <class T> template <class Build>
 auto Graph<T>::all_or_nothing(const char* kind, const std::string& name, Build&& build) {
-    const auto sizes = [this] {
-        return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
-                          store_.units.size(),  store_.masks.size(),      store_.logits.size(),
-                          store_.losses.size(), store_.node_names.size(), store_.claimed.size(),
-                          store_.edges.size()};
-    };
-    const auto before = sizes();
-    std::vector<bool> read;
-    std::vector<std::pair<Index, Index>> uses;
-    for (const auto& x : store_.tokens) read.push_back(x.read_by_node);
-    for (const auto& p : store_.parameters) uses.emplace_back(p.lookups, p.uses);
-    const Arena::Mark taken = store_.arena.mark();
-    try {
-        return within_memory(text(kind, " '", name, "'"), -1, build);
-    } catch (...) {
-        store_.arena.back_to(taken);
-        store_.tokens.resize(before[0]);
-        store_.parameters.resize(before[1]);
-        store_.seqs.resize(before[2]);
-        store_.units.resize(before[3]);
-        store_.masks.resize(before[4]);
-        store_.logits.resize(before[5]);
-        store_.losses.resize(before[6]);
-        store_.node_names.resize(before[7]);
-        store_.edges.resize(before[9]);
-        for (; store_.claimed.size() > before[8]; store_.claimed.pop_back())
-            store_.names.erase(store_.claimed.back());
-        for (std::size_t i = 0; i < read.size(); ++i) store_.tokens[i].read_by_node = read[i];
-        for (std::size_t i = 0; i < uses.size(); ++i)
-            std::tie(store_.parameters[i].lookups, store_.parameters[i].uses) = uses[i];
-        throw;
-    }
+    return within_memory(
+        [&] { return text(kind, " '", name, "'"); }, -1,
+        [&] {
+            const auto sizes = [this] {
+                return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
+                                  store_.units.size(),  store_.masks.size(),      store_.logits.size(),
+                                  store_.losses.size(), store_.node_names.size(), store_.claimed.size(),
+                                  store_.edges.size()};
+            };
+            const auto before = sizes();
+            std::vector<bool> read;
+            std::vector<std::pair<Index, Index>> uses;
+            for (const auto& x : store_.tokens) read.push_back(x.read_by_node);
+            for (const auto& p : store_.parameters) uses.emplace_back(p.lookups, p.uses);
+            const Arena::Mark taken = store_.arena.mark();
+            try {
+                return build();
+            } catch (...) {
+                store_.arena.back_to(taken);
+                store_.tokens.resize(before[0]);
+                store_.parameters.resize(before[1]);
+                store_.seqs.resize(before[2]);
+                store_.units.resize(before[3]);
+                store_.masks.resize(before[4]);
+                store_.logits.resize(before[5]);
+                store_.losses.resize(before[6]);
+                store_.node_names.resize(before[7]);
+                store_.edges.resize(before[9]);
+                for (; store_.claimed.size() > before[8]; store_.claimed.pop_back())
+                    store_.names.erase(store_.claimed.back());
+                for (std::size_t i = 0; i < read.size(); ++i) store_.tokens[i].read_by_node = read[i];
+                for (std::size_t i = 0; i < uses.size(); ++i)
+                    std::tie(store_.parameters[i].lookups, store_.parameters[i].uses) = uses[i];
+                throw;
+            }
+        });
 }
 
 template <class T> Tokens Graph<T>::tokens(const std::string& name, Index vocabulary) {
