@@ -14,24 +14,25 @@ namespace isogloss {
 ///
 /// with a = 1, c = α = γ τ, or, for the mixture of eq. (6.1), a = 1 - β, c = β τ² V.
 ///
-/// Shapes    o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted;  E [V, n], row e_i is word
-/// i.
-///           E is the head's own table where that is an embedding (TiedSoftmax); with a head of its own
-///           matrix pass the embedding table as the third input
+/// Shapes    o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted;
+///           E [V, n], row e_i is word i. E is the head's own table where that is an embedding
+///           (TiedSoftmax); with a head of its own matrix pass the embedding table as the third input
 /// Options   alpha        weight of the soft term, ≥ 0
 ///           gamma        the same as α = γ τ, ≥ 0; default 0.65 where none of the three is set
 ///           beta         weight of the mixture (6.1), 0 to 1; at most one of alpha, gamma, beta is set
 ///           temperature  τ > 0, default 20
-///           differentiate_target  default false: ỹ is a fixed target; true: the gradient also flows through
-///                        ỹ into E
+///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
+///                        constant, which under a tied table can run away, see docs/surprises.md
 /// Gradient  ∂l/∂o = a (p - 1_y) + (c / τ) (p̃ - ỹ). Through the target, on s_i = <e_y, e_i>:
-///           (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), from there to e_i and e_y
+///           ∂l/∂s_i = (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), and from there
+///           e_i += ∂l/∂s_i e_y,  e_y += Σ_i ∂l/∂s_i e_i
 /// Modulus   Φ(h_i) = a Var_p(w_i) + (c / τ²) Var_p̃(w_i); the target counts as fixed
-/// Cost      the product E e_y is done once per distinct target of a block, rows being sorted by target
+/// Cost      rows are sorted by target, and for each distinct target of a block one row more takes part
+///           in the head's products: in that of the logits, and with the gradient through ỹ in both of the
+///           gradient
 /// Errors    vocabularies differ; E has another number of rows; options out of range
-/// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1).  Departures: where the head has a bias it
-/// is part
-///           of o in both softmaxes; differentiate_target is ours.
+/// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1), which do not say whether the
+///           gradient flows through ỹ.  Departure: where the head has a bias it is part of o in both softmaxes.
 template <class T> struct AugmentedLoss {
     struct Options {
         std::optional<double> alpha = {};
