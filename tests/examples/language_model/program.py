@@ -93,3 +93,32 @@ def number(pattern, output):
     found = re.search(pattern, output)
     assert found, f"no {pattern!r} in\n{output}"
     return float(found.group(1).replace(",", ""))
+
+
+def crc64(content):
+    """CRC-64/XZ, as the library writes it."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0xC96C5795D7870F42 if byte & 1 else 0)
+        table.append(byte)
+    crc = 2**64 - 1
+    for byte in content:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ (2**64 - 1)
+
+
+def craft(source, target, options):
+    """A copy of a model in which other options stand, with a checksum that is right."""
+    content = read(source)
+    (length,) = struct.unpack_from("<Q", content)
+    head, data = content[8:8 + length].rstrip(b" "), content[8 + length:]
+    before = json.loads(head)["__metadata__"]["language_model"]
+    old, new = (json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode() for text in (before, json.dumps(options)))
+    assert head.count(old) == 1, head
+    head = head.replace(old, new)
+    head += b" " * (-(len(head) + 8) % 64)
+    digits = head.index(b'"isogloss.checksum":"') + len(b'"isogloss.checksum":"')
+    head = head[:digits] + b"0" * 16 + head[digits + 16:]
+    whole = struct.pack("<Q", len(head)) + head + data
+    write(target, whole.replace(head, head[:digits] + b"%016x" % crc64(whole) + head[digits + 16:], 1))
