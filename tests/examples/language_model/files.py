@@ -1,4 +1,5 @@
 """Nothing is lost: outputs that clash, output that cannot be printed, signals, two trainings of one model, killed writers."""
+import atexit
 import json
 import os
 import shutil
@@ -99,6 +100,7 @@ LONG = ["--epochs", 100000, "--units", 12, "--batch", 4, "--bptt", 10, "--thread
 def begin(model, *arguments, **streams):
     """A training that goes on for long, once its first epoch is done."""
     program = subprocess.Popen([PROGRAM, *map(str, ["train", *TEXTS, "--model", model, *LONG, *arguments])], **streams)
+    atexit.register(program.kill)  # also where this test fails
     while not os.path.exists(model):
         assert program.poll() is None, program.communicate()
         time.sleep(0.01)

@@ -38,6 +38,29 @@ def run(*arguments, status=0, text=None, environment=None):
     return done
 
 
+def guards_outputs(*arguments, inputs, outputs):
+    """No output of the call is one of its inputs, another output or somebody else's file, or in a folder that is not there; and
+    what it prints comes whole or is an error."""
+    write("notes", "notes of my own\n")
+
+    def refuses(options, says):
+        before = {name: read(name) for name in os.listdir(".") if os.path.isfile(name)}
+        error = run(*arguments, *options, status=1).stderr
+        assert error.startswith("isogloss: ") and error.count("\n") == 1 and says in error, (options, error)
+        assert before == {name: read(name) for name in os.listdir(".") if os.path.isfile(name)}, options
+
+    for option in outputs:
+        for path in inputs:
+            refuses([option, path], "reads; it is left as it is")
+        refuses([option, "notes"], f"{option} 'notes' is there already")
+        refuses([option, "none/x"], "'none/', which is not there")
+    if len(outputs) > 1:
+        refuses([x for option in outputs for x in (option, "same")], "writes")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and "standard output could not be written" in done.stderr, done
+
+
 def train(model, *arguments, **keywords):
     """A training of a small model on one thread; later arguments win."""
     return run("train", "--model", model, "--units", 8, "--batch", 4, "--bptt", 10, "--epochs", 2, "--threads", 1,

@@ -1,4 +1,5 @@
 """lds_text: all commands on a small text, shards against one pass, a resumed fit against one in one go, wrong input."""
+import atexit
 import csv
 import os
 import signal
@@ -194,6 +195,7 @@ def check_interruptions():
         if os.path.exists("long"):
             os.remove("long")
         program = subprocess.Popen(fit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        atexit.register(program.kill)  # also where this test fails
         while not os.path.exists("long"):
             assert program.poll() is None, program.communicate()
             time.sleep(0.01)
