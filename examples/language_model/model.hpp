@@ -54,7 +54,9 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
 
     if (m.head == "tied")
         it.o = g.add<ig::TiedSoftmax>(
-            "softmax", {.projection = h.width != m.embedding, .init = ig::uniform(m.init)}, h, it.E);
+            "softmax",
+            {.bias = m.head_bias, .projection = h.width != m.embedding, .init = ig::uniform(m.init)}, h,
+            it.E);
     else it.o = g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = ig::uniform(m.init)}, h);
 
     it.nll = g.add<ig::CrossEntropy>("nll", {}, it.o, it.y);

@@ -35,7 +35,7 @@ struct Options {
     std::string scheme = "tied", head = "tied", loss = "al";
     std::optional<double> gamma, alpha, beta;
     double temperature = 20;
-    bool differentiate_target = false, unit_rows = false;
+    bool head_bias = false, differentiate_target = false, unit_rows = false;
     double init = 0.1;
 
     std::string level = "word";
@@ -72,6 +72,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("scheme", o.scheme, Kind::model, "where dropout puts its masks", Choices{"tied", "gal", "recurrent"});
     f("head", o.head, Kind::model, "softmax over the embedding table, or over a matrix of its own",
       Choices{"tied", "free"});
+    f("head-bias", o.head_bias, Kind::model, "a bias in the tied head; a free head always has one", any);
     f("loss", o.loss, Kind::model, "cross-entropy, augmented loss, or the mixture of both",
       Choices{"ce", "al", "mixture"});
     f("gamma", o.gamma, Kind::model, "weight of the augmented loss over its temperature [0.65]", any);

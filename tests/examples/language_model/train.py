@@ -6,6 +6,7 @@ from program import Folder, floats, number, rows, run, sentences, tensors, train
 
 MODELS = [
     ["--cell", "rnn", "--head", "free", "--loss", "ce"],
+    ["--cell", "lstm", "--head-bias", "--embedding", 6],
     ["--cell", "lstm", "--head", "free", "--loss", "al", "--alpha", 5],
     ["--cell", "gru", "--embedding", 6, "--loss", "al", "--differentiate-target"],
     ["--cell", "rhn", "--depth", 2, "--scheme", "recurrent", "--layers", 1, "--loss", "ce"],
@@ -51,6 +52,7 @@ def every_kind():
         assert os.path.exists("m") and os.path.exists("m.train")
         parameters = {name for name in tensors("m")[0] if not name.startswith("state/")}
         assert "E" in parameters and ("softmax.W" in parameters) == ("free" in options), (options, parameters)
+        assert ("softmax.b" in parameters) == ("free" in options or "--head-bias" in options), (options, parameters)
         run("evaluate", "--model", "m", "--text", "valid.txt")
     E = tensors("m")[0]["E"]  # of the last kind: rows of norm 1
     values = floats(E)
