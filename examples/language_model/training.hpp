@@ -35,7 +35,8 @@ public:
     /// `from`: the FILE.train to go on from.
     explicit Training(const Options& options, const ig::Safetensors* from = nullptr);
 
-    /// Trains; returns the exit status: 0, 3 where it ran away, or 130 after Ctrl-C.
+    /// Trains; returns the exit status: 0, 3 where it ran away, or that of the signal that interrupted it, 130 after
+    /// Ctrl-C.
     int run();
 
 private:

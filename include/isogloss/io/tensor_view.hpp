@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <isogloss/error.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -69,29 +69,13 @@ template <Storable T> constexpr DType dtype_of() {
     else return is_signed ? DType::i64 : DType::u64;
 }
 
-/// Sizes as a message shows them: "[3, 4]", "[]" for a scalar.
-inline std::string dimensions_text(std::span<const Index> shape) {
-    std::string out = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
-    return out + "]";
-}
-
 /// Most dimensions a stored tensor may have; the limit of NumPy 1.
 inline constexpr std::size_t max_dimensions = 32;
 
 /// Bytes of a tensor with these sizes, 1 element for []; nothing where a size is negative, there are more
 /// than `max_dimensions`, or the sizes multiply beyond what an Index can count, even if another size is 0.
 inline std::optional<Index> bytes_of(DType dtype, std::span<const Index> shape) {
-    if (shape.size() > max_dimensions) return std::nullopt;
-    Index bytes = info(dtype).bytes;
-    bool empty = false;
-    for (const Index n : shape) {
-        if (n < 0) return std::nullopt;
-        if (n == 0) empty = true;
-        if (n > 0 && bytes > std::numeric_limits<Index>::max() / n) return std::nullopt;
-        if (n > 0) bytes *= n;
-    }
-    return empty ? 0 : bytes;
+    return shape.size() > max_dimensions ? std::nullopt : product_of(shape, info(dtype).bytes);
 }
 
 /// What a tensor should be: its name, scalar type and sizes.

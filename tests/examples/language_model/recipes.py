@@ -133,10 +133,11 @@ def starts():
     refused("--units", 12, "--cell", "lstm", says=['--cell ("lstm" given, "gru" stored)', "--units (12 given, 10 stored)"])
     refused("--head", "free", says=['--head ("free" given, "tied" stored)'])
     refused("--head-bias", says=["--head-bias (true given, false stored)"])
+    refused("--head-bias", "--head", "free", says=['--head ("free" given'])
     refused("--min-count", 2, says=["--min-count has no effect"])
     refused("--start-from", "train.txt", says=["train.txt"])
     for name in ["first", "./first", "first.train"]:
-        refused("--model", "first", "--start-from", name, says=["would be written over"])
+        refused("--model", "first", "--start-from", name, says=["is the file that --start-from reads"])
 
 
 def vocabularies_and_parts():
@@ -164,7 +165,7 @@ def vocabularies_and_parts():
         assert f"--train-tokens is '{part}', expected A:B" in error and not os.path.exists("no"), (part, error)
     assert "too few" in train("no", *TEXTS, "--train-tokens", "0:2", status=1).stderr
     assert "of words, but --level is character" in train("no", "--train", "half.txt", *fixed, "--level", "character", status=1).stderr
-    assert "both given" in train("no", "--train", "half.txt", *fixed, "--start-from", "half", status=1).stderr
+    assert "--vocabulary has no effect with --start-from" in train("no", "--train", "half.txt", *fixed, "--start-from", "half", status=1).stderr
     assert "--max-vocabulary has no effect" in train("no", "--train", "half.txt", *fixed, "--max-vocabulary", 5, status=1).stderr
     assert "train.txt" in train("no", *TEXTS, "--vocabulary", "train.txt", status=1).stderr
     assert not os.path.exists("no") and not os.path.exists("no.train")
