@@ -86,9 +86,10 @@ void head(benchmark::State& state, Kind kind, bool backward, Targets how = Targe
         [&] {
             measure::product(H.rows_from(0, rows + targets), t(E), 0.f, Z.rows_from(0, rows + targets));
             if (!backward) return;
-            const Index all = rows + through;
-            measure::product(Z.rows_from(0, all), E, 0.f, dh.matrix(all, width));
-            measure::product(t(Z.rows_from(0, all)), H.rows_from(0, all), 0.f, dE.matrix(vocabulary, width));
+            const Index back = rows + through;
+            measure::product(Z.rows_from(0, back), E, 0.f, dh.matrix(back, width));
+            measure::product(t(Z.rows_from(0, back)), H.rows_from(0, back), 0.f,
+                             dE.matrix(vocabulary, width));
         });
     state.counters["extra_MiB"] = double(model.extra_bytes) / double(1 << 20);
     state.counters["torch_form_MiB"] =
