@@ -6,11 +6,12 @@
 
 using namespace isogloss;
 
-TEST_CASE("threads() is one until set, and refuses none", "[core][threads]") {
+TEST_CASE("threads() is one until set, and refuses none and too many", "[core][threads]") {
     REQUIRE(threads() == 1);
     threads(3);
     REQUIRE(threads() == 3);
-    REQUIRE_THROWS_MATCHES(threads(0), GraphError, says("found 0", "at least 1"));
+    for (const int n : {0, -1, most_threads + 1})
+        REQUIRE_THROWS_MATCHES(threads(n), GraphError, says(text("found ", n), "expected 1 to 1024"));
     threads(1);
 }
 
