@@ -1,6 +1,7 @@
 /// @file graph/run.hpp  The part of Graph that runs: feeding, forward, backward. Included by graph.hpp.
 #pragma once
 
+#include <algorithm>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/softmax.hpp>
 
