@@ -30,8 +30,8 @@ std::vector<Point> read_log(const std::string& path) {
         double likelihood = 0;
         char a = 0, b = 0;
         if (!(in >> p.iteration >> a >> likelihood >> b >> p.above) || a != ',' || b != ',')
-            throw ig::DataError(ig::text(path, ":", lines.line(), ": found '", line,
-                                         "', expected iteration,log_likelihood,above_static,…"));
+            throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", ig::shown(line),
+                                         ", expected iteration,log_likelihood,above_static,…"));
         points.push_back(p);
     }
     if (points.empty()) throw ig::DataError(ig::text(path, ": there is no iteration in it"));

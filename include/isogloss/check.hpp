@@ -95,7 +95,7 @@ template <class T> struct Subject {
                 block.push_back(absent ? not_predicted
                                        : static_cast<Token>(random.below(2 * i, x.vocabulary)));
             }
-            feeds.emplace_back(Tokens{id++, x.vocabulary, &store}, TokenBlock{block.data(), t, b});
+            feeds.emplace_back(Tokens{id++, x.vocabulary, store.serial}, TokenBlock{block.data(), t, b});
         }
         id = 0;
         for (const auto& s : store.seqs) {
@@ -104,7 +104,7 @@ template <class T> struct Subject {
                 auto& block = values.emplace_back();
                 for (Index i = 0; i < t * b * s.width; ++i)
                     block.push_back(static_cast<T>(0.5 * random.normal(i)));
-                feeds.emplace_back(Seq<T>{id, s.width, &store}, block.data(), t, b);
+                feeds.emplace_back(Seq<T>{id, s.width, store.serial}, block.data(), t, b);
             }
             ++id;
         }

@@ -36,9 +36,11 @@ class NumericError : public Error {
     using Error::Error;
 };
 
-/// Joins its arguments into one string; the way all messages are put together.
+/// Joins its arguments into one string; the way all messages are put together. Throws std::bad_alloc where
+/// memory ends, rather than to return a part of the text.
 template <class... Parts> std::string text(const Parts&... parts) {
     std::ostringstream out;
+    out.exceptions(std::ios_base::badbit);  // otherwise a stream keeps to itself what fails within it
     (out << ... << parts);
     return out.str();
 }

@@ -41,9 +41,10 @@ template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
 /// Throws GraphError for an empty matrix or fewer rows than columns, NumericError for values that are not
 /// finite or a zero matrix.
 template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const char* who) {
-    if (x.rows < 1 || x.cols < 1 || x.rows < x.cols)
-        throw GraphError(text(who, ": found a matrix [", x.rows, ", ", x.cols,
-                              "], expected at least as many rows as columns"));
+    if (x.rows < 1 || x.cols < 1 || x.rows < x.cols || !x.is_valid())
+        throw GraphError(text(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
+                              x.is_valid() ? "" : " of null data or with a stride below its width",
+                              ", expected at least as many rows as columns"));
     const auto rows = static_cast<std::size_t>(x.rows), cols = static_cast<std::size_t>(x.cols);
     Tensor<T, 2> a({rows, cols});
     for (Index i = 0; i < x.rows; ++i) {

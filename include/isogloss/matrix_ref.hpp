@@ -23,6 +23,8 @@ template <class T> struct MatrixRef {
         return {data, rows, cols, stride, transposed};
     }
 
+    /// Whether sizes and stride are possible, and there is memory where there are elements.
+    bool is_valid() const { return rows >= 0 && cols >= 0 && stride >= cols && (data || !rows || !cols); }
     T* row(Index i) const { return data + i * stride; }
     /// Columns [first, first + count) of a matrix that is not transposed.
     MatrixRef columns(Index first, Index count) const { return {data + first, rows, count, stride}; }

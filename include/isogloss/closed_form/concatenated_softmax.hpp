@@ -61,14 +61,15 @@ public:
         require("budget", o.budget);
         store_.seed = o.seed;
         graph::add_weight(store_, "E", o.vocabulary, o.width, o.init);
-        graph::add_weight(store_, "W", o.words * o.width, o.classes, o.init);
+        const char* who = "concatenated softmax";
+        const Index n = elements_of(who, {o.words, o.width}, sizeof(T));
+        graph::add_weight(store_, "W", n, o.classes, o.init);
         block_ = std::clamp<Index>(o.budget / (o.classes * Index{sizeof(T)}), 1, o.batch);
-        const Index n = o.words * o.width;
-        logits_ = store_.arena.template take<T>(block_ * o.classes);
-        phi_ = store_.arena.template take<T>(o.batch * n);
-        back_ = store_.arena.template take<T>(block_ * n);
-        nats_ = store_.arena.template take<double>(block_);
-        example_ = store_.arena.template take<Index>(o.batch);
+        logits_ = store_.arena.template take<T>({block_, o.classes}, who);
+        phi_ = store_.arena.template take<T>({o.batch, n}, who);
+        back_ = store_.arena.template take<T>({block_, n}, who);
+        nats_ = store_.arena.template take<double>(block_, who);
+        example_ = store_.arena.template take<Index>(o.batch, who);
     }
     ConcatenatedSoftmax(const ConcatenatedSoftmax&) = delete;
     ConcatenatedSoftmax& operator=(const ConcatenatedSoftmax&) = delete;
@@ -97,7 +98,7 @@ public:
     /// p_n of every example of X, into out [N, C].
     void probabilities(std::span<const Token> X, MatrixRef<T> out) {
         const Index N = std::ssize(X) / options_.words;
-        if (out.rows != N || out.cols != options_.classes || out.transposed)
+        if (out.rows != N || out.cols != options_.classes || out.transposed || !out.is_valid())
             fail(text("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
                       options_.classes, "]"));
         check(X, N, {});

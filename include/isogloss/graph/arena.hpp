@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <initializer_list>
+#include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -24,16 +27,45 @@ public:
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    /// A zeroed block of n elements, n ≥ 0.
-    template <class T> T* take(Index n) {
+    /// A zeroed block of so many elements: the product of the sizes. `who` asks for it, in messages.
+    ///
+    /// Throws GraphError for sizes that are negative or multiply to more bytes than can be counted, and where
+    /// the machine does not give them; the arena is then as it was.
+    template <class T> T* take(std::initializer_list<Index> sizes, std::string_view who = "graph") {
         static_assert(std::is_trivially_copyable_v<T>, "an arena holds plain numbers");
-        const std::size_t wanted = round_up(static_cast<std::size_t>(std::max<Index>(n, 1)) * sizeof(T));
-        std::byte* start = bytes(wanted + 2 * guard);
-        std::memset(start, pattern, guard);
-        std::memset(start + guard, 0, wanted);
-        std::memset(start + guard + wanted, pattern, guard);
-        blocks_.push_back({start, wanted});
-        return reinterpret_cast<T*>(start + guard);
+        const Index asked = bytes_of(who, sizes, sizeof(T));
+        const std::size_t wanted = round_up(static_cast<std::size_t>(std::max<Index>(asked, 1)));
+        const Mark before = mark();
+        return within_memory(who, asked, [&] {
+            try {
+                std::byte* start = bytes(wanted + 2 * guard);
+                blocks_.push_back({start, wanted});
+                std::memset(start, pattern, guard);
+                std::memset(start + guard, 0, wanted);
+                std::memset(start + guard + wanted, pattern, guard);
+                return reinterpret_cast<T*>(start + guard);
+            } catch (...) {
+                back_to(before);
+                throw;
+            }
+        });
+    }
+    template <class T> T* take(Index n, std::string_view who = "graph") {
+        return take<T>({n}, who);
+    }  ///< a block of n elements
+
+    /// What is taken at some time.
+    struct Mark {
+        std::size_t chunks, blocks;
+        std::byte* next;
+        std::size_t left, size;
+    };
+    Mark mark() const { return {chunks_.size(), blocks_.size(), next_, left_, size_}; }  ///< see back_to
+    /// Gives back what was taken since a mark. Does not throw.
+    void back_to(const Mark& m) {
+        chunks_.resize(m.chunks);
+        blocks_.resize(m.blocks);
+        next_ = m.next, left_ = m.left, size_ = m.size;
     }
 
     /// Most bytes that a block takes besides what was asked for.
@@ -61,15 +93,18 @@ private:
         void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{page}); }
     };
     struct Block {
-        std::byte* start;
-        std::size_t size;
+        std::byte* start = nullptr;
+        std::size_t size = 0;
     };
 
     std::byte* bytes(std::size_t n) {
         if (n > left_) {  // a large block gets a chunk of its own, so that little is left unused
-            left_ = std::max(n, chunk);
-            chunks_.emplace_back(static_cast<std::byte*>(::operator new[](left_, std::align_val_t{page})));
+            const std::size_t size = std::max(n, chunk);
+            std::unique_ptr<std::byte[], Free> fresh(
+                static_cast<std::byte*>(::operator new[](size, std::align_val_t{page})));
+            chunks_.push_back(std::move(fresh));
             next_ = chunks_.back().get();
+            left_ = size;
 #ifdef __linux__
             // Products walk down the columns of large matrices: with small pages every row is another one.
             if (left_ >= page) madvise(next_, left_ / page * page, MADV_HUGEPAGE);

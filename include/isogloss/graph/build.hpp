@@ -1,8 +1,10 @@
 /// @file graph/build.hpp  The part of Graph that builds: names, handles, nodes. Included by graph.hpp.
 #pragma once
 
+#include <array>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/graph/unit_rows.hpp>
+#include <limits>
 #include <tuple>
 
 namespace isogloss {
@@ -13,70 +15,84 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
                               ", expected at least 1 each"));
     if (options.budget < 1)
         throw GraphError(text("graph: found budget = ", options.budget, " bytes, expected at least 1"));
+    constexpr Index most = std::numeric_limits<Index>::max();
+    if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
+        throw GraphError(text("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                              ", expected that one number for each position takes at most 2^63 - 1 bytes"));
     store_.capacity = {options.time, options.batch};
     store_.seed = options.seed;
-    store_.budget = options.budget;
+    store_.budget = std::min(options.budget, most / 4);  // "no limit", and sums of it can still be counted
 }
 
 // Runs build(); if it throws, forgets everything it has added, and what it has noted in weights and tokens
-// that were there before. Its arena blocks stay unused.
-template <class T> template <class Build> auto Graph<T>::all_or_nothing(Build&& build) {
-    const auto sizes = [this] {
-        return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
-                          store_.units.size(),  store_.masks.size(),      store_.logits.size(),
-                          store_.losses.size(), store_.node_names.size(), store_.claimed.size(),
-                          store_.edges.size()};
-    };
-    const auto before = sizes();
-    std::vector<bool> read;
-    std::vector<std::pair<Index, Index>> uses;
-    for (const auto& x : store_.tokens) read.push_back(x.read_by_node);
-    for (const auto& p : store_.parameters) uses.emplace_back(p.lookups, p.uses);
-    try {
-        return build();
-    } catch (...) {
-        store_.tokens.resize(before[0]);
-        store_.parameters.resize(before[1]);
-        store_.seqs.resize(before[2]);
-        store_.units.resize(before[3]);
-        store_.masks.resize(before[4]);
-        store_.logits.resize(before[5]);
-        store_.losses.resize(before[6]);
-        store_.node_names.resize(before[7]);
-        store_.edges.resize(before[9]);
-        for (; store_.claimed.size() > before[8]; store_.claimed.pop_back())
-            store_.names.erase(store_.claimed.back());
-        for (std::size_t i = 0; i < read.size(); ++i) store_.tokens[i].read_by_node = read[i];
-        for (std::size_t i = 0; i < uses.size(); ++i)
-            std::tie(store_.parameters[i].lookups, store_.parameters[i].uses) = uses[i];
-        throw;
-    }
+// that were there before. Where memory ends, that is a GraphError.
+template <class T> template <class Build>
+auto Graph<T>::all_or_nothing(const char* kind, const std::string& name, Build&& build) {
+    return within_memory(
+        [&] { return text(kind, " '", name, "'"); }, -1,
+        [&] {
+            const auto sizes = [this] {
+                return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
+                                  store_.units.size(),  store_.masks.size(),      store_.logits.size(),
+                                  store_.losses.size(), store_.node_names.size(), store_.claimed.size(),
+                                  store_.edges.size()};
+            };
+            const auto before = sizes();
+            std::vector<bool> read;
+            std::vector<std::pair<Index, Index>> uses;
+            for (const auto& x : store_.tokens) read.push_back(x.read_by_node);
+            for (const auto& p : store_.parameters) uses.emplace_back(p.lookups, p.uses);
+            const Arena::Mark taken = store_.arena.mark();
+            try {
+                return build();
+            } catch (...) {
+                store_.arena.back_to(taken);
+                store_.tokens.resize(before[0]);
+                store_.parameters.resize(before[1]);
+                store_.seqs.resize(before[2]);
+                store_.units.resize(before[3]);
+                store_.masks.resize(before[4]);
+                store_.logits.resize(before[5]);
+                store_.losses.resize(before[6]);
+                store_.node_names.resize(before[7]);
+                store_.edges.resize(before[9]);
+                for (; store_.claimed.size() > before[8]; store_.claimed.pop_back())
+                    store_.names.erase(store_.claimed.back());
+                for (std::size_t i = 0; i < read.size(); ++i) store_.tokens[i].read_by_node = read[i];
+                for (std::size_t i = 0; i < uses.size(); ++i)
+                    std::tie(store_.parameters[i].lookups, store_.parameters[i].uses) = uses[i];
+                throw;
+            }
+        });
 }
 
 template <class T> Tokens Graph<T>::tokens(const std::string& name, Index vocabulary) {
-    if (vocabulary < 1)
-        throw GraphError(text("tokens '", name, "': found vocabulary ", vocabulary, ", expected at least 1"));
-    return all_or_nothing([&] {
+    constexpr Index most = Index{std::numeric_limits<Token>::max()} + 1;
+    if (vocabulary < 1 || vocabulary > most)
+        throw GraphError(text("tokens '", name, "': found vocabulary ", vocabulary,
+                              ", expected at least 1 and at most 2^31, the numbers a token can be"));
+    return all_or_nothing("tokens input", name, [&] {
         store_.claim(name, "tokens input");
         graph::TokensRecord r;
         r.name = name;
         r.vocabulary = vocabulary;
-        r.value = store_.arena.template take<Token>(store_.capacity_rows());
+        r.value =
+            store_.arena.template take<Token>(store_.capacity_rows(), text("tokens input '", name, "'"));
         store_.tokens.push_back(r);
-        return Tokens{static_cast<int>(store_.tokens.size()) - 1, vocabulary, &store_};
+        return Tokens{static_cast<int>(store_.tokens.size()) - 1, vocabulary, store_.serial};
     });
 }
 
 template <class T> Seq<T> Graph<T>::input(const std::string& name, Index width) {
-    return all_or_nothing([&] {
+    return all_or_nothing("input", name, [&] {
         store_.claim(name, "input");
-        return Seq<T>{store_.add_seq(name, width, 0, false, -1), width, &store_};
+        return Seq<T>{store_.add_seq(name, width, 0, false, -1), width, store_.serial};
     });
 }
 
 template <class T> Weight<T> Graph<T>::weight(const std::string& name, Index rows, Index cols,
                                               const Init& init, WeightOptions options) {
-    return all_or_nothing([&] {
+    return all_or_nothing("weight", name, [&] {
         const Weight<T> w = graph::add_weight(store_, name, rows, cols, init);
         if (options.unit_rows) {
             auto& p = store_.at(store_.parameters, w.id);
@@ -101,7 +117,7 @@ auto Graph<T>::add(const std::string& name, typename Node<T>::Options options, I
                   "isogloss: a node needs `template <class Quantity> void backward(Backward<T, Quantity>&)`");
 
     if constexpr (HasOptions<N> && AcceptsInputs<N, T, Inputs...> && HasForward<N, T> && HasBackward<N, T>) {
-        return all_or_nothing([&] {
+        return all_or_nothing("node", name, [&] {
             store_.claim(name, "node");
             const int id = static_cast<int>(nodes_.size());
             store_.node_names.push_back(name);
@@ -129,7 +145,7 @@ template <class T> template <class H> void Graph<T>::check_owner(const H& h, con
     if (h.id < 0)
         throw GraphError(
             text(what, " handle: it is empty; use the one returned when the ", what, " was made"));
-    if (h.graph != &store_)
+    if (h.graph != store_.serial)
         throw GraphError(
             text(what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
 }
@@ -158,7 +174,8 @@ template <class T> Parameter<T>& Graph<T>::parameter(std::string_view name) {
 template <class T> Weight<T> Graph<T>::weight(std::string_view name) {
     const Parameter<T>& wanted = parameter(name);
     for (std::size_t i = 0;; ++i)
-        if (&store_.parameters[i] == &wanted) return {static_cast<int>(i), wanted.rows, wanted.cols, &store_};
+        if (&store_.parameters[i] == &wanted)
+            return {static_cast<int>(i), wanted.rows, wanted.cols, store_.serial};
 }
 
 }  // namespace isogloss

@@ -61,9 +61,10 @@ template <class T> struct Feed {
 /// - Gradients are sums over time and batch; backward adds to them, an update's step() clears its own.
 /// - A graph is not copied or moved, and handles belong to the graph that gave them.
 ///
-/// Everything that cannot be built throws GraphError from the line that asked for it and leaves the
-/// graph as it was; tokens out of range throw DataError before anything runs; a loss that is not finite
-/// throws NumericError.
+/// Everything that cannot be built, sizes for which there is no memory included, throws GraphError from the
+/// line that asked for it and leaves the graph as it was; tokens out of range throw DataError before anything
+/// runs; a loss that is not finite throws NumericError, which names the input or weight that was not, if any.
+/// Handles of another graph, or of one that is gone, throw GraphError.
 template <class T> class Graph {
 public:
     explicit Graph(GraphOptions options);
@@ -119,8 +120,8 @@ public:
     /// Training draws dropout masks and lets losses prepare their gradients; evaluation does neither.
     void training(bool on) { store_.training = on; }
     bool training() const { return store_.training; }  ///< true at the start
-    /// In checking mode every pass stops at the first node with a value or adjoint that is not finite and
-    /// throws NumericError naming node, step and batch row.
+    /// In checking mode every pass stops at the first input or node with a value or adjoint that is not
+    /// finite and throws NumericError naming it, step and batch row.
     void checking(bool on) { checking_ = on; }
     bool checking() const { return checking_; }  ///< false at the start
     /// Counts training passes; masks are a function of it. Set it to repeat or resume.
@@ -173,7 +174,7 @@ public:
     graph::Store<T>& store() { return store_; }
 
 private:
-    template <class Build> auto all_or_nothing(Build&& build);
+    template <class Build> auto all_or_nothing(const char* kind, const std::string& name, Build&& build);
 
     template <class H> void check_owner(const H& h, const char* what) const;
     auto view(MatrixRef<T> m) { return matrix_view(m.data, m.rows, m.cols); }
@@ -218,6 +219,7 @@ private:
     void enable_moduli();
     void check_forward(const graph::NodeRecord<T>& n, int id);
     template <class Quantity> void check_backward(const graph::NodeRecord<T>& n, int id);
+    std::string not_finite_before() const;
     void refuse_non_finite(int seq, const T* data, int node, const char* what);
 
     graph::Store<T> store_;

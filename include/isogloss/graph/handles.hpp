@@ -1,6 +1,9 @@
 /// @file graph/handles.hpp  Tiny typed names for what a graph holds. Copy them freely; they own nothing.
+///
+/// `graph` is the serial number of the graph that gave the handle, which no other graph of the process has.
 #pragma once
 
+#include <cstdint>
 #include <isogloss/types.hpp>
 
 namespace isogloss {
@@ -9,21 +12,21 @@ namespace isogloss {
 struct Tokens {
     int id = -1;
     Index vocabulary = 0;
-    const void* graph = nullptr;
+    std::uint64_t graph = 0;
 };
 
 /// A sequence of vectors [T, B, width].
 template <class T> struct Seq {
     int id = -1;
     Index width = 0;
-    const void* graph = nullptr;
+    std::uint64_t graph = 0;
 };
 
 /// A trained matrix [rows, cols]. Using a handle twice shares the parameter.
 template <class T> struct Weight {
     int id = -1;
     Index rows = 0, cols = 0;
-    const void* graph = nullptr;
+    std::uint64_t graph = 0;
 };
 
 /// Logits [T, B, vocabulary] that are never held: hidden states, table and bias, from which losses and
@@ -31,13 +34,13 @@ template <class T> struct Weight {
 template <class T> struct Logits {
     int id = -1;
     Index vocabulary = 0;
-    const void* graph = nullptr;
+    std::uint64_t graph = 0;
 };
 
 /// A scalar: summed over time and batch, in nats.
 template <class T> struct Loss {
     int id = -1;
-    const void* graph = nullptr;
+    std::uint64_t graph = 0;
 };
 
 /// Declared affine maps z = Σₖ aₖ Wₖ + b, `width` of them side by side: "units" in the sense of the

@@ -57,6 +57,11 @@ template <class T> template <class Each> void Graph<T>::run(int last, Each&& for
     for (auto& x : store_.tokens) x.fed = false;
     for (auto& s : store_.seqs) s.fed = false;
     for_each_feed([this](const Feed<T>& f) { feed(f); });
+    if (checking_)
+        for (const auto& s : store_.seqs)
+            if (s.fed &&
+                kernel::first_non_finite(store_.rows() * s.width, s.value) != store_.rows() * s.width)
+                throw NumericError(text("forward: ", not_finite_before()));
 
     for (auto& n : nodes_) n.needed = false;
     if (last >= 0) nodes_[static_cast<std::size_t>(last)].needed = true;
@@ -168,10 +173,12 @@ template <class T> double Graph<T>::finish(const graph::LossRecord& record) {
             for (Index r = 0; r < store_.rows() && where.empty(); ++r)
                 if (!std::isfinite(record.by_token[r]))
                     where = text(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
-        throw NumericError(text(
-            "node '", record.name, "': the loss is ", record.value, where, " (training step ", store_.step,
-            "). Lower the learning rate or the clipping threshold; checking(true) names the first "
-            "node that is not finite."));
+        const std::string cause = not_finite_before();
+        throw NumericError(text("node '", record.name, "': the loss is ", record.value, where,
+                                " (training step ", store_.step, "). ",
+                                cause.empty() ? "Lower the learning rate or the clipping threshold; "
+                                                "checking(true) names the first node that is not finite."
+                                              : cause));
     }
     return record.value;
 }
@@ -231,13 +238,21 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, 
 
 template <class T> void Graph<T>::enable_moduli() {
     if (store_.moduli) return;
+    const Arena::Mark taken = store_.arena.mark();
+    try {
+        for (auto& s : store_.seqs) s.adjoint[1] = store_.take_seq(s);
+        for (auto& u : store_.units)
+            for (auto& s : u.sources)
+                s.squared = store_.arena.template take<T>(store_.at(store_.parameters, s.weight).size(),
+                                                          text("units '", u.name, "'"));
+    } catch (...) {  // as if it had never been asked for; the pointers are null again
+        for (auto& s : store_.seqs) s.adjoint[1] = nullptr;
+        for (auto& u : store_.units)
+            for (auto& s : u.sources) s.squared = nullptr;
+        store_.arena.back_to(taken);
+        throw;
+    }
     store_.moduli = true;
-    for (auto& s : store_.seqs)
-        s.adjoint[1] =
-            store_.arena.template take<T>((s.lead + store_.capacity.time) * store_.capacity.batch * s.width);
-    for (auto& u : store_.units)
-        for (auto& s : u.sources)
-            s.squared = store_.arena.template take<T>(store_.at(store_.parameters, s.weight).size());
 }
 
 template <class T> void Graph<T>::reset() {
@@ -282,10 +297,12 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
         throw GraphError(text("probabilities: the last forward pass did not reach '", head.name, "'"));
     if (!(temperature > 0))
         throw GraphError(text("probabilities: found temperature ", temperature, ", expected above 0"));
-    if (first < 0 || first + out.rows > store_.rows() || out.cols != head.vocabulary || out.transposed)
-        throw GraphError(text("probabilities: rows ", first, " to ", first + out.rows, " into [", out.rows,
-                              ", ", out.cols, "]; expected rows within 0 to ", store_.rows(), " and ",
-                              head.vocabulary, " columns"));
+    if (first < 0 || !out.is_valid() || first > store_.rows() - out.rows || out.cols != head.vocabulary ||
+        out.transposed)
+        throw GraphError(text("probabilities: ", out.rows, " rows from ", first, " on into [", out.rows, ", ",
+                              out.cols, "] with rows ", out.stride, " apart",
+                              out.data ? "" : " and null data", "; expected rows within 0 to ", store_.rows(),
+                              ", ", head.vocabulary, " columns, and memory for them"));
     const BlasOnOneThread blas;
     const SubnormalsAreZero flush;
     const auto& table = store_.at(store_.parameters, head.table);
@@ -302,17 +319,19 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
         const T m = kernel::row_max(out.cols, z);
         const double sum = kernel::exp_sum(out.cols, z, m, static_cast<T>(1 / temperature), z);
         if (!std::isfinite(sum))
-            throw NumericError(
-                text("probabilities: the logits of '", head.name, "' are not finite at row ", first + r));
+            throw NumericError(text("probabilities: the logits of '", head.name, "' are not finite at row ",
+                                    first + r, ". ", not_finite_before()));
         kernel::scale(out.cols, static_cast<T>(1 / sum), z);
     }
 }
 
 template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {
     check_owner(o, "logits");
-    Tensor<T, 2> p(
-        std::array{static_cast<std::size_t>(store_.rows()), static_cast<std::size_t>(o.vocabulary)});
-    probabilities(o, 0, {p.data(), store_.rows(), o.vocabulary}, temperature);
+    const Index rows = store_.rows(), V = store_.at(store_.logits, o.id).vocabulary;
+    auto p = within_memory("probabilities", bytes_of("probabilities", {rows, V}, sizeof(T)), [&] {
+        return Tensor<T, 2>(std::array{static_cast<std::size_t>(rows), static_cast<std::size_t>(V)});
+    });
+    probabilities(o, 0, {p.data(), rows, V}, temperature);
     return p;
 }
 
@@ -326,7 +345,25 @@ template <class T> void Graph<T>::refuse_non_finite(int seq, const T* data, int 
     throw NumericError(text("node '", store_.node_names[static_cast<std::size_t>(node)], "': the ", what,
                             " '", s.name, "' is ", data[bad], " at step ", bad / s.width / store_.batch,
                             ", batch row ", bad / s.width % store_.batch, ", unit ", bad % s.width,
-                            " (training step ", store_.step, ")"));
+                            " (training step ", store_.step, "). ", not_finite_before()));
+}
+
+// What was not finite before the pass computed anything, and what to do about it; nothing where all was.
+template <class T> std::string Graph<T>::not_finite_before() const {
+    for (const auto& s : store_.seqs) {
+        const Index n = s.fed ? store_.rows() * s.width : 0, bad = kernel::first_non_finite(n, s.value);
+        if (bad != n)
+            return text("The input '", s.name, "' is ", s.value[bad], " at step ",
+                        bad / s.width / store_.batch, ", batch row ", bad / s.width % store_.batch, ", unit ",
+                        bad % s.width, ": look at the data that were given.");
+    }
+    for (const auto& p : store_.parameters)
+        if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
+            return text("The weight '", p.name, "' is ", p.value[bad], " at row ", bad / p.cols, ", column ",
+                        bad % p.cols,
+                        ": a file or an update has left it so. Go back to values that are "
+                        "finite; if it was an update, lower its learning rate or clipping threshold.");
+    return {};
 }
 
 template <class T> void Graph<T>::check_forward(const graph::NodeRecord<T>& n, int id) {

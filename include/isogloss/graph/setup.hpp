@@ -1,6 +1,7 @@
 /// @file graph/setup.hpp  What a node may ask for while the graph is built.
 #pragma once
 
+#include <initializer_list>
 #include <isogloss/graph/init.hpp>
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/packed.hpp>
@@ -21,14 +22,15 @@ Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index
     p.name = name;
     p.rows = rows;
     p.cols = cols;
-    p.value = store.arena.template take<T>(rows * cols);
-    p.gradient = store.arena.template take<T>(rows * cols);
+    const std::string who = text("weight '", name, "'");
+    p.value = store.arena.template take<T>({rows, cols}, who);
+    p.gradient = store.arena.template take<T>({rows, cols}, who);
     const Random random(store.seed, stream_of(name));
     for (Index i = 0; i < rows; ++i)
         for (Index j = 0; j < cols; ++j)
             p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
     store.parameters.push_back(std::move(p));
-    return {static_cast<int>(store.parameters.size()) - 1, rows, cols, &store};
+    return {static_cast<int>(store.parameters.size()) - 1, rows, cols, store.serial};
 }
 
 }  // namespace graph
@@ -140,13 +142,17 @@ public:
         r.groups = groups;
         r.keep = keep;
         r.stream = stream_of(full(local));
-        if (keep < 1) r.value = store_.arena.template take<T>(groups * store_.capacity.batch * width);
+        if (keep < 1) r.value = scratch({groups, store_.capacity.batch, width});
         store_.masks.push_back(r);
         return {static_cast<int>(store_.masks.size()) - 1};
     }
 
-    /// Memory of the node's own, n numbers, zeroed once; kept between passes.
-    template <class U = T> U* scratch(Index n) { return store_.arena.template take<U>(n); }
+    /// Memory of the node's own, zeroed once; kept between passes: an array of these sizes, or of n numbers.
+    /// Throws GraphError for sizes that multiply to more than there is.
+    template <class U = T> U* scratch(std::initializer_list<Index> sizes) {
+        return store_.arena.template take<U>(sizes, text("node '", name(), "'"));
+    }
+    template <class U = T> U* scratch(Index n) { return scratch<U>({n}); }  ///< see above
 
     /// Declares recurrent units on a sparse graph, for the metrics; returns where their record lies.
     int edges(graph::EdgesRecord record) {
@@ -186,7 +192,7 @@ public:
         for (const int w : {table.id, bias.id})
             if (w >= 0) ++store_.at(store_.parameters, w).uses;
         store_.logits.push_back(r);
-        return {static_cast<int>(store_.logits.size()) - 1, r.vocabulary, &store_};
+        return {static_cast<int>(store_.logits.size()) - 1, r.vocabulary, store_.serial};
     }
 
     /// The scalar this node computes. With `by_token` a loss is also kept for every position [T, B].
@@ -194,9 +200,9 @@ public:
         graph::LossRecord r;
         r.name = name();
         r.node = node_;
-        if (by_token) r.by_token = store_.arena.template take<double>(store_.capacity_rows());
+        if (by_token) r.by_token = scratch<double>(store_.capacity_rows());
         store_.losses.push_back(r);
-        return {static_cast<int>(store_.losses.size()) - 1, &store_};
+        return {static_cast<int>(store_.losses.size()) - 1, store_.serial};
     }
 
     /// Declares `total` to be a weighted sum of other losses; call once per part.
@@ -207,7 +213,7 @@ public:
     /// The record behind logits: hidden states, table and bias as handles.
     Seq<T> hidden(Logits<T> o) const {
         const auto& s = store_.at(store_.logits, o.id);
-        return {s.hidden, store_.at(store_.seqs, s.hidden).width, &store_};
+        return {s.hidden, store_.at(store_.seqs, s.hidden).width, store_.serial};
     }
     Weight<T> table(Logits<T> o) const { return handle(store_.at(store_.logits, o.id).table); }
 
@@ -232,11 +238,11 @@ private:
     std::string full(const std::string& local) const { return name() + "." + local; }
     Weight<T> handle(int id) const {
         const auto& p = store_.at(store_.parameters, id);
-        return {id, p.rows, p.cols, &store_};
+        return {id, p.rows, p.cols, store_.serial};
     }
     Seq<T> add(const std::string& local, Index width, int lead, bool carried) {
         store_.claim(full(local), "sequence");
-        return {store_.add_seq(full(local), width, lead, carried, node_), width, &store_};
+        return {store_.add_seq(full(local), width, lead, carried, node_), width, store_.serial};
     }
 
     graph::Store<T>& store_;
@@ -280,7 +286,7 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
         source.tokens = x.id;
         matrices = x.vocabulary;
     }
-    source.weight = weight(w, matrices * source.width, record.width).id;
+    source.weight = weight(w, elements_of(record.name, {matrices, source.width}), record.width).id;
     ++store.at(store.parameters, source.weight).uses;
     if (mask.id >= 0 && store.at(store.masks, mask.id).keep < 1) {
         const auto& m = store.at(store.masks, mask.id);
@@ -288,16 +294,16 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
             setup_.fail(text("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ",
                              source.width, " into ", record.width, " units"));
         source.mask = mask.id;
-        source.masked = store.arena.template take<T>(store.capacity_rows() * source.width);
+        source.masked = setup_.scratch({store.capacity_rows(), source.width});
     }
     if (source.when != When::whole && source.tokens < 0) {
         using Packed = kernel::Packed<T>;
-        source.packed = store.arena.template take<T>(
+        source.packed = setup_.scratch(
             std::max(Packed::size(source.width, record.width), Packed::size(record.width, source.width)));
     }
     if (store.moduli) {
         const auto& p = store.at(store.parameters, source.weight);
-        source.squared = store.arena.template take<T>(p.size());
+        source.squared = setup_.scratch(p.size());
     }
     record.sources.push_back(source);
     return *this;

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <isogloss/error.hpp>
 #include <isogloss/graph/arena.hpp>
 #include <isogloss/graph/handles.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/random.hpp>
+#include <isogloss/utf8.hpp>
 #include <limits>
 #include <string>
 #include <unordered_map>
@@ -180,7 +182,15 @@ struct LossRecord {
     std::vector<std::pair<int, double>> parts;     // of a weighted sum: other losses and their weights
 };
 
+/// A number that no other graph of the process has had, above 0.
+inline std::uint64_t new_serial() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
 template <class T> struct Store {
+    const std::uint64_t serial =
+        new_serial();  // what handles are known by: another graph may get the address
     Arena arena;
     Capacity capacity;
     std::uint64_t seed = 1, step = 0;
@@ -209,16 +219,32 @@ template <class T> struct Store {
 
     template <class Deque> auto& at(Deque& records, int id) { return records[static_cast<std::size_t>(id)]; }
 
+    // All that a file can hold, see safetensors_entries, and nothing that makes a message hard to read.
+    static bool is_name(const std::string& name) {
+        return !name.empty() && !bad_byte(name) && name != "__metadata__" &&
+               std::none_of(name.begin(), name.end(), [](char c) {
+                   return static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '*' || c == '/';
+               });
+    }
+
     void claim(const std::string& name, const char* kind) {
-        if (name.empty() || name.find_first_of(" \t\n*/") != std::string::npos)
+        if (!is_name(name))
+            throw GraphError(text(kind, " name ", shown(name),
+                                  ": a name is UTF-8 of at least one character, with no blank, control "
+                                  "character, '*' or '/' in it, and not '__metadata__', so that files can "
+                                  "hold it"));
+        if (const auto known = names.find(name); known != names.end())
             throw GraphError(
-                text(kind, " name '", name, "': a name has at least one character and no blank, '*' or '/'"));
-        const auto [place, is_new] = names.emplace(name, kind);
-        if (!is_new)
-            throw GraphError(
-                text(kind, " '", name, "': the name is already that of a ", place->second,
+                text(kind, " '", name, "': the name is already that of a ", known->second,
                      " in this graph. Names are unique; to share a parameter pass its handle again."));
-        claimed.push_back(name);
+        claimed.push_back(name);  // first, so that what is rolled back is never more than what was claimed
+        names.emplace(name, kind);
+    }
+
+    /// Memory of the layout of a sequence.
+    T* take_seq(const SeqRecord<T>& s) {
+        return arena.template take<T>({s.lead + capacity.time, capacity.batch, s.width},
+                                      text("sequence '", s.name, "'"));
     }
 
     int add_seq(const std::string& name, Index width, int lead, bool carried, int node) {
@@ -229,10 +255,11 @@ template <class T> struct Store {
         r.width = width;
         r.lead = lead;
         r.node = node;
-        r.value = arena.template take<T>((lead + capacity.time) * capacity.batch * width);
-        r.adjoint[0] = arena.template take<T>((lead + capacity.time) * capacity.batch * width);
-        if (moduli) r.adjoint[1] = arena.template take<T>((lead + capacity.time) * capacity.batch * width);
-        if (carried) r.carried = arena.template take<T>(capacity.batch * width);
+        r.value = take_seq(r);
+        r.adjoint[0] = take_seq(r);
+        if (moduli) r.adjoint[1] = take_seq(r);
+        if (carried)
+            r.carried = arena.template take<T>({capacity.batch, width}, text("sequence '", name, "'"));
         seqs.push_back(r);
         return static_cast<int>(seqs.size()) - 1;
     }

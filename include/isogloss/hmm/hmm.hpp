@@ -6,6 +6,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/random.hpp>
+#include <isogloss/sizes.hpp>
 #include <span>
 #include <vector>
 
@@ -49,6 +50,9 @@ public:
                 text("hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
                      ", prior = ", options.prior,
                      "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
+        const Index most = bytes_of("hmm", {N, std::max(N, A), 3}, sizeof(double));
+        within_memory("hmm", most,
+                      [&] { transition.reserve(std::size_t(N * N)), emission.reserve(std::size_t(N * A)); });
         const Random random(options.seed, stream_of("hmm"));
         Index place = 0;
         initial.assign(std::size_t(N), 1 / static_cast<double>(N));
@@ -169,7 +173,7 @@ public:
         }
     }
 
-    /// A text of n symbols.
+    /// A text of n symbols, n ≥ 0. Throws GraphError where there is no memory for it.
     std::vector<Token> sample(Index n, const Random& random) const {
         const Index N = options_.states, A = options_.symbols;
         Index place = 0;
@@ -180,6 +184,9 @@ public:
             return k;
         };
         std::vector<Token> x;
+        within_memory("hmm: a text", bytes_of("hmm: a text", {n}, sizeof(Token)),
+                      [&] { x.reserve(std::size_t(n)); });
+        if (n == 0) return x;
         for (Index i = draw(initial.data(), N); std::ssize(x) < n; i = draw(transition.data() + i * N, N))
             x.push_back(static_cast<Token>(draw(emission.data() + i * A, A)));
         return x;

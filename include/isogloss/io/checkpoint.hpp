@@ -82,7 +82,8 @@ public:
               [&values](std::span<const std::byte> bytes) {
                   values.resize(bytes.size() / sizeof(double));
                   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-              }});
+              },
+              [&values](std::size_t bytes) { values.reserve(bytes / sizeof(double)); }});
         return *this;
     }
     /// Characters of any length.
@@ -94,7 +95,8 @@ public:
               [&characters] { return std::as_bytes(std::span(characters)); },
               [&characters](std::span<const std::byte> bytes) {
                   characters.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-              }});
+              },
+              [&characters](std::size_t bytes) { characters.reserve(bytes); }});
         return *this;
     }
 
@@ -125,6 +127,8 @@ public:
         }
         require_match(expected, file,
                       all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
+        for (const Part& p : parts_)  // all memory first, so that nothing fails halfway
+            if (p.reserve && (all || !is_state(p))) p.reserve(file.at(p.name).bytes.size());
         for (const Part& p : parts_)
             if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
         for (const auto& act : after_load_) act();
@@ -138,6 +142,7 @@ private:
         bool any_length;
         std::function<std::span<const std::byte>()> bytes;
         std::function<void(std::span<const std::byte>)> assign;
+        std::function<void(std::size_t)> reserve = {};  // room for so many bytes, where assign needs some
     };
     struct Visitor {
         Checkpoint& to;

@@ -167,14 +167,22 @@ public:
                              ":", known, tensors_.size() > 20 ? " …" : ""));
     }
 
-    /// Copies the tensor `name` into `out`. Throws FileError unless it has the type T and exactly this shape;
-    /// throws DataError where `out` does not hold as many elements.
+    /// The tensor `name`. Throws FileError unless it has the type T and exactly this shape: before anything
+    /// of that shape is allocated.
     template <Storable T>
-    void read(std::string_view name, const std::vector<Index>& shape, std::span<T> out) const {
+    const TensorView& require(std::string_view name, const std::vector<Index>& shape) const {
         const TensorView& t = typed<T>(name);
         if (t.shape != shape)
             throw FileError(text(name_, ": tensor ", in_quotes(name), " has shape ", dimensions_text(t.shape),
                                  ", expected ", dimensions_text(shape)));
+        return t;
+    }
+
+    /// Copies the tensor `name` into `out`. Throws FileError unless it has the type T and exactly this shape;
+    /// throws DataError where `out` does not hold as many elements.
+    template <Storable T>
+    void read(std::string_view name, const std::vector<Index>& shape, std::span<T> out) const {
+        const TensorView& t = require<T>(name, shape);
         if (out.size_bytes() != t.bytes.size())
             throw DataError(text("tensor ", in_quotes(name), ": ", out.size(), " elements of room for shape ",
                                  dimensions_text(shape)));

@@ -1,13 +1,12 @@
 /// @file tensor_view.hpp  A named tensor as bytes: what files hold, free of any array library.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <isogloss/error.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,13 +84,6 @@ template <Storable T> constexpr DType dtype_of() {
     else return is_signed ? DType::i64 : DType::u64;
 }
 
-/// Sizes as a message shows them: "[3, 4]", "[]" for a scalar.
-inline std::string dimensions_text(std::span<const Index> shape) {
-    std::string out = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
-    return out + "]";
-}
-
 /// Most dimensions a stored tensor may have; the limit of NumPy 1.
 inline constexpr std::size_t max_dimensions = 32;
 
@@ -101,18 +93,10 @@ inline constexpr std::size_t max_dimensions = 32;
 inline std::optional<Index> bytes_of(DType dtype, std::span<const Index> shape) {
     if (shape.size() > max_dimensions) return std::nullopt;
     const Index bits = info(dtype).bits;
-    Index n = std::max<Index>(bits / 8, 1);  // bytes, or elements of which several make a byte
-    bool empty = false;
-    for (const Index k : shape) {
-        if (k < 0) return std::nullopt;
-        if (k == 0) empty = true;
-        if (k > 0 && n > std::numeric_limits<Index>::max() / k) return std::nullopt;
-        if (k > 0) n *= k;
-    }
-    if (empty) return 0;
-    if (bits >= 8) return n;
-    if (n % 8 * bits % 8 != 0) return std::nullopt;
-    return n / 8 * bits + n % 8 * bits / 8;
+    if (bits >= 8) return product_of(shape, bits / 8);
+    const auto n = product_of(shape);  // elements, of which several make a byte
+    if (!n || *n % 8 * bits % 8 != 0) return std::nullopt;
+    return *n / 8 * bits + *n % 8 * bits / 8;
 }
 
 /// What a tensor should be: its name, scalar type and sizes.

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <exception>
 #include <isogloss/error.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -46,7 +48,8 @@ struct CountOptions {
 /// Options  see CountOptions.
 /// Errors   GraphError: options out of range, counts of different shape added. DataError: a token outside
 ///          the vocabulary, more than 2³² - 1 tokens (a count could overflow), more than 2³¹ - 1 different
-///          pairs at one lag. Nothing is changed then.
+///          pairs at one lag. Nothing is changed then. Where memory ends while counts are added, DataError,
+///          and they are empty afterwards.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17); rows and columns as in its eq. (3).
 class LagCounts {
 public:
@@ -60,9 +63,11 @@ public:
         if (options.block < 1 || options.block > (Index{1} << 31) - 1001)
             throw GraphError(
                 text("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1001"));
-        occurrences_.assign(static_cast<std::size_t>(vocabulary), 0);
-        const auto V = static_cast<Eigen::Index>(vocabulary);
-        for (Index k = 0; k < options.lags; ++k) lags_.emplace_back(V, V);
+        const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int32_t));
+        within_memory("LagCounts", bytes, [&] {
+            occurrences_.assign(static_cast<std::size_t>(vocabulary), 0);
+            empty_lags();
+        });
     }
 
     /// Counts a whole text.
@@ -105,7 +110,8 @@ public:
         total_ += other.total_;
     }
 
-    /// Puts counts together from their parts, as a file has them. Throws GraphError where they do not fit.
+    /// Puts counts together from their parts, as a file has them. Throws GraphError where they do not fit,
+    /// DataError for more than 2³² - 1 tokens.
     static LagCounts from_parts(CountOptions options, std::vector<std::int64_t> occurrences,
                                 std::vector<SparseCounts> lags) {
         LagCounts c(std::ssize(occurrences), options);
@@ -115,8 +121,12 @@ public:
             if (m.rows() != c.vocabulary() || m.cols() != c.vocabulary())
                 throw GraphError(text("LagCounts: found counts [", m.rows(), ", ", m.cols(), "], expected [",
                                       c.vocabulary(), ", ", c.vocabulary(), "]"));
+        for (const std::int64_t n : occurrences) {
+            if (n < 0) throw GraphError(text("LagCounts: found a word that occurs ", n, " times"));
+            c.require_room(n);
+            c.total_ += n;
+        }
         c.lags_ = std::move(lags);
-        c.total_ = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
         c.occurrences_ = std::move(occurrences);
         return c;
     }
@@ -154,10 +164,14 @@ public:
 
 private:
     void require_room(std::int64_t more) const {
-        if (total_ + more > std::int64_t{std::numeric_limits<std::uint32_t>::max()})
-            throw DataError(text("LagCounts: ", total_ + more,
-                                 " tokens are more than 2³² - 1, and a count "
-                                 "could overflow"));
+        if (more > std::int64_t{std::numeric_limits<std::uint32_t>::max()} - total_)
+            throw DataError(text("LagCounts: ", more, " tokens beside ", total_,
+                                 " are more than 2³² - 1, and a count could overflow"));
+    }
+
+    void empty_lags() {
+        lags_.clear();
+        for (Index k = 0; k < lags(); ++k) lags_.emplace_back(vocabulary(), vocabulary());
     }
 
     void merge(std::vector<SparseCounts> other) {
@@ -167,14 +181,20 @@ private:
                 lags_[k].nonZeros() > 0 && other[k].nonZeros() > 0)
                 throw DataError(text("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ",
                                      k + 1, "; cut the vocabulary"));
-        std::vector<SparseCounts> sums;
-        for (std::size_t k = 0; k < lags_.size(); ++k) {
-            if (lags_[k].nonZeros() == 0) sums.push_back(std::move(other[k]));
-            else if (other[k].nonZeros() == 0) sums.push_back(std::move(lags_[k]));
-            else sums.push_back(SparseCounts(lags_[k] + other[k]));
-            lags_[k] = SparseCounts();
+        try {
+            for (std::size_t k = 0; k < lags_.size(); ++k) {
+                if (lags_[k].nonZeros() == 0) lags_[k].swap(other[k]);
+                else if (other[k].nonZeros() > 0) SparseCounts(lags_[k] + other[k]).swap(lags_[k]);
+                other[k] = SparseCounts();  // its memory, before the next sum takes some
+            }
+        } catch (const std::bad_alloc&) {  // some lags are summed and some are not
+            empty_lags();
+            std::fill(occurrences_.begin(), occurrences_.end(), 0);
+            total_ = 0;
+            throw DataError(
+                "LagCounts: there is not enough memory to add these counts, and what was counted "
+                "is lost; cut the vocabulary or count fewer lags");
         }
-        lags_ = std::move(sums);
     }
 
     // A row while its pairs come in: the earlier word met last, and where its cell is.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <isogloss/factor.hpp>
 #include <isogloss/linalg.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/tensor.hpp>
 #include <utility>
 #include <vector>
@@ -28,9 +29,12 @@ template <class T> MatrixRef<T> ref(Tensor<T, 2>& m) {
     return {m.data(), rows_of(m), cols_of(m)};
 }  ///< one that may be written
 
-/// A matrix [rows, cols] of zeros.
+/// A matrix [rows, cols] of zeros. Throws GraphError where the machine has no memory for it.
 template <class T> Tensor<T, 2> zeros(Index rows, Index cols) {
-    return xt::zeros<T>({static_cast<std::size_t>(rows), static_cast<std::size_t>(cols)});
+    const std::string_view who = "a matrix";
+    return within_memory(who, bytes_of(who, {rows, cols}, sizeof(T)), [&]() -> Tensor<T, 2> {
+        return xt::zeros<T>({static_cast<std::size_t>(rows), static_cast<std::size_t>(cols)});
+    });
 }
 
 /// The identity [n, n].

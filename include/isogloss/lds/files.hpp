@@ -6,6 +6,7 @@
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/model.hpp>
 #include <isogloss/text/vocabulary.hpp>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -55,8 +56,12 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         throw FileError(text(file.name(), ": ", what, "; the file was not written by save_counts"));
     };
     if (std::ssize(occurrences) != V) refuse("the occurrences are not of its vocabulary");
-    for (const auto n : occurrences)
+    std::int64_t room = std::numeric_limits<std::uint32_t>::max();
+    for (const auto n : occurrences) {
         if (n < 0) refuse("a word occurs fewer than 0 times");
+        if (n > room) refuse("the words occur more than 2³² - 1 times");
+        room -= n;
+    }
     std::vector<SparseCounts> lags;
     for (Index k = 1; file.find(text("starts/", k)); ++k) {
         const std::string of = text("/", k);
@@ -128,6 +133,10 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
         throw FileError(text(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
                              it.vocabulary.size(), " rows, one for each word"));
     const Index V = shape[0], h = shape[1];
+    // All against what the file has, before any of it is allocated.
+    for (const char* square : {"A", "M", "xx", "xx_filtered"}) file.require<double>(square, {h, h});
+    file.require<T>("C", {V, h});
+    file.require<double>("frequencies", {V});
     const auto read = [&]<class S>(const std::string& name, Index rows, Index cols, Tensor<S, 2>& m) {
         m = zeros<S>(rows, cols);
         file.read<S>(name, {rows, cols}, std::span(m.data(), m.size()));

@@ -20,7 +20,7 @@ namespace isogloss {
 template <class T> class HankelOperator {
 public:
     HankelOperator(const LagMoments<T>& moments, Index r) : moments_(&moments), r_(r) {
-        if (r < 2 || 2 * r - 1 > moments.lags())
+        if (r < 2 || r > (moments.lags() + 1) / 2)
             throw GraphError(text("subspace identification: found a Hankel operator of ", r,
                                   " lags and counts of ", moments.lags(),
                                   ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them"));
@@ -80,6 +80,10 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     if (h < 1 || options.oversampling < 0 || options.power_iterations < 0)
         throw GraphError(text(who, ": found rank ", h, ", oversampling ", options.oversampling, " and ",
                               options.power_iterations, " power iterations, expected 1, 0 and 0 at least"));
+    if (h > H.size())
+        throw GraphError(text("subspace identification: ", h,
+                              " states are asked for, but the words' lagged covariances have rank ", H.size(),
+                              " at most; take fewer states"));
     const auto gaussian = [&](Index columns, std::uint32_t stream) {
         TallMatrix<T> x = zeros<T>(H.size(), columns);
         const Random random(options.seed, stream);
@@ -87,7 +91,7 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
             x.data()[i] = static_cast<T>(random.normal(static_cast<Index>(i)));
         return x;
     };
-    const Index l = std::min(h + options.oversampling, H.size());
+    const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size();
     TallMatrix<T> Q, B = gaussian(l, stream_of("hankel"));
     H.apply(B, Q);
     orthonormalise(Q, who);

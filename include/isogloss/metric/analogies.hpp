@@ -5,6 +5,7 @@
 #include <array>
 #include <isogloss/linalg.hpp>
 #include <isogloss/metric/word_table.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/text/lines.hpp>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ inline std::vector<AnalogySection> read_analogies(const std::string& path) {
         for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
         if (words.empty()) continue;
         const auto refuse = [&](const char* expected) {
-            throw DataError(text(path, ":", lines.line(), ": found '", line, "', expected ", expected));
+            throw DataError(text(path, ":", lines.line(), ": found ", shown(line), ", expected ", expected));
         };
         if (words[0] == ":") {
             if (words.size() != 2) refuse("': name' with one name");
@@ -68,7 +69,7 @@ struct AnalogyScore {
 /// Questions with an unknown word are left out and counted. Of equally near words the first in the table
 /// wins. The cosines run as matrix products over blocks of questions within `budget` bytes.
 ///
-/// Errors   GraphError: a budget below 1
+/// Errors   GraphError: a budget below 1, or one for which there is no memory
 /// Source   Mikolov, Chen, Corrado, Dean 2013; Mikolov, Yih, Zweig 2013 ("3CosAdd" in Levy, Goldberg 2014).
 inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections,
                                            Index budget = Index{64} << 20) {
@@ -93,8 +94,12 @@ inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<con
     const Index V = table.size(), n = table.dimension(), count = std::ssize(questions);
     const Index block =
         std::clamp<Index>(budget / (V * Index{sizeof(float)} + 1), 1, std::max<Index>(count, 1));
-    std::vector<float> queries(static_cast<std::size_t>(block * n)),
-        cosines(static_cast<std::size_t>(block * V));
+    std::vector<float> queries, cosines;
+    const Index numbers = elements_of("analogies", {block, V + n}, sizeof(float));
+    within_memory("analogies", numbers * Index{sizeof(float)}, [&] {
+        queries.resize(static_cast<std::size_t>(block * n));
+        cosines.resize(static_cast<std::size_t>(block * V));
+    });
     for (Index first = 0; first < count; first += block) {
         const Index some = std::min(block, count - first);
         for (Index i = 0; i < some; ++i) {

@@ -29,7 +29,7 @@ struct PrincipalComponents {
 ///          NumericError: a number that is not finite, with its place.
 /// Source   Pearson 1901; Hotelling 1933.
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
-    if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols)
+    if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols || !x.is_valid())
         throw GraphError(text("principal components: ", count, " of a table [", x.rows, ", ", x.cols,
                               "] are asked for, expected at least 2 rows, as many rows as columns, and 1 to ",
                               x.cols, " components"));

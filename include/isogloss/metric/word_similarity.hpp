@@ -31,10 +31,10 @@ inline std::vector<ScoredPair> read_scored_pairs(const std::string& path) {
         if (fields.empty()) continue;
         double score = 0;
         const char* const end = fields.back().data() + fields.back().size();
-        if (fields.size() != 3 || std::from_chars(fields[2].data(), end, score).ptr != end ||
-            !std::isfinite(score))
-            throw DataError(
-                text(path, ":", lines.line(), ": found '", line, "', expected two words and a number"));
+        const auto read = std::from_chars(fields.back().data(), end, score);
+        if (fields.size() != 3 || read.ec != std::errc() || read.ptr != end || !std::isfinite(score))
+            throw DataError(text(path, ":", lines.line(), ": found ", shown(line),
+                                 ", expected two words and a number that a double can hold"));
         pairs.push_back({std::string(fields[0]), std::string(fields[1]), score});
     }
     if (pairs.empty())

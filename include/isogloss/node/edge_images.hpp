@@ -16,9 +16,9 @@ public:
     void setup(Setup<T>& s, const graph::EdgesRecord& e, Index rows) {
         const Index N = e.units;
         const Index positions = s.capacity().time * s.capacity().batch;
-        if (4 * e.edges() < N * N || N < kernel::lane_count<L> || positions < 4 * rows) return;
+        if (4 * (e.edges() / N) < N || N < kernel::lane_count<L> || positions / 4 < rows) return;
         units_ = N, rows_ = rows;
-        image_ = s.scratch(rows * N * N), gradient_ = s.scratch(rows * N * N);
+        image_ = s.scratch({rows, N, N}), gradient_ = s.scratch({rows, N, N});
         seen_ = s.template scratch<std::uint8_t>(rows);
     }
 

@@ -43,7 +43,7 @@ template <class T> struct Embedding {
         s.lookup(E);
         y = s.sequence("y", E.cols);
         mask = s.mask("mask", E.cols, options.keep);
-        if (options.keep_words < 1) word_scale = s.scratch(s.capacity().time * s.capacity().batch);
+        if (options.keep_words < 1) word_scale = s.scratch({s.capacity().time, s.capacity().batch});
         return y;
     }
 

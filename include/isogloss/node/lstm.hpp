@@ -45,7 +45,7 @@ template <class T> struct Lstm {
                 .from("W", x, dropout.input)
                 .from("U", s.previous(h), dropout.state)
                 .bias("b", per_block({0, options.forget_bias, 0, 0}));
-        dc = s.scratch(s.capacity().batch * n);
+        dc = s.scratch({s.capacity().batch, n});
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {

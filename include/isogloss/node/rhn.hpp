@@ -15,7 +15,7 @@ namespace isogloss {
 ///
 /// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;  y [T,
 /// B, n] Options  units           n ≥ 1
-///          depth           D ≥ 1, default 1
+///          depth           D, 1 to 1000, default 1
 ///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l
 ///          and t
 ///                          and enters where s meets a matrix, the carry is not masked
@@ -34,6 +34,7 @@ template <class T> struct Rhn {
         Init init = uniform(0.04);
         double transform_bias = -2;
     };
+    static constexpr Index most_depth = 1000;
     Options options;
     RecurrentDropout<T> dropout;
     std::vector<Units<T>> z;
@@ -41,7 +42,8 @@ template <class T> struct Rhn {
 
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
         const Index n = options.units;
-        if (options.depth < 1) u.fail(text("found depth = ", options.depth, ", expected at least 1"));
+        if (options.depth < 1 || options.depth > most_depth)
+            u.fail(text("found depth = ", options.depth, ", expected 1 to ", most_depth));
         dropout.setup(u, options.keep, options.scheme, x.width, n, 2);
         for (Index l = 1; l < options.depth; ++l) s.push_back(u.sequence(text("s", l), n));
         s.push_back(u.recurrent(text("s", options.depth), n));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/random.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
 #include <iterator>
 #include <memory>
@@ -61,8 +62,8 @@ struct Batch {
 ///                 then usually scaled by T_k/time, which is the update's business; T_k is batch.input.time.
 /// Memory          two blocks of T·B tokens, allocated at the start; no allocation in the loop.
 /// Resuming        `.start = k` gives batches k, k+1 … exactly as an uninterrupted pass does.
-/// Errors          DataError: capacity or options out of range, too few tokens for B columns, a token outside
-///                 the vocabulary.
+/// Errors          DataError: capacity or options out of range or beyond the memory, too few tokens for B
+///                 columns, a token outside the vocabulary.
 /// Source          Merity, Keskar, Socher 2017, "Regularizing and optimizing LSTM language models",
 /// section 4.1,
 ///                 for the random length. Departures: capacity.time bounds it; the generator is ours.
@@ -95,9 +96,12 @@ public:
         if (options_.start > count_)
             throw DataError(text(source_, ": batch ", options_.start, " is asked for first, but there are ",
                                  count_, "; is it the same text, capacity, seed and epoch as before?"));
-        const auto most = static_cast<std::size_t>(std::min(capacity_.time, length_) * capacity_.batch);
-        input_.resize(most);
-        target_.resize(most);
+        const Index most = bytes_of<DataError>(
+            source_, {std::min(capacity_.time, length_), capacity_.batch, 2}, sizeof(Token));
+        within_memory<DataError>(source_, most, [&] {
+            input_.resize(static_cast<std::size_t>(most) / (2 * sizeof(Token)));
+            target_.resize(input_.size());
+        });
     }
 
     /// Batches in the whole pass, from index 0 on, whatever `start` says.
@@ -169,7 +173,9 @@ private:
             const double mean = static_cast<double>(options_.time) * (half ? 0.5 : 1.0);
             const double z =
                 mean + 5 * Random(options_.seed, stream_of("bptt length"), options_.epoch).normal(k);
-            wanted = std::min(capacity_.time, static_cast<Index>(std::max(5.0, z)));
+            wanted = z < static_cast<double>(capacity_.time)
+                         ? std::min(capacity_.time, static_cast<Index>(std::max(5.0, z)))
+                         : capacity_.time;
         }
         return std::min(wanted, length_ - at);
     }

@@ -8,6 +8,7 @@
 #include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <istream>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -153,7 +154,8 @@ private:
     void append(std::string_view word, std::int64_t count, const std::string& where);
     // Looks up the special types, once all words are there.
     void finish(const std::string& where);
-    Index translate(std::string_view line, std::vector<Token>& out, Place place) const;
+    static void require_line(std::string_view line);
+    Index translate(std::string_view line, std::vector<Token>& out, Place place, bool line_end) const;
     // `unk`, or an exception that says which word is unknown, and where.
     Token unknown(std::string_view word, Place place) const;
 
@@ -205,6 +207,8 @@ inline void Vocabulary::append(std::string_view word, std::int64_t count, const 
         refuse(" is more than one character, but the level is character");
     }
     if (count < 0) refuse(" has a count below 0");
+    if (count > std::numeric_limits<std::int64_t>::max() - total_)
+        refuse(" has a count with which the sum of all counts is above 2^63 - 1");
     if (index_.insert(word) != static_cast<Index>(counts_.size()))
         refuse(" is there twice; the words of a vocabulary are different");
     counts_.push_back(count);
@@ -254,41 +258,46 @@ inline Token Vocabulary::unknown(std::string_view word, Place place) const {
                          level_ == Level::word ? "word" : "character"));
 }
 
-inline Index Vocabulary::translate(std::string_view line, std::vector<Token>& out, Place place) const {
+inline Index Vocabulary::translate(std::string_view line, std::vector<Token>& out, Place place,
+                                   bool line_end) const {
     const std::size_t before = out.size();
     Index unknowns = 0;
     const auto take = [&](std::string_view word) {
         Token t = index_.find(word);
-        if (t < 0) {
-            if (unk_ < 0) out.resize(before);
-            t = unknown(word, place);
-        }
+        if (t < 0) t = unknown(word, place);
         unknowns += t == unk_ ? 1 : 0;
         out.push_back(t);
     };
-    if (level_ == Level::word) for_each_word(line, take);
-    else for_each_character(line, take);
+    try {
+        if (level_ == Level::word) for_each_word(line, take);
+        else for_each_character(line, take);
+        if (line_end) out.push_back(eos_);
+    } catch (...) {
+        out.resize(before);
+        throw;
+    }
     return unknowns;
 }
 
 inline Index Vocabulary::encode_checked(std::string_view line, std::vector<Token>& out, Place place) const {
-    const Index unknowns = translate(line, out, place);
-    if (eos_per_line_) out.push_back(eos_);
-    return unknowns;
+    return translate(line, out, place, eos_per_line_);
 }
 
-inline Index Vocabulary::encode_prefix(std::string_view line, std::vector<Token>& out) const {
+inline void Vocabulary::require_line(std::string_view line) {
     if (const auto bad = bad_byte(line))
         throw DataError(text("line to encode: ", describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
     if (line.find('\n') != std::string_view::npos)
         throw DataError("line to encode: there is a line feed in it; encode takes one line, without its end");
-    return translate(line, out, {});
+}
+
+inline Index Vocabulary::encode_prefix(std::string_view line, std::vector<Token>& out) const {
+    require_line(line);
+    return translate(line, out, {}, false);
 }
 
 inline Index Vocabulary::encode(std::string_view line, std::vector<Token>& out) const {
-    const Index unknowns = encode_prefix(line, out);
-    if (eos_per_line_) out.push_back(eos_);
-    return unknowns;
+    require_line(line);
+    return translate(line, out, {}, eos_per_line_);
 }
 
 inline std::string Vocabulary::decode(std::span<const Token> tokens) const {

@@ -40,36 +40,47 @@ public:
         require_range("adam", "epsilon", options.epsilon, std::numeric_limits<double>::min(), no_limit);
         require_range("adam", "clip", options.clip, 0, no_limit);
         require_range("adam", "weight_decay", options.weight_decay, 0, no_limit);
-        for (const Parameter<T>* p : group_) {
-            mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
-            square_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
-        }
+        within_memory("adam", bytes_of("adam", {group_.elements(), 2}, sizeof(T)), [&] {
+            for (const Parameter<T>* p : group_) {
+                mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+                square_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+            }
+        });
     }
 
     /// One step; returns the length of the gradient before clipping. Throws NumericError and changes
-    /// nothing when a gradient is not finite.
+    /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
         const SubnormalsAreZero flush;  // averages of gradients that have become 0 fade away
         const double d = group_.divisor(options_.divisor), norm = direction_norm(group_, d, 0);
-        ++steps_;
-        const auto k = static_cast<double>(steps_);
+        const auto k = static_cast<double>(steps_ + 1);
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
         const T b1 = static_cast<T>(options_.first), b2 = static_cast<T>(options_.second);
         const T eta = static_cast<T>(options_.rate / (1 - std::pow(options_.first, k)));
         const T scale = static_cast<T>(1 / (1 - std::pow(options_.second, k)));
         const T epsilon = static_cast<T>(options_.epsilon),
                 decay = static_cast<T>(options_.rate * options_.weight_decay);
+        const auto moved = [=](T w, T gradient, T& m, T& s) {
+            const T g = factor * gradient;
+            m = b1 * m + (1 - b1) * g;
+            s = b2 * s + (1 - b2) * g * g;
+            return w - (eta * m / (std::sqrt(s * scale) + epsilon) + decay * w);
+        };
         for (std::size_t j = 0; j < group_.size(); ++j) {
             Parameter<T>& p = group_[j];
             const T* gradient = p.dense_gradient().data;
+            require_directions(p, [&](Index i) {
+                T m = mean_[j][std::size_t(i)], s = square_[j][std::size_t(i)];
+                return moved(p.value[i], gradient[i], m, s);
+            });
+        }
+        ++steps_;
+        for (std::size_t j = 0; j < group_.size(); ++j) {
+            Parameter<T>& p = group_[j];
+            const T* gradient = p.gradient;
             T *w = p.value, *m = mean_[j].data(), *s = square_[j].data();
             over_numbers(p.size(), [&](Index first, Index last, Index) {
-                for (Index i = first; i < last; ++i) {
-                    const T g = factor * gradient[i];
-                    m[i] = b1 * m[i] + (1 - b1) * g;
-                    s[i] = b2 * s[i] + (1 - b2) * g * g;
-                    w[i] -= eta * m[i] / (std::sqrt(s[i] * scale) + epsilon) + decay * w[i];
-                }
+                for (Index i = first; i < last; ++i) w[i] = moved(w[i], gradient[i], m[i], s[i]);
             });
             finish_step(p);
         }

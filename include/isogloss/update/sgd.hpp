@@ -36,11 +36,13 @@ public:
     }
 
     /// One step; returns the length of the direction before clipping. Throws NumericError and changes
-    /// nothing when a gradient is not finite.
+    /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
         const double d = group_.divisor(options_.divisor);
         const double norm = direction_norm(group_, d, options_.weight_decay);
         const T factor = static_cast<T>(options_.rate * clip_factor(norm, options_.clip) / d);
+        for (const Parameter<T>* p : group_)
+            require_directions(*p, [&](Index i) { return p->value[i] - factor * p->gradient[i]; });
         for (Parameter<T>* p : group_) {
             for_each_stretch(*p, [&](T* w, const T* g, Index n, Index) {
                 for (Index i = 0; i < n; ++i) w[i] -= factor * g[i];
@@ -86,8 +88,10 @@ public:
         : sgd_(std::move(group), options.sgd), window_(options.window) {
         if (window_ < 1)
             throw GraphError(text("averaged sgd: found window = ", window_, ", expected at least 1"));
-        for (const Parameter<T>* p : sgd_.group())
-            mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+        within_memory("averaged sgd", bytes_of("averaged sgd", {sgd_.group().elements()}, sizeof(T)), [&] {
+            for (const Parameter<T>* p : sgd_.group())
+                mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+        });
     }
 
     /// One step of Sgd, then, once triggered, of the averages. Throws GraphError while averages are swapped

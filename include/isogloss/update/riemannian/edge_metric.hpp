@@ -25,8 +25,11 @@ public:
             const Index m = inputs(j);
             at_.push_back(at_.back() + (full ? m * m : m));
         }
-        whole.resize(std::size_t(A * N)), cross.resize(std::size_t(A * edges.edges()));
-        square.resize(std::size_t((edges.rho < 0 ? A : 1) * at_.back()));
+        const std::string who = text("riemannian: '", edges.name, "'");
+        within_memory(who, bytes_of(who, {A, N + edges.edges() + at_.back()}, sizeof(T)), [&] {
+            whole.resize(std::size_t(A * N)), cross.resize(std::size_t(A * edges.edges()));
+            square.resize(std::size_t((edges.rho < 0 ? A : 1) * at_.back()));
+        });
         start.resize(std::size_t(N));
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
         for (auto* rows : {&gathered_, &activity_, &modulus_}) rows->resize(std::size_t(N * block_));

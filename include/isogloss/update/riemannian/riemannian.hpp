@@ -65,7 +65,8 @@ public:
                     text("riemannian: '", p->name, "' is used ", p->uses,
                          " times, and only what belongs to one layer of units has a metric. Choose the "
                          "others by name and train this one by another update"));
-            delta_.emplace_back(static_cast<std::size_t>(p->size()));
+            within_memory("riemannian", bytes_of("riemannian", {p->size()}, sizeof(T)),
+                          [&] { delta_.emplace_back(static_cast<std::size_t>(p->size())); });
         }
         std::vector<bool> taken(group_.size(), false);
         const auto place = [&](int id) {
@@ -117,6 +118,9 @@ public:
                 "or find the first node with Graph::checking(true)");
         const double length = std::sqrt(std::max(slope, 0.0));
         const T eta = static_cast<T>(options_.rate * clip_factor(length, options_.clip));
+        for (std::size_t k = 0; k < group_.size(); ++k)
+            require_directions(group_[k],
+                               [&](Index i) { return group_[k].value[i] + eta * delta_[k][std::size_t(i)]; });
         for (std::size_t k = 0; k < group_.size(); ++k) {
             T* w = group_[k].value;
             for (Index i = 0; i < group_[k].size(); ++i) w[i] += eta * delta_[k][std::size_t(i)];

@@ -83,7 +83,9 @@ protected:
     };
     std::size_t member(Parameter<T>& p) {
         const auto n = static_cast<std::size_t>(p.size());
-        members_.push_back({&p, std::vector<T>(n), std::vector<T>(n), std::vector<T>(n)});
+        within_memory("riemannian", bytes_of("riemannian", {p.size(), 3}, sizeof(T)), [&] {
+            members_.push_back({&p, std::vector<T>(n), std::vector<T>(n), std::vector<T>(n)});
+        });
         return members_.size() - 1;
     }
     virtual void direct() = 0;

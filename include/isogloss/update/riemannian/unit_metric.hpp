@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 #include <string>
 #include <utility>
@@ -19,7 +20,8 @@ namespace isogloss {
 template <class T> class UnitMetric {
 public:
     /// `weights[k]` and `bias`: places of the sources' weights and of the bias in a group, -1: not in it.
-    /// Throws GraphError where a full matrix is asked for an input selected by tokens or masked by gate.
+    /// Throws GraphError where a full matrix is asked for an input selected by tokens or masked by gate, and
+    /// where there is no memory.
     UnitMetric(graph::Store<T>& store, graph::UnitsRecord<T>& units, std::vector<int> weights, int bias,
                UnitModulus modulus, MetricForm form)
         : store_(store),
@@ -44,18 +46,18 @@ public:
                              "quasi_diagonal or diagonal"));
                 continue;
             }
-            square_.emplace_back(std::size_t(size)), cross_.emplace_back(std::size_t(quasi() ? size : 0));
+            resize(square_.emplace_back(), {size}), resize(cross_.emplace_back(), {quasi() ? size : 0});
         }
-        whole_.resize(std::size_t(n)), inverse_.resize(std::size_t(n));
-        phi_.resize(std::size_t(store.capacity_rows() * n));
+        resize(whole_, {n}), resize(inverse_, {n});
+        const Index rows = store.capacity_rows();
+        resize(phi_, {rows, n});
         if (form == MetricForm::full) {
             const Index m = order();
-            matrix_.resize(std::size_t(n * m * m));
-            input_.resize(std::size_t(store.capacity_rows() * m)), scaled_.resize(input_.size());
-            side_.resize(input_.size());
-            work_.resize(std::size_t(m * m)), right_.resize(std::size_t(m));
+            resize(matrix_, {n, m, m});
+            resize(input_, {rows, m}), resize(scaled_, {rows, m}), resize(side_, {rows, m});
+            resize(work_, {m, m}), resize(right_, {m});
         } else {
-            input_.resize(std::size_t(store.capacity_rows() * widest)), scaled_.resize(input_.size());
+            resize(input_, {rows, widest}), resize(scaled_, {rows, widest});
         }
     }
 
@@ -133,6 +135,11 @@ public:
     }
 
 private:
+    void resize(std::vector<T>& numbers, std::initializer_list<Index> sizes) const {
+        const std::string who = text("riemannian: units '", units_.name, "'");
+        const Index bytes = bytes_of(who, sizes, sizeof(T));
+        within_memory(who, bytes, [&] { numbers.resize(std::size_t(bytes) / sizeof(T)); });
+    }
     bool quasi() const { return form_ == MetricForm::quasi_diagonal; }
     Index order() const { return inputs_ + (bias_ >= 0); }
 

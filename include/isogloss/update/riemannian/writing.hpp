@@ -20,8 +20,11 @@ public:
         : store_(store), head_(head), width_(store.at(store.parameters, head.table).cols) {
         const Index V = head.vocabulary, n = width_;
         rows_ = std::clamp<Index>(budget / ((V + 2 * n) * Index{sizeof(T)}), 1, store.capacity_rows());
-        square.resize(std::size_t(V * n)), cross.resize(std::size_t(V * n)), whole.resize(std::size_t(V));
-        logits_.resize(std::size_t(rows_ * V)), hidden_.resize(std::size_t(2 * rows_ * n));
+        const std::string who = text("riemannian: head '", head.name, "'");
+        within_memory(who, bytes_of(who, {V + rows_, V + 2 * n}, sizeof(T)), [&] {
+            square.resize(std::size_t(V * n)), cross.resize(std::size_t(V * n)), whole.resize(std::size_t(V));
+            logits_.resize(std::size_t(rows_ * V)), hidden_.resize(std::size_t(2 * rows_ * n));
+        });
     }
 
     std::vector<T> square, cross, whole;  ///< H_ii [V, n], H_0i [V, n], H_00 [V]
@@ -103,10 +106,12 @@ public:
                 double damping = 1)
         : store_(g.store()),
           head_(head_of(g, head)),
-          behind_{head_.hidden, store_.at(store_.parameters, head_.table).cols, &store_},
+          behind_{head_.hidden, store_.at(store_.parameters, head_.table).cols, store_.serial},
           targets_(targets),
           metric_(g.store(), head_) {
         const Index V = head_.vocabulary;
+        if (targets.id < 0 || targets.graph != store_.serial)
+            throw GraphError("riemannian: the targets are not tokens of this graph");
         if (frequencies.empty()) frequencies.assign(std::size_t(V), 1 / static_cast<double>(V));
         if (std::ssize(frequencies) != V)
             throw GraphError(

@@ -1,0 +1,76 @@
+// Names that files can hold, and whom an error names.
+#include <isogloss/isogloss.hpp>
+#include <limits>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+TEST_CASE("Names that no file can hold are refused when they are given", "[graph][names][errors]") {
+    Graph<float> g({});
+    const auto weight = [&](const std::string& name) { g.weight(name, 1, 1, constant(0)); };
+    for (const std::string bad : {"", "\xff", "a\xc3", "__metadata__", "\xed\xa0\x80", "a\rb", "a\x1b[31m",
+                                  "a b", "a\x7f", "a/b", "a*"})
+        REQUIRE_THROWS_MATCHES(weight(bad), GraphError, says("weight name", "UTF-8", "file"));
+    REQUIRE_THROWS_AS(weight(std::string("a\0b", 3)), GraphError);
+    REQUIRE_THROWS_AS(g.input("\xff", 1), GraphError);
+    REQUIRE_THROWS_AS(g.tokens("\xff", 1), GraphError);
+    const auto u = g.input("u", 1);
+    REQUIRE_THROWS_MATCHES(g.add<Linear>("__metadata__", {.units = 1}, u), GraphError, says("node name"));
+    REQUIRE_THROWS_MATCHES(weight("\x1b\n" + std::string(1000, 'x')), GraphError, says("'\\x1B\\x0A", "…"));
+    weight("Gewicht\u00e4");
+    weight("_metadata_");
+    CHECK(g.parameters().size() == 2);
+}
+
+TEST_CASE("A loss that is not finite names what was not before", "[graph][errors]") {
+    Graph<double> g({.time = 2, .batch = 2});
+    const auto u = g.input("u", 3);
+    const auto y = g.tokens("y", 4);
+    const auto h = g.add<Linear>("l1", {.units = 2}, u);
+    const auto o = g.add<Softmax>("o", {.vocabulary = 4}, h);
+    const auto l = g.add<CrossEntropy>("loss", {}, o, y);
+    std::vector<double> values(12, 0.5);
+    const std::vector<Token> targets = {0, 1, 2, 3};
+    const auto forward = [&] {
+        return g.forward(l, {u, values.data(), 2, 2}, {y, TokenBlock{targets.data(), 2, 2}});
+    };
+    const auto message = [&] {
+        try {
+            forward();
+        } catch (const NumericError& error) {
+            return std::string(error.what());
+        }
+        return std::string("none");
+    };
+    const auto has = [](const std::string& s, const char* part) { return s.find(part) != std::string::npos; };
+    const std::uint64_t step = g.step();
+    for (const bool checking : {false, true}) {
+        g.checking(checking);
+        values[8] = std::numeric_limits<double>::quiet_NaN();
+        const std::string of_input = message();
+        CAPTURE(of_input);
+        CHECK(has(of_input, "The input 'u' is nan at step 1, batch row 0, unit 2"));
+        CHECK_FALSE(has(of_input, "learning rate"));
+        values[8] = 0.5;
+
+        double& w = g.parameter("l1.W").value[3];
+        const double good = w;
+        w = std::numeric_limits<double>::infinity();
+        const std::string of_weight = message();
+        CAPTURE(of_weight);
+        CHECK(has(of_weight, "The weight 'l1.W' is inf at row 1, column 1"));
+        CHECK(has(of_weight, "file"));
+        w = good;
+        CHECK(std::isfinite(forward()));
+    }
+    CHECK(g.step() == step + 5);  // checking refuses an input before the step begins
+    g.checking(false);
+    g.parameter("o.b").value[0] = 1e308;
+    g.parameter("o.b").value[1] = -1e308;  // finite, but their difference is not
+    CHECK(has(message(), "Lower the learning rate"));
+    g.parameter("o.b").value[0] = std::numeric_limits<double>::quiet_NaN();
+    g.training(false);
+    g.forward(o, {u, values.data(), 2, 2});
+    REQUIRE_THROWS_MATCHES(g.probabilities(o), NumericError, says("The weight 'o.b' is nan"));
+}

@@ -1,0 +1,181 @@
+// What a graph does with sizes beyond all memory, and when it gets none.
+#include <isogloss/isogloss.hpp>
+#include <new>
+#include <optional>
+
+#include "allocations.hpp"
+#include "catch.hpp"
+
+using namespace isogloss;
+
+TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
+    Arena arena;
+    auto* first = arena.take<float>(10);
+    const std::size_t size = arena.size();
+    {
+        const LargestAllocation small(std::size_t{4} << 20);
+        REQUIRE_THROWS_MATCHES(arena.take<float>(Index{2} << 20, "weight 'E'"), GraphError,
+                               says("weight 'E'", "8388608 bytes", "does not give"));
+        REQUIRE(arena.size() == size);
+        float* const later = arena.take<float>(600'000);  // larger than a chunk, smaller than what failed
+        for (Index i = 0; i < 600'000; ++i) later[i] = 1;
+    }
+    for (const std::size_t k : {0, 1}) {
+        const FailingAllocation fail(k);  // of the chunk, of the list of chunks
+        try {
+            arena.take<float>(600'000);
+        } catch (const GraphError&) {
+        }
+    }
+    float* const again = arena.take<float>(500'000);
+    for (Index i = 0; i < 500'000; ++i) again[i] = 1;
+    REQUIRE(first[9] == 0);
+    REQUIRE(arena.guards_intact());
+    REQUIRE_THROWS_MATCHES(arena.take<float>(-1), GraphError, says("[-1]"));
+    REQUIRE_THROWS_AS(arena.take<double>(Index{1} << 61), GraphError);
+    REQUIRE_THROWS_AS(arena.take<float>({Index{1} << 33, Index{1} << 33}), GraphError);
+}
+
+TEST_CASE("An arena gives back what was taken since a mark", "[graph][memory]") {
+    Arena arena;
+    arena.take<float>(10);
+    const auto mark = arena.mark();
+    const std::size_t size = arena.size();
+    const auto held = blocks_held();
+    float* const small = arena.take<float>(20);
+    small[3] = 7;
+    arena.take<float>(1'000'000);
+    arena.back_to(mark);
+    REQUIRE(arena.size() == size);
+    REQUIRE(blocks_held() == held);
+    REQUIRE(arena.take<float>(20) == small);
+    REQUIRE(small[3] == 0);
+    REQUIRE(arena.guards_intact());
+}
+
+TEST_CASE("Sizes beyond what can be counted are refused where they are given", "[graph][memory][errors]") {
+    constexpr Index huge = Index{1} << 62;
+    REQUIRE_THROWS_MATCHES(Graph<float>({.time = huge, .batch = 4}), GraphError,
+                           says("graph", "time = 4611686018427387904, batch = 4", "2^63 - 1 bytes"));
+    Graph<float> g({.time = 3, .batch = 2});
+    g.weight("first", 2, 2, constant(1));
+    const std::size_t memory = g.memory();
+    REQUIRE_THROWS_MATCHES(g.weight("E", Index{1} << 33, Index{1} << 33, constant(1)), GraphError,
+                           says("weight 'E'", "[8589934592, 8589934592]"));
+    REQUIRE_THROWS_MATCHES(g.input("q", Index{1} << 61), GraphError,
+                           says("sequence 'q'", "[3, 2, 2305843009213693952]"));
+    REQUIRE_THROWS_MATCHES(g.tokens("x", Index{1} << 33), GraphError, says("'x'", "8589934592", "2^31"));
+    const auto u = g.input("u", 2);
+    const std::size_t with_input = g.memory();
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = Index{1} << 60}, u), GraphError, says("'h"));
+    REQUIRE_THROWS_MATCHES(g.add<Rhn>("h", {.units = 1, .depth = Index{1} << 40}, u), GraphError,
+                           says("'h'", "depth", "1000"));
+    CHECK(with_input > memory);
+    CHECK(g.memory() == with_input);
+    CHECK(g.parameters().size() == 1);
+}
+
+TEST_CASE("A weight for which there is no memory leaves the graph as it was", "[graph][memory][errors]") {
+    Graph<float> g({.time = 3, .batch = 2});
+    const std::size_t memory = g.memory();
+    {
+        const LargestAllocation small(std::size_t{4} << 20);
+        REQUIRE_THROWS_MATCHES(g.weight("E", 1 << 12, 1 << 10, constant(1)), GraphError,
+                               says("weight 'E'", "16777216 bytes", "does not give"));
+    }
+    CHECK(g.memory() == memory);
+    const auto E = g.weight("E", 1500, 1000, constant(1));
+    CHECK(g.value(E)(1499, 999) == 1);
+    CHECK(g.guards_intact());
+}
+
+TEST_CASE("A handle of a graph that is gone is known, also where another has its address",
+          "[graph][memory][errors]") {
+    std::optional<Graph<float>> g;
+    g.emplace(GraphOptions{.time = 2, .batch = 1});
+    const auto* address = &*g;
+    const auto x = g->tokens("x", 9);
+    const auto u = g->input("u", 3);
+    const auto E = g->weight("E", 9, 3, uniform(0.1));
+    const auto e = g->add<Embedding>("e", {}, x, E);
+    const auto o = g->add<TiedSoftmax>("o", {}, e, E);
+    const auto l = g->add<CrossEntropy>("l", {}, o, x);
+    g.emplace(GraphOptions{.time = 2, .batch = 1});
+    REQUIRE(&*g == address);
+    const auto x2 = g->tokens("x", 4);
+    const auto u2 = g->input("u", 6);
+    const auto E2 = g->weight("E", 4, 6, uniform(0.1));
+    g->add<Embedding>("e", {}, x2, E2);
+    REQUIRE_THROWS_MATCHES(g->add<Linear>("y", {.units = 2}, u), GraphError, says("another graph"));
+    REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x2, E), GraphError);
+    REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x, E2), GraphError);
+    REQUIRE_THROWS_AS(g->value(E), GraphError);
+    REQUIRE_THROWS_AS(g->value(l), GraphError);
+    const std::vector<Token> old = {8, 8};
+    REQUIRE_THROWS_AS(g->forward(u2, {x, TokenBlock{old.data(), 2, 1}}), GraphError);
+    REQUIRE_THROWS_AS(g->probabilities(o), GraphError);
+}
+
+TEST_CASE("Probabilities are written only where there is room", "[graph][memory][errors]") {
+    Graph<double> g({.time = 4, .batch = 2});
+    const auto x = g.tokens("x", 5);
+    const auto E = g.weight("E", 5, 3, uniform(0.5));
+    const auto o = g.add<TiedSoftmax>("o", {}, g.add<Embedding>("e", {}, x, E), E);
+    const std::vector<Token> words = {0, 1, 2, 3, 4, 0, 1, 2};
+    g.forward(o, {x, TokenBlock{words.data(), 4, 2}});
+    std::vector<double> room(50);
+    double* const p = room.data();
+    constexpr Index most = std::numeric_limits<Index>::max();
+    const auto ask = [&](Index first, MatrixRef<double> out) { g.probabilities(o, first, out); };
+    REQUIRE_THROWS_MATCHES(ask(most, {p, 2, 5}), GraphError, says("probabilities", "within 0 to 8"));
+    REQUIRE_THROWS_AS(ask(-1, {p, 2, 5}), GraphError);
+    REQUIRE_THROWS_AS(ask(7, {p, 2, 5}), GraphError);
+    REQUIRE_THROWS_MATCHES(ask(0, {p, -1, 5}), GraphError, says("-1 rows"));
+    REQUIRE_THROWS_MATCHES(ask(0, {p, 2, 5, 2}), GraphError, says("rows 2 apart"));
+    REQUIRE_THROWS_MATCHES(ask(0, {nullptr, 2, 5}), GraphError, says("null data"));
+    ask(6, {p, 2, 5, 7});
+    CHECK(p[0] + p[1] + p[2] + p[3] + p[4] == Approx(1));
+    CHECK(p[5] == 0);
+    ask(8, {p, 0, 5});
+}
+
+TEST_CASE("Moduli for which there is no memory can be asked for again", "[graph][memory]") {
+    const auto model = [](Graph<double>& g) {
+        const auto u = g.input("u", 3);
+        const auto y = g.tokens("y", 4);
+        const auto h = g.add<Rnn>("a_recurrent_layer", {.units = 400}, u);
+        return std::tuple(u, y, h,
+                          g.add<CrossEntropy>("l", {}, g.add<Softmax>("o", {.vocabulary = 4}, h), y));
+    };
+    Graph<double> g({.time = 2, .batch = 2}), undisturbed({.time = 2, .batch = 2});
+    const std::vector<double> values(12, 0.3);
+    const std::vector<Token> targets = {0, 1, 2, 3};
+    std::vector<double> moduli[2];
+    int failures = 0;
+    for (Graph<double>* graph : {&undisturbed, &g}) {
+        const auto [u, y, h, l] = model(*graph);
+        graph->forward(l, {u, values.data(), 2, 2}, {y, TokenBlock{targets.data(), 2, 2}});
+        graph->backward(l);
+        for (std::size_t k = 0; graph == &g; ++k) {
+            const std::size_t memory = g.memory();
+            bool happened = false;
+            try {
+                const FailingAllocation fail(k);
+                g.backward<Modulus>(l);
+                happened = fail.happened();
+            } catch (const std::exception&) {
+                happened = true;
+                CHECK(g.memory() == memory);
+                REQUIRE_THROWS_AS(g.modulus(h), GraphError);
+                ++failures;
+            }
+            if (!happened) break;
+        }
+        if (graph == &undisturbed) graph->backward<Modulus>(l);
+        const auto found = graph->modulus(h);
+        moduli[graph == &g].assign(found.begin(), found.end());
+    }
+    CHECK(failures > 0);
+    CHECK(moduli[0] == moduli[1]);
+    CHECK(g.guards_intact());
+}

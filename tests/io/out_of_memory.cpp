@@ -1,0 +1,346 @@
+// Every allocation fails once, and from it on, over building, training, saving and loading: nothing leaks,
+// nothing is half changed, and what is tried again gives the bits of an undisturbed run.
+#include <functional>
+#include <isogloss/io.hpp>
+#include <isogloss/isogloss.hpp>
+#include <isogloss/node/glnn.hpp>
+#include <isogloss/update/riemannian/riemannian.hpp>
+#include <map>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "allocations.hpp"
+#include "catch.hpp"
+#include "io/files.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+/// What may reach the caller.
+enum class Allowed {
+    error,  ///< isogloss::Error alone, where a single allocation fails; with none left at all, bad_alloc too
+    bad_alloc  ///< std::bad_alloc too
+};
+
+/// Calls f with its k-th allocation failing, for k = 0, 1 … until none is left to fail, and after(true) after
+/// each failure; then the same with all allocations from the k-th on. Returns how often it failed.
+template <class F, class After> int fail_everywhere(Allowed allowed, F&& f, After&& after) {
+    int failures = 0;
+    for (const bool for_good : {false, true})
+        for (std::size_t k = 0;; ++k) {
+            bool error = false, bad_alloc = false, happened = true;
+            std::string foreign;
+            try {
+                const FailingAllocation fail(k, for_good);
+                f();
+                happened = fail.happened();
+            } catch (const Error&) {
+                error = true;
+            } catch (const std::bad_alloc&) {
+                bad_alloc = true;
+            } catch (const std::exception& other) {
+                foreign = other.what();
+            }
+            CAPTURE(k, for_good, foreign);
+            REQUIRE(foreign.empty());
+            if (bad_alloc && !for_good) REQUIRE(allowed == Allowed::bad_alloc);
+            if (error || bad_alloc) {
+                ++failures;
+                after();
+            }
+            if (!happened) break;
+        }
+    return failures;
+}
+
+const std::vector<Token> words = {0, 1, 2, 3, 4, 5, 6, 0}, next = {2, 3, 4, -1, 6, 0, 1, 2};
+
+/// A graph with nodes of all kinds, put together step by step. Names are short enough for a string to hold
+/// them itself, so that all allocations are the library's.
+struct Model {
+    Graph<float> g{{.time = 4, .batch = 2}};
+    Tokens x, y;
+    Weight<float> E, unit;
+    Seq<float> e, h, s;
+    Logits<float> o;
+    Loss<float> l, augmented, total;
+
+    std::vector<std::function<void()>> steps() {
+        return {[this] { x = g.tokens("words_going_in", 7); },
+                [this] { y = g.tokens("words_to_come", 7); },
+                [this] { E = g.weight("table_of_words", 7, 5, uniform(0.5)); },
+                [this] { unit = g.weight("rows_of_norm_1", 7, 5, uniform(0.5), {.unit_rows = true}); },
+                [this] { g.input("vectors", 30'000); },
+                [this] { e = g.add<Embedding>("word_embedding", {.keep = 0.8}, x, E); },
+                [this] { h = g.add<Lstm>("lstm_of_5_units", {.units = 5, .keep = 0.8}, e); },
+                [this] { h = g.add<Rhn>("highway_of_5", {.units = 5, .depth = 3, .keep = 0.8}, h); },
+                [this] { s = g.add<Glnn>("graph_of_5", {.units = 5, .edges = 2}, x); },
+                [this] { h = g.add<Sum>("sum_of_layers", {}, h, s); },
+                [this] { o = g.add<TiedSoftmax>("output_softmax", {.bias = true}, h, E); },
+                [this] { l = g.add<CrossEntropy>("cross_entropy", {}, o, y); },
+                [this] {
+                    augmented =
+                        g.add<AugmentedLoss>("augmented_loss", {.gamma = 0.5, .temperature = 2}, o, y);
+                },
+                [this] { total = g.add<TotalLoss>("sum_of_losses", {}, l, augmented); }};
+    }
+    double pass() {
+        const double nats =
+            g.forward(total, {x, TokenBlock{words.data(), 4, 2}}, {y, TokenBlock{next.data(), 4, 2}});
+        g.backward(total);
+        return nats;
+    }
+    std::vector<float> parameters() {
+        std::vector<float> all;
+        for (const auto& p : g.store().parameters) all.insert(all.end(), p.value, p.value + p.size());
+        return all;
+    }
+    /// What a step that fails must leave alone.
+    std::vector<std::size_t> extent() {
+        const auto& store = g.store();
+        std::vector<std::size_t> all = {g.memory(),          store.tokens.size(),  store.parameters.size(),
+                                        store.seqs.size(),   store.units.size(),   store.masks.size(),
+                                        store.logits.size(), store.losses.size(),  store.edges.size(),
+                                        store.names.size(),  store.claimed.size(), store.node_names.size()};
+        for (const auto& p : store.parameters) all.push_back(std::size_t(p.lookups * 1000 + p.uses));
+        for (const auto& t : store.tokens) all.push_back(t.read_by_node);
+        return all;
+    }
+};
+
+/// Three steps of training; the losses and the weights that come out.
+template <template <class> class Update> std::vector<float> train(Model& m, Update<float>& update) {
+    std::vector<float> all;
+    for (int k = 0; k < 3; ++k) {
+        all.push_back(static_cast<float>(m.pass()));
+        update.step();
+    }
+    const auto p = m.parameters();
+    all.insert(all.end(), p.begin(), p.end());
+    return all;
+}
+
+const std::string article =
+    "a vocabulary of several words that are longer than fifteen characters\n"
+    "internationalisation counterrevolutionaries a a several words\nof the long incomprehensibilities\n";
+
+}  // namespace
+
+TEST_CASE("A step of building that gets no memory leaves the graph as it was, and can be tried again",
+          "[io][out_of_memory]") {
+    Model undisturbed, m;
+    for (const auto& step : undisturbed.steps()) step();
+    int failures = 0;
+    for (const auto& step : m.steps()) {
+        auto before = m.extent();
+        // The last call of the first round gets through, so the second one meets a name that is taken.
+        bool done = false;
+        const auto once = [&] {
+            if (!done) step(), done = true;
+        };
+        failures += fail_everywhere(Allowed::error, once, [&] { REQUIRE(m.extent() == before); });
+    }
+    CHECK(failures > 200);
+    CHECK(m.extent() == undisturbed.extent());
+    CHECK(m.g.guards_intact());
+    Sgd<float> a(undisturbed.g.parameters(), {.rate = 0.1}), b(m.g.parameters(), {.rate = 0.1});
+    const auto expected = train<Sgd>(undisturbed, a);
+    CHECK(train<Sgd>(m, b) == expected);
+}
+
+TEST_CASE("With no memory left at all a step of building leaves the graph as it was", "[io][out_of_memory]") {
+    Model m;
+    for (const auto& step : m.steps()) {
+        const auto before = m.extent();
+        for (std::size_t k = 0; k < 100; ++k) {
+            bool failed = false;
+            try {
+                const FailingAllocation fail(k, true);
+                step();
+            } catch (const std::exception&) {
+                failed = true;
+            }
+            if (!failed) break;
+            REQUIRE(m.extent() == before);
+        }
+        if (m.extent() == before) step();  // takes more than a hundred
+    }
+    CHECK(std::isfinite(m.pass()));
+    CHECK(m.g.guards_intact());
+}
+
+TEST_CASE("Nothing of a graph and its updates leaks where memory fails while they are made",
+          "[io][out_of_memory]") {
+    const auto build = [] {
+        Model m;
+        for (const auto& step : m.steps()) step();
+        const auto group = m.g.parameters();
+        Sgd<float> sgd(group, {});
+        Adam<float> adam(group, {});
+        AveragedSgd<float> averaged(group, {});
+        m.pass();
+        sgd.step();
+    };
+    build();  // what is made once stays
+    const auto held = blocks_held();
+    std::ptrdiff_t most = 0;
+    const int failures =
+        fail_everywhere(Allowed::bad_alloc, build, [&] { most = std::max(most, blocks_held() - held); });
+    CHECK(failures > 300);
+    CHECK(most < 10);  // what the test itself keeps of an assertion
+}
+
+TEST_CASE("Updates that get no memory for their state can be made again", "[io][out_of_memory]") {
+    Model m;
+    for (const auto& step : m.steps()) step();
+    const auto before = m.parameters();
+    const auto check = [&](auto&& make) {
+        const int failures =
+            fail_everywhere(Allowed::bad_alloc, make, [&] { REQUIRE(m.parameters() == before); });
+        CHECK(failures > 0);
+    };
+    check([&] { Adam<float>(m.g.parameters(), {}); });
+    check([&] { AveragedSgd<float>(m.g.parameters(), {}); });
+    check([&] { Riemannian<float>(m.g, "highway_of_5.*", {}); });
+    Graph<float> g({});
+    g.weight("E", 500, 500, constant(0));
+    const auto group = g.parameters();
+    const LargestAllocation small(900'000);
+    REQUIRE_THROWS_MATCHES(Adam<float>(group, {}), GraphError, says("adam", "2000000 bytes"));
+    REQUIRE_THROWS_MATCHES(AveragedSgd<float>(group, {}), GraphError, says("averaged sgd", "1000000 bytes"));
+}
+
+TEST_CASE("A checkpoint that gets no memory while it is saved leaves the file as it was",
+          "[io][out_of_memory]") {
+    const TemporaryDirectory place;
+    Model m;
+    for (const auto& step : m.steps()) step();
+    Adam<float> adam(m.g.parameters(), {});
+    std::vector<double> history = {1, 2, 3};
+    std::string note = "a note that is longer than fifteen characters";
+    const auto save = [&](const std::string& name) {
+        Checkpoint c;
+        c.model(m.g).state("update", adam).list("history", history).text("note", note);
+        c.save(place / name, {{"program.version", "one that is longer than fifteen characters"}});
+    };
+    const auto weights = m.parameters();
+    save("reference");
+    const std::string whole = contents(place / "reference");
+    put(place / "model", "what was there before");
+    const int failures = fail_everywhere(
+        Allowed::bad_alloc, [&] { save("model"); },
+        [&] {
+            const std::string found = contents(place / "model");
+            REQUIRE((found == "what was there before" || found == whole));
+            REQUIRE(place.entries() == 2);
+            REQUIRE(m.parameters() == weights);
+        });
+    CHECK(failures > 100);
+    CHECK(contents(place / "model") == whole);
+}
+
+TEST_CASE("A checkpoint that gets no memory while it is loaded changes nothing", "[io][out_of_memory]") {
+    const TemporaryDirectory place;
+    Model from, to;
+    for (Model* m : {&from, &to})
+        for (const auto& step : m->steps()) step();
+    Adam<float> adam_from(from.g.parameters(), {}), adam_to(to.g.parameters(), {});
+    train<Adam>(from, adam_from);
+    std::vector<double> history(100, 0.5);
+    std::string note(1000, 'n');
+    const auto parts = [&](Checkpoint& c, Model& m, Adam<float>& adam) {
+        c.model(m.g).state("update", adam).list("history", history).text("note", note);
+    };
+    Checkpoint written;
+    parts(written, from, adam_from);
+    written.save(place / "model");
+
+    history = {7}, note = "x";
+    history.shrink_to_fit(), note.shrink_to_fit();
+    const auto before = to.parameters();
+    const auto load = [&] {
+        Checkpoint c;
+        parts(c, to, adam_to);
+        c.load(Safetensors::open(place / "model"));
+    };
+    bool loaded = false;
+    const int failures = fail_everywhere(
+        Allowed::bad_alloc,
+        [&] {
+            if (loaded) return;
+            load();
+            loaded = true;
+        },
+        [&] {
+            REQUIRE(to.parameters() == before);
+            REQUIRE(history == std::vector<double>{7});
+            REQUIRE(note == "x");
+            REQUIRE(to.g.step() == 0);
+        });
+    CHECK(failures > 100);
+    CHECK(loaded);
+    CHECK(history.size() == 100);
+    CHECK(to.parameters() == from.parameters());
+    CHECK(to.g.step() == 3);
+    CHECK(train<Adam>(to, adam_to) == train<Adam>(from, adam_from));
+}
+
+TEST_CASE("Vocabulary and corpus: files stay as they were, nothing leaks, nothing is cut short",
+          "[io][out_of_memory]") {
+    const TemporaryDirectory place;
+    put(place / "text", article);
+    const auto vocabulary = Vocabulary::from_file(place / "text");
+    vocabulary.save(place / "reference");
+    const std::string written = contents(place / "reference");
+    const auto tokens = Corpus::read(place / "text", vocabulary);
+    const std::vector<Token> expected(tokens.tokens().begin(), tokens.tokens().end());
+    Corpus::encode(place / "text", place / "tokens_reference", vocabulary);
+    const std::string encoded = contents(place / "tokens_reference");
+    put(place / "vocabulary", "before");
+    put(place / "tokens", "before");
+    const long entries = place.entries();
+
+    const auto everywhere = [&](auto&& f, auto&& unchanged) {
+        f();
+        const auto held = blocks_held();
+        std::ptrdiff_t most = 0;
+        const int failures = fail_everywhere(Allowed::bad_alloc, f, [&] {
+            most = std::max(most, blocks_held() - held);
+            REQUIRE(place.entries() == entries);
+            unchanged();
+        });
+        CHECK(failures > 3);
+        CHECK(most < 10);
+    };
+    const auto nothing = [] {};
+    everywhere([&] { Vocabulary::from_file(place / "text"); }, nothing);
+    everywhere([&] { Vocabulary::load(place / "reference"); }, nothing);
+    everywhere([&] { Corpus::read(place / "text", vocabulary); }, nothing);
+    everywhere([&] { Corpus::map(place / "tokens_reference", vocabulary); }, nothing);
+    everywhere([&] { tokens.batches({.time = 4, .batch = 3}); }, nothing);
+    everywhere([&] { vocabulary.save(place / "vocabulary"); },
+               [&] {
+                   const std::string found = contents(place / "vocabulary");
+                   REQUIRE((found == "before" || found == written));
+               });
+    everywhere([&] { Corpus::encode(place / "text", place / "tokens", vocabulary); },
+               [&] {
+                   const std::string found = contents(place / "tokens");
+                   REQUIRE((found == "before" || found == encoded));
+               });
+    CHECK(contents(place / "vocabulary") == written);
+    CHECK(contents(place / "tokens") == encoded);
+
+    std::vector<Token> out = {3};
+    out.shrink_to_fit();
+    bool done = false;
+    fail_everywhere(
+        Allowed::bad_alloc,
+        [&] {
+            if (!done) vocabulary.encode("a several of the long words", out), done = true;
+        },
+        [&] { REQUIRE(out == std::vector<Token>{3}); });
+    CHECK(out.size() == 8);
+}
