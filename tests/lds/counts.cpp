@@ -1,6 +1,8 @@
 #include <isogloss/lds/counts.hpp>
+#include <limits>
 #include <map>
 
+#include "allocations.hpp"
 #include "catch.hpp"
 #include "lds/texts.hpp"
 
@@ -97,4 +99,34 @@ TEST_CASE("What cannot be counted is refused, and leaves the counts as they were
     REQUIRE_THROWS_MATCHES(counts.add(LagCounts(3, {.lags = 3})), GraphError, says("3 lags", "alike"));
     REQUIRE_THROWS_MATCHES(counts.lag(3), GraphError, says("lag 3", "count with lags = 3"));
     CHECK(counts == before);
+}
+
+TEST_CASE("Parts whose sum cannot be counted are refused", "[lds][counts][errors]") {
+    const auto from = [](std::vector<std::int64_t> occurrences) {
+        const auto V = static_cast<Eigen::Index>(occurrences.size());
+        std::vector<SparseCounts> lags;
+        lags.emplace_back(V, V);
+        return LagCounts::from_parts({.lags = 1}, std::move(occurrences), std::move(lags));
+    };
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), limit = 4294967295;
+    CHECK(from({limit - 2, 2}).tokens() == limit);
+    REQUIRE_THROWS_MATCHES(from({limit, 1}), DataError, says("2³² - 1"));
+    REQUIRE_THROWS_AS(from({most, most}), DataError);  // wraps to -2
+    REQUIRE_THROWS_MATCHES(from({3, -1}), GraphError, says("-1 times"));
+}
+
+TEST_CASE("Counts of any size are refused with an error of the library, or work", "[lds][counts][errors]") {
+    const std::vector<Token> text = {0, 1, 2};
+    for (const Index n : {Index{1} << 31, (Index{1} << 31) - 1, Index{1} << 62,
+                          std::numeric_limits<Index>::max(), Index{-1}, std::numeric_limits<Index>::min()}) {
+        const LargestAllocation small_machine(std::size_t{64} << 20);
+        REQUIRE_THROWS_AS(LagCounts(n), GraphError);
+        REQUIRE_THROWS_AS(LagCounts(3, {.lags = n}), GraphError);
+        if (n != (Index{1} << 31) - 1) REQUIRE_THROWS_AS(LagCounts(3, {.block = n}), GraphError);
+        LagCounts counts(3);
+        REQUIRE_THROWS_AS(counts.add(text, n, 3), GraphError);
+        REQUIRE_THROWS_AS(counts.add(text, 0, n), GraphError);
+        REQUIRE_THROWS_AS(counts.lag(n), GraphError);
+        CHECK(counts.tokens() == 0);
+    }
 }

@@ -1,6 +1,7 @@
 #include "io/files.hpp"
 
 #include <isogloss/lds/files.hpp>
+#include <limits>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
@@ -78,4 +79,49 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
     REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "nan"), FileError, says("A holds nan"));
     using Other = std::conditional_t<std::is_same_v<TestType, float>, double, float>;
     REQUIRE_THROWS_MATCHES(load_lds<Other>(place / "model"), FileError, says("'C'", "type"));
+}
+
+TEST_CASE("A file of counts whose words occur too often is refused", "[lds][files][errors]") {
+    const TemporaryDirectory place;
+    const std::string words = six_words().to_text();
+    const std::int64_t boundary = -1, most = std::numeric_limits<std::int64_t>::max();
+    const std::vector<std::int64_t> n = {most, most, 1, 1, 1, 1};
+    const std::vector<std::int32_t> starts(7, 0), none;
+    write_safetensors(place / "f",
+                      std::vector<TensorView>{text_view("vocabulary", words),
+                                              tensor_view<std::int64_t>("occurrences", {6}, n),
+                                              tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
+                                              tensor_view<std::int32_t>("starts/1", {7}, starts),
+                                              tensor_view<std::int32_t>("columns/1", {0}, none),
+                                              tensor_view<std::uint32_t>("values/1", {0}, {})});
+    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("2³² - 1 times"));
+}
+
+TEST_CASE("A system is held against the file before anything of its size is allocated",
+          "[lds][files][errors]") {
+    const TemporaryDirectory place;
+    const std::string words = six_words().to_text();
+    constexpr Index h = 100'000;  // A would have 80 GB
+    const std::vector<float> C(6 * h, 1.f);
+    const std::vector<double> frequencies(6, 0.1), small(4, 1);
+    const double mass = 1;
+    const auto write = [&](TensorView table) {
+        write_safetensors(
+            place / "f",
+            std::vector<TensorView>{
+                tensor_view<double>("A", {2, 2}, small), tensor_view<double>("M", {2, 2}, small),
+                tensor_view<double>("xx", {2, 2}, small), tensor_view<double>("xx_filtered", {2, 2}, small),
+                std::move(table), tensor_view<double>("frequencies", {6}, frequencies),
+                tensor_view<double>("mass", {}, {&mass, 1}), text_view("vocabulary", words),
+                tensor_view<double>("singular_values", {0}, {}),
+                tensor_view<double>("log_likelihoods", {0}, {})});
+    };
+    write(tensor_view<float>("C", {6, h}, C));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError,
+                           says("'A'", "[2, 2]", "[100000, 100000]"));
+    const std::vector<std::uint8_t> bytes(6 * h);
+    write(tensor_view<std::uint8_t>("C", {6, h}, bytes));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'A'"));
+    write(tensor_view<std::uint8_t>("C", {6, 2}, std::span(bytes).first(12)));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "type U8", "F32"));
 }

@@ -1,4 +1,5 @@
 #include <isogloss/lds/hankel_svd.hpp>
+#include <limits>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
@@ -83,4 +84,8 @@ TEST_CASE("What has no Hankel operator, or no such rank, is refused", "[lds][han
     const HankelOperator<double> H(psi, 2);
     REQUIRE_THROWS_MATCHES(hankel_svd(H, 5), GraphError, says("5 states", "rank 4 only"));
     REQUIRE_THROWS_MATCHES(hankel_svd(H, 0), GraphError, says("rank 0"));
+    constexpr Index most = std::numeric_limits<Index>::max();
+    REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, most), GraphError, says("counts of 3"));
+    REQUIRE_THROWS_MATCHES(hankel_svd(H, most), GraphError, says("rank 6 at most"));
+    CHECK(hankel_svd(H, 2, {.oversampling = most}).s.size() == 2);
 }

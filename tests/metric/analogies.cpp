@@ -81,6 +81,15 @@ TEST_CASE("Sets of analogies are read, or refused with their line", "[metric][an
     REQUIRE_THROWS_MATCHES(read_analogies(path), DataError, says("one name"));
     write(": one\n");
     REQUIRE_THROWS_MATCHES(read_analogies(path), DataError, says("no questions"));
+    write(": one\na \x1b[31m" + std::string(100'000, 'x'));
+    try {
+        read_analogies(path);
+        FAIL("two words are no question");
+    } catch (const DataError& error) {
+        const std::string message = error.what();
+        CHECK(message.size() < 400);
+        CHECK(message.find('\x1b') == std::string::npos);
+    }
     const WordTable table(words, 3, values);
     REQUIRE_THROWS_MATCHES(analogies(table, {}, 0), GraphError, says("budget = 0"));
 }

@@ -54,6 +54,20 @@ TEST_CASE("Word-similarity sets are read, or refused with their line", "[metric]
         REQUIRE_THROWS_MATCHES(read_scored_pairs(path), DataError,
                                says("set.txt:2", bad, "two words and a number"));
     }
+    for (const char* beyond : {"a b 1e999", "a b -1e999", "a b 1e-999"}) {  // no double holds it
+        write(beyond);
+        REQUIRE_THROWS_MATCHES(read_scored_pairs(path), DataError, says("set.txt:1", beyond, "double"));
+    }
+    write("a \x1b[31m" + std::string(100'000, 'x'));
+    try {
+        read_scored_pairs(path);
+        FAIL("a line of 100 kB is no pair");
+    } catch (const DataError& error) {
+        const std::string message = error.what();
+        CHECK(message.size() < 400);
+        CHECK(message.find('\x1b') == std::string::npos);
+        CHECK(message.find("\\x1B[31m") != std::string::npos);
+    }
     write("\n");
     REQUIRE_THROWS_MATCHES(read_scored_pairs(path), DataError, says("no pairs"));
     REQUIRE_THROWS_MATCHES(read_scored_pairs(folder / "none"), FileError, says("none"));

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <isogloss/text/batches.hpp>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -246,4 +247,15 @@ TEST_CASE("A token outside the vocabulary is refused where it comes up", "[text]
     REQUIRE_THROWS_MATCHES(all(batches), DataError, says("token 7 is 10"));
     s[7] = -1;
     REQUIRE_THROWS_MATCHES(all(batches), DataError, says("token 7 is -1"));
+}
+
+TEST_CASE("Columns for which there is no memory are refused", "[text][batches][errors]") {
+    const std::vector<Token> text = {0, 1, 2};
+    REQUIRE_THROWS_MATCHES(
+        Batches(text, 3, {.time = 2, .batch = std::numeric_limits<Index>::max()}, {.tail = Tail::pad}, "t"),
+        DataError, says("t: found the sizes [1, 9223372036854775807, 2] of 4 bytes each"));
+    const LargestAllocation small_machine(std::size_t{1} << 20);
+    REQUIRE_THROWS_MATCHES(Batches(text, 3, {.time = 2, .batch = 10'000'000}, {.tail = Tail::pad}, "t"),
+                           DataError, says("t: asks for 80000000 bytes", "does not give"));
+    REQUIRE_THROWS_MATCHES(Batches(text, 0, {.time = 1, .batch = 1}), DataError, says("vocabulary of 0"));
 }

@@ -1,4 +1,5 @@
 #include <isogloss/text/vocabulary.hpp>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -156,4 +157,11 @@ TEST_CASE("An empty vocabulary has nothing and breaks nothing", "[text][vocabula
     REQUIRE_THROWS_AS(v["a"], DataError);
     REQUIRE_THROWS_AS(v.word(0), DataError);
     REQUIRE(v.decode({}).empty());
+}
+
+TEST_CASE("Counts whose sum cannot be counted are refused", "[text][vocabulary][errors]") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    CHECK(Vocabulary::from_words({"a", "<eos>"}, {most - 1, 1}).total() == most);
+    REQUIRE_THROWS_MATCHES(Vocabulary::from_words({"a", "b", "<eos>"}, {most, 1, 0}), DataError,
+                           says("word 1", "'b'", "2^63 - 1"));
 }

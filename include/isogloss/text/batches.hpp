@@ -154,6 +154,7 @@ private:
         if (capacity_.time < 1 || capacity_.batch < 1)
             refuse("a capacity of ", capacity_.time, " steps and ", capacity_.batch,
                    " columns holds no batch; both are 1 or more");
+        if (types_ < 1) refuse("a vocabulary of ", types_, " types has no tokens; it has 1 or more");
         if (options_.time < 1 || options_.time > capacity_.time)
             refuse("segments of ", options_.time, " steps do not fit a capacity of ", capacity_.time,
                    "; time is 1 up to the capacity, or 0 for all of it");
