@@ -3,14 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <exception>
-#include <iostream>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/io/atomic_file.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_components.hpp>
 
 #include "../shared/gnuplot.hpp"
+#include "../shared/program.hpp"
 #include "ngrams.hpp"
 
 namespace {
@@ -22,7 +21,8 @@ using Model = ig::ConcatenatedSoftmax<float>;
 struct Options {
     std::string text = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
     std::string svg = "character_embeddings.svg", csv = "character_embeddings.csv";
-    ig::Index before = 4, width = 8, batch = 256, epochs = 3, seed = 1;
+    ig::Index before = 4, width = 8, batch = 256, epochs = 3;
+    std::uint64_t seed = 1;
     double rate = 0.01;
     int threads = 1;
 };
@@ -97,7 +97,14 @@ void draw(const Options& o, const ig::Vocabulary& vocabulary, const ig::Principa
     figure.draw();
 }
 
+constexpr const char* csv_header = "character,count,x,y";
+
 void run(const Options& o) {
+    files::Outputs()
+        .read("--text", o.text)
+        .write("--csv", o.csv, files::table("table of character_embeddings", csv_header))
+        .write("--svg", o.svg, plot::kind())
+        .check();
     const auto start_time = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time).count();
@@ -115,7 +122,7 @@ void run(const Options& o) {
                  .classes = V,
                  .batch = o.batch,
                  .init = ig::normal(0.3),
-                 .seed = static_cast<std::uint64_t>(o.seed)});
+                 .seed = o.seed});
     ig::Adam adam(model.parameters(), {.rate = o.rate, .divisor = ig::Divisor::tokens});
     std::printf("table %td x %td, classes from %td characters: %td parameters\n", V, o.width, o.before,
                 model.parameters().elements());
@@ -126,7 +133,7 @@ void run(const Options& o) {
     std::vector<ig::Index> at(static_cast<std::size_t>(o.batch));
     for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
         for (ig::Index step = 0; step < steps; ++step) {
-            const ig::Random random(static_cast<std::uint64_t>(o.seed), ig::stream_of("examples"),
+            const ig::Random random(o.seed, ig::stream_of("examples"),
                                     static_cast<std::uint64_t>(epoch * steps + step));
             for (ig::Index i = 0; i < o.batch; ++i) at[std::size_t(i)] = random.below(i, cut);
             training.gather(at);
@@ -149,7 +156,7 @@ void run(const Options& o) {
     const auto E = model.E().values();
     const auto p = ig::principal_components<float>(E, 2);
     ig::write_atomically(o.csv, [&](ig::AtomicFile& out) {
-        out.write("character,count,x,y\n");
+        out.write(ig::text(csv_header, '\n'));
         for (ig::Index v = 0; v < V; ++v)
             out.write(ig::text(csv_field(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)), ',',
                                vocabulary.count(static_cast<ig::Token>(v)), ',',
@@ -159,9 +166,7 @@ void run(const Options& o) {
     if (!o.svg.empty()) draw(o, vocabulary, p);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int work(int argc, char** argv) {
     Options o;
     CLI::App app(
         "The next character from those before it, by a closed-form gradient; a picture of the table.");
@@ -177,13 +182,12 @@ int main(int argc, char** argv) {
     app.add_option("--threads", o.threads, "threads");
     app.add_option("--svg", o.svg, "the picture; empty: none");
     app.add_option("--csv", o.csv, "its coordinates");
-    CLI11_PARSE(app, argc, argv);
-    try {
-        ig::threads(o.threads);
-        run(o);
-        return 0;
-    } catch (const std::exception& error) {
-        std::cerr << error.what() << '\n';
-    }
-    return 1;
+    if (const auto end = program::parse(app, argc, argv)) return *end;
+    ig::threads(o.threads);
+    run(o);
+    return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return program::run(argc, argv, work); }

@@ -5,10 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <functional>
-#include <iostream>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/io/atomic_file.hpp>
 #include <isogloss/io/file_reader.hpp>
@@ -19,6 +16,8 @@
 #include <sstream>
 
 #include "../shared/gnuplot.hpp"
+#include "../shared/lock.hpp"
+#include "../shared/program.hpp"
 
 namespace {
 
@@ -128,9 +127,11 @@ void train_skip_gram(const Options& o, ig::Index width, const ig::Corpus& train,
     }
 }
 
+constexpr const char* header = "model,words,width,epoch,train_perplexity,valid_perplexity";
+
 void write_table(const std::string& path, const std::vector<Row>& rows) {
     ig::write_atomically(path, [&](ig::AtomicFile& out) {
-        out.write("model,words,width,epoch,train_perplexity,valid_perplexity\n");
+        out.write(ig::text(header, '\n'));
         for (const Row& r : rows)
             out.write(ig::text(r.model, ',', r.words, ',', r.width, ',', r.epoch, ',', r.train, ',', r.valid,
                                '\n'));
@@ -141,8 +142,7 @@ std::vector<Row> read_table(const std::string& path) {
     ig::LineReader lines(path);
     std::vector<Row> rows;
     for (std::string_view line; lines.next(line);) {
-        if (lines.line() == 1 && line == "model,words,width,epoch,train_perplexity,valid_perplexity")
-            continue;
+        if (lines.line() == 1 && line == header) continue;
         std::string fields(line);
         std::replace(fields.begin(), fields.end(), ',', ' ');
         std::istringstream in(fields);
@@ -196,21 +196,27 @@ void draw(const std::string& path, const std::vector<Row>& rows, const std::vect
 }
 
 std::vector<Row> measure(const Options& o) {
-    std::vector<Row> rows;
-    if (std::filesystem::exists(o.csv)) {
-        rows = read_table(o.csv);  // only a table of this program is replaced
-        if (!o.resume) rows.clear();
-    }
     const char* root = std::getenv("ISOGLOSS_DATA");
     const std::string ptb = std::string(root && *root ? root : "../shared/data") + "/ptb/ptb.";
-    const std::string train_path = o.train.empty() ? ptb + "train.txt" : o.train;
+    const std::string train_path = o.train.empty() ? ptb + "train.txt" : o.train,
+                      valid_path = o.valid.empty() ? ptb + "valid.txt" : o.valid;
+    files::Outputs()
+        .read("--train", train_path)
+        .read("--valid", valid_path)
+        .write("--csv", o.csv, files::table("table of embedding_dimension", header))
+        .write_unmarked("--csv", o.csv + ".lock", false)
+        .write("--svg", o.svg, plot::kind())
+        .check();
+    const files::Lock lock("--csv", o.csv);
+    std::vector<Row> rows;
+    if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
     const auto vocabulary = ig::Vocabulary::from_file(train_path, {.max_size = o.max_vocabulary});
     const auto text = ig::Corpus::read(train_path, vocabulary);
     const auto whole = text.tokens();
     const auto kept =
         o.tokens > 0 ? whole.first(std::min<std::size_t>(whole.size(), std::size_t(o.tokens))) : whole;
     const auto train = ig::Corpus::from_tokens({kept.begin(), kept.end()}, vocabulary.size(), train_path);
-    const auto valid = ig::Corpus::read(o.valid.empty() ? ptb + "valid.txt" : o.valid, vocabulary);
+    const auto valid = ig::Corpus::read(valid_path, vocabulary);
     const auto rule = ig::embedding_dimension(double(vocabulary.size()));
     std::printf("%td tokens, %td words; the rule: n = %td (%.1f)\n", train.size(), vocabulary.size(),
                 rule.exact, rule.rule);
@@ -236,9 +242,7 @@ std::vector<Row> measure(const Options& o) {
     return rows;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int work(int argc, char** argv) {
     Options o;
     CLI::App app("The minimal-entropy rule for the width of a table, against measured perplexities.");
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
@@ -267,19 +271,19 @@ int main(int argc, char** argv) {
     app.add_option("--svg", o.svg, "the figure; empty: none");
     app.add_flag("--resume", o.resume, "keep what the table has and train the rest");
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
-    CLI11_PARSE(app, argc, argv);
-    try {
-        ig::threads(o.threads);
-        const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
-        if (rows.empty()) throw ig::DataError(ig::text(o.csv, ": the table is empty"));
-        for (const auto& model : o.models)
-            for (const Row& r : best(rows, model))
-                std::printf("%-9s width %4td: best validation perplexity %.2f (epoch %td, train %.2f)\n",
-                            model.c_str(), r.width, r.valid, r.epoch, r.train);
-        if (!o.svg.empty()) draw(o.svg, rows, o.models);
-        return 0;
-    } catch (const std::exception& error) {
-        std::cerr << error.what() << '\n';
-    }
-    return 1;
+    if (const auto end = program::parse(app, argc, argv)) return *end;
+    ig::threads(o.threads);
+    if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
+    const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
+    if (rows.empty()) throw ig::DataError(ig::text(o.csv, ": the table is empty"));
+    for (const auto& model : o.models)
+        for (const Row& r : best(rows, model))
+            std::printf("%-9s width %4td: best validation perplexity %.2f (epoch %td, train %.2f)\n",
+                        model.c_str(), r.width, r.valid, r.epoch, r.train);
+    if (!o.svg.empty()) draw(o.svg, rows, o.models);
+    return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return program::run(argc, argv, work); }

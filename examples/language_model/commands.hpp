@@ -38,6 +38,7 @@ struct NeighbourOptions {
     std::vector<std::string> words;
     ig::Index k = 10;
     std::string export_to, format = "word2vec-text";
+    bool overwrite = false;
 };
 
 /// Options of `compare`.

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "../shared/outputs.hpp"
 #include "comparison.hpp"
 #include "model_file.hpp"
 #include "print.hpp"
@@ -216,11 +216,12 @@ private:
 }  // namespace
 
 int compare(const CompareOptions& o) {
-    std::error_code none;
-    for (const auto& read : {o.model, o.against, o.text})
-        if (!o.csv.empty() && std::filesystem::equivalent(o.csv, read, none))
-            throw ig::FileError(ig::text("--csv '", o.csv,
-                                         "' is one of the files that are read; give the table another name"));
+    files::Outputs()
+        .read("--model", o.model)
+        .read("--against", o.against)
+        .read("--text", o.text)
+        .write("--csv", o.csv, files::table("table of `language_model compare`", comparison_header))
+        .check();
     ig::threads(o.threads);
     Comparer comparer(o);
     const auto corpus = ig::Corpus::read(o.text, comparer.vocabulary());

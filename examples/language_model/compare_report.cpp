@@ -67,9 +67,7 @@ void print(const CompareOptions& o, const Comparison& c) {
 
 void write(const std::string& path, const Comparison& c) {
     ig::write_atomically(path, [&](ig::AtomicFile& out) {
-        out.write(
-            "position,target,log_p_first,log_p_second,unk_first,unk_second,neighbours_first,"
-            "neighbours_second,frequent_first,frequent_second\n");
+        out.write(ig::text(comparison_header, '\n'));
         for (const auto& row : c.positions) {
             std::string target = c.word_at(row.at);
             for (std::size_t i = 0; (i = target.find('"', i)) != std::string::npos; i += 2)

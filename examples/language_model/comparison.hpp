@@ -12,6 +12,11 @@
 
 namespace lm {
 
+/// The first line of the table that `compare --csv` writes.
+inline constexpr const char* comparison_header =
+    "position,target,log_p_first,log_p_second,unk_first,unk_second,neighbours_first,neighbours_second,"
+    "frequent_first,frequent_second";
+
 /// What is added up over positions, for each model.
 struct Mean {
     std::array<double, 2> sum = {};

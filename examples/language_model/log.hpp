@@ -1,12 +1,13 @@
 /// @file log.hpp  The CSV file of a training: a row per epoch.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
 #include <isogloss/error.hpp>
-#include <isogloss/text/file.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "../shared/csv_log.hpp"
 #include "print.hpp"
 
 namespace lm {
@@ -21,7 +22,7 @@ struct Row {
     double valid_perplexity = 0, seconds = 0;
 };
 
-/// A CSV file to which rows are appended, each written through at once. The column `run` tells trainings in
+/// The log of trainings: a row per epoch, each written through at once. The column `run` tells trainings in
 /// one file apart. Throws FileError where the file has another header.
 class Log {
 public:
@@ -31,46 +32,25 @@ public:
 
     /// `epochs`: how many the run has behind it. Rows of this run for later epochs, left by a program that
     /// was killed before its checkpoint, are dropped, and so is the beginning of a row.
-    Log(std::string path, std::string run, ig::Index epochs) : path_(std::move(path)), run_(std::move(run)) {
-        if (path_.empty()) return;
-        if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_)) refuse();
-        const std::string before = std::filesystem::exists(path_) ? ig::InputFile(path_).read_all() : "";
-        std::string kept;
-        for (std::size_t at = 0, end; (end = before.find('\n', at)) != std::string::npos; at = end + 1) {
-            const std::string line = before.substr(at, end - at);
-            if (at == 0 && line != header) refuse();
-            if (!is_later(line, epochs)) kept += line + "\n";
-        }
-        if (kept.empty() && !std::string(header).starts_with(before)) refuse();
-        if (kept.empty()) kept = std::string(header) + "\n";
-        if (kept == before) return;
-        ig::OutputFile out(path_);
-        out.write(kept);
-        out.commit();
-    }
+    Log(const std::string& path, std::string run, ig::Index epochs)
+        : run_(std::move(run)),
+          csv_(path, header, [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
-        if (path_.empty()) return;
-        std::ofstream out(path_, std::ios::app);
-        out << run_ << ',' << r.epoch << ',' << exact(r.rate) << ',' << r.train_tokens << ','
-            << exact(r.train_perplexity) << ',' << r.valid_tokens << ',' << exact(r.valid_perplexity) << ','
-            << exact(r.seconds) << ',' << exact(static_cast<double>(r.train_tokens) / r.seconds) << '\n';
-        out.flush();
-        if (!out) throw ig::FileError(ig::text("cannot append to '", path_, "'"));
+        csv_.append(ig::text(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
+                             exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity),
+                             ',', exact(r.seconds), ',',
+                             exact(static_cast<double>(r.train_tokens) / r.seconds)));
     }
 
 private:
-    [[noreturn]] void refuse() const {
-        throw ig::FileError(ig::text(
-            "'", path_,
-            "' is there and is no log of this program; it is left as it is. Give --log another name"));
-    }
-    bool is_later(const std::string& line, ig::Index epochs) const {
-        if (!line.starts_with(run_ + ",")) return false;
-        return std::strtoll(line.c_str() + run_.size() + 1, nullptr, 10) > epochs;
+    bool is_later(std::string_view row, ig::Index epochs) const {
+        if (!row.starts_with(run_ + ",")) return false;
+        return std::strtoll(std::string(row.substr(run_.size() + 1)).c_str(), nullptr, 10) > epochs;
     }
 
-    std::string path_, run_;
+    std::string run_;
+    files::CsvLog csv_;
 };
 
 }  // namespace lm

@@ -1,10 +1,8 @@
 /// @file main.cpp  The command line of language_model: train, evaluate, sample, score, neighbours,
 /// compare.
 #include <CLI/CLI.hpp>
-#include <exception>
-#include <iostream>
-#include <new>
 
+#include "../shared/program.hpp"
 #include "commands.hpp"
 
 namespace {
@@ -28,9 +26,7 @@ void add_train(CLI::App& app, lm::Options& o) {
     app.get_option("--model")->required();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int work(int argc, char** argv) {
     CLI::App app("Neural language models: training, perplexity, sampling, scores, word vectors.");
     app.require_subcommand(1);
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -78,6 +74,7 @@ int main(int argc, char** argv) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     neighbours->add_option("--k", n.k, "how many")->capture_default_str();
     neighbours->add_option("--export", n.export_to, "write all word vectors to this file");
+    neighbours->add_flag("--overwrite", n.overwrite, "even where there is a file of that name");
     neighbours->add_option("--format", n.format, "of that file")
         ->check(CLI::IsMember({"word2vec-text", "word2vec-binary", "glove"}))
         ->capture_default_str();
@@ -98,23 +95,20 @@ int main(int argc, char** argv) {
     compare->add_option("--csv", c.csv, "write a row for each position to this file");
     compare->add_option("--threads", c.threads, "threads")->capture_default_str();
 
-    CLI11_PARSE(app, argc, argv);
-    try {
-        if (*train) {
-            std::set<std::string> named;
-            for (const auto* option : train->get_options())
-                if (option->count() > 0) named.insert(option->get_single_name());
-            return lm::train(t, named);
-        }
-        if (*evaluate) return lm::evaluate(e);
-        if (*sample) return lm::sample(s);
-        if (*score) return lm::score(r);
-        if (*neighbours) return lm::neighbours(n);
-        return lm::compare(c);
-    } catch (const std::bad_alloc&) {
-        std::cerr << "isogloss: there is not enough memory for a model of this size\n";
-    } catch (const std::exception& error) {
-        std::cerr << error.what() << '\n';
+    if (const auto end = program::parse(app, argc, argv)) return *end;
+    if (*train) {
+        std::set<std::string> named;
+        for (const auto* option : train->get_options())
+            if (option->count() > 0) named.insert(option->get_single_name());
+        return lm::train(t, named);
     }
-    return 1;
+    if (*evaluate) return lm::evaluate(e);
+    if (*sample) return lm::sample(s);
+    if (*score) return lm::score(r);
+    if (*neighbours) return lm::neighbours(n);
+    return lm::compare(c);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return program::run(argc, argv, work, "a model of this size"); }

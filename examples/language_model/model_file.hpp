@@ -2,11 +2,11 @@
 /// again.
 #pragma once
 
-#include <filesystem>
 #include <isogloss/io.hpp>
 #include <memory>
 #include <string>
 
+#include "../shared/outputs.hpp"
 #include "model.hpp"
 
 namespace lm {
@@ -19,7 +19,26 @@ inline std::map<std::string, std::string> metadata(const nlohmann::json& options
     return {{metadata_key, options.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)}};
 }
 
-/// The options in a file that this program wrote. Throws FileError for another program's.
+/// Throws FileError where the tensors of a file have no room for what its options say: the word vectors are
+/// of another width, or all parameters together are fewer than the square matrices of the recurrent layers
+/// take. Before a graph is built, whose size nothing else would bound.
+inline void require_room(const ig::Safetensors& file, const Options& o) {
+    const auto* table = file.find("E");
+    double room = 0;  // parameters
+    for (const auto& t : file.tensors())
+        if (!t.name.starts_with("state/"))
+            room += static_cast<double>(t.bytes.size()) / static_cast<double>(ig::info(t.dtype).bytes);
+    const double units = static_cast<double>(o.units),
+                 steps = o.cell == "rhn" ? static_cast<double>(o.depth) : 1;
+    const double least = static_cast<double>(o.layers) * steps * units * units;
+    if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
+        throw ig::FileError(ig::text(file.name(), ": it says ", o.layers, " x ", o.units, " ", o.cell,
+                                     " and word vectors of width ", o.embedding,
+                                     ", but its tensors are not of these sizes; it is damaged"));
+}
+
+/// The options in a file that this program wrote, held to the same bounds as those of the command line.
+/// Throws FileError for another program's.
 inline Options stored_options(const ig::Safetensors& file) {
     const auto at = file.metadata().find(metadata_key);
     const auto json =
@@ -28,7 +47,11 @@ inline Options stored_options(const ig::Safetensors& file) {
         throw ig::FileError(
             ig::text(file.name(),
                      ": this is no model of language_model; use a file that `language_model train` wrote"));
-    return from_json(json, file.name());
+    const Options o = from_json(json, file.name());
+    if (const auto found = fault(o); !found.empty())
+        throw ig::FileError(ig::text(file.name(), ": of the options in it, ", found, "; it is damaged"));
+    require_room(file, o);
+    return o;
 }
 
 /// The vocabulary in a file.
@@ -36,17 +59,12 @@ inline ig::Vocabulary stored_vocabulary(const ig::Safetensors& file) {
     return ig::Vocabulary::from_text(file.characters("state/vocabulary"), file.name() + ", vocabulary");
 }
 
-/// Throws unless `path` may become a model: it is not there yet, or it is a file of this program. A text that
-/// was named by mistake is never overwritten.
-inline void require_replaceable(const std::string& path) {
-    if (!std::filesystem::exists(path)) return;
-    try {
-        stored_options(ig::Safetensors::open(path));
-    } catch (const ig::Error&) {
-        throw ig::FileError(
-            ig::text("'", path, "' is there already and is no model of language_model; it is left as it is. ",
-                     "Give --model another name, or remove the file"));
-    }
+/// A file that may become a model: one of this program.
+inline files::Kind model_kind() {
+    return {"model of language_model", [](const std::string& path) {
+                stored_options(ig::Safetensors::open(path));
+                return true;
+            }};
 }
 
 /// A model from a file, ready to run.

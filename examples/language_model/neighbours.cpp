@@ -1,8 +1,8 @@
 /// @file neighbours.cpp  Nearest words, and the word vectors as a file.
-#include <filesystem>
 #include <iostream>
 #include <isogloss/metric/neighbours.hpp>
 
+#include "../shared/outputs.hpp"
 #include "commands.hpp"
 #include "model_file.hpp"
 #include "print.hpp"
@@ -13,10 +13,6 @@ namespace {
 
 void export_vectors(const NeighbourOptions& o, const ig::Vocabulary& vocabulary, std::span<const float> table,
                     ig::Index width) {
-    std::error_code none;
-    if (std::filesystem::equivalent(o.export_to, o.model, none))
-        throw ig::FileError(
-            ig::text("--export '", o.export_to, "' is the model itself; give the word vectors another name"));
     const auto format = o.format == "glove"             ? ig::WordVectorFormat::glove_text
                         : o.format == "word2vec-binary" ? ig::WordVectorFormat::word2vec_binary
                                                         : ig::WordVectorFormat::word2vec_text;
@@ -31,6 +27,7 @@ int neighbours(const NeighbourOptions& o) {
     if (o.words.empty() && o.export_to.empty())
         throw ig::GraphError("neighbours: nothing to do; give --word, --export or both");
     if (o.k < 1) throw ig::GraphError(ig::text("--k is ", o.k, ", expected at least 1"));
+    files::Outputs().read("--model", o.model).write_unmarked("--export", o.export_to, o.overwrite).check();
     const auto it = load_model(o.model, 1);
     const auto E = it.g->parameter("E").values();  // [V, embedding]
     const std::span<const float> table(E.data, static_cast<std::size_t>(E.rows * E.cols));

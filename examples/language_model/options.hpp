@@ -2,6 +2,7 @@
 /// file that a training is resumed from, and for telling what differs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
@@ -11,6 +12,7 @@
 #include <set>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace lm {
@@ -139,19 +141,33 @@ inline nlohmann::json to_json(const Options& o, bool of_run = true) {
     return j;
 }
 
+/// Whether a JSON value is one of the type V as it stands: of its kind, and no number that V cannot hold.
+template <class V> bool is_one(const nlohmann::json& j) {
+    if constexpr (std::is_same_v<V, bool>) return j.is_boolean();
+    else if constexpr (std::is_floating_point_v<V>) return j.is_number();
+    else if constexpr (!std::is_integral_v<V>) return j.is_string();
+    else if (j.is_number_unsigned()) return std::in_range<V>(j.get<std::uint64_t>());
+    else return j.is_number_integer() && std::in_range<V>(j.get<std::int64_t>());
+}
+
 /// Options from JSON; what is not there keeps its default. `where` stands for the file in messages.
 inline Options from_json(const nlohmann::json& j, const std::string& where) {
     Options o;
     each_option(o, [&]<class V>(const char* name, V& value, auto&&...) {
         const auto at = j.find(name);
         if (at == j.end()) return;
-        try {
-            if constexpr (is_optional<V>) {
-                if (!at->is_null()) value = at->template get<typename V::value_type>();
-            } else {
-                value = at->template get<V>();
-            }
-        } catch (const nlohmann::json::exception&) {
+        if constexpr (is_optional<V>) {
+            if (at->is_null()) return;
+        }
+        const auto take = [&]<class T>(T& to) {
+            const bool fits = is_one<T>(*at);
+            if (fits) to = at->template get<T>();
+            return fits;
+        };
+        bool taken = false;
+        if constexpr (is_optional<V>) taken = take(value.emplace());
+        else taken = take(value);
+        if (!taken) {
             throw ig::FileError(
                 ig::text(where, ": the option '", name, "' is stored as ", at->dump(),
                          ", which is no value for it; the file is of another version of this program"));
@@ -224,6 +240,39 @@ inline void copy_named(const Options& from, Options& to, const std::set<std::str
 /// Largest size that is taken for one and not for a slip of the finger.
 inline constexpr ig::Index most_size = 100000;
 
+/// What is wrong with options in which every default is filled in, whether they come from the command line or
+/// from a file: "--bptt is 0, expected at least 1". Empty where nothing is that no part of the library finds.
+inline std::string fault(const Options& o) {
+    std::string found;
+    const auto require = [&](bool fine, const std::string& name, const auto& value, const auto& expected) {
+        if (!fine && found.empty()) found = ig::text("--", name, " is ", value, ", expected ", expected);
+    };
+    each_option(o,
+                [&]<class V>(const char* name, const V& value, Kind kind, const char*, const auto& choices) {
+                    if constexpr (std::is_same_v<V, std::string>) {
+                        const bool free = choices.empty() || (value.empty() && kind == Kind::run);
+                        require(free || std::count(choices.begin(), choices.end(), value) > 0, name,
+                                "'" + value + "'", "one of its values, which --help lists");
+                    }
+                });
+    for (const auto& [name, n] :
+         {std::pair("layers", o.layers), std::pair("depth", o.depth), std::pair("units", o.units),
+          std::pair("embedding", o.embedding), std::pair("batch", o.batch), std::pair("bptt", o.bptt)}) {
+        require(n >= 1, name, n, "at least 1");
+        require(n <= most_size, name, n, ig::text("at most ", most_size));
+    }
+    require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
+    require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
+    require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
+    if (o.decay)
+        require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
+                o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
+    require(o.checkpoint_every >= 1, "checkpoint-every", o.checkpoint_every, "at least 1");
+    require(!(o.keep != o.keep), "keep", "not given",
+            "a number: the recipe has no large network for wikitext-2");
+    return found;
+}
+
 /// Fills in the defaults that depend on other options, and checks what no part of the library would.
 /// `bundled`: the training is on the bundled text.
 inline void settle(Options& o, bool bundled) {
@@ -241,25 +290,7 @@ inline void settle(Options& o, bool bundled) {
     // vector grows.
     if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : bundled ? 0.5 : 1;
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
-    const auto require = [](bool fine, const char* name, auto found, const char* expected) {
-        if (!fine) throw ig::GraphError(ig::text("--", name, " is ", found, ", expected ", expected));
-    };
-    require(o.layers >= 1, "layers", o.layers, "at least 1");
-    const auto bounded = [&](const char* name, ig::Index n) {
-        require(n <= most_size, name, n, ig::text("at most ", most_size).c_str());
-    };
-    bounded("layers", o.layers), bounded("depth", o.depth), bounded("units", o.units),
-        bounded("embedding", o.embedding);
-    bounded("batch", o.batch), bounded("bptt", o.bptt);
-    require(o.bptt >= 1, "bptt", o.bptt, "at least 1");
-    require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
-    require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
-    require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
-    require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
-            o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
-    require(o.checkpoint_every >= 1, "checkpoint-every", o.checkpoint_every, "at least 1");
-    require(!(o.keep != o.keep), "keep", "not given",
-            "a number: the recipe has no large network for wikitext-2");
+    if (const auto found = fault(o); !found.empty()) throw ig::GraphError(found);
 }
 
 }  // namespace lm

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "../shared/outputs.hpp"
 #include "options.hpp"
 #include "print.hpp"
 
@@ -58,7 +59,7 @@ inline Text corpus_text(const std::string& corpus, const std::string& part) {
     const char* variable = std::getenv("ISOGLOSS_DATA");
     const std::filesystem::path root = variable && *variable ? variable : "../shared/data";
     const auto path = (root / corpus / (corpus == "ptb" ? "ptb." + part + ".txt" : part + ".txt")).string();
-    if (!std::filesystem::exists(path))
+    if (!files::exists(path))
         throw ig::FileError(ig::text("'", path, "' is not there. The corpus ", corpus, " is expected under ",
                                      root.string(), "; set ISOGLOSS_DATA to the folder that holds ", corpus,
                                      "/, or give --train, --valid "

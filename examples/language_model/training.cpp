@@ -89,7 +89,7 @@ void Training::require_same_texts() const {
     };
     require(train_, state_.train_checksum, texts_.train);
     require(valid_, state_.valid_checksum, texts_.valid);
-    if (state_.best_epoch > 0 && !std::filesystem::exists(o_.model))
+    if (state_.best_epoch > 0 && !files::exists(o_.model))
         throw ig::FileError(
             ig::text("--resume: '", o_.model,
                      "', the best model so far, is gone; put it back, or train anew without --resume"));
@@ -224,17 +224,19 @@ int Training::finish_run() {
     // From here on the graph holds the best model, so a Ctrl-C must not write FILE.train.
     if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
         return 0;
-    std::cout << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is missing."
-              << std::endl;
-    return 130;
+    interrupt::out() << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is "
+                        "missing."
+                     << std::endl;
+    return interrupt::status();
 }
 
 int Training::interrupted() {
     save();
-    std::cout << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
-              << "; the training is in '" << o_.model << ".train'. To go on: language_model train --model "
-              << o_.model << " --resume" << std::endl;
-    return 130;
+    interrupt::out() << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
+                     << "; the training is in '" << o_.model
+                     << ".train'. To go on: language_model train --model " << o_.model << " --resume"
+                     << std::endl;
+    return interrupt::status();
 }
 
 }  // namespace lm

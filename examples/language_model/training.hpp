@@ -34,7 +34,7 @@ public:
     /// `from`: the FILE.train to go on from.
     explicit Training(const Options& options, const ig::Safetensors* from = nullptr);
 
-    /// Trains; returns the exit status: 0, or 130 after Ctrl-C.
+    /// Trains; returns the exit status: 0, or that of the signal that interrupted it, 130 after Ctrl-C.
     int run();
 
 private:

@@ -33,6 +33,7 @@ struct FitCommand {
 /// Options of `embed`.
 struct EmbedCommand {
     std::string model, text, out, states = "smoother", types;
+    bool overwrite = false;
     int threads = 2;
 };
 
@@ -49,6 +50,7 @@ struct TagCommand {
                                 against;
     ig::Index units = 25, epochs = 15, window = 0, batch = 32;
     double rate = 0.003;
+    bool overwrite = false;
     std::uint64_t seed = 1;
     int threads = 2;
 };

@@ -5,12 +5,13 @@
 
 #include <chrono>
 #include <cstdio>
-#include <isogloss/lds/counts.hpp>
+#include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <string>
 #include <utility>
 
+#include "../shared/outputs.hpp"
 #include "commands.hpp"
 
 namespace lt {
@@ -39,6 +40,40 @@ inline double peak_memory() {
     rusage use = {};
     ::getrusage(RUSAGE_SELF, &use);
     return static_cast<double>(use.ru_maxrss) / 1024;
+}
+
+/// Throws DataError where an option is not what is expected of it.
+template <class Value> void require(bool fine, const char* option, const Value& value, const char* expected) {
+    if (!fine) throw ig::DataError(ig::text(option, " is ", value, ", expected ", expected));
+}
+
+/// The first lines of the logs.
+inline constexpr const char* fit_header = "iteration,log_likelihood,above_static,radius,noise_factor,seconds";
+inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds";
+
+/// Files that the program writes over.
+inline files::Kind model_kind() {
+    return {"model of lds_text", [](const std::string& path) {
+                ig::load_lds<float>(path);
+                return true;
+            }};
+}
+inline files::Kind counts_kind() {
+    return {"file of `lds_text count`", [](const std::string& path) {
+                const auto& metadata = ig::Safetensors::open(path).metadata();
+                const auto kind = metadata.find("isogloss.kind");
+                return kind != metadata.end() && kind->second == "lag counts";
+            }};
+}
+inline files::Kind vocabulary_kind() {
+    return {"vocabulary",
+            [](const std::string& path) { return files::begins_with(path, "isogloss-vocabulary\t"); }};
+}
+inline files::Kind embeddings_kind() {
+    return {"file of `lds_text embed`", [](const std::string& path) {
+                const auto file = ig::Safetensors::open(path);
+                return file.tensors().size() == 2 && file.find("embeddings") && file.find("tokens");
+            }};
 }
 
 /// The token that ends a sentence where sentences are respected, and -1 elsewhere.

@@ -23,6 +23,13 @@ std::pair<ig::Index, ig::Index> parse_shard(const std::string& shard) {
 
 int count(const CountCommand& o) {
     ig::threads(o.threads);
+    files::Outputs()
+        .read("--text", o.text)
+        .read("--vocabulary-from", o.vocabulary_from)
+        .read("--add", o.add)
+        .write("--counts", o.counts, counts_kind())
+        .write("--vocabulary-to", o.vocabulary_to, vocabulary_kind())
+        .check();
     Stopwatch clock;
     if (!o.add.empty()) {
         auto sum = ig::load_counts(o.add.front());

@@ -10,6 +10,12 @@ namespace lt {
 int embed(const EmbedCommand& o) {
     ig::threads(o.threads);
     const ig::BlasOnOneThread blas;
+    files::Outputs()
+        .read("--model", o.model)
+        .read("--text", o.text)
+        .write("--out", o.out, embeddings_kind())
+        .write_unmarked("--types", o.types, o.overwrite)
+        .check();
     const auto it = ig::load_lds<float>(o.model);
     if (o.types.empty() && o.text.empty()) throw ig::DataError("embed: give --types, or --text and --out");
     if (!o.types.empty()) {

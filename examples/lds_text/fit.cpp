@@ -1,12 +1,14 @@
 /// @file fit.cpp  A system from a text: counts, subspace identification, EM, with a checkpoint per iteration.
-#include <filesystem>
-#include <fstream>
+#include <cmath>
+#include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
-#include <isogloss/text/lines.hpp>
+#include <locale>
 #include <sstream>
 
+#include "../shared/csv_log.hpp"
 #include "../shared/interrupt.hpp"
+#include "../shared/lock.hpp"
 #include "common.hpp"
 
 namespace lt {
@@ -98,23 +100,20 @@ System resumed(const FitCommand& o, const ig::LagMoments<float>& moments) {
 }
 
 /// The log of a fit that goes on with `iteration`: rows before it are kept where the fit is resumed.
-std::ofstream open_log(const FitCommand& o, ig::Index iteration) {
-    std::string rows = "iteration,log_likelihood,above_static,radius,noise_factor,seconds\n";
-    if (o.resume && std::filesystem::exists(o.log)) {
-        ig::LineReader lines(o.log);
-        std::string_view line;
-        if (lines.next(line) && std::string(line) + '\n' != rows)
-            throw ig::FileError(
-                ig::text("'", o.log, "' is no log of `lds_text fit`; give --log another name"));
-        while (lines.next(line)) {
-            std::istringstream in{std::string(line)};
-            ig::Index of = 0;
-            if (in >> of && of < iteration) rows.append(line) += '\n';
-        }
-    }
-    std::ofstream log(o.log);
-    if (!(log << rows << std::flush)) throw ig::FileError(ig::text("cannot write '", o.log, "'"));
-    return log;
+files::CsvLog open_log(const FitCommand& o, ig::Index iteration) {
+    return files::CsvLog(o.log, fit_header, [&](std::string_view row) {
+        std::istringstream in{std::string(row)};
+        ig::Index of = 0;
+        return o.resume && in >> of && of < iteration;
+    });
+}
+
+/// Twelve digits of a number: those that a log holds.
+std::string digits(double x) {
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out << std::setprecision(12) << x;
+    return out.str();
 }
 
 }  // namespace
@@ -122,14 +121,20 @@ std::ofstream open_log(const FitCommand& o, ig::Index iteration) {
 int fit(const FitCommand& o) {
     ig::threads(o.threads);
     const ig::BlasOnOneThread blas;
-    if (!o.resume && std::filesystem::exists(o.model)) {
-        try {
-            ig::load_lds<float>(o.model);
-        } catch (const ig::Error&) {
-            throw ig::FileError(ig::text(
-                "'", o.model, "' is there already and is no model of lds_text; give --model another name"));
-        }
-    }
+    require(o.iterations >= 0, "--iterations", o.iterations, "0 or more");
+    require(std::isfinite(o.stop), "--stop", o.stop, "a finite number");
+    require(
+        o.pseudo_counts >= 0 && o.pseudo_counts <= 1e12 && (o.pseudo_counts == 0 || o.pseudo_counts >= 1e-6),
+        "--pseudo-counts", o.pseudo_counts, "0, or a number from 1e-6 to 1e12");
+    files::Outputs().write_unmarked("--model", o.model, true).check();  // its folder, for the lock
+    const files::Lock lock("--model", o.model);
+    files::Outputs()
+        .read("--train", o.train)
+        .read("--counts", o.counts)
+        .write("--model", o.model, model_kind())
+        .write_unmarked("--model", o.model + ".lock", false)
+        .write("--log", o.log, files::table("log of `lds_text fit`", fit_header))
+        .check();
     interrupt::catch_signals();
     Stopwatch clock;
     const auto counted = counts_of(o);
@@ -138,19 +143,15 @@ int fit(const FitCommand& o) {
     const double baseline = ig::static_log_likelihood(it.system.whitening.words);
     auto iteration = static_cast<ig::Index>(it.log_likelihoods.size());
 
-    std::ofstream log;
-    if (!o.log.empty()) {
-        log = open_log(o, iteration);
-        log.precision(12);
-    }
+    const auto log = open_log(o, iteration);
     const auto note = [&](const ig::Statistics<float>& s, double factor) {
         const double radius = ig::spectral_radius(it.system.A, "fit"), seconds = clock.lap();
         it.log_likelihoods.push_back(s.log_likelihood);
         say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
             s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
-        if (log.is_open())
-            log << iteration << ',' << s.log_likelihood << ',' << s.log_likelihood - baseline << ',' << radius
-                << ',' << factor << ',' << seconds << std::endl;
+        log.append(ig::text(iteration, ',', digits(s.log_likelihood), ',',
+                            digits(s.log_likelihood - baseline), ',', digits(radius), ',', digits(factor),
+                            ',', digits(seconds)));
     };
     clock.lap();
     double factor = 1;
@@ -169,7 +170,10 @@ int fit(const FitCommand& o) {
         factor = ig::maximise(std::move(statistics), it.system);
     }
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
-    return interrupt::wanted ? 130 : 0;
+    if (!interrupt::wanted) return 0;
+    interrupt::out() << "Interrupted after iteration " << iteration << "; the system is in '" << o.model
+                     << "'. To go on: the same call with --resume" << std::endl;
+    return interrupt::status();
 }
 
 }  // namespace lt

@@ -1,16 +1,16 @@
 /// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, tag, rnn, plot.
 #include <CLI/CLI.hpp>
-#include <exception>
-#include <iostream>
-#include <new>
 
+#include "../shared/program.hpp"
 #include "commands.hpp"
 
-int main(int argc, char** argv) {
+namespace {
+
+int work(int argc, char** argv) {
     CLI::App app(
         "Linear dynamical systems for text: counts, fitting, embeddings of tokens and words, tagging.");
     app.require_subcommand(1);
-    app.option_defaults()->always_capture_default();
+    app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 
     lt::CountCommand c;
     auto* count =
@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
     count->add_option("--vocabulary-to", c.vocabulary_to, "file to write the vocabulary to");
     count->add_option("--lags", c.lags, "distances 1 to this");
     count->add_option("--shard", c.shard, "NUMBER/OF: that part of the text");
-    count->add_option("--add", c.add, "files of counts to add, in place of a text");
+    count->add_option("--add", c.add, "files of counts to add, in place of a text")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     count->add_flag("--sentences", c.sentences, "no pair reaches over a line end");
     count->add_option("--threads", c.threads, "threads");
 
@@ -56,6 +57,7 @@ int main(int argc, char** argv) {
     embed->add_option("--states", e.states, "which states")->check(CLI::IsMember({"smoother", "filter"}));
     embed->add_option("--types", e.types, "word2vec text file for the vectors of words");
     embed->add_option("--threads", e.threads, "threads");
+    embed->add_flag("--overwrite", e.overwrite, "--types even where there is a file of that name");
 
     lt::InspectCommand i;
     auto* inspect = app.add_subcommand("inspect", "Print the spectrum, and what leads to what");
@@ -82,6 +84,7 @@ int main(int argc, char** argv) {
     tag->add_option("--seed", t.seed, "of start values and order");
     tag->add_option("--threads", t.threads, "threads");
     tag->add_option("--predictions", t.predictions, "file for the tags of the test text, one a line");
+    tag->add_flag("--overwrite", t.overwrite, "--predictions even where there is a file of that name");
     tag->add_option("--against", t.against, "such a file of another tagger, to compare with");
 
     lt::RnnCommand r;
@@ -108,23 +111,23 @@ int main(int argc, char** argv) {
 
     lt::PlotCommand p;
     auto* plot = app.add_subcommand("plot", "Draw the log-likelihood over EM from logs of `fit`");
-    plot->add_option("--logs", p.logs, "files of `fit --log`")->required();
-    plot->add_option("--names", p.names, "what each is called; the files' names otherwise");
+    plot->add_option("--logs", p.logs, "files of `fit --log`")
+        ->required()
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    plot->add_option("--names", p.names, "what each is called; the files' names otherwise")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     plot->add_option("--svg", p.svg, "picture to write");
 
-    CLI11_PARSE(app, argc, argv);
-    try {
-        if (*count) return lt::count(c);
-        if (*fit) return lt::fit(f);
-        if (*embed) return lt::embed(e);
-        if (*inspect) return lt::inspect(i);
-        if (*tag) return lt::tag(t);
-        if (*rnn) return lt::rnn(r);
-        return lt::plot(p);
-    } catch (const std::bad_alloc&) {
-        std::cerr << "isogloss: there is not enough memory for a system of this size\n";
-    } catch (const std::exception& error) {
-        std::cerr << error.what() << '\n';
-    }
-    return 1;
+    if (const auto end = program::parse(app, argc, argv)) return *end;
+    if (*count) return lt::count(c);
+    if (*fit) return lt::fit(f);
+    if (*embed) return lt::embed(e);
+    if (*inspect) return lt::inspect(i);
+    if (*tag) return lt::tag(t);
+    if (*rnn) return lt::rnn(r);
+    return lt::plot(p);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return program::run(argc, argv, work, "a system of this size"); }

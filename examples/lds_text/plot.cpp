@@ -1,6 +1,5 @@
 /// @file plot.cpp  Log-likelihood over the iterations of EM, from the logs of several fits.
 #include <filesystem>
-#include <fstream>
 #include <isogloss/text/lines.hpp>
 #include <sstream>
 
@@ -44,6 +43,7 @@ int plot(const PlotCommand& o) {
     if (!o.names.empty() && o.names.size() != o.logs.size())
         throw ig::DataError(ig::text("plot: found ", o.names.size(), " names for ", o.logs.size(),
                                      " logs, expected as many"));
+    files::Outputs().read("--logs", o.logs).write("--svg", o.svg, ::plot::kind()).check();
     ::plot::Figure figure(o.svg, 640, 400);
     for (std::size_t i = 0; i < o.logs.size(); ++i) {
         figure << "$log" << i << " << end_of_data\n";

@@ -1,18 +1,25 @@
 /// @file rnn.cpp  A recurrent language model, from random numbers or from a system.
 #include <cmath>
-#include <fstream>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <limits>
 #include <optional>
 
+#include "../shared/csv_log.hpp"
 #include "common.hpp"
 
 namespace lt {
 
 int rnn(const RnnCommand& o) {
     ig::threads(o.threads);
+    files::Outputs()
+        .read("--train", o.train)
+        .read("--valid", o.valid)
+        .read("--test", o.test)
+        .read("--model", o.model)
+        .write("--log", o.log, files::table("log of `lds_text rnn`", rnn_header))
+        .check();
     std::optional<ig::LdsFile<float>> start;
     if (!o.model.empty()) start = ig::load_lds<float>(o.model);
     const auto vocabulary = start ? start->vocabulary : ig::Vocabulary::from_file(o.train);
@@ -56,20 +63,14 @@ int rnn(const RnnCommand& o) {
         return p.value();
     };
 
-    std::ofstream log;
-    if (!o.log.empty()) log.open(o.log);
-    if (log.is_open()) log << "epoch,rate,train,valid,test,seconds\n";
+    const files::CsvLog log(o.log, rnn_header, [](std::string_view) { return false; });
     std::optional<ig::Corpus> test;
     if (!o.test.empty()) test = ig::Corpus::read(o.test, vocabulary);
     double best = perplexity(valid), rate = o.rate, at_best = test ? perplexity(*test) : 0;
     // the test text is read where validation is the best so far; the column is empty elsewhere
     const auto row = [&](ig::Index epoch, double trained, double validated, bool tested, double seconds) {
-        if (!log.is_open()) return;
-        log << epoch << ',' << rate << ',';
-        if (trained > 0) log << trained;
-        log << ',' << validated << ',';
-        if (tested) log << at_best;
-        log << ',' << seconds << std::endl;
+        log.append(ig::text(epoch, ',', rate, ',', trained > 0 ? ig::text(trained) : "", ',', validated, ',',
+                            tested ? ig::text(at_best) : "", ',', seconds));
     };
     say("%td words, %td units, %s start; validation before training %.2f\n", V, h,
         start ? "system's" : "random", best);

@@ -1,7 +1,6 @@
 /// @file tag.cpp  Tagging each word by itself from its vector: a network with one hidden layer.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <isogloss/io/word_vectors.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
@@ -250,6 +249,18 @@ void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::
 
 int tag(const TagCommand& o) {
     ig::threads(o.threads);
+    require(o.epochs >= 1, "--epochs", o.epochs, "at least 1");
+    require(o.window >= 0 && o.window <= 100, "--window", o.window, "0 to 100");
+    require(o.units >= 1 && o.units <= 100000, "--units", o.units, "1 to 100000");
+    files::Outputs()
+        .read("--model", o.model)
+        .read("--vectors", o.vectors)
+        .read("--train", o.train)
+        .read("--dev", o.dev)
+        .read("--test", o.test)
+        .read("--against", o.against)
+        .write_unmarked("--predictions", o.predictions, o.overwrite)
+        .check();
     if (o.model.empty() == o.vectors.empty()) throw ig::DataError("tag: give either --model or --vectors");
     Tags tags;
     const TaggedText train = read_tagged(o.train, o.format, tags), dev = read_tagged(o.dev, o.format, tags),
@@ -298,9 +309,9 @@ int tag(const TagCommand& o) {
     say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
         100 * score(test, best_tags, tags, of_entities));
     if (!o.predictions.empty()) {
-        std::ofstream out(o.predictions);
-        for (const auto t : best_tags) out << tags.names[std::size_t(t)] << '\n';
-        if (!out.flush()) throw ig::FileError(ig::text("cannot write '", o.predictions, "'"));
+        ig::write_atomically(o.predictions, [&](ig::AtomicFile& out) {
+            for (const auto t : best_tags) out.write(tags.names[std::size_t(t)] + "\n");
+        });
     }
     if (!o.against.empty()) compare(o, test, best_tags, tags);
     return 0;

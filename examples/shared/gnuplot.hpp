@@ -1,13 +1,19 @@
 /// @file gnuplot.hpp  Figures of the examples: SVG files drawn by gnuplot.
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <isogloss/io/atomic_file.hpp>
+#include <isogloss/text/file.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
+
+#include "outputs.hpp"
 
 namespace plot {
 
@@ -30,7 +36,7 @@ public:
     Figure(std::string path, int width, int height) : path_(std::move(path)) {
         script_.imbue(std::locale::classic());
         script_ << "set terminal svg size " << width << "," << height
-                << " font 'sans-serif,12' background 'white' enhanced\nset output " << quoted(part()) << '\n'
+                << " font 'sans-serif,12' background 'white' enhanced\n"
                 << "set datafile separator ','\nset encoding utf8\n";
     }
 
@@ -41,26 +47,49 @@ public:
 
     /// Throws FileError where gnuplot is not there or could not draw; no file of the name is touched then.
     void draw() const {
-        // By way of a file: a pipe whose reader never started would end the program by a signal.
-        const std::string script = std::filesystem::absolute(path_ + ".gnuplot").string();
-        std::string argument = "'";
-        for (const char c : script) argument += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        ig::write_atomically(script,
-                             [this](ig::AtomicFile& out) { out.write(script_.str() + "set output\n"); });
-        const bool drawn = std::system(("gnuplot " + argument + "'").c_str()) == 0;
-        std::error_code failed, ignored;
-        if (drawn) std::filesystem::rename(part(), path_, failed);
-        std::filesystem::remove(script, ignored);
-        if (drawn && !failed) return;
-        std::filesystem::remove(part(), ignored);
-        throw ig::FileError(ig::text("'", path_, "' could not be drawn by gnuplot; it says why above. ",
-                                     "On Debian and Ubuntu: apt-get install gnuplot-nox"));
+        // In a folder of its own, whose names are nobody else's. By way of a file: a pipe whose reader never
+        // started would end the program by a signal.
+        std::string folder = (std::filesystem::temp_directory_path() / "isogloss-figure-XXXXXX").string();
+        if (!::mkdtemp(folder.data()))
+            throw ig::FileError(ig::text("cannot create '", folder, "': ", std::strerror(errno)));
+        const std::string script = folder + "/script", picture = folder + "/picture";
+        const auto drawn = [&] {
+            ig::write_atomically(script, [&](ig::AtomicFile& out) {
+                out.write("set output " + quoted(picture) + "\n" + script_.str() + "set output\n");
+            });
+            std::string argument = "'";
+            for (const char c : script) argument += c == '\'' ? std::string("'\\''") : std::string(1, c);
+            if (std::system(("gnuplot " + argument + "'").c_str()) != 0)
+                throw ig::FileError(ig::text("'", path_,
+                                             "' could not be drawn by gnuplot; it says why above. ",
+                                             "On Debian and Ubuntu: apt-get install gnuplot-nox"));
+            return ig::InputFile(picture).read_all();
+        };
+        std::error_code ignored;
+        try {
+            const std::string svg = drawn();
+            std::filesystem::remove_all(folder, ignored);
+            ig::write_atomically(path_, [&](ig::AtomicFile& out) { out.write(svg); });
+        } catch (...) {
+            std::filesystem::remove_all(folder, ignored);
+            throw;
+        }
     }
 
 private:
-    std::string part() const { return path_ + ".part"; }
     std::string path_;
     std::ostringstream script_;
 };
+
+/// A picture that gnuplot drew.
+inline files::Kind kind() {
+    return {"picture drawn by gnuplot", [](const std::string& path) {
+                ig::InputFile file(path);
+                std::string beginning(4096, '\0');
+                file.read(beginning.data(), std::ssize(beginning));
+                return beginning.find("<svg") != std::string::npos &&
+                       beginning.find("GNUPLOT") != std::string::npos;
+            }};
+}
 
 }  // namespace plot

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <filesystem>
-#include <iostream>
 
+#include "../shared/gnuplot.hpp"
+#include "../shared/lock.hpp"
+#include "../shared/program.hpp"
 #include "table.hpp"
 
 namespace {
@@ -48,13 +48,16 @@ void print(const std::vector<Row>& rows, const std::string& sweep) {
 
 /// Trains what the table lacks and keeps it up to date after each epoch.
 std::vector<Row> measure(const Options& o) {
-    std::vector<Row> rows;
-    if (o.resume && std::filesystem::exists(o.csv)) {
-        rows = read_table(o.csv);
-    } else if (std::filesystem::exists(o.csv)) {
-        read_table(o.csv);  // only a table of this program is replaced
-    }
     const std::string path = o.text.empty() ? ptb() : o.text;
+    files::Outputs()
+        .read("--text", path)
+        .write("--csv", o.csv, files::table("table of subspace_distance", header))
+        .write_unmarked("--csv", o.csv + ".lock", false)
+        .write("--svg", o.svg, plot::kind())
+        .check();
+    const files::Lock lock("--csv", o.csv);
+    std::vector<Row> rows;
+    if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
     const auto vocabulary = ig::Vocabulary::from_file(path);
     const auto corpus = ig::Corpus::read(path, vocabulary);
     if (corpus.size() < o.tokens)
@@ -93,9 +96,7 @@ std::vector<Row> measure(const Options& o) {
     return rows;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int work(int argc, char** argv) {
     Options o;
     CLI::App app("The distance between the word vectors and the softmax matrix, as beta and tau vary.");
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
@@ -135,19 +136,19 @@ int main(int argc, char** argv) {
     app.add_option("--svg", o.svg, "the figure; empty: none");
     app.add_flag("--resume", o.resume, "keep what the table has and train the rest");
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
-    CLI11_PARSE(app, argc, argv);
-    try {
-        check(o);
-        if (o.sweep == "beta") o.taus.clear();
-        if (o.sweep == "tau") o.betas.clear();
-        ig::threads(o.threads);
-        const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
-        print(rows, "beta");
-        print(rows, "tau");
-        if (!o.svg.empty()) draw(o.svg, rows);
-        return 0;
-    } catch (const std::exception& error) {
-        std::cerr << error.what() << '\n';
-    }
-    return 1;
+    if (const auto end = program::parse(app, argc, argv)) return *end;
+    check(o);
+    if (o.sweep == "beta") o.taus.clear();
+    if (o.sweep == "tau") o.betas.clear();
+    ig::threads(o.threads);
+    if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
+    const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
+    print(rows, "beta");
+    print(rows, "tau");
+    if (!o.svg.empty()) draw(o.svg, rows);
+    return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return program::run(argc, argv, work); }

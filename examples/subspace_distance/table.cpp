@@ -15,9 +15,6 @@ namespace study {
 
 namespace {
 
-constexpr const char* header =
-    "sweep,beta,tau,run,epoch,loss,perplexity,distance,smallest_angle,median_angle,largest_angle,turn";
-
 std::string decimals(double x) {
     char digits[32];
     return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};

@@ -5,6 +5,10 @@
 
 namespace study {
 
+/// The first line of a table.
+inline constexpr const char* header =
+    "sweep,beta,tau,run,epoch,loss,perplexity,distance,smallest_angle,median_angle,largest_angle,turn";
+
 /// Writes all rows, under a temporary name first.
 void write_table(const std::string& path, const std::vector<Row>& rows);
 /// Reads a table that write_table wrote. Throws DataError with the line for anything else.

@@ -6,11 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
-#include <iostream>
+#include <isogloss/text/output_file.hpp>
 #include <memory>
 #include <optional>
 
+#include "../shared/csv_log.hpp"
+#include "../shared/program.hpp"
 #include "cells.hpp"
 #include "hmm.hpp"
 #include "sparse.hpp"
@@ -20,10 +21,14 @@ namespace {
 // Seconds of computing time of this process, whatever else the machine does.
 double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+constexpr const char* csv_header = "seconds,rounds,training_bits,choice_bits,success,start";
+
 void write(const std::string& path, const Text& text) {
-    std::ofstream out(path, std::ios::binary);
-    for (const Token v : text.x) out.put(text.shown(v));
-    if (!out.flush()) throw isogloss::FileError(isogloss::text("cannot write '", path, "'"));
+    std::string shown;
+    for (const Token v : text.x) shown += text.shown(v);
+    isogloss::OutputFile out(path);
+    out.write(shown);
+    out.commit();
 }
 
 std::unique_ptr<Learner> make_learner(const Options& o, const Text& train, Index longest_text) {
@@ -68,6 +73,12 @@ Trained train_one(Learner& learner, double seconds, const Text& train, const Tex
 }
 
 int run(const Options& o) {
+    const bool writes = !o.write.empty();
+    files::Outputs()
+        .write("--csv", o.csv, files::table("learning curve of synthetic", csv_header))
+        .write_unmarked("--write", writes ? o.write + ".train" : "", o.overwrite)
+        .write_unmarked("--write", writes ? o.write + ".valid" : "", o.overwrite)
+        .check();
     const auto task = o.named_task();
     const Index other = o.validation_length > 0 ? o.validation_length : o.length;
     // Independent texts: to train on, to choose the best moment by, and to report.
@@ -83,18 +94,13 @@ int run(const Options& o) {
         longer.shortest = o.source.longest, longer.longest = o.longest_validation;
         long_lines = tasks::generate(task, longer, 3 * o.seed + 2, other);
     }
-    if (!o.write.empty()) {
+    if (writes) {
         write(o.write + ".train", train);
         write(o.write + ".valid", valid);
         std::printf("entropy_bits=%.5f\n", floor);
         return 0;
     }
-    std::ofstream csv;
-    if (!o.csv.empty()) {
-        csv.open(o.csv);
-        if (!csv) throw isogloss::FileError(isogloss::text("cannot write '", o.csv, "'"));
-        csv << "seconds,rounds,training_bits,choice_bits,success,start\n";
-    }
+    const files::CsvLog csv(o.csv, csv_header, [](std::string_view) { return false; });
     std::unique_ptr<Learner> learner;  // the best so far
     double used = 0, least = 0;
     Index rounds = 0;
@@ -103,13 +109,12 @@ int run(const Options& o) {
         own.seed += static_cast<std::uint64_t>(1000 * start);
         own.seconds /= static_cast<double>(o.starts);
         auto candidate = make_learner(own, train, std::max(choice.size(), valid.size()));
-        const Trained outcome =
-            train_one(*candidate, own.seconds, train, choice,
-                      [&](const Trained& now, const Foreseen& seen, const Foreseen& chosen) {
-                          if (csv.is_open())
-                              csv << used + now.seconds << ',' << rounds + now.rounds << ',' << seen.bits
-                                  << ',' << chosen.bits << ',' << chosen.success << ',' << start << '\n';
-                      });
+        const Trained outcome = train_one(
+            *candidate, own.seconds, train, choice,
+            [&](const Trained& now, const Foreseen& seen, const Foreseen& chosen) {
+                csv.append(isogloss::text(used + now.seconds, ',', rounds + now.rounds, ',', seen.bits, ',',
+                                          chosen.bits, ',', chosen.success, ',', start));
+            });
         used += outcome.seconds, rounds += outcome.rounds;
         if (!learner || outcome.bits < least) learner = std::move(candidate), least = outcome.bits;
     }
@@ -126,9 +131,7 @@ int run(const Options& o) {
     return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int work(int argc, char** argv) {
     Options o;
     CLI::App app("Networks on synthetic sources of known entropy rate");
     app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -150,6 +153,7 @@ int main(int argc, char** argv) try {
         ->check(CLI::Range(1, 1000));
     app.add_option("--csv", o.csv, "file for the learning curve");
     app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
+    app.add_flag("--overwrite", o.overwrite, "--write even where there are files of these names");
     app.add_option("--sample", o.sample, "symbols to draw from the trained model");
     app.add_option("--insert-digits", o.source.insert_digits, "alphabet: p1");
     app.add_option("--insert-capitals", o.source.insert_capitals, "alphabet: p2");
@@ -176,14 +180,15 @@ int main(int argc, char** argv) try {
     app.add_option("--natural-damping", o.natural_damping, "lstm with ruop or rbpm: damping");
     app.add_option("--columns", o.columns, "minibatches: columns");
     app.add_option("--steps", o.steps, "minibatches: steps");
-    CLI11_PARSE(app, argc, argv);
+    if (const auto end = program::parse(app, argc, argv)) return *end;
     if (!(o.seconds >= 0) || o.units < 1 || o.columns < 1 || o.steps < 1 || o.length < 2)
         throw isogloss::DataError(isogloss::text("found seconds = ", o.seconds, ", units = ", o.units,
                                                  ", columns = ", o.columns, ", steps = ", o.steps,
                                                  ", length = ", o.length,
                                                  "; expected seconds ≥ 0, length ≥ 2 and the others ≥ 1"));
     return run(o);
-} catch (const std::exception& e) {
-    std::cerr << e.what() << '\n';
-    return 1;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return program::run(argc, argv, work); }

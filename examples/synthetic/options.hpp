@@ -24,6 +24,7 @@ struct Options {
     tasks::Index columns = 16, steps = 50;  // of minibatches
     tasks::Index sample = 0;
     std::string csv, write;
+    bool overwrite = false;
 
     tasks::Name named_task() const { return tasks::named(task); }
     isogloss::Activation named_activation() const {

@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <iostream>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/word_vectors.hpp>
 #include <isogloss/metric/analogies.hpp>
 #include <isogloss/metric/word_similarity.hpp>
 #include <isogloss/text/vocabulary.hpp>
+
+#include "../shared/outputs.hpp"
+#include "../shared/program.hpp"
 
 namespace {
 
@@ -24,6 +25,8 @@ struct Options {
     ig::WordTableOptions words;
     int threads = 1;
 };
+
+constexpr const char* csv_header = "kind,set,size,known,result";
 
 /// Words and vectors out of either kind of file.
 ig::WordVectors read(const Options& o) {
@@ -55,14 +58,17 @@ void find_sets(Options& o) {
         const char* root = std::getenv("ISOGLOSS_DATA");
         o.sets = std::string(root && *root ? root : "../shared/data") + "/word-similarity";
     }
-    if (!std::filesystem::is_directory(o.sets))
-        throw ig::FileError(ig::text("'", o.sets,
-                                     "' is no folder. Name the sets with --similarity and --analogies, ",
-                                     "or their folder with --sets or ISOGLOSS_DATA"));
-    for (const auto& entry : std::filesystem::directory_iterator(o.sets)) {
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with("EN-") && name.ends_with(".txt")) o.similarity.push_back(entry.path().string());
-        if (name == "questions-words.txt") o.analogies = entry.path().string();
+    std::error_code error;
+    std::filesystem::directory_iterator entries(o.sets, error);
+    if (error)
+        throw ig::FileError(ig::text(
+            "'", o.sets, "' is no folder that can be read. Name the sets with --similarity and --analogies, ",
+            "or their folder with --sets or ISOGLOSS_DATA"));
+    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+        const auto& path = entries->path();
+        const std::string name = path.filename().string();
+        if (name.starts_with("EN-") && name.ends_with(".txt")) o.similarity.push_back(path.string());
+        if (name == "questions-words.txt") o.analogies = path.string();
     }
     std::sort(o.similarity.begin(), o.similarity.end());
     if (o.similarity.empty() && o.analogies.empty())
@@ -108,26 +114,24 @@ std::string evaluate_analogies(const Options& o, const ig::WordTable& table) {
 
 void evaluate(Options o) {
     find_sets(o);
-    std::vector<std::string> inputs = o.similarity;
-    inputs.insert(inputs.end(), {o.vectors, o.model, o.analogies});
-    std::error_code none;
-    for (const auto& input : inputs)
-        if (!o.csv.empty() && std::filesystem::equivalent(o.csv, input, none))
-            throw ig::FileError(ig::text("--csv '", o.csv,
-                                         "' is one of the files that are read; give the table another name"));
+    files::Outputs()
+        .read("--similarity", o.similarity)
+        .read("--vectors", o.vectors)
+        .read("--model", o.model)
+        .read("--analogies", o.analogies)
+        .write("--csv", o.csv, files::table("table of word_vectors", csv_header))
+        .check();
     const auto vectors = read(o);
     const ig::WordTable table(vectors.words, vectors.dimension, vectors.values, o.words);
     std::printf("%td words of dimension %td%s\n\n", table.size(), table.dimension(),
                 o.words.fold_case ? ", capitals as small letters" : "");
-    std::string csv = "kind,set,size,known,result\n";
+    std::string csv = ig::text(csv_header, '\n');
     if (!o.similarity.empty()) csv += evaluate_similarity(o, table);
     if (!o.analogies.empty()) csv += evaluate_analogies(o, table);
     if (!o.csv.empty()) ig::write_atomically(o.csv, [&](ig::AtomicFile& out) { out.write(csv); });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int work(int argc, char** argv) {
     CLI::App app("Word vectors: how good they are.");
     app.require_subcommand(1);
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -146,15 +150,12 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     e->add_option("--csv", o.csv, "the results as a table");
     e->add_option("--threads", o.threads, "threads")->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
-    try {
-        ig::threads(o.threads);
-        evaluate(o);
-        return 0;
-    } catch (const std::bad_alloc&) {
-        std::cerr << "isogloss: there is not enough memory for these word vectors\n";
-    } catch (const std::exception& error) {
-        std::cerr << error.what() << '\n';
-    }
-    return 1;
+    if (const auto end = program::parse(app, argc, argv)) return *end;
+    ig::threads(o.threads);
+    evaluate(o);
+    return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return program::run(argc, argv, work, "these word vectors"); }

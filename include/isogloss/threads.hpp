@@ -33,13 +33,17 @@ inline std::atomic<int>& thread_count() {
 /// Threads used by the library's passes, 1 unless set.
 inline int threads() { return kernel::thread_count().load(std::memory_order_relaxed); }
 
-/// Sets the number of threads for all later passes of this process, n ≥ 1. Without OpenMP at compile
-/// time every pass runs on one thread whatever n is. Results are the same bits for the same n; another
-/// n may change the order of a few sums.
+/// Largest number of threads that can be asked for.
+inline constexpr int most_threads = 1024;
+
+/// Sets the number of threads for all later passes of this process, 1 ≤ n ≤ most_threads. Without OpenMP at
+/// compile time every pass runs on one thread whatever n is. Results are the same bits for the same n;
+/// another n may change the order of a few sums.
 ///
-/// Throws GraphError for n < 1.
+/// Throws GraphError for any other n.
 inline void threads(int n) {
-    if (n < 1) throw GraphError(text("threads: found ", n, ", expected at least 1"));
+    if (n < 1 || n > most_threads)
+        throw GraphError(text("threads: found ", n, ", expected 1 to ", most_threads));
     kernel::thread_count().store(n, std::memory_order_relaxed);
 }
 

@@ -53,9 +53,25 @@ with tempfile.TemporaryDirectory() as folder:
     assert run('--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '500').returncode == 0
     assert len(open(os.path.join(folder, 'text.train')).read()) == 500
 
+    # nothing is written over but a curve of this program, or a text where that is asked for
+    write = ['--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '600']
+    again = run(*write)
+    assert again.returncode == 1 and '--overwrite' in again.stderr, again
+    assert len(open(os.path.join(folder, 'text.train')).read()) == 500
+    assert run(*write, '--overwrite').returncode == 0 and len(open(os.path.join(folder, 'text.train')).read()) == 600
+    result('--task', 'anbn', '--csv', curve, *SMALL)
+    clash = run('--task', 'anbn', '--csv', os.path.join(folder, 'text.train'), *SMALL)
+    assert clash.returncode == 1 and 'left as it is' in clash.stderr, clash
+    same = run(*write, '--overwrite', '--csv', os.path.join(folder, 'text.valid'))
+    assert same.returncode == 1 and ('left as it is' in same.stderr or 'writes' in same.stderr), same
+    with open('/dev/full', 'w') as full:
+        done = subprocess.run([PROGRAM, *SMALL], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert done.returncode == 1 and 'standard output could not be written' in done.stderr, done
+
 for wrong, said in [(['--task', 'chess'], 'chess'), (['--units', '0'], 'units = 0'), (['--edges', '30'], 'edges = 30'),
                     (['--task', 'xor', '--bits', '1'], '1 bits'), (['--starts', '0'], '--starts'),
                     (['--task', 'xor', '--training-bits-from', '11'], '11 to 10'), (['--length', '1'], 'length = 1'),
+                    (['--seed', '-1'], '--seed is -1'), (['--seconds', '1e-400'], '--seconds is 1e-400'),
                     (['--csv', '/nonexistent/curve.csv', '--seconds', '0'], '/nonexistent/curve.csv')]:
     out = run(*wrong)
     assert out.returncode != 0 and said in out.stderr + out.stdout, (wrong, out)

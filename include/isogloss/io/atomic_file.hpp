@@ -1,29 +1,14 @@
 /// @file atomic_file.hpp  A file that appears whole or not at all.
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
-#include <isogloss/error.hpp>
-#include <isogloss/text/file.hpp>
+#include <isogloss/text/output_file.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace isogloss {
-
-/// The name of a file that is about to be written or replaced. Throws FileError where it is empty, and where
-/// a file of this name is write-protected: the rename would replace it all the same.
-inline std::string writable_target(const std::filesystem::path& path) {
-    if (path.empty()) throw FileError("cannot write a file with an empty name; give it a name");
-    if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
-        throw FileError(text("cannot write '", path.string(), "': ", std::strerror(errno)));
-    return path.string();
-}
 
 /// A buffered file that is written under a temporary name in the directory of its target and takes its own
 /// name in `commit`: flushed, synchronised with the disk, renamed, directory synchronised.
@@ -33,15 +18,12 @@ inline std::string writable_target(const std::filesystem::path& path) {
 ///     file.commit();
 ///
 /// Without `commit` (an exception, a return) the temporary file is removed and what was there before stays
-/// as it was. A program that is killed leaves the temporary file behind, and the old file untouched. A
-/// symbolic link is followed: the link stays, and what it points to is replaced.
-///
-/// Errors  FileError with the name and the reason of the system: no such directory, disk full, no permission,
-///         a target that is no regular file.
+/// as it was. Links, permissions, temporary files of programs that were killed, errors: see OutputFile, which
+/// this buffers.
 class AtomicFile {
 public:
     /// Opens the temporary file beside `path`.
-    explicit AtomicFile(const std::filesystem::path& path) : file_(writable_target(path)) {
+    explicit AtomicFile(const std::filesystem::path& path) : file_(path.string()) {
         buffer_.reserve(capacity);
     }
 

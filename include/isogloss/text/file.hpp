@@ -1,7 +1,6 @@
-/// @file file.hpp  Files by descriptor: read, mapped into memory, and written whole or not at all.
+/// @file file.hpp  Files by descriptor: read, or mapped into memory. Writing is output_file.hpp's.
 ///
-/// POSIX (open, mmap, fsync, rename). Every failure is a FileError that names the file and the reason
-/// the system gives.
+/// POSIX (open, mmap). Every failure is a FileError that names the file and the reason the system gives.
 #pragma once
 
 #include <fcntl.h>
@@ -9,14 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace isogloss {
@@ -135,90 +131,6 @@ private:
     std::string path_;
     const char* data_ = nullptr;
     std::size_t bytes_ = 0;
-};
-
-/// A file that appears under its name complete, or not at all.
-///
-///     OutputFile out("model.bin");    // writes to model.bin.part-<process>-<number>
-///     out.write(bytes);
-///     out.commit();                   // flush to the disk, rename
-///
-/// Without `commit` (an exception, say) the temporary file is removed and what was there before stays.
-/// A program that is killed leaves the temporary file behind, and the old file untouched.
-class OutputFile {
-public:
-    /// Opens a temporary file beside `path`; a symbolic link is followed, so that the link stays. Throws
-    /// FileError where that is not possible, and where there is a directory, a device or a pipe of this name.
-    explicit OutputFile(std::string path) : path_(std::move(path)) {
-        struct stat status = {};
-        if (::stat(path_.c_str(), &status) == 0) {
-            if (!S_ISREG(status.st_mode))
-                throw FileError(text("cannot write '", path_,
-                                     "': there is something of this name that is not a ",
-                                     "regular file, and it is not replaced; choose another name"));
-            if (char* const target = ::realpath(path_.c_str(), nullptr)) {
-                path_ = target;
-                ::free(target);
-            }
-        }
-        static std::atomic<unsigned> number{0};
-        do {
-            part_ = path_ + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(number++);
-            descriptor_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
-        if (descriptor_ < 0) fail("cannot create a file beside", errno);
-    }
-    OutputFile(const OutputFile&) = delete;
-    OutputFile& operator=(const OutputFile&) = delete;
-    ~OutputFile() {
-        if (descriptor_ < 0) return;
-        ::close(descriptor_);
-        ::unlink(part_.c_str());
-    }
-
-    /// Appends bytes.
-    void write(std::string_view bytes) {
-        write_at(end_, bytes);
-        end_ += static_cast<Index>(bytes.size());
-    }
-
-    /// Writes over bytes that were written before, a header for instance; `write` goes on at the end.
-    void write_at(Index offset, std::string_view bytes) {
-        while (!bytes.empty()) {
-            const auto put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) fail("cannot write", errno);
-            bytes.remove_prefix(static_cast<std::size_t>(put));
-            offset += static_cast<Index>(put);
-        }
-    }
-
-    /// Flushes to the disk and gives the file its name, in place of any older one. Call it once, last.
-    void commit() {
-        if (::fsync(descriptor_) != 0) fail("cannot flush", errno);
-        if (::close(std::exchange(descriptor_, -1)) != 0) remove_and_fail("cannot close", errno);
-        if (::rename(part_.c_str(), path_.c_str()) != 0) remove_and_fail("cannot replace", errno);
-        // The new name is on the disk only once the folder is; some file systems refuse, which is no loss.
-        const auto slash = path_.rfind('/');
-        const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-        const int at = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (at < 0) return;
-        ::fsync(at);
-        ::close(at);
-    }
-
-private:
-    [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(text(what, " '", path_, "': ", std::strerror(error)));
-    }
-    [[noreturn]] void remove_and_fail(const char* what, int error) const {
-        ::unlink(part_.c_str());
-        fail(what, error);
-    }
-
-    std::string path_, part_;
-    int descriptor_ = -1;
-    Index end_ = 0;
 };
 
 }  // namespace isogloss

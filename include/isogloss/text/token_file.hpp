@@ -9,6 +9,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/text/file.hpp>
 #include <isogloss/text/hash.hpp>
+#include <isogloss/text/output_file.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <isogloss/types.hpp>
 #include <span>

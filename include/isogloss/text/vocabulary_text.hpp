@@ -6,6 +6,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/text/file.hpp>
 #include <isogloss/text/lines.hpp>
+#include <isogloss/text/output_file.hpp>
 #include <isogloss/text/vocabulary_core.hpp>
 #include <isogloss/types.hpp>
 #include <string>

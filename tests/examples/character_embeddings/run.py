@@ -4,7 +4,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "language_model"))
 
-from program import Folder, number, read, rows, run, sentences, write  # noqa: E402
+from program import Folder, guards_outputs, number, read, rows, run, sentences, write  # noqa: E402
 
 
 def learns():
@@ -26,6 +26,8 @@ def learns():
 
 def refuses():
     assert "none.txt" in run("--text", "none.txt", status=1).stderr
+    guards_outputs("--text", "text.txt", "--epochs", 1, inputs=["text.txt"], outputs=["--csv", "--svg"])
+    assert "--seed is -1" in run("--text", "text.txt", "--seed", -1, status=1).stderr
     assert "order 41" in run("--text", "text.txt", "--before", 40, "--epochs", 1, status=1).stderr
     run("--text", "text.txt", "--width", 1, status=105)
     nowhere = run("--text", "text.txt", "--epochs", 1, "--csv", "kept.csv", status=1, environment={"PATH": "/nowhere"}).stderr

@@ -4,7 +4,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "language_model"))
 
-from program import Folder, read, rows, run, sentences, write  # noqa: E402
+from program import Folder, guards_outputs, read, rows, run, sentences, write  # noqa: E402
 
 SMALL = ["--train", "train.txt", "--valid", "valid.txt", "--tokens", 4000, "--widths", "2,8", "--epochs", 4, "--batch", 4,
          "--bptt", 10, "--window", 2, "--skip-gram-rate", 0.2]
@@ -33,9 +33,7 @@ def studies():
 
 def refuses():
     assert "none.txt" in run("--train", "none.txt", "--csv", "x.csv", status=1).stderr
-    write("notes.csv", "my own notes\n")
-    assert "notes.csv:1" in run(*SMALL, "--csv", "notes.csv", status=1).stderr
-    assert read("notes.csv") == b"my own notes\n"
+    guards_outputs(*SMALL, inputs=["train.txt", "valid.txt"], outputs=["--csv", "--svg"])
     run("--widths", "0", status=105)
 
 

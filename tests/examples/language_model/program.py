@@ -38,6 +38,29 @@ def run(*arguments, status=0, text=None, environment=None):
     return done
 
 
+def guards_outputs(*arguments, inputs, outputs):
+    """No output of the call is one of its inputs, another output or somebody else's file, or in a folder that is not there; and
+    what it prints comes whole or is an error."""
+    write("notes", "notes of my own\n")
+
+    def refuses(options, says):
+        before = {name: read(name) for name in os.listdir(".") if os.path.isfile(name)}
+        error = run(*arguments, *options, status=1).stderr
+        assert error.startswith("isogloss: ") and error.count("\n") == 1 and says in error, (options, error)
+        assert before == {name: read(name) for name in os.listdir(".") if os.path.isfile(name)}, options
+
+    for option in outputs:
+        for path in inputs:
+            refuses([option, path], "reads; it is left as it is")
+        refuses([option, "notes"], f"{option} 'notes' is there already")
+        refuses([option, "none/x"], "'none/', which is not there")
+    if len(outputs) > 1:
+        refuses([x for option in outputs for x in (option, "same")], "writes")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and "standard output could not be written" in done.stderr, done
+
+
 def train(model, *arguments, **keywords):
     """A training of a small model on one thread; later arguments win."""
     return run("train", "--model", model, "--units", 8, "--batch", 4, "--bptt", 10, "--epochs", 2, "--threads", 1,
@@ -93,3 +116,32 @@ def number(pattern, output):
     found = re.search(pattern, output)
     assert found, f"no {pattern!r} in\n{output}"
     return float(found.group(1).replace(",", ""))
+
+
+def crc64(content):
+    """CRC-64/XZ, as the library writes it."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0xC96C5795D7870F42 if byte & 1 else 0)
+        table.append(byte)
+    crc = 2**64 - 1
+    for byte in content:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ (2**64 - 1)
+
+
+def craft(source, target, options):
+    """A copy of a model in which other options stand, with a checksum that is right."""
+    content = read(source)
+    (length,) = struct.unpack_from("<Q", content)
+    head, data = content[8:8 + length].rstrip(b" "), content[8 + length:]
+    before = json.loads(head)["__metadata__"]["language_model"]
+    old, new = (json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode() for text in (before, json.dumps(options)))
+    assert head.count(old) == 1, head
+    head = head.replace(old, new)
+    head += b" " * (-(len(head) + 8) % 64)
+    digits = head.index(b'"isogloss.checksum":"') + len(b'"isogloss.checksum":"')
+    head = head[:digits] + b"0" * 16 + head[digits + 16:]
+    whole = struct.pack("<Q", len(head)) + head + data
+    write(target, whole.replace(head, head[:digits] + b"%016x" % crc64(whole) + head[digits + 16:], 1))

@@ -1,7 +1,8 @@
 """Wrong input of every kind: a message that names the thing, status 1, nothing written over."""
+import json
 import os
 
-from program import PROGRAM, Folder, read, run, sentences, train, write
+from program import PROGRAM, Folder, craft, read, run, sentences, tensors, train, write
 
 TEXTS = ["--train", "train.txt", "--valid", "valid.txt"]
 
@@ -25,23 +26,29 @@ def usage(*arguments, says):
 
 def options_out_of_range():
     for option, value, says in [
-            ("--units", 0, "[14, 0]"), ("--units", -3, "[14, -3]"), ("--layers", 2000000, "at most"), ("--units", 10**12, "at most 100000"),
-            ("--layers", 0, "--layers is 0"), ("--embedding", -1, "-1"),
+            ("--units", 0, "--units is 0"), ("--units", -3, "--units is -3"), ("--layers", 2000000, "at most"), ("--units", 10**12, "at most 100000"),
+            ("--layers", 0, "--layers is 0"), ("--embedding", -1, "--embedding is -1"),
             ("--keep", 0, "keep = 0"), ("--keep", 1.5, "keep = 1.5"), ("--keep", "nan", "keep"), ("--keep-words", 0, "keep_words = 0"),
-            ("--bptt", -1, "--bptt is -1"), ("--bptt", 0, "--bptt is 0"), ("--batch", 0, "0 columns"), ("--batch", 10**5, "columns"),
+            ("--bptt", -1, "--bptt is -1"), ("--bptt", 0, "--bptt is 0"), ("--batch", 0, "--batch is 0"), ("--batch", 10**5, "columns"),
             ("--epochs", 0, "--epochs is 0"), ("--rate", -1, "rate"), ("--clip", -1, "clip = -1"),
             ("--weight-decay", "inf", "weight_decay"), ("--temperature", 0, "temperature = 0"), ("--gamma", -1, "gamma = -1"),
             ("--decay", 0, "--decay is 0"), ("--decay-from", -1, "--decay-from is -1"), ("--init", 0, "--init is 0"),
             ("--threads", 0, "threads"), ("--min-count", 0, "min_count"), ("--max-vocabulary", -1, "max_size"),
-            ("--min-count", 10**6, "no type occurs"), ("--checkpoint-every", 0, "--checkpoint-every is 0")]:
+            ("--min-count", 10**6, "no type occurs"), ("--checkpoint-every", 0, "--checkpoint-every is 0"),
+            ("--seed", -1, "--seed is -1"), ("--seed", 99999999999999999999, "--seed is 99999999999999999999"),
+            ("--epochs", 2**63, "--epochs is 9223372036854775808"), ("--clip", "1e-400", "--clip is 1e-400"),
+            ("--rate", "1e999", "--rate is 1e999"), ("--threads", 2147483647, "1 to 1024")]:
         refuses("train", "--model", "m", *TEXTS, option, value, says=says)
-    refuses("train", "--model", "m", *TEXTS, "--cell", "rhn", "--depth", 0, says="depth = 0")
+    refuses("train", "--model", "m", *TEXTS, "--cell", "rhn", "--depth", 0, says="--depth is 0")
     refuses("train", "--model", "m", *TEXTS, "--alpha", 1, "--gamma", 1, says="more than one of alpha, gamma and beta")
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", says="--beta")
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", "--beta", 2, says="beta = 2")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", says="needs --head free")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--damping", 0, says="damping = 0")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--floor", -1, says="floor = -1")
+    for options in ["--loss ce --gamma 1", "--loss ce --alpha 1", "--loss mixture --beta 0.5 --gamma 1", "--loss al --gamma 1 --beta 0.5",
+                    "--loss ce --temperature 20", "--cell gru --depth 3", "--update adam --damping 0.1", "--schedule plateau --decay-from 3"]:
+        refuses("train", "--model", "m", *TEXTS, *options.split(), says="has no effect with " + " ".join(options.split()[:2]))
     refuses("train", "--model", "m", "--train", "train.txt", says="--train is given without --valid")
     refuses("train", "--model", "m", "--valid", "valid.txt", says="--valid is given without --train")
 
@@ -89,7 +96,34 @@ def models():
     refuses("neighbours", "--model", "model", says="--word")
     refuses("neighbours", "--model", "model", "--word", "king", "--k", 0, says="--k is 0")
     refuses("neighbours", "--model", "model", "--export", "no/such/folder/v.txt", says="no/such/folder")
-    refuses("neighbours", "--model", "model", "--export", "model", says="the model itself")
+    refuses("neighbours", "--model", "model", "--export", "model", says="is the file that --model reads")
+
+
+def crafted_options():
+    """A whole model with a valid checksum whose options are not those of its tensors, or of any model."""
+    stored = json.loads(tensors("model")[1]["language_model"])
+    for changes, says in [
+            *[({name: value}, f"--{name} is {value}, expected at most 100000")
+              for name in ("bptt", "units", "embedding", "layers", "depth", "batch") for value in (2**60, 2**62, 2**63 - 1)],
+            *[({name: 0}, f"--{name} is 0, expected at least 1") for name in ("bptt", "units", "embedding", "layers")],
+            ({"bptt": 2**63}, "stored as 9223372036854775808"), ({"bptt": 1e300}, "stored as 1e+300"), ({"units": -1}, "--units is -1"),
+            ({"layers": 10**6}, "--layers is 1000000"), ({"layers": 10**5}, "not of these sizes"), ({"units": 10**5}, "not of these sizes"),
+            ({"embedding": 10**5}, "not of these sizes"), ({"cell": "rhn", "depth": 10**5}, "not of these sizes"), ({"units": 9}, "does not fit the model"),
+            ({"threads": 2**40}, "stored as 1099511627776"), ({"seed": -1}, "stored as -1"), ({"cell": "transformer"}, "'transformer'"),
+            ({"head": ""}, "--head is ''"), ({"keep": "much"}, 'stored as "much"'), ({"random-bptt": 1}, "stored as 1"),
+            ({"keep": 0}, "keep = 0"), ({"temperature": -1}, "temperature = -1")]:
+        craft("model", "crafted", {**stored, **changes})
+        for arguments in [("evaluate", "--text", "valid.txt"), ("sample",)]:
+            refuses(*arguments, "--model", "crafted", says=says)
+        os.remove("crafted")
+    craft("model", "crafted", stored)  # the forger is no worse than the program
+    assert run("evaluate", "--model", "crafted", "--text", "valid.txt").stdout == run("evaluate", "--model", "model", "--text", "valid.txt").stdout
+    os.remove("crafted")
+    state = json.loads(tensors("kept")[1]["language_model"])
+    os.mkdir("resumed")
+    for changes, says in [({"bptt": 2**62}, "--bptt is"), ({"units": 10**5}, "not of these sizes"), ({"epochs": -1}, "--epochs is -1")]:
+        craft("kept", "resumed/m.train", {**state, **changes})
+        refuses("train", "--model", "resumed/m", "--resume", says=["resumed/m.train", says])
 
 
 def nothing_is_written_over():
@@ -123,5 +157,6 @@ with Folder():
     options_out_of_range()
     texts()
     models()
+    crafted_options()
     nothing_is_written_over()
     usage_errors()

@@ -1,9 +1,12 @@
 """lds_text: all commands on a small text, shards against one pass, a resumed fit against one in one go, wrong input."""
+import atexit
 import csv
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
     sys.exit(f"usage: {sys.argv[0]} PROGRAM, where PROGRAM is the lds_text that was built")
@@ -116,7 +119,7 @@ def check_use():
 def check_wrong_input():
     run("fit", "--train", "text", "--model", "m", "--states", 500, status=1, says="500 states")
     run("fit", "--train", "nothing", "--model", "m", status=1, says="nothing")
-    run("fit", "--train", "text", "--model", "text", "--states", 4, status=1, says="no model of lds_text")
+    run("fit", "--train", "text", "--model", "short", "--states", 4, status=1, says="no model of lds_text")
     run("fit", "--model", "m", status=1, says="--train")
     run("fit", "--train", "text", "--model", "once", "--resume", "--pseudo-counts", 7, "--ssid-lags", 2, status=1,
         says="other word frequencies")
@@ -141,6 +144,87 @@ def check_wrong_input():
     run("inspect", "--model", "cut", status=1, says="cut")
 
 
+def unchanged(*arguments, says):
+    """One sentence, status 1, and every file as it was."""
+    before = {name: content(name) for name in os.listdir(".") if os.path.isfile(name)}
+    output = run(*arguments, status=1, says=says)
+    assert output.startswith("isogloss: ") and output.count("\n") == 1, output
+    assert {name: content(name) for name in os.listdir(".") if os.path.isfile(name)} == before, arguments
+
+
+def check_outputs():
+    """No output is an input, another output or somebody else's file, and all of that is known before the work begins."""
+    tagged = ["--train", "train.conllu", "--dev", "dev.conllu", "--test", "test.conllu"]
+    fit = ["fit", "--train", "text", "--model", "f.lds", "--states", 4, "--iterations", 1]
+    rnn = ["rnn", "--train", "text", "--valid", "text"]
+    os.symlink("text", "link")
+    write("notes", "notes of my own\n")
+    for name in ["text", "link", "./text"]:
+        for call in [["count", "--text", "text", "--counts", name], ["count", "--text", "text", "--counts", "c", "--vocabulary-to", name],
+                     ["embed", "--model", "once", "--text", "text", "--out", name], [*fit, "--log", name], [*rnn, "--log", name]]:
+            unchanged(*call, says="reads; it is left as it is")
+    unchanged("embed", "--model", "once", "--types", "once", says="is the file that --model reads")
+    unchanged("tag", "--model", "once", *tagged, "--predictions", "test.conllu", says="is the file that --test reads")
+    unchanged("plot", "--logs", "log", "--svg", "log", says="is the file that --logs reads")
+    unchanged("count", "--text", "text", "--counts", "c", "--vocabulary-to", "c", says="is the file that --counts writes")
+    unchanged("embed", "--model", "once", "--text", "text", "--out", "x", "--types", "./x", says="is the file that --out writes")
+    unchanged(*fit, "--log", "f.lds", says="is the file that --model writes")
+    for call in [["count", "--text", "text", "--counts", "notes"], ["count", "--text", "text", "--counts", "c", "--vocabulary-to", "notes"],
+                 ["embed", "--model", "once", "--text", "text", "--out", "notes"], ["embed", "--model", "once", "--types", "notes"],
+                 [*fit, "--log", "notes"], [*fit[:3], "--model", "notes"], [*rnn, "--log", "notes"],
+                 ["tag", "--model", "once", *tagged, "--predictions", "notes"], ["plot", "--logs", "log", "--svg", "notes"]]:
+        unchanged(*call, says="left as it is")
+    for call in [["count", "--text", "text", "--counts", "none/x"], ["embed", "--model", "once", "--types", "none/x"], [*fit, "--log", "none/x"],
+                 [*fit[:3], "--model", "none/x"], [*rnn, "--log", "none/x"], ["tag", "--model", "once", *tagged, "--predictions", "none/x"]]:
+        unchanged(*call, says="'none/', which is not there")
+    # what is of its own kind is replaced, and vectors and tags where that is asked for
+    run("count", "--text", "text", "--counts", "whole", "--lags", 5, "--vocabulary-to", "vocabulary")
+    run("embed", "--model", "once", "--text", "text", "--out", "tokens", "--types", "types", "--overwrite")
+    run("tag", "--model", "once", *tagged, "--epochs", 1, "--predictions", "tags.types", "--overwrite")
+    run("plot", "--logs", "log", "--svg", "curve.svg")
+    for arguments in [["inspect", "--model", "once"], ["embed", "--model", "once", "--types", "new"], ["--help"]]:
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 1 and "standard output could not be written" in done.stderr, (arguments, done)
+
+
+def check_interruptions():
+    """SIGHUP, SIGTERM and a closed pipe end a fit after its iteration, and one fit at a time writes a model."""
+    fit = [PROGRAM, "fit", "--train", "text", "--states", "4", "--iterations", "1000000", "--stop", "-1e9", "--threads", "1", "--model", "long"]
+    for how in [signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE]:
+        if os.path.exists("long"):
+            os.remove("long")
+        program = subprocess.Popen(fit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        atexit.register(program.kill)  # also where this test fails
+        while not os.path.exists("long"):
+            assert program.poll() is None, program.communicate()
+            time.sleep(0.01)
+        run("fit", "--train", "text", "--model", "long", "--states", 4, status=1, says="another program is writing 'long'")
+        if how == signal.SIGPIPE:
+            program.stdout.close()
+            said = program.stderr.read()
+        else:
+            program.send_signal(how)
+            said = program.communicate(timeout=60)[0]
+        assert program.wait(timeout=60) == 128 + how and "--resume" in said, (program.returncode, said)
+        assert not os.path.exists("long.lock")
+    run("inspect", "--model", "long")
+
+
+def check_numbers():
+    fit = ["fit", "--train", "text", "--model", "f.lds", "--states", 4, "--ssid-lags", 2, "--em-lags", 4]
+    tagged = ["tag", "--model", "once", "--train", "named", "--dev", "named", "--test", "named"]
+    for call, says in [([*tagged, "--format", "conll", "--epochs", 0], "--epochs is 0"), ([*tagged, "--epochs", -1], "--epochs is -1"),
+                       ([*tagged, "--window", -1], "--window is -1"), ([*tagged, "--units", 0], "--units is 0"),
+                       ([*fit, "--pseudo-counts", "1e-300"], "--pseudo-counts is 1e-300"), ([*fit, "--pseudo-counts", "1e308"], "--pseudo-counts"),
+                       ([*fit, "--pseudo-counts", "nan"], "--pseudo-counts is nan"), ([*fit, "--stop", "nan"], "--stop is nan"),
+                       ([*fit, "--iterations", -1], "--iterations is -1"), ([*fit, "--seed", -1], "--seed is -1"),
+                       ([*fit, "--iterations", 2**63], "--iterations is 9223372036854775808"), ([*fit, "--threads", 2**31 - 1], "1 to 1024"),
+                       (["inspect", "--model", "once", "--min-count", "nan"], "--min-count is nan")]:
+        unchanged(*call, says=says)
+    run(*fit, "--iterations", 3, "--iterations", 0)  # the last counts, as in the other programs
+
+
 with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
     os.chdir(place)
     write("text", text(grammar(400)))
@@ -152,5 +236,8 @@ with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
     check_fit()
     check_use()
     check_wrong_input()
+    check_outputs()
+    check_interruptions()
+    check_numbers()
     os.chdir("/")
 print("all commands do what they should")

@@ -4,7 +4,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "language_model"))
 
-from program import Folder, read, rows, run, sentences, write  # noqa: E402
+from program import Folder, guards_outputs, read, rows, run, sentences, write  # noqa: E402
 
 SMALL = ["--text", "text.txt", "--units", 4, "--layers", 1, "--tokens", 2000, "--batch", 5, "--bptt", 10, "--taus", "2,10",
          "--betas", "0,1"]
@@ -44,9 +44,7 @@ def resumes():
 
 
 def refuses():
-    write("notes.csv", "my own notes\n")
-    assert "notes.csv:1" in run(*SMALL, "--csv", "notes.csv", status=1).stderr
-    assert read("notes.csv") == b"my own notes\n"
+    guards_outputs(*SMALL, inputs=["text.txt"], outputs=["--csv", "--svg"])
     assert "expected numbers from 0 to 1" in run("--betas", "2", status=1).stderr
     assert "below 1" in run("--rest", "1", status=1).stderr
     away = run(*SMALL, "--head-rate", 1e6, "--csv", "away.csv", status=1).stderr

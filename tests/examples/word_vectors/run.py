@@ -7,7 +7,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__f
 import math  # noqa: E402
 import subprocess  # noqa: E402
 
-from program import Folder, read, rows, run, sentences, write  # noqa: E402
+from program import Folder, guards_outputs, read, rows, run, sentences, write  # noqa: E402
 
 WORDS = "man woman king queen cat Dog zero".split()
 VECTORS = [[1, 0, 0.1], [0, 1, 0], [1, 0.1, 1], [0, 1.2, 1.3], [-1, -1, 0.2], [-1, -0.5, 0.1], [0, 0, 0]]
@@ -77,7 +77,7 @@ def refuses():
     write("bad.txt", "a b 1\na b\n")
     assert "bad.txt:2" in run("evaluate", "--vectors", "v.txt", "--similarity", "bad.txt", status=1).stderr
     before = read("v.txt")
-    assert "files that are read" in run("evaluate", "--vectors", "v.txt", "--sets", "sets", "--csv", "v.txt", status=1).stderr
+    guards_outputs("evaluate", "--vectors", "v.txt", "--sets", "sets", inputs=["v.txt", "sets/EN-SMALL.txt"], outputs=["--csv"])
     assert read("v.txt") == before
     os.mkdir("empty")
     assert "holds neither" in run("evaluate", "--vectors", "v.txt", "--sets", "empty", status=1).stderr

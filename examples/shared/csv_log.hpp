@@ -1,0 +1,88 @@
+/// @file csv_log.hpp  A table that grows by a row at a time and goes on where it stopped.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <isogloss/error.hpp>
+#include <isogloss/text/output_file.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "outputs.hpp"
+
+namespace files {
+
+/// A CSV file to which rows are appended, each on the disk before `append` returns.
+///
+///     files::CsvLog log(path, "epoch,perplexity", [](std::string_view row) { return true; });
+///     log.append("1,120.5");
+///
+/// Errors  FileError: a file with another header; whatever the system refuses. A row that could not be
+///         written whole is taken back.
+class CsvLog {
+public:
+    /// Without a file: rows go nowhere.
+    CsvLog() = default;
+
+    /// Of the rows that are there, those stay of which `keeps(row)` is true. The beginning of a row, left by
+    /// a program that was killed, goes. An empty path is as none.
+    template <class Keeps> CsvLog(std::string path, const std::string& header, Keeps&& keeps)
+        : path_(std::move(path)), header_(header + "\n") {
+        if (path_.empty()) return;
+        const std::string before = exists(path_) ? ig::InputFile(path_).read_all() : "";
+        if (!before.empty() && !before.starts_with(header_))
+            throw ig::FileError(ig::text("'", path_,
+                                         "' is there and is no log of this program; it is left as it is. ",
+                                         "Give --log another name"));
+        std::string kept = header_;
+        for (std::size_t at = header_.size(), end = 0; (end = before.find('\n', at)) != std::string::npos;
+             at = end + 1) {
+            const std::string_view row(before.data() + at, end - at);
+            if (keeps(row)) kept.append(row) += '\n';
+        }
+        if (kept == before) return;
+        ig::OutputFile out(path_);
+        out.write(kept);
+        out.commit();
+    }
+
+    /// Whether rows go anywhere.
+    explicit operator bool() const { return !path_.empty(); }
+
+    /// Appends a row, given without its line end.
+    void append(const std::string& row) const {
+        if (path_.empty()) return;
+        const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        if (file < 0) fail(errno);
+        struct stat before = {}, now = {};
+        ::fstat(file, &before);
+        const std::string line =
+            (before.st_size == 0 ? header_ : "") + row + "\n";  // it may have been removed
+        std::size_t put = 0;
+        int error = 0;
+        while (put < line.size() && error == 0) {
+            const auto some = ::write(file, line.data() + put, line.size() - put);
+            if (some >= 0) put += static_cast<std::size_t>(some);
+            else if (errno != EINTR) error = errno;
+        }
+        if (error == 0 && ::fsync(file) != 0 && errno != EINVAL) error = errno;
+        const bool ours = ::fstat(file, &now) == 0 && now.st_size == before.st_size + static_cast<off_t>(put);
+        const bool undone = error != 0 && ours && ::ftruncate(file, before.st_size) == 0;
+        ::close(file);
+        if (error != 0) fail(error, undone ? "" : "; its last row may be cut");
+    }
+
+private:
+    [[noreturn]] void fail(int error, const char* more = "") const {
+        throw ig::FileError(ig::text("cannot append to '", path_, "': ", std::strerror(error), more));
+    }
+
+    std::string path_, header_;
+};
+
+}  // namespace files

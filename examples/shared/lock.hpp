@@ -1,0 +1,62 @@
+/// @file lock.hpp  One program at a time on one file.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <isogloss/error.hpp>
+#include <isogloss/text/output_file.hpp>
+#include <string>
+
+namespace files {
+
+namespace ig = isogloss;
+
+/// For as long as one lives no other program has one for the same file, by whatever link it is named.
+///
+/// The lock (flock) is on FILE.lock beside it, an empty file that goes with the lock. The system lets go of
+/// it when the program ends, however it ends: a FILE.lock that a killed program left behind locks nothing,
+/// and the next takes it. Where a file system has no locks there is none.
+class Lock {
+public:
+    /// Throws FileError where another program has the lock; `option` names the file.
+    Lock(const std::string& option, const std::string& file) : name_(ig::link_target(file) + ".lock") {
+        if (file.empty()) throw ig::FileError(ig::text(option, " is an empty name; give it another"));
+        for (;;) {
+            descriptor_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+            if (descriptor_ < 0 && errno == EACCES)  // somebody else's; a lock needs no more than this
+                descriptor_ = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
+            if (descriptor_ < 0)
+                throw ig::FileError(ig::text("cannot create '", name_, "': ", std::strerror(errno)));
+            if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+                ::close(descriptor_);
+                throw ig::FileError(ig::text("another program is writing '", file, "' (it has the lock on '",
+                                             name_, "'). Wait until it has ended, or give ", option,
+                                             " another name"));
+            }
+            // The one before may have removed the name between the two calls.
+            struct stat held = {}, named = {};
+            if (::fstat(descriptor_, &held) == 0 && ::stat(name_.c_str(), &named) == 0 &&
+                held.st_dev == named.st_dev && held.st_ino == named.st_ino)
+                return;
+            ::close(descriptor_);
+        }
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    ~Lock() {
+        struct stat status = {};
+        if (::fstat(descriptor_, &status) == 0 && status.st_size == 0) ::unlink(name_.c_str());
+        ::close(descriptor_);
+    }
+
+private:
+    std::string name_;
+    int descriptor_ = -1;
+};
+
+}  // namespace files

@@ -1,0 +1,150 @@
+/// @file outputs.hpp  The one rule by which the example programs write files.
+///
+/// A file that is there is written over only where it is empty or recognisably of the kind that is written:
+/// by the header of a table, by what a model holds. What cannot be told from somebody else's (word vectors,
+/// plain text) is written over only with --overwrite. No output is an input of the same call, nor another
+/// output, under whatever name, link or not, there already or not. All of this, and whether the folders are
+/// there and may be written, is looked at before the work begins.
+#pragma once
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <isogloss/error.hpp>
+#include <isogloss/text/file.hpp>
+#include <isogloss/text/output_file.hpp>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace files {
+
+namespace ig = isogloss;
+
+/// Whether there is a file of this name. Throws FileError where that cannot be seen.
+inline bool exists(const std::string& path) { return ig::file_status(path).has_value(); }
+
+/// Whether a file begins with these bytes.
+inline bool begins_with(const std::string& path, std::string_view opening) {
+    ig::InputFile file(path);
+    std::string found(opening.size(), '\0');
+    ig::Index used = 0, got = 1;
+    while (got > 0) used += got = file.read(found.data() + used, std::ssize(found) - used);
+    return used == std::ssize(opening) && found == opening;
+}
+
+/// A kind of file: what it is called, and whether a file is one. An ig::Error means that it is none.
+struct Kind {
+    std::string name;
+    std::function<bool(const std::string&)> recognises;
+};
+
+/// A table or log with this first line.
+inline Kind table(std::string name, const std::string& header) {
+    return {std::move(name),
+            [opening = header + "\n"](const auto& path) { return begins_with(path, opening); }};
+}
+
+/// The files of one call, each under the option that names it; an empty name is an option that is not given.
+///
+///     files::Outputs().read("--text", o.text).write("--csv", o.csv, files::table("table of …",
+///     header)).check();
+class Outputs {
+public:
+    Outputs& read(const std::string& option, const std::string& path) {
+        if (!path.empty()) inputs_.push_back({option, path, {}, false});
+        return *this;
+    }
+    Outputs& read(const std::string& option, const std::vector<std::string>& paths) {
+        for (const auto& path : paths) read(option, path);
+        return *this;
+    }
+    /// A file that is written over where it is empty or one of its kind.
+    Outputs& write(const std::string& option, const std::string& path, Kind kind) {
+        if (!path.empty()) outputs_.push_back({option, path, std::move(kind), false});
+        return *this;
+    }
+    /// A file that shows nothing of where it comes from: written over where it is empty or `overwrite`.
+    Outputs& write_unmarked(const std::string& option, const std::string& path, bool overwrite) {
+        if (!path.empty()) outputs_.push_back({option, path, {}, overwrite});
+        return *this;
+    }
+
+    /// Throws FileError for the first output that may not be written, and says why.
+    void check() const {
+        for (std::size_t i = 0; i < outputs_.size(); ++i) {
+            const File& output = outputs_[i];
+            require_place(output);
+            const auto same = [&](const File& other) {
+                return identity(output.path) == identity(other.path);
+            };
+            for (const File& input : inputs_)
+                if (same(input))
+                    refuse(output,
+                           ig::text("is the file that ", input.option, " reads; it is left as it is"));
+            for (std::size_t j = 0; j < i; ++j)
+                if (same(outputs_[j]))
+                    refuse(output, ig::text("is the file that ", outputs_[j].option, " writes"));
+            require_replaceable(output);
+        }
+    }
+
+private:
+    struct File {
+        std::string option, path;
+        Kind kind;
+        bool overwrite;
+    };
+    // Device, inode and, of a file that is not there yet, its name in the folder of that inode.
+    using Identity = std::tuple<dev_t, ino_t, std::string>;
+
+    static Identity identity(const std::string& path) {
+        if (const auto status = ig::file_status(path)) return {status->st_dev, status->st_ino, ""};
+        const std::string target = ig::link_target(path);
+        const auto folder = ig::file_status(ig::folder_of(target));
+        const std::string name = target.substr(target.rfind('/') + 1);
+        return folder ? Identity{folder->st_dev, folder->st_ino, name} : Identity{0, 0, target};
+    }
+    [[noreturn]] static void refuse(const File& file, const std::string& why) {
+        throw ig::FileError(
+            ig::text(file.option, " '", file.path, "' ", why, ". Give ", file.option, " another name"));
+    }
+    static void require_place(const File& file) {
+        const std::string folder = ig::folder_of(ig::link_target(file.path));
+        const auto status = ig::file_status(folder);
+        if (!status) refuse(file, ig::text("is in the folder '", folder, "', which is not there; create it"));
+        if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+            refuse(file, ig::text("is in the folder '", folder,
+                                  "', which may not be written: ", std::strerror(errno)));
+    }
+    static void require_replaceable(const File& file) {
+        const auto status = ig::file_status(file.path);
+        if (!status) return;
+        if (!S_ISREG(status->st_mode)) refuse(file, "is there already and is no regular file");
+        if (::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) != 0)
+            refuse(file, ig::text("may not be written: ", std::strerror(errno)));
+        if (status->st_size == 0 || file.overwrite) return;
+        if (!file.kind.recognises)
+            throw ig::FileError(ig::text(file.option, " '", file.path,
+                                         "' is there already; it is left as it is. Give ", file.option,
+                                         " another name, or say --overwrite"));
+        bool own = false;
+        try {
+            own = file.kind.recognises(file.path);
+        } catch (const ig::Error&) {  // then it is something else, or damaged
+        }
+        if (!own)
+            throw ig::FileError(ig::text(file.option, " '", file.path, "' is there already and is no ",
+                                         file.kind.name, "; it is left as it is. Give ", file.option,
+                                         " another name, or remove the file"));
+    }
+
+    std::vector<File> inputs_, outputs_;
+};
+
+}  // namespace files

@@ -1,0 +1,95 @@
+/// @file program.hpp  What all example programs do alike around their work: the command line, errors, output.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <isogloss/error.hpp>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "interrupt.hpp"
+
+namespace program {
+
+namespace ig = isogloss;
+
+/// Throws DataError for a number on the command line that its type cannot hold: CLI11 takes the nearest one.
+inline void require_numbers(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options()) {
+        const std::string type = option->get_type_name();
+        for (const std::string& given : option->results()) {
+            const char* expected = nullptr;
+            errno = 0;
+            if (type.starts_with("UINT")) {
+                std::strtoull(given.c_str(), nullptr, 0);
+                if (errno == ERANGE || given.find('-') != std::string::npos)
+                    expected = "a whole number of at least 0 and below 2^64";
+            } else if (type.starts_with("INT")) {
+                std::strtoll(given.c_str(), nullptr, 0);
+                if (errno == ERANGE) expected = "a whole number of less than 2^63";
+            } else if (type.starts_with("FLOAT")) {
+                const double value = std::strtod(given.c_str(), nullptr);
+                if (errno == ERANGE && (value == 0 || std::isinf(value)))
+                    expected = "0, or a number from 1e-307 to 1e308 or its negative";
+            }
+            if (expected)
+                throw ig::DataError(ig::text(option->get_name(), " is ", given, ", expected ", expected));
+        }
+    }
+    for (const CLI::App* command : app.get_subcommands()) require_numbers(*command);
+}
+
+/// Reads the command line; the exit status where the program ends with that (--help, wrong usage).
+inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error);
+    }
+    require_numbers(app);
+    return std::nullopt;
+}
+
+/// Runs a program from its arguments to its exit status. Every error is one sentence on stderr and status 1,
+/// also one of standard output, which shows at the latest when what was printed is flushed. `large` stands
+/// for what there may not be enough memory for.
+///
+///     int main(int argc, char** argv) { return program::run(argc, argv, work, "a model of this size"); }
+inline int run(int argc, char** argv, int (*work)(int, char**), const char* large = "what was asked for") {
+    // Were one of these closed, a file would be opened in its place, and what is printed would go there.
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
+            const int it = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then an error of writing, as a full disk is
+    int status = 1;
+    try {
+        status = work(argc, argv);
+    } catch (const std::bad_alloc&) {
+        std::cerr << "isogloss: there is not enough memory for " << large << '\n';
+    } catch (const std::exception& error) {
+        const std::string what = error.what();
+        std::cerr << (what.starts_with("isogloss: ") ? "" : "isogloss: ") << what << '\n';
+    }
+    errno = 0;
+    std::cout.flush();
+    const bool printed = std::fflush(stdout) == 0 && std::cout && !std::ferror(stdout);
+    const bool closed = ::close(STDOUT_FILENO) == 0;
+    if ((printed && closed) || interrupt::wanted == SIGPIPE) return status;
+    std::cerr << "isogloss: standard output could not be written"
+              << (errno ? std::string(": ") + std::strerror(errno) : "")
+              << "; what was printed is incomplete\n";
+    return status == 0 ? 1 : status;
+}
+
+}  // namespace program
