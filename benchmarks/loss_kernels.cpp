@@ -9,7 +9,8 @@ using measure::Data;
 
 namespace {
 
-enum class Kind { cross_entropy, augmented };
+// With the target held constant, or with the gradient through it.
+enum class Kind { cross_entropy, held, augmented };
 enum class Targets { uniform, as_in_text };
 
 /// A tied head over given hidden states; targets uniform at random, or of rank r with probability about 1 /
@@ -34,8 +35,9 @@ struct Head {
         g.add<Embedding>("embed", {}, x, E);  // makes E an embedding table; it is not run
         const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
         const std::size_t before = g.memory();
-        l = kind == Kind::cross_entropy ? g.add<CrossEntropy>("loss", {}, o, y)
-                                        : g.add<AugmentedLoss>("loss", {}, o, y);
+        l = kind == Kind::cross_entropy
+                ? g.add<CrossEntropy>("loss", {}, o, y)
+                : g.add<AugmentedLoss>("loss", {.differentiate_target = kind == Kind::augmented}, o, y);
         extra_bytes = g.memory() - before;
         const Random random(5, 0);
         std::vector<bool> seen(static_cast<std::size_t>(vocabulary), false);
@@ -62,13 +64,17 @@ void head(benchmark::State& state, Kind kind, bool backward, Targets how = Targe
     Head model(kind, rows, width, vocabulary, how, budget);
     const auto all = model.g.parameters();
     model.g.training(backward);
-    Data logits(rows * vocabulary), hidden(rows * width), table(vocabulary * width), dh(rows * width),
+    const Index most = 2 * rows;
+    Data logits(most * vocabulary), hidden(most * width), table(vocabulary * width), dh(most * width),
         dE(vocabulary * width);
-    const auto Z = logits.matrix(rows, vocabulary), H = hidden.matrix(rows, width),
+    const auto Z = logits.matrix(most, vocabulary), H = hidden.matrix(most, width),
                E = table.matrix(vocabulary, width);
-    const Index targets = kind == Kind::augmented ? model.distinct : 0;
+    // Products: logits, and with the gradient those of both factors, for the positions; with the augmented
+    // loss the logits of each distinct target too, and with the gradient through them those of both factors.
+    const Index targets = kind == Kind::cross_entropy ? 0 : model.distinct,
+                through = backward && kind == Kind::augmented ? targets : 0;
     const double product = 2.0 * double(width) * double(vocabulary);
-    const double flops = product * (double(rows) * (backward ? 3 : 1) + double(targets));
+    const double flops = product * (double(rows) * (backward ? 3 : 1) + double(targets + 2 * through));
     measure::against_floor(
         state, flops, double(rows),
         [&] {
@@ -78,15 +84,16 @@ void head(benchmark::State& state, Kind kind, bool backward, Targets how = Targe
             all.clear_gradients();
         },
         [&] {
-            measure::product(H, t(E), 0.f, Z);
-            if (targets > 0) measure::product(H.rows_from(0, targets), t(E), 0.f, Z.rows_from(0, targets));
+            measure::product(H.rows_from(0, rows + targets), t(E), 0.f, Z.rows_from(0, rows + targets));
             if (!backward) return;
-            measure::product(Z, E, 0.f, dh.matrix(rows, width));
-            measure::product(t(Z), H, 0.f, dE.matrix(vocabulary, width));
+            const Index back = rows + through;
+            measure::product(Z.rows_from(0, back), E, 0.f, dh.matrix(back, width));
+            measure::product(t(Z.rows_from(0, back)), H.rows_from(0, back), 0.f,
+                             dE.matrix(vocabulary, width));
         });
     state.counters["extra_MiB"] = double(model.extra_bytes) / double(1 << 20);
     state.counters["torch_form_MiB"] =
-        double(rows * vocabulary) * 4 * (kind == Kind::augmented ? 6 : 2) / double(1 << 20);
+        double(rows * vocabulary) * 4 * (kind == Kind::cross_entropy ? 2 : 6) / double(1 << 20);
 }
 
 void shapes(benchmark::internal::Benchmark* b) {
@@ -100,6 +107,7 @@ BENCHMARK_CAPTURE(head, cross_entropy_forward, Kind::cross_entropy, false)->Appl
 BENCHMARK_CAPTURE(head, cross_entropy, Kind::cross_entropy, true)->Apply(shapes)->Args({5600, 650, 33278});
 BENCHMARK_CAPTURE(head, augmented_forward, Kind::augmented, false)->Apply(shapes);
 BENCHMARK_CAPTURE(head, augmented, Kind::augmented, true)->Apply(shapes)->Args({5600, 650, 33278});
+BENCHMARK_CAPTURE(head, augmented_held, Kind::held, true)->Apply(shapes)->Args({5600, 650, 33278});
 
 // What a text's repeated words save, and what half the memory costs.
 void text_shapes(benchmark::internal::Benchmark* b) {
@@ -118,6 +126,7 @@ void lengths(benchmark::internal::Benchmark* b) {
 BENCHMARK_CAPTURE(head, cross_entropy_rows, Kind::cross_entropy, true)->Apply(lengths);
 BENCHMARK_CAPTURE(head, augmented_rows, Kind::augmented, true)->Apply(lengths);
 BENCHMARK_CAPTURE(head, augmented_text, Kind::augmented, true, Targets::as_in_text)->Apply(text_shapes);
+BENCHMARK_CAPTURE(head, augmented_held_text, Kind::held, true, Targets::as_in_text)->Apply(text_shapes);
 BENCHMARK_CAPTURE(head, cross_entropy_16_MiB, Kind::cross_entropy, true, Targets::uniform, Index{16} << 20)
     ->Apply(large_shapes);
 BENCHMARK_CAPTURE(head, augmented_16_MiB, Kind::augmented, true, Targets::uniform, Index{16} << 20)

@@ -11,7 +11,10 @@ namespace {
 
 constexpr Index T = 35, B = 20, V = 10000;
 
-void step(benchmark::State& state, bool augmented) {
+// The augmented loss with the target held constant, or with the gradient through it.
+enum class Kind { ce, held, al };
+
+void step(benchmark::State& state, Kind kind) {
     const Index n = state.range(0), rows = T * B;
     Graph<float> g({.time = T, .batch = B});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
@@ -20,8 +23,10 @@ void step(benchmark::State& state, bool augmented) {
     h = g.add<Lstm>("lstm1", {.units = n, .keep = 0.7}, h);
     h = g.add<Lstm>("lstm2", {.units = n, .keep = 0.7}, h);
     const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
-    const auto l = augmented ? g.add<AugmentedLoss>("loss", {.gamma = 0.65}, o, y)
-                             : g.add<CrossEntropy>("loss", {}, o, y);
+    const auto l =
+        kind == Kind::ce
+            ? g.add<CrossEntropy>("loss", {}, o, y)
+            : g.add<AugmentedLoss>("loss", {.gamma = 0.65, .differentiate_target = kind == Kind::al}, o, y);
     Sgd<float> sgd(g.parameters(), {.rate = 0.1, .clip = 5});
 
     // Words as frequent as in a text: rank r with probability about 1 / (r + 10).
@@ -34,12 +39,14 @@ void step(benchmark::State& state, bool augmented) {
         if (i >= rows && !seen[static_cast<std::size_t>(words.back())]) ++distinct;
         if (i >= rows) seen[static_cast<std::size_t>(words.back())] = true;
     }
-    if (!augmented) distinct = 0;
+    if (kind == Kind::ce) distinct = 0;
+    // Rows of the head's three products: positions, and distinct targets where they take part.
+    const Index forward = rows + distinct, backward = rows + (kind == Kind::al ? distinct : 0);
 
-    Data z(rows * 4 * n), u(n * 4 * n), a(rows * n), logits(rows * V), table(V * n), dtable(V * n),
+    Data z(rows * 4 * n), u(n * 4 * n), a(forward * n), logits(forward * V), table(V * n), dtable(V * n),
         du(n * 4 * n);
-    const double flops = 2.0 * double(rows * n) * (2 * 3 * 8 * double(n) + 3 * double(V)) +
-                         2.0 * double(distinct * n) * double(V);
+    const double flops = 2.0 * double(rows * n) * 2 * 3 * 8 * double(n) +
+                         2.0 * double((forward + 2 * backward) * n) * double(V);
     measure::against_floor(
         state, flops, double(rows),
         [&] {
@@ -49,7 +56,7 @@ void step(benchmark::State& state, bool augmented) {
         },
         [&] {
             const auto Z = z.matrix(rows, 4 * n), U = u.matrix(n, 4 * n), A = a.matrix(rows, n);
-            const auto L = logits.matrix(rows, V), K = table.matrix(V, n);
+            const auto H = a.matrix(forward, n), L = logits.matrix(forward, V), K = table.matrix(V, n);
             for (int layer = 0; layer < 2; ++layer) {
                 measure::product(A, U, 0.f, Z);
                 for (Index s = 0; s < T; ++s)
@@ -60,10 +67,9 @@ void step(benchmark::State& state, bool augmented) {
                 measure::product(t(A), Z, 0.f, du.matrix(n, 4 * n));
                 measure::product(t(A), Z, 0.f, du.matrix(n, 4 * n));
             }
-            measure::product(A, t(K), 0.f, L);
-            if (distinct > 0) measure::product(A.rows_from(0, distinct), t(K), 0.f, L.rows_from(0, distinct));
-            measure::product(L, K, 0.f, A);
-            measure::product(t(L), A, 0.f, dtable.matrix(V, n));
+            measure::product(H, t(K), 0.f, L);
+            measure::product(L.rows_from(0, backward), K, 0.f, H.rows_from(0, backward));
+            measure::product(t(L.rows_from(0, backward)), H.rows_from(0, backward), 0.f, dtable.matrix(V, n));
             kernel::scale(rows * n, 1e-3f, a.data());
         });
 }
@@ -72,8 +78,9 @@ void widths(benchmark::internal::Benchmark* b) {
     b->ArgName("width")->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1.0);
     for (const Index n : {200, 650, 1500}) b->Arg(n);
 }
-BENCHMARK_CAPTURE(step, ce, false)->Apply(widths);
-BENCHMARK_CAPTURE(step, al, true)->Apply(widths);
+BENCHMARK_CAPTURE(step, ce, Kind::ce)->Apply(widths);
+BENCHMARK_CAPTURE(step, al, Kind::al)->Apply(widths);
+BENCHMARK_CAPTURE(step, al_held, Kind::held)->Apply(widths);
 
 }  // namespace
 

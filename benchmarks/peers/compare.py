@@ -17,10 +17,11 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STEPS = [f"step/{loss}/{n}/10000/35/20" for loss in ("ce", "al") for n in (200, 650, 1500)]
-HEADS = [f"head/{loss}/200/{V}/{N}/1" for loss in ("ce", "al") for V, N in ((10000, 700), (33278, 700), (200000, 128))]
+LOSSES = ("ce", "al", "al_held")
+STEPS = [f"step/{loss}/{n}/10000/35/20" for loss in LOSSES for n in (200, 650, 1500)]
+HEADS = [f"head/{loss}/200/{V}/{N}/1" for loss in LOSSES for V, N in ((10000, 700), (33278, 700), (200000, 128))]
 LAYERS = [f"lstm/-/{n}/0/35/20" for n in (200, 650, 1500)]
-CHECKS = [f"step/{loss}/16/50/5/3" for loss in ("ce", "al")] + [f"head/{loss}/16/50/12/1" for loss in ("ce", "al")]
+CHECKS = [f"{row}/{loss}/{sizes}" for row, sizes in (("step", "16/50/5/3"), ("head", "16/50/12/1")) for loss in LOSSES]
 
 
 class Peer:

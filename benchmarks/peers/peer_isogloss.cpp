@@ -31,6 +31,13 @@ struct Row {
     explicit Row(ig::Capacity c) : g({.time = c.time, .batch = c.batch}) {}
 };
 
+/// ce, al (with the gradient through the soft target), or al_held (without).
+ig::Loss<float> add_loss(ig::Graph<float>& g, const std::string& loss, ig::Logits<float> o, ig::Tokens y) {
+    if (loss == "ce") return g.add<ig::CrossEntropy>("loss", {}, o, y);
+    return g.add<ig::AugmentedLoss>(
+        "loss", {.gamma = 0.65, .temperature = 20, .differentiate_target = loss == "al"}, o, y);
+}
+
 /// loss/width/V/T/B: the tied two-layer model, forward, backward, clipping and step; returns the loss.
 std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, Index B) {
     auto row = std::make_unique<Row>(ig::Capacity{T, B});
@@ -41,8 +48,7 @@ std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, In
     h = g.add<ig::Lstm>("lstm1", {.units = n}, h);
     h = g.add<ig::Lstm>("lstm2", {.units = n}, h);
     const auto o = g.add<ig::TiedSoftmax>("softmax", {}, h, E);
-    const auto l = loss == "al" ? g.add<ig::AugmentedLoss>("loss", {.gamma = 0.65, .temperature = 20}, o, y)
-                                : g.add<ig::CrossEntropy>("loss", {}, o, y);
+    const auto l = add_loss(g, loss, o, y);
     const auto fill = [&](const std::string& name, int seed, bool transposed) {
         auto& p = g.parameter(name);
         for (Index i = 0; i < p.rows; ++i)
@@ -76,8 +82,7 @@ std::unique_ptr<Row> head(const std::string& loss, Index n, Index V, Index N) {
     g.add<ig::Embedding>("embed", {}, x, E);  // makes E an embedding table; it is not run
     const auto o = g.add<ig::TiedSoftmax>("softmax", {}, h, E);
     const std::size_t before = g.memory();
-    const auto l = loss == "al" ? g.add<ig::AugmentedLoss>("loss", {.gamma = 0.65, .temperature = 20}, o, y)
-                                : g.add<ig::CrossEntropy>("loss", {}, o, y);
+    const auto l = add_loss(g, loss, o, y);
     row->extra_bytes = g.memory() - before;
     auto& table = g.parameter("E");
     for (Index i = 0; i < table.size(); ++i) table.value[i] = number(i, 1);

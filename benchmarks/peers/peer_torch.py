@@ -27,10 +27,10 @@ def loss_of(kind, hidden, E, y):
     """The natural form: logits whole, a softmax for each temperature, the soft target of every token."""
     logits = hidden @ E.t()
     loss = F.cross_entropy(logits, y, reduction="sum")
-    if kind == "al":
-        with torch.no_grad():
-            target = F.softmax(F.embedding(y, E) @ E.t() / TAU, dim=-1)
-        loss = loss + GAMMA * TAU * F.kl_div(F.log_softmax(logits / TAU, dim=-1), target, reduction="sum")
+    if kind != "ce":
+        with torch.set_grad_enabled(kind == "al"):
+            target = F.log_softmax(F.embedding(y, E) @ E.t() / TAU, dim=-1)
+        loss = loss + GAMMA * TAU * F.kl_div(F.log_softmax(logits / TAU, dim=-1), target, reduction="sum", log_target=True)
     return loss
 
 

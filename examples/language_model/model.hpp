@@ -25,14 +25,15 @@ inline ig::Seq<float> add_cell(Graph& g, const Options& m, const std::string& na
                         : m.scheme == "gal" ? ig::DropoutScheme::gal
                                             : ig::DropoutScheme::recurrent;
     const auto init = ig::uniform(m.init);
+    const double keep = keeps(m).state;
     if (m.cell == "rnn")
-        return g.add<ig::Rnn>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+        return g.add<ig::Rnn>(name, {.units = m.units, .keep = keep, .scheme = scheme, .init = init}, h);
     if (m.cell == "gru")
-        return g.add<ig::Gru>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+        return g.add<ig::Gru>(name, {.units = m.units, .keep = keep, .scheme = scheme, .init = init}, h);
     if (m.cell == "rhn")
         return g.add<ig::Rhn>(
-            name, {.units = m.units, .depth = m.depth, .keep = m.keep, .scheme = scheme, .init = init}, h);
-    return g.add<ig::Lstm>(name, {.units = m.units, .keep = m.keep, .scheme = scheme, .init = init}, h);
+            name, {.units = m.units, .depth = m.depth, .keep = keep, .scheme = scheme, .init = init}, h);
+    return g.add<ig::Lstm>(name, {.units = m.units, .keep = keep, .scheme = scheme, .init = init}, h);
 }
 
 /// Word vectors, recurrent layers, a softmax head and the losses, over a vocabulary of V types.
@@ -44,24 +45,28 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
 
     // Under the scheme gal a layer masks its own input; under recurrent the masks between layers are nodes.
     const bool inside = m.scheme == "gal", between = m.scheme == "recurrent";
-    auto h =
-        g.add<ig::Embedding>("embed", {.keep = inside ? 1 : m.keep, .keep_words = m.keep_words}, it.x, it.E);
+    const Keeps keep = keeps(m);
+    auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : keep.input, .keep_words = m.keep_words},
+                                  it.x, it.E);
     for (ig::Index l = 1; l <= m.layers; ++l) {
         h = add_cell(g, m, ig::text(m.cell, l), h);
         if (between || (inside && l == m.layers))
-            h = g.add<ig::Dropout>(ig::text("dropout", l), {.keep = m.keep, .variational = true}, h);
+            h = g.add<ig::Dropout>(ig::text("dropout", l),
+                                   {.keep = l < m.layers ? keep.input : keep.output, .variational = true}, h);
     }
 
     if (m.head == "tied")
         it.o = g.add<ig::TiedSoftmax>(
-            "softmax", {.projection = h.width != m.embedding, .init = ig::uniform(m.init)}, h, it.E);
+            "softmax",
+            {.bias = m.head_bias, .projection = h.width != m.embedding, .init = ig::uniform(m.init)}, h,
+            it.E);
     else it.o = g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = ig::uniform(m.init)}, h);
 
     it.nll = g.add<ig::CrossEntropy>("nll", {}, it.o, it.y);
     it.loss = it.nll;
     if (m.loss == "ce") return it;
     ig::AugmentedLoss<float>::Options a{.temperature = m.temperature,
-                                        .differentiate_target = m.differentiate_target};
+                                        .differentiate_target = m.target == "differentiated"};
     if (m.loss == "mixture") {
         a.beta = m.beta;
     } else {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -32,10 +31,12 @@ struct Options {
     std::string cell = "lstm";
     ig::Index layers = 2, units = 200, embedding = 0, depth = 5;
     double keep = 0.7, keep_words = 1;
+    std::optional<double> keep_input, keep_state, keep_output;
     std::string scheme = "tied", head = "tied", loss = "al";
     std::optional<double> gamma, alpha, beta;
     double temperature = 20;
-    bool differentiate_target = false, unit_rows = false;
+    std::string target = "differentiated";
+    bool head_bias = false, unit_rows = false;
     double init = 0.1;
 
     std::string level = "word";
@@ -50,9 +51,11 @@ struct Options {
     ig::Index batch = 20, bptt = 35;
     bool random_bptt = false;
     std::uint64_t seed = 1;
+    std::string train_tokens, vocabulary, start_from;
 
     std::string train, valid, test, model, log, corpus, preset;
-    ig::Index epochs = 3, checkpoint_every = 500;
+    ig::Index epochs = 3, patience = 0, checkpoint_every = 500;
+    double runaway = 2;
     int threads = 2;
     bool resume = false, overwrite = false;
 };
@@ -68,18 +71,30 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("embedding", o.embedding, Kind::model, "width of the word vectors; 0: as many as units", any);
     f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
     f("keep", o.keep, Kind::model, "probability that dropout keeps a unit", any);
+    f("keep-input", o.keep_input, Kind::model,
+      "the same for what enters: the word vectors and, under scheme recurrent, every layer's input; under "
+      "gal it is --keep-state [--keep]",
+      any);
+    f("keep-state", o.keep_state, Kind::model,
+      "the same for the states that enter the recurrence; under tied they go up with that mask, under gal it "
+      "is that of a layer's input, too [--keep]",
+      any);
+    f("keep-output", o.keep_output, Kind::model,
+      "the same before the head; under tied it is --keep-state [--keep]", any);
     f("keep-words", o.keep_words, Kind::model, "probability that dropout keeps a word", any);
     f("scheme", o.scheme, Kind::model, "where dropout puts its masks", Choices{"tied", "gal", "recurrent"});
     f("head", o.head, Kind::model, "softmax over the embedding table, or over a matrix of its own",
       Choices{"tied", "free"});
+    f("head-bias", o.head_bias, Kind::model, "a bias in the tied head; a free head always has one", any);
     f("loss", o.loss, Kind::model, "cross-entropy, augmented loss, or the mixture of both",
       Choices{"ce", "al", "mixture"});
     f("gamma", o.gamma, Kind::model, "weight of the augmented loss over its temperature [0.65]", any);
     f("alpha", o.alpha, Kind::model, "weight of the augmented loss, in place of gamma", any);
     f("beta", o.beta, Kind::model, "share of the augmented loss in the mixture, 0 to 1", any);
     f("temperature", o.temperature, Kind::model, "of the augmented loss", any);
-    f("differentiate-target", o.differentiate_target, Kind::model,
-      "let the gradient flow through the soft target", any);
+    f("target", o.target, Kind::model,
+      "soft target of the augmented loss: held constant, or the gradient flows through it into the table",
+      Choices{"held", "differentiated"});
     f("unit-rows", o.unit_rows, Kind::model, "keep every word vector at norm 1", any);
     f("init", o.init, Kind::model, "weights start uniform within plus or minus this", any);
 
@@ -87,8 +102,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("min-count", o.min_count, Kind::training, "rarer types become <unk> [1; 2 for the bundled text]", any);
     f("max-vocabulary", o.max_vocabulary, Kind::training, "most types kept; 0: no limit", any);
     f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam", "ruop", "rbpm"});
-    f("rate", o.rate, Kind::training,
-      "learning rate [1; 0.5 for the bundled text; 0.001 for adam, ruop and rbpm]", any);
+    f("rate", o.rate, Kind::training, "learning rate [1; 0.001 for adam, ruop and rbpm]", any);
     f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
     f("floor", o.floor, Kind::training, "ruop, rbpm: what the metric is at least, in squared nats", any);
     f("head-rate", o.head_rate, Kind::training, "ruop, rbpm: rate of the head [10 times the rate]", any);
@@ -105,6 +119,15 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);
     f("seed", o.seed, Kind::training, "of start values, masks and lengths", any);
+    f("train-tokens", o.train_tokens, Kind::training,
+      "A:B: train on these tokens of the training text alone, from A up to but without B, each a number or a "
+      "share such as 50%; the vocabulary remains that of the whole text",
+      any);
+    f("vocabulary", o.vocabulary, Kind::training,
+      "file of the vocabulary, as `lds_text count --vocabulary-to` writes it, in place of the text's own",
+      any);
+    f("start-from", o.start_from, Kind::training,
+      "file of a model: its parameters and vocabulary to start with, and its options of the model", any);
 
     f("train", o.train, Kind::run, "training text; without it the bundled text is split 90 to 10", any);
     f("valid", o.valid, Kind::run, "validation text", any);
@@ -113,9 +136,13 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
     f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA; with --train, only what a preset is for",
       Choices{"ptb", "wikitext-2"});
-    f("preset", o.preset, Kind::run, "recipe of Inan, Khosravi, Socher 2017 for the corpus",
-      Choices{"small", "medium", "large"});
+    f("preset", o.preset, Kind::run,
+      "recipe of Inan, Khosravi, Socher 2017 for the corpus; rhn: its highway network, of Zilly et al. 2016",
+      Choices{"small", "medium", "large", "rhn"});
     f("epochs", o.epochs, Kind::run, "passes over the training text", any);
+    f("patience", o.patience, Kind::run, "epochs in a row without a new best before it stops; 0: never", any);
+    f("runaway", o.runaway, Kind::run,
+      "stop when the validation perplexity is above so many times its best; 0: never", any);
     f("checkpoint-every", o.checkpoint_every, Kind::run, "batches between two checkpoints", any);
     f("threads", o.threads, Kind::run, "threads", any);
     f("resume", o.resume, Kind::run, "go on where FILE.train stopped, with its options", any);
@@ -173,60 +200,26 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
                          ", which is no value for it; the file is of another version of this program"));
         }
     });
+    // Earlier versions stored a flag in place of `target`, and held the target where it was not set.
+    if (!j.contains("target")) {
+        const auto flag = j.find("differentiate-target");
+        o.target = flag != j.end() && *flag == true ? "differentiated" : "held";
+    }
     return o;
 }
 
-/// The options, but for those of one run, whose values differ, with both: "--units (300 given, 200 stored)".
-inline std::string differences(const Options& given, const Options& stored) {
+/// The options whose values differ, with both: "--units (300 given, 200 stored)". `which`: those to look at;
+/// without it all but those of one run.
+inline std::string differences(const Options& given, const Options& stored,
+                               const std::set<std::string>& which = {}) {
     std::string list;
     const auto a = to_json(given), b = to_json(stored);
     each_option(given, [&](const char* name, const auto&, Kind kind, auto&&...) {
-        if (kind != Kind::run && a[name] != b[name])
+        if ((which.empty() ? kind != Kind::run : which.contains(name)) && a[name] != b[name])
             list += ig::text(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ",
                              b[name].dump(), " stored)");
     });
     return list;
-}
-
-/// A column of the paper's table of training settings.
-struct Recipe {
-    ig::Index units;
-    double keep_ptb, keep_wikitext;
-    ig::Index decay_from;
-    double decay, clip, init;
-};
-
-/// Sets what the paper prescribes for a size and a corpus ("ptb" or "wikitext-2").
-///
-/// Source   Inan, Khosravi, Socher 2017, section 6; start values: Zaremba, Sutskever, Vinyals 2014. Of the
-///          range of gamma that it gives for a corpus the middle is taken. It gives no number of epochs, and
-///          no large network for WikiText-2, whose keep is then not finite.
-inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus) {
-    static constexpr Recipe small{200, 0.7, 0.8, 5, 0.9, 5, 0.1};
-    static constexpr Recipe medium{650, 0.5, 0.6, 10, 0.9, 5, 0.05};
-    static constexpr Recipe large{1500, 0.35, std::numeric_limits<double>::quiet_NaN(), 1, 0.97, 6, 0.04};
-    const Recipe& r = preset == "small" ? small : preset == "medium" ? medium : large;
-    const bool wikitext = corpus == "wikitext-2";
-    o.cell = "lstm";
-    o.layers = 2;
-    o.units = o.embedding = r.units;
-    o.keep = wikitext ? r.keep_wikitext : r.keep_ptb;
-    o.keep_words = 1;
-    o.scheme = o.head = "tied";
-    o.loss = "al";
-    o.gamma = wikitext ? 1.25 : 0.65;
-    o.temperature = 20;
-    o.init = r.init;
-    o.update = "sgd";
-    o.rate = 1;
-    o.clip = r.clip;
-    o.weight_decay = 0;
-    o.schedule = "decay";
-    o.decay_from = r.decay_from;
-    o.decay = r.decay;
-    o.batch = 20;
-    o.bptt = 35;
-    o.random_bptt = false;
 }
 
 /// Copies the options named in `names` from one set to another.
@@ -239,6 +232,20 @@ inline void copy_named(const Options& from, Options& to, const std::set<std::str
 
 /// Largest size that is taken for one and not for a slip of the finger.
 inline constexpr ig::Index most_size = 100000;
+
+/// Probabilities to keep an entry, where a model has masks.
+struct Keeps {
+    double input;   ///< of what enters
+    double state;   ///< of states on their way into the recurrence
+    double output;  ///< of what the head reads
+};
+
+/// What the options say under their scheme; see docs/examples/language_model.md for where the masks are.
+inline Keeps keeps(const Options& o) {
+    const double state = o.keep_state.value_or(o.keep);
+    return {o.scheme == "gal" ? state : o.keep_input.value_or(o.keep), state,
+            o.scheme == "tied" ? state : o.keep_output.value_or(o.keep)};
+}
 
 /// What is wrong with options in which every default is filled in, whether they come from the command line or
 /// from a file: "--bptt is 0, expected at least 1". Empty where nothing is that no part of the library finds.
@@ -268,8 +275,24 @@ inline std::string fault(const Options& o) {
         require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
                 o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
     require(o.checkpoint_every >= 1, "checkpoint-every", o.checkpoint_every, "at least 1");
+    require(o.patience >= 0, "patience", o.patience, "0 or more");
+    require(o.runaway == 0 || (o.runaway > 1 && o.runaway < 1e300), "runaway", o.runaway,
+            "0, or a number above 1");
     require(!(o.keep != o.keep), "keep", "not given",
             "a number: the recipe has no large network for wikitext-2");
+    const Keeps k = keeps(o);
+    if (const double output = o.keep_output.value_or(k.state); o.scheme == "tied")
+        require(
+            output == k.state, "keep-output", output,
+            ig::text("no other than --keep-state, ", k.state,
+                     ": under --scheme tied the mask of the last layer's states is also the one before the "
+                     "head. Leave it out, or use --scheme recurrent"));
+    if (const double input = o.keep_input.value_or(k.state); o.scheme == "gal")
+        require(
+            input == k.state, "keep-input", input,
+            ig::text("no other than --keep-state, ", k.state,
+                     ": under --scheme gal a layer has one probability for the masks on its input and on its "
+                     "states. Leave it out, or use --scheme recurrent"));
     return found;
 }
 
@@ -286,9 +309,7 @@ inline void settle(Options& o, bool bundled) {
         throw ig::GraphError(ig::text("--update ", o.update,
                                       " needs --head free: the metric is that of a layer's units, and a tied "
                                       "table is both the head's and the words'"));
-    // At 1 the augmented loss runs away on the bundled text: a sixth of its tokens are line ends, whose
-    // vector grows.
-    if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : bundled ? 0.5 : 1;
+    if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
     if (const auto found = fault(o); !found.empty()) throw ig::GraphError(found);
 }

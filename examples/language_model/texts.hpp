@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "../shared/outputs.hpp"
 #include "options.hpp"
@@ -87,6 +90,34 @@ inline Texts find_texts(const Options& o) {
     }
     if (!o.test.empty()) t.test = file(o.test);
     return t;
+}
+
+/// The tokens [first, last) of a text of n that "A:B" names. Each is a number or a share such as 50%, of
+/// which the whole number below is taken; nothing before the colon is the start, nothing behind it the end.
+inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig::Index n) {
+    const auto refuse = [&] {
+        throw ig::GraphError(ig::text("--train-tokens is '", range,
+                                      "', expected A:B with A below B, each a number of "
+                                      "tokens up to the ",
+                                      n, " of the training text, or a share such as 50%"));
+    };
+    const auto place = [&](std::string_view end, ig::Index otherwise) {
+        if (end.empty()) return otherwise;
+        const bool share = end.back() == '%';
+        double value = 0;
+        const char* stop = end.data() + end.size() - (share ? 1 : 0);
+        const auto read = std::from_chars(end.data(), stop, value, std::chars_format::fixed);
+        const double most = share ? 100 : static_cast<double>(n);
+        if (read.ec != std::errc() || read.ptr != stop || !(value >= 0 && value <= most)) refuse();
+        if (!share && value != std::floor(value)) refuse();
+        return static_cast<ig::Index>(share ? value / 100 * static_cast<double>(n) : value);
+    };
+    const auto colon = range.find(':');
+    if (colon == std::string::npos) refuse();
+    const std::pair at(place(std::string_view(range).substr(0, colon), 0),
+                       place(std::string_view(range).substr(colon + 1), n));
+    if (at.first >= at.second) refuse();
+    return at;
 }
 
 /// How a corpus is counted: tokens, types, unknowns, line ends, checksum.

@@ -3,24 +3,55 @@
 #include <utility>
 
 #include "../shared/lock.hpp"
+#include "presets.hpp"
 #include "training.hpp"
 
 namespace lm {
 
 namespace {
 
-/// The options of this run: those of the command line over a preset, over what was stored or the defaults.
+/// The options that a model to start from decides: those of the model, the others at their defaults.
+Options options_of_model(const Options& stored) {
+    std::set<std::string> of_model;
+    each_option(stored, [&](const char* name, const auto&, Kind kind, auto&&...) {
+        if (kind == Kind::model) of_model.insert(name);
+    });
+    Options o;
+    copy_named(stored, o, of_model);
+    return o;
+}
+
+/// Throws unless the parameters of a model to start from have a place in this one.
+void require_same_architecture(const Options& o, const Options& model) {
+    std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
+    if (o.cell == "rhn") which.insert("depth");
+    if (o.head == "tied") which.insert("head-bias");
+    const auto differ = differences(o, model, which);
+    if (!differ.empty())
+        throw ig::GraphError(ig::text("--start-from: '", o.start_from, "' is another kind of model: ", differ,
+                                      ". Leave these options out, or train anew without --start-from"));
+}
+
+/// The options of this run: those of the command line over a preset, over what was stored, those of the model
+/// to start from, or the defaults.
 Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored) {
-    Options o = stored ? *stored : Options{};
+    std::optional<Options> start;
+    if (!stored && !given.start_from.empty()) start = stored_options(ig::Safetensors::open(given.start_from));
+    Options o = stored ? *stored : start ? options_of_model(*start) : Options{};
     if (!given.corpus.empty()) o.corpus = given.corpus;
     if (!given.preset.empty()) {
         if (o.corpus.empty() && given.train.empty()) o.corpus = "ptb";
         apply_preset(o, given.preset, o.corpus);
-        if (named.contains("alpha") && !named.contains("gamma")) o.gamma.reset();
         if (named.contains("units") && !named.contains("embedding")) o.embedding = 0;
+    }
+    if (start || !given.preset.empty()) {  // what is named replaces what is said there in other words
+        if (named.contains("alpha") && !named.contains("gamma")) o.gamma.reset();
+        if (named.contains("gamma") && !named.contains("alpha")) o.alpha.reset();
+        if (named.contains("keep")) o.keep_input = o.keep_state = o.keep_output = std::nullopt;
     }
     copy_named(given, o, named);
     settle(o, o.train.empty() && o.corpus.empty());
+    if (start) require_same_architecture(o, *start);
     if (!stored) return o;
     const auto differ = differences(o, *stored);
     if (!differ.empty())
@@ -38,8 +69,12 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     };
     for (const char* name : {"gamma", "alpha"}) require(o.loss == "al", name, "--loss " + o.loss);
     require(o.loss == "mixture", "beta", "--loss " + o.loss);
-    for (const char* name : {"temperature", "differentiate-target"})
-        require(o.loss != "ce", name, "--loss " + o.loss);
+    for (const char* name : {"temperature", "target"}) require(o.loss != "ce", name, "--loss " + o.loss);
+    require(o.head == "tied", "head-bias", "--head " + o.head + ", which always has one");
+    for (const char* name : {"min-count", "max-vocabulary", "vocabulary"})
+        require(o.start_from.empty(), name, "--start-from, whose vocabulary it is");
+    for (const char* name : {"min-count", "max-vocabulary"})
+        require(o.vocabulary.empty(), name, "--vocabulary");
     require(o.cell == "rhn", "depth", "--cell " + o.cell);
     const bool natural = o.update == "ruop" || o.update == "rbpm";
     for (const char* name : {"damping", "floor", "head-rate", "table-rate"})
@@ -49,8 +84,10 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
 
 /// Throws where a file that --resume looks for again has a name that the options cannot be stored with.
 void require_utf8(const Options& o) {
-    for (const auto& [name, path] : {std::pair("train", o.train), std::pair("valid", o.valid),
-                                     std::pair("test", o.test), std::pair("log", o.log)})
+    for (const auto& [name, path] :
+         {std::pair("train", o.train), std::pair("valid", o.valid), std::pair("test", o.test),
+          std::pair("log", o.log), std::pair("vocabulary", o.vocabulary),
+          std::pair("start-from", o.start_from)})
         if (ig::bad_byte(path))
             throw ig::GraphError(
                 ig::text("--", name, " ", ig::in_quotes(path),
@@ -65,6 +102,8 @@ void require_outputs(const Options& o) {
         .read("--train", texts.train.path)
         .read("--valid", texts.valid.path)
         .read("--test", texts.test ? texts.test->path : "")
+        .read("--vocabulary", o.vocabulary)
+        .read("--start-from", o.start_from)
         .write("--model", o.model, model_kind())
         .write("--model", o.model + ".train", model_kind())
         .write_unmarked("--model", o.model + ".lock", false)
@@ -78,8 +117,13 @@ void require_finished(const std::string& state) {
     const auto file = ig::Safetensors::open(state);
     const auto epoch = file.scalar<std::uint64_t>("state/epoch"),
                batch = file.scalar<std::uint64_t>("state/batch");
-    const auto epochs = stored_options(file).epochs;
-    if (static_cast<ig::Index>(epoch) <= epochs)
+    const auto stored = stored_options(file);
+    const auto epochs = stored.epochs;
+    const bool stopped = file.find("state/health/validation") &&  // not in files of earlier versions
+                         stop_of(stored, epoch, file.scalar<std::uint64_t>("state/best_epoch"),
+                                 file.scalar<double>("state/best"),
+                                 file.scalar<double>("state/health/validation")) != Stop::none;
+    if (static_cast<ig::Index>(epoch) <= epochs && !stopped)
         throw ig::FileError(ig::text("'", state, "' holds a training that stopped in epoch ", epoch, " of ",
                                      epochs, ", after batch ", batch,
                                      ". Go on with --resume, or start anew with --overwrite"));
@@ -97,6 +141,7 @@ int train(const Options& given, const std::set<std::string>& named) {
         const Options o = resolve(given, named, stored ? &*stored : nullptr);
         require_utf8(o);
         if (!file) require_effect(o, named);
+        refuse_earlier_log(o.log);
         require_outputs(o);
         if (!file && !given.overwrite) require_finished(state);
         if (!file && given.resume)

@@ -56,24 +56,47 @@ Training::Training(const Options& options, const ig::Safetensors* from)
     checkpoint_.counter("train_checksum", state_.train_checksum)
         .counter("valid_checksum", state_.valid_checksum);
     best_.model(g_).text("vocabulary", state_.vocabulary);
-    if (from) {
-        checkpoint_.load(*from);
-        require_same_texts();
-    }
+    if (from) load(*from);
+    else if (!o_.start_from.empty())
+        ig::Checkpoint().model(g_).load(ig::Safetensors::open(o_.start_from), ig::Restore::parameters);
+    if (!from) checkpoint_.state("health", health_);
     log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
     introduce();
 }
 
+// Files of earlier versions have no health: what it counts begins with the resumption then.
+void Training::load(const ig::Safetensors& from) {
+    const bool has_health = from.find("state/health/steps") != nullptr;
+    if (has_health) checkpoint_.state("health", health_);
+    checkpoint_.load(from);
+    if (!has_health) checkpoint_.state("health", health_);
+    require_same_texts();
+}
+
 ig::Vocabulary Training::make_vocabulary(const ig::Safetensors* from) const {
     if (from) return stored_vocabulary(*from);
+    if (!o_.start_from.empty()) return stored_vocabulary(ig::Safetensors::open(o_.start_from));
     const bool words = o_.level == "word";
+    if (!o_.vocabulary.empty()) {
+        auto v = ig::Vocabulary::load(o_.vocabulary);
+        if ((v.level() == ig::Level::word) != words)
+            throw ig::DataError(ig::text("--vocabulary '", o_.vocabulary, "' is one of ",
+                                         words ? "characters" : "words", ", but --level is ", o_.level));
+        v.eos();  // fed before a text: an error where there is none
+        return v;
+    }
     return texts_.train.vocabulary({.level = words ? ig::Level::word : ig::Level::character,
                                     .min_count = *o_.min_count,
                                     .max_size = o_.max_vocabulary});
 }
 
-ig::Corpus Training::read_train() const {
+ig::Corpus Training::read_train() {
     auto corpus = texts_.train.read(vocabulary_);
+    if (!o_.train_tokens.empty()) {
+        const auto [first, last] = token_range(o_.train_tokens, corpus.size());
+        texts_.train.name += ig::text(", tokens ", first, " to ", last, " of ", corpus.size());
+        corpus = corpus.part(first, last, vocabulary_);
+    }
     corpus.batches({most_steps(o_), o_.batch},
                    {.time = o_.bptt});  // a text too short is refused before a graph is built
     return corpus;
@@ -100,12 +123,18 @@ void Training::introduce() {
     std::cout << "train       " << describe(train_, texts_.train.name) << "\nvalidation  "
               << describe(valid_, texts_.valid.name);
     if (test_) std::cout << "\ntest        " << describe(*test_, texts_.test->name);
-    std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, min-count "
-              << *o_.min_count << "), checksum " << ig::hex16(V.checksum())
-              << "\nunigram     validation perplexity " << fixed(unigram_perplexity(V, valid_), 2)
-              << ", for comparison (counts of the training text, one added to each)"
+    const auto& source = o_.start_from.empty() ? o_.vocabulary : o_.start_from;
+    std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, "
+              << (source.empty() ? ig::text("min-count ", *o_.min_count) : "of '" + source + "'")
+              << "), checksum " << ig::hex16(V.checksum()) << "\nunigram     validation perplexity "
+              << fixed(unigram_perplexity(V, valid_), 2)
+              << ", for comparison (counts of the vocabulary, one added to each)"
               << "\nmodel       " << o_.layers << " x " << o_.units << " " << o_.cell << ", " << o_.head
-              << " head, loss " << o_.loss << ", " << grouped(g_.parameters().elements()) << " parameters"
+              << " head" << (o_.head == "tied" && o_.head_bias ? " with a bias" : "") << ", loss " << o_.loss
+              << (o_.loss == "ce" ? "" : ", target " + o_.target) << ", "
+              << grouped(g_.parameters().elements()) << " parameters"
+              << (o_.start_from.empty() ? ""
+                                        : "\n            parameters to start with: '" + o_.start_from + "'")
               << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column")
               << " of " << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
               << "\n            valid: perplexity of the validation text, every token predicted once, line "
@@ -115,9 +144,12 @@ void Training::introduce() {
               << std::endl;
 }
 
+// Where the loss is a mean over the steps, the rate makes up for it that tokens of a short segment weigh
+// more.
 double Training::rate_of(const ig::Batch& batch) const {
-    const double share =
-        o_.random_bptt ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt) : 1;
+    const double share = o_.random_bptt && update_.takes_means()
+                             ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt)
+                             : 1;
     return share * schedule_.rate(static_cast<ig::Index>(state_.epoch));
 }
 
@@ -130,9 +162,36 @@ int Training::run() {
         std::cout << "resume      " << counted(static_cast<ig::Index>(state_.epoch) - 1, "epoch")
                   << " are done and no more are asked for; raise --epochs to go on" << std::endl;
     save();
-    while (state_.epoch <= epochs)
+    while (state_.epoch <= epochs && stop() == Stop::none)
         if (!run_epoch() || !finish_epoch()) return interrupted();
-    return finish_run();
+    const Stop why = state_.epoch <= epochs ? stop() : Stop::none;
+    explain(why);
+    const int status = finish_run();
+    return status == 0 && why == Stop::runaway ? 3 : status;
+}
+
+void Training::explain(Stop why) {
+    if (why == Stop::none) return;
+    std::cout << "\nThe training stops after epoch " << state_.epoch - 1 << " of " << o_.epochs << ": ";
+    if (why == Stop::patience) {
+        std::cout << counted(static_cast<ig::Index>(state_.epoch - 1 - state_.best_epoch), "epoch")
+                  << " without a new best. To go on: --resume with another --patience" << std::endl;
+        return;
+    }
+    const auto longest = longest_row(g_.parameter("E").values());
+    const double reach = o_.temperature * std::log(static_cast<double>(vocabulary_.size()));
+    std::cout << "it has run away. The validation\nperplexity is " << fixed(std::exp(health_.validation), 2)
+              << ", more than " << exact(o_.runaway) << " times the best, " << fixed(std::exp(state_.best), 2)
+              << " of epoch " << state_.best_epoch
+              << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
+              << ig::shown(vocabulary_.word(longest.word)) << "). ";
+    if (o_.loss != "ce" && o_.target == "held")
+        std::cout << "The soft target is held constant and read off that table: once |e|^2\nnears tau ln V = "
+                  << fixed(reach, 1)
+                  << " it asks for ever longer vectors. Train with --target differentiated, or lower\n--rate "
+                     "or --gamma.";
+    else std::cout << "Lower --rate or --clip.";
+    std::cout << " To go on nevertheless: --resume --runaway 0" << std::endl;
 }
 
 bool Training::run_epoch() {
@@ -144,14 +203,15 @@ bool Training::run_epoch() {
     auto batches = train_.batches(g_.capacity(), cut);
     Progress progress(ig::text("epoch ", state_.epoch, "/", o_.epochs));
     Stopwatch watch;
-    const double before = state_.seconds;
+    const double before = state_.seconds, hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;
     for (const auto& batch : batches) {
         if (batch.first) g_.reset();
         g_.forward(model_.loss, {model_.x, batch.input}, {model_.y, batch.target});
         g_.backward(model_.loss);
         if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
-        update_.step(rate_of(batch));
+        const Step step = update_.step(rate_of(batch));
 
+        health_.add(g_, model_, hard, step);
         state_.nats += g_.cross_entropy(model_.loss);
         state_.tokens += static_cast<double>(g_.predicted(model_.loss));
         state_.batch = static_cast<std::uint64_t>(batch.index) + 1;
@@ -189,20 +249,38 @@ bool Training::finish_epoch() {
     update_.swap();
     if (!valid) return false;
 
+    const auto longest = longest_row(g_.parameter("E").values());
+    const bool soft = o_.loss != "ce";
+    const double reach = o_.temperature * std::log(static_cast<double>(vocabulary_.size()));
     const Row row{.epoch = static_cast<ig::Index>(state_.epoch),
                   .rate = schedule_.rate(static_cast<ig::Index>(state_.epoch)),
                   .train_tokens = static_cast<ig::Index>(state_.tokens),
                   .train_perplexity = std::exp(state_.nats / state_.tokens),
                   .valid_tokens = valid->tokens(),
                   .valid_perplexity = valid->value(),
-                  .seconds = state_.seconds};
+                  .seconds = state_.seconds,
+                  .soft_term = health_.soft_term(),
+                  .gradient_norm = health_.mean_norm(),
+                  .largest_gradient_norm = health_.largest,
+                  .clipped_share = health_.clipped_share(),
+                  .largest_row = longest.square,
+                  .largest_row_word = vocabulary_.word(longest.word),
+                  .tau_log_v = soft ? std::optional(reach) : std::nullopt};
     std::cout << "epoch " << row.epoch << "  train " << fixed(row.train_perplexity, 2) << "  valid "
               << fixed(row.valid_perplexity, 2) << (better ? "  (best)" : "") << "  rate " << exact(row.rate)
               << "  " << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
-              << clock_time(row.seconds) << std::endl;
+              << clock_time(row.seconds) << "\n        gradient " << fixed(row.gradient_norm, 2)
+              << ", at most " << fixed(row.largest_gradient_norm, 2) << ", "
+              << fixed(100 * row.clipped_share, 0) << " % clipped  longest vector |e|^2 "
+              << fixed(row.largest_row, 1) << " " << ig::shown(row.largest_row_word)
+              << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
+                             " nats a token"
+                       : "")
+              << std::endl;
     log_->append(row);
     schedule_.observe(valid->nats());
     update_.observe(valid->nats());
+    health_.next(valid->nats());
     ++state_.epoch;
     state_.batch = 0;
     state_.nats = state_.tokens = state_.seconds = 0;

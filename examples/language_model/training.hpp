@@ -6,6 +6,7 @@
 #include <string>
 
 #include "commands.hpp"
+#include "health.hpp"
 #include "log.hpp"
 #include "measure.hpp"
 #include "model_file.hpp"
@@ -34,18 +35,24 @@ public:
     /// `from`: the FILE.train to go on from.
     explicit Training(const Options& options, const ig::Safetensors* from = nullptr);
 
-    /// Trains; returns the exit status: 0, or that of the signal that interrupted it, 130 after Ctrl-C.
+    /// Trains; returns the exit status: 0, 3 where it ran away, or that of the signal that interrupted it, 130 after
+    /// Ctrl-C.
     int run();
 
 private:
     ig::Vocabulary make_vocabulary(const ig::Safetensors* from) const;
-    ig::Corpus read_train() const;
+    ig::Corpus read_train();
+    void load(const ig::Safetensors& from);
     void require_same_texts() const;
     void introduce();
     bool run_epoch();
     bool finish_epoch();
     int finish_run();
     int interrupted();
+    Stop stop() const {
+        return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation);
+    }
+    void explain(Stop why);
     double rate_of(const ig::Batch& batch) const;
     void save() const { checkpoint_.save(o_.model + ".train", metadata(to_json(o_))); }
     void save_best() const;
@@ -60,6 +67,7 @@ private:
     Update update_;
     Schedule schedule_;
     State state_;
+    Health health_;
     ig::Checkpoint checkpoint_, best_;
     std::optional<Log> log_;
 };

@@ -1,15 +1,25 @@
 /// @file updates.hpp  The update rules under one name.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <string>
+#include <type_traits>
 #include <variant>
 
 #include "model.hpp"
 
 namespace lm {
+
+/// What is to be known of a step.
+struct Step {
+    double norm =
+        0;  ///< length of the gradient before clipping; of the direction in the metric, for a metric
+    bool clipped = false;  ///< whether it was longer than allowed
+};
 
 /// Riemannian for the cells and the head, Adam for the word vectors, which are no units. The rates of head
 /// and vectors fall with that of the cells.
@@ -19,6 +29,7 @@ public:
         : first_rate_(*o.rate),
           head_rate_(o.head_rate ? *o.head_rate : 10 * first_rate_),
           table_rate_(o.table_rate),
+          clip_(o.clip),
           cells_(g, o.cell + "*", metric(o, first_rate_)),
           head_(g, "softmax.*", metric(o, head_rate_)),
           table_(g.parameters("E"), {.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay}) {}
@@ -28,7 +39,11 @@ public:
         const double share = first_rate_ > 0 ? r / first_rate_ : 1;
         cells_.rate(r), head_.rate(share * head_rate_), table_.rate(share * table_rate_);
     }
-    void step() { cells_.step(), head_.step(), table_.step(); }
+    /// The three are clipped apart; the length is that of cells and head.
+    Step step() {
+        const double cells = cells_.step(), head = head_.step(), table = table_.step();
+        return {std::hypot(cells, head), clip_ > 0 && std::max({cells, head, table}) > clip_};
+    }
     /// For the checkpoint.
     template <class Visitor> void visit(Visitor& v) {
         Part<Visitor> cells{v, "cells/"}, head{v, "head/"}, table{v, "table/"};
@@ -54,7 +69,7 @@ private:
                 .clip = o.clip};
     }
 
-    double first_rate_, head_rate_, table_rate_;
+    double first_rate_, head_rate_, table_rate_, clip_;
     ig::Riemannian<float> cells_, head_;
     ig::Adam<float> table_;
 };
@@ -62,7 +77,8 @@ private:
 /// One of Sgd, AveragedSgd, Adam and Natural.
 class Update {
 public:
-    Update(Graph& g, const Options& o) : rule_(std::in_place_type<ig::Sgd<float>>, g.parameters(), sgd(o)) {
+    Update(Graph& g, const Options& o)
+        : rule_(std::in_place_type<ig::Sgd<float>>, g.parameters(), sgd(o)), clip_(o.clip) {
         if (o.update == "asgd")
             rule_.emplace<ig::AveragedSgd<float>>(g.parameters(), ig::AveragedSgdOptions{.sgd = sgd(o)});
         else if (o.update == "adam")
@@ -78,9 +94,21 @@ public:
         return u && u->wants_modulus();
     }
     /// Moves the parameters, at a rate.
-    void step(double rate) {
-        std::visit([rate](auto& u) { u.rate(rate), u.step(); }, rule_);
+    Step step(double rate) {
+        return std::visit(
+            [&](auto& u) {
+                u.rate(rate);
+                if constexpr (std::is_same_v<decltype(u.step()), Step>) {
+                    return u.step();
+                } else {
+                    const double norm = u.step();
+                    return Step{norm, clip_ > 0 && norm > clip_};
+                }
+            },
+            rule_);
     }
+    /// Whether it divides the loss by its tokens, which makes it a mean over the steps; else by the columns.
+    bool takes_means() const { return std::holds_alternative<Natural>(rule_); }
     /// Takes note of a validation loss.
     void observe(double nats) {
         if (auto* u = std::get_if<ig::AveragedSgd<float>>(&rule_)) u->observe(nats);
@@ -102,6 +130,7 @@ private:
     }
 
     Rule rule_;
+    double clip_;
 };
 
 /// The learning rate over the epochs.

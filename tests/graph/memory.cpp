@@ -20,7 +20,7 @@ TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
         float* const later = arena.take<float>(600'000);  // larger than a chunk, smaller than what failed
         for (Index i = 0; i < 600'000; ++i) later[i] = 1;
     }
-    for (const std::size_t k : {0, 1}) {
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
         const FailingAllocation fail(k);  // of the chunk, of the list of chunks
         try {
             arena.take<float>(600'000);

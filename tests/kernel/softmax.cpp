@@ -167,6 +167,36 @@ TEMPLATE_TEST_CASE("Both temperatures in one pass, and the derivative put togeth
     }
 }
 
+TEMPLATE_TEST_CASE("The derivative through a soft target, from sums of raw logits", "[kernel][softmax]",
+                   float, double) {
+    using T = TestType;
+    constexpr double it = 0.25, scale = 1.5, shift = -0.7;
+    for (const Index n : lengths())
+        for (const Index rows : {1, 3, 40}) {
+            CAPTURE(n, rows);
+            const auto s = Memory<T>::random(n, n % 4, 1, 3), z = Memory<T>::random(rows * n, n % 3, 2, 3),
+                       weight = Memory<T>::random(n, n % 2, 3);
+            Memory<T> difference(n, 1, T(-5));
+            const Index first = n / 3;  // what lies before is left as it was
+            kernel::sum_of_differences(first, n, rows, s.in(), z.in(), n, difference.out());
+            REQUIRE(difference.written());
+            auto e = weight;
+            kernel::through_softmax(n, T(scale), e.out(), T(it), difference.in(), T(shift));
+            REQUIRE(e.written());
+            bool right = true;
+            for (Index i = 0; i < n; ++i) {
+                double expected = double(rows) * double(s[i]), size = std::abs(expected);
+                for (Index r = 0; r < rows; ++r)
+                    expected -= double(z[r * n + i]), size += std::abs(double(z[r * n + i]));
+                if (i < first) expected = -5;
+                right = right && std::abs(double(difference[i]) - expected) <= tolerance<T> * (1 + size);
+                const double d = scale * double(weight[i]) * (it * expected + shift);
+                right = right && std::abs(double(e[i]) - d) <= 2 * tolerance<T> * (1 + size);
+            }
+            REQUIRE(right);
+        }
+}
+
 TEMPLATE_TEST_CASE("Extreme logits stay right", "[kernel][softmax]", float, double) {
     using T = TestType;
     constexpr T infinity = std::numeric_limits<T>::infinity();

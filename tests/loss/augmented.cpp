@@ -66,8 +66,8 @@ TEST_CASE("AugmentedLoss agrees with PyTorch", "[loss][augmented][reference]") {
     set(g, "head.b", ref::b);
     if (!tied) set(g, "head.W", ref::W);
     const auto h = sequence(g, "h");
-    g.forward(l, {Tokens{0, 7, &g.store()}, {ref::x, 3, 2}}, {Tokens{1, 7, &g.store()}, {ref::y, 3, 2}},
-              {h, ref::h, 3, 2});
+    g.forward(l, {Tokens{0, 7, g.store().serial}, {ref::x, 3, 2}},
+              {Tokens{1, 7, g.store().serial}, {ref::y, 3, 2}}, {h, ref::h, 3, 2});
     g.backward(l);
     const auto agrees = [&](const auto& by_token, const auto& d_h, const auto& d_E, const auto& d_b) {
         REQUIRE(apart(flat(g.by_token(l)), by_token) < 1e-14);
@@ -179,8 +179,8 @@ TEST_CASE("alpha, gamma and beta weigh the two terms as documented", "[loss][aug
         Graph<double> g({.time = 2, .batch = 1});
         const auto l = model(g, Top::tied, options);
         const double loss =
-            g.forward(l, {Tokens{0, 7, &g.store()}, {x, 2, 1}}, {Tokens{1, 7, &g.store()}, {y, 2, 1}},
-                      {sequence(g, "h"), h.data(), 2, 1});
+            g.forward(l, {Tokens{0, 7, g.store().serial}, {x, 2, 1}},
+                      {Tokens{1, 7, g.store().serial}, {y, 2, 1}}, {sequence(g, "h"), h.data(), 2, 1});
         cross_entropy = g.cross_entropy(l);
         return loss;
     };
@@ -206,8 +206,8 @@ TEST_CASE("In float the divergence is right to rounding, small as it may be", "[
         Options o = options;
         o.alpha = alpha;
         const auto l = model(g, Top::tied, o);
-        return g.forward(l, {Tokens{0, 7, &g.store()}, {x, 3, 1}}, {Tokens{1, 7, &g.store()}, {y, 3, 1}},
-                         {sequence(g, "h"), in, 3, 1});
+        return g.forward(l, {Tokens{0, 7, g.store().serial}, {x, 3, 1}},
+                         {Tokens{1, 7, g.store().serial}, {y, 3, 1}}, {sequence(g, "h"), in, 3, 1});
     };
     Graph<double> a({.time = 3}), b({.time = 3});
     Graph<float> c({.time = 3}), d({.time = 3});

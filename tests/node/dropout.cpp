@@ -1,6 +1,12 @@
+#include <algorithm>
 #include <isogloss/node/dropout.hpp>
+#include <isogloss/node/embedding.hpp>
+#include <isogloss/node/gru.hpp>
 #include <isogloss/node/linear.hpp>
+#include <isogloss/node/lstm.hpp>
+#include <isogloss/node/rhn.hpp>
 #include <set>
+#include <vector>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -130,4 +136,64 @@ TEST_CASE("Dropout refuses what is no probability and leaves the graph as it was
     REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = keep}, x), GraphError,
                            says("node 'drop'", text("keep = ", keep), "above 0 and at most 1"));
     g.add<Dropout>("drop", {.keep = 0.5}, x);
+}
+
+TEST_CASE("Masks are read by name, and are those that Random draws", "[node][dropout][graph]") {
+    Graph<double> g({.time = 5, .batch = 4, .seed = 11});
+    const Index V = 9;
+    const auto x = g.tokens("x", V);
+    const auto E = g.weight("E", V, 3, uniform(0.5));
+    auto h = g.add<Embedding>("embed", {.keep = 0.6, .keep_words = 0.5}, x, E);
+    const auto e = h;
+    h = g.add<Lstm>("c1", {.units = 4, .keep = 0.7, .scheme = DropoutScheme::gal}, h);
+    h = g.add<Gru>("c2", {.units = 2, .keep = 0.8, .scheme = DropoutScheme::gal}, h);
+    h = g.add<Rhn>("c3", {.units = 3, .depth = 2, .keep = 0.9}, h);
+    const auto all = g.add<Dropout>("c4", {.keep = 0.5, .variational = true}, h);
+    const std::vector<Token> words = {0, 1, 2, 3, 3, 3, 2, 8};
+    g.forward(all, {x, {words.data(), 4, 2}});  // smaller than the capacities
+    g.forward(all, {x, {words.data(), 4, 2}});
+
+    struct Expected {
+        const char* name;
+        double keep;
+        Index groups, width;
+    };
+    for (const auto& [name, keep, groups, width] : {Expected{"embed.mask", 0.6, 1, 3},
+                                                    {"c1.mask", 0.7, 4, 4},
+                                                    {"c1.input_mask", 0.7, 4, 3},
+                                                    {"c2.mask", 0.8, 2, 2},
+                                                    {"c2.input_mask", 0.8, 2, 4},
+                                                    {"c2.candidate_mask", 0.8, 1, 2},
+                                                    {"c2.candidate_input_mask", 0.8, 1, 4},
+                                                    {"c3.mask", 0.9, 1, 3},
+                                                    {"c4.mask", 0.5, 1, 3}}) {
+        CAPTURE(name);
+        const auto mask = g.mask(name);
+        REQUIRE(mask.shape()[0] == static_cast<std::size_t>(groups * 2));
+        REQUIRE(mask.shape()[1] == static_cast<std::size_t>(width));
+        const Random random(g.seed(), stream_of(name), g.step());
+        for (Index i = 0; i < groups * 2 * width; ++i)
+            REQUIRE(mask.data()[i] == (random.uniform(i) < keep ? 1 / keep : 0));
+    }
+    // What comes out is what the masks say, with the masks of whole words drawn here.
+    const auto m0 = g.mask("embed.mask"), m4 = g.mask("c4.mask");
+    const Random of_words(g.seed(), stream_of("embed"), g.step());
+    for (std::size_t r = 0; r < 8; ++r)
+        for (std::size_t j = 0; j < 3; ++j) {
+            const auto b = r % 2;
+            const double k = of_words.uniform(Index(b) * V + words[r]) < 0.5 ? 2 : 0;
+            REQUIRE(g.value(e)(r, j) ==
+                    Approx(m0(b, j) * k * g.value(E)(static_cast<std::size_t>(words[r]), j)).margin(1e-15));
+            REQUIRE(g.value(all)(r, j) == m4(b, j) * g.value(h)(r, j));
+        }
+
+    REQUIRE_THROWS_MATCHES(g.mask("c5.mask"), GraphError,
+                           says("no mask 'c5.mask'", "embed.mask", "c2.candidate_mask"));
+    g.forward(e, {x, {words.data(), 4, 2}});
+    REQUIRE_THROWS_MATCHES(g.mask("c4.mask"), GraphError, says("did not run the node of 'c4.mask'"));
+    g.training(false);
+    g.forward(all, {x, {words.data(), 5, 1}});
+    const auto ones = g.mask("c1.mask");
+    REQUIRE(ones.shape()[0] == 4);
+    REQUIRE(std::all_of(ones.begin(), ones.end(), [](double v) { return v == 1; }));
 }

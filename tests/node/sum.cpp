@@ -82,10 +82,10 @@ TEST_CASE("TotalLoss weighs values and gradients", "[node][sum]") {
     const auto run = [&](double first, double second) {
         Graph<double> g({.time = 2, .batch = 2});
         const auto l = two_losses(g, first, second);
-        auto& s = g.store();
+        const auto& s = g.store();
         const double value =
-            g.forward(l, {Seq<double>{0, 3, &s}, in.data(), 2, 2}, {Tokens{0, 7, &s}, {y.data(), 2, 2}},
-                      {Tokens{1, 2, &s}, {c.data(), 2, 2}});
+            g.forward(l, {Seq<double>{0, 3, s.serial}, in.data(), 2, 2},
+                      {Tokens{0, 7, s.serial}, {y.data(), 2, 2}}, {Tokens{1, 2, s.serial}, {c.data(), 2, 2}});
         g.backward(l);
         Numbers all = gradient(g, "hidden.W");
         for (const auto& name : {"head.W", "classifier.b"})

@@ -244,3 +244,32 @@ TEST_CASE("WikiText-2 has the published counts", "[text][corpus][data]") {
     const auto decoded = v.decode(train.tokens());
     REQUIRE(read(decoded, v).checksum() == train.checksum());
 }
+
+TEST_CASE("A part of a corpus is what the same tokens alone would be", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto v = small();
+    const std::string text = "the dog\n\nthe <unk> mat\ncat\n";
+    const auto whole = read(text, v);  // the <unk> <eos> | <eos> the <unk> | mat <eos> cat <eos>
+    const auto part = whole.part(3, 6, v);
+    REQUIRE(tokens_of(part) == Stream{1, 0, 4});
+    REQUIRE(part.size() == 3);
+    REQUIRE(part.unknowns() == 1);
+    REQUIRE(part.lines() == 1);
+    REQUIRE(part.checksum() == Corpus::from_tokens({1, 0, 4}, 5).checksum());
+    REQUIRE(part.source() == whole.source());
+    const auto all = whole.part(0, whole.size(), v);
+    REQUIRE(all.checksum() == whole.checksum());
+    REQUIRE(all.unknowns() == whole.unknowns());
+    REQUIRE(all.lines() == whole.lines());
+
+    // Of a mapped file, which lives as long as the part does.
+    Corpus::encode(put(scratch / "x.txt", text), scratch / "x.tokens", v);
+    const auto mapped = Corpus::map(scratch / "x.tokens", v).part(3, 6, v);
+    REQUIRE(tokens_of(mapped) == Stream{1, 0, 4});
+
+    for (const auto& [first, last] : {std::pair<Index, Index>{-1, 3}, {3, 3}, {4, 3}, {0, 11}})
+        REQUIRE_THROWS_MATCHES(whole.part(first, last, v), DataError,
+                               says("memory", isogloss::text("tokens ", first, " to ", last), "<= 10"));
+    REQUIRE_THROWS_MATCHES(whole.part(0, 3, Vocabulary::from_words({"a", "<eos>"})), DataError,
+                           says("5 types", "2"));
+}

@@ -28,44 +28,6 @@ std::vector<std::string> words_of(std::string_view line) {
 using Strings = std::vector<std::string>;
 }  // namespace
 
-TEST_CASE("Well-formed UTF-8 is what the Unicode table says", "[text][lines]") {
-    // Written out from the definition of the encoding: every code point but the surrogates, nothing else.
-    const auto encode = [](unsigned c) {
-        std::string s;
-        if (c < 0x80) return std::string{static_cast<char>(c)};
-        if (c < 0x800) s += static_cast<char>(0xC0 | c >> 6);
-        else if (c < 0x10000) s += static_cast<char>(0xE0 | c >> 12);
-        else s += static_cast<char>(0xF0 | c >> 18);
-        if (c >= 0x10000) s += static_cast<char>(0x80 | (c >> 12 & 0x3F));
-        if (c >= 0x800) s += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-        return s + static_cast<char>(0x80 | (c & 0x3F));
-    };
-    std::size_t wrong = 0;
-    for (unsigned c = 0; c < 0x120000; ++c) {
-        const std::string s = encode(c);
-        const bool valid = c < 0x110000 && (c < 0xD800 || c > 0xDFFF);
-        wrong += utf8_length(s) != (valid ? s.size() : 0);
-        if (s.size() > 1) wrong += utf8_length(std::string_view(s).substr(0, s.size() - 1)) != 0;
-    }
-    REQUIRE(wrong == 0);
-    // Overlong forms, stray continuation, bytes that never occur.
-    for (const char* s :
-         {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF",
-          "\x80", "\xBF", "\xF5\x80\x80\x80", "\xFE", "\xFF", "\xC3(", ""})
-        REQUIRE(utf8_length(s) == 0);
-}
-
-TEST_CASE("A bad byte is found wherever it stands", "[text][lines]") {
-    const std::string good = "Senj\u014D no Valkyria \u6226\u5834 \U0001F600 plain ASCII behind it";
-    REQUIRE_FALSE(bad_byte(good));
-    REQUIRE_FALSE(bad_byte(""));
-    for (std::size_t i = 0; i <= 40; ++i)
-        for (const char bad : {'\0', '\x80', '\xFF', '\xE9'}) {
-            const std::string s = std::string(i, 'x') + bad + std::string(40 - i, 'y');
-            REQUIRE(bad_byte(s) == i);
-        }
-}
-
 TEST_CASE("Lines come with all line ends and without them", "[text][lines]") {
     REQUIRE(lines_of("one\ntwo\n") == Strings{"one", "two"});
     REQUIRE(lines_of("one\ntwo") == Strings{"one", "two"});
@@ -169,12 +131,4 @@ TEST_CASE("Characters are code points", "[text][lines]") {
     Strings all;
     for_each_character("a \u00E9\u6226\U0001F600\t.", [&](std::string_view c) { all.emplace_back(c); });
     REQUIRE(all == Strings{"a", " ", "\u00E9", "\u6226", "\U0001F600", "\t", "."});
-}
-
-TEST_CASE("Words are written so that they can be read", "[text][lines]") {
-    REQUIRE(escaped("plain \u00E9") == "plain \u00E9");
-    REQUIRE(escaped("a\\b\tc\nd\x7F") == "a\\\\b\\x09c\\x0Ad\\x7F");
-    REQUIRE(shown("a\\b\n") == "'a\\b\\x0A'");
-    REQUIRE(shown(std::string(80, 'x')) == "'" + std::string(80, 'x') + "'");
-    REQUIRE(shown(std::string(79, 'x') + "\u00E9y") == "'" + std::string(79, 'x') + "\u2026'");
 }

@@ -150,6 +150,12 @@ public:
         return view(own(a), (require_moduli(), store_.adjoint(a.id, 1)));
     }  ///< see above
 
+    /// The dropout mask of a full name, such as "lstm1.mask", as the last pass had it, a copy of [groups · B,
+    /// width]: row g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or
+    /// 1/keep, and 1 where no mask was active: in evaluation, or with keep = 1. Throws GraphError for other
+    /// names, and where the last pass left its node out.
+    Tensor<T, 2> mask(std::string_view name) const;
+
     double value(Loss<T> l) const { return loss(l).value; }
     /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it
     /// is weighted there: what a perplexity is made of. Throws GraphError for a loss that has none.

@@ -282,6 +282,26 @@ template <class T> void Graph<T>::carry(const Carried<T>& states) {
         if (s.carried) std::copy(states.values[i].begin(), states.values[i].end(), s.carried), ++i;
 }
 
+template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
+    const auto at =
+        std::find_if(store_.masks.begin(), store_.masks.end(), [&](const auto& m) { return m.name == name; });
+    if (at == store_.masks.end()) {
+        std::string names;
+        for (const auto& m : store_.masks) names += (names.empty() ? "" : ", ") + m.name;
+        throw GraphError(
+            text("mask: there is no mask '", name, "'; there are: ", names.empty() ? "none" : names));
+    }
+    const auto id = static_cast<int>(at - store_.masks.begin());
+    for (const auto& n : nodes_)
+        if (id >= n.first_mask && id < n.last_mask && !n.needed)
+            throw GraphError(text("mask: the last pass did not run the node of '", name, "'"));
+    const Index rows = at->groups * store_.batch;
+    Tensor<T, 2> out({static_cast<std::size_t>(rows), static_cast<std::size_t>(at->width)});
+    if (at->active) std::copy_n(at->value, rows * at->width, out.data());
+    else std::fill_n(out.data(), rows * at->width, T(1));
+    return out;
+}
+
 template <class T> auto Graph<T>::by_token(Loss<T> l) const {
     const auto& record = loss(l);
     if (!record.by_token)

@@ -138,10 +138,11 @@ public:
                       ", expected a probability above 0 and at most 1 (it is the share that ",
                       "is kept, not the share that is dropped)"));
         graph::MaskRecord<T> r;
+        r.name = full(local);
         r.width = width;
         r.groups = groups;
         r.keep = keep;
-        r.stream = stream_of(full(local));
+        r.stream = stream_of(r.name);
         if (keep < 1) r.value = scratch({groups, store_.capacity.batch, width});
         store_.masks.push_back(r);
         return {static_cast<int>(store_.masks.size()) - 1};

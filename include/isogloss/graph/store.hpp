@@ -157,6 +157,7 @@ struct EdgesRecord {
 };
 
 template <class T> struct MaskRecord {
+    std::string name;
     Index width = 0, groups = 1;
     double keep = 1;
     std::uint32_t stream = 0;

@@ -72,6 +72,28 @@ double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {
     return total;
 }
 
+/// difference ← n s - Σ_r z_r over the places [first, last) of n rows z_r [rows, stride]: how far
+/// logits s are from those of n positions, the raw logits of all being at hand.
+template <class T, class A = Architecture> void sum_of_differences(Index first, Index last, Index n,
+                                                                   const T* s, const T* z, Index stride,
+                                                                   T* difference) {
+    using L = Lanes<T, A>;
+    const L count(static_cast<T>(n));
+    sweep<T, A>(first, last, [&](auto at) {
+        L d = count * at.load(s);
+        for (Index r = 0; r < n; ++r) d -= at.load(z + r * stride);
+        at.store(difference, d);
+    });
+}
+
+/// e ← scale e (inverse_temperature difference + shift): the derivative by the logits of a soft target.
+template <class T, class A = Architecture>
+void through_softmax(Index n, T scale, T* e, T inverse_temperature, const T* difference, T shift) {
+    using L = Lanes<T, A>;
+    const L k(scale), it(inverse_temperature), c(shift);
+    sweep<T, A>(0, n, [&](auto at) { at.store(e, k * at.load(e) * (it * at.load(difference) + c)); });
+}
+
 /// What one pass over the logits of a position yields for the augmented loss.
 struct TwoTemperatures {
     double sum = 0;       ///< Σ exp(z - max)

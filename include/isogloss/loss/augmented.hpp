@@ -14,31 +14,32 @@ namespace isogloss {
 ///
 /// with a = 1, c = α = γ τ, or, for the mixture of eq. (6.1), a = 1 - β, c = β τ² V.
 ///
-/// Shapes    o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted;  E [V, n], row e_i is word
-/// i.
-///           E is the head's own table where that is an embedding (TiedSoftmax); with a head of its own
-///           matrix pass the embedding table as the third input
+/// Shapes    o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted;
+///           E [V, n], row e_i is word i. E is the head's own table where that is an embedding
+///           (TiedSoftmax); with a head of its own matrix pass the embedding table as the third input
 /// Options   alpha        weight of the soft term, ≥ 0
 ///           gamma        the same as α = γ τ, ≥ 0; default 0.65 where none of the three is set
 ///           beta         weight of the mixture (6.1), 0 to 1; at most one of alpha, gamma, beta is set
 ///           temperature  τ > 0, default 20
-///           differentiate_target  default false: ỹ is a fixed target; true: the gradient also flows through
-///                        ỹ into E
+///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
+///                        constant, which under a tied table can run away, see docs/surprises.md
 /// Gradient  ∂l/∂o = a (p - 1_y) + (c / τ) (p̃ - ỹ). Through the target, on s_i = <e_y, e_i>:
-///           (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), from there to e_i and e_y
+///           ∂l/∂s_i = (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), and from there
+///           e_i += ∂l/∂s_i e_y,  e_y += Σ_i ∂l/∂s_i e_i
 /// Modulus   Φ(h_i) = a Var_p(w_i) + (c / τ²) Var_p̃(w_i); the target counts as fixed
-/// Cost      the product E e_y is done once per distinct target of a block, rows being sorted by target
+/// Cost      rows are sorted by target, and for each distinct target of a block one row more takes part
+///           in the head's products: in that of the logits, and with the gradient through ỹ in both of the
+///           gradient
 /// Errors    vocabularies differ; E has another number of rows; options out of range
-/// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1).  Departures: where the head has a bias it
-/// is part
-///           of o in both softmaxes; differentiate_target is ours.
+/// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1), which do not say whether the
+///           gradient flows through ỹ.  Departure: where the head has a bias it is part of o in both softmaxes.
 template <class T> struct AugmentedLoss {
     struct Options {
         std::optional<double> alpha = {};
         std::optional<double> gamma = {};
         std::optional<double> beta = {};
         double temperature = 20;
-        bool differentiate_target = false;
+        bool differentiate_target = true;
     };
     Options options;
     OutputHead<T> head;
@@ -66,20 +67,19 @@ template <class T> struct AugmentedLoss {
         row_count_ = std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1,
                                        std::max<Index>(1, s.budget() / row / 8));
         tied_ = s.table(o).id == E.id;
+        const bool own = !tied_, through = options.differentiate_target;
         head.setup(s, o, y,
-                   {.arrays = options.differentiate_target ? 4 : 2,
+                   {.arrays = through ? 3 : 2,
                     .sorted = true,
-                    .further = tied_,
-                    .bytes_a_row = (options.differentiate_target + !tied_) * words +
-                                   Index{sizeof(Index) + sizeof(Token) + 2 * sizeof(double) + sizeof(T)},
+                    .word_logits = tied_,
+                    .bytes_a_row = (own + (own && through)) * words + Index{3 * sizeof(double) + sizeof(T)},
                     .bytes_a_position = Index{sizeof(double)},
                     .bytes = row_count_ * row});
-        if (options.differentiate_target) head.also_writes(E);
+        if (own && through) head.also_writes(E);
         const Index rows = head.block_rows();
-        own_words_ = tied_ ? nullptr : s.scratch(rows * E.cols);
-        word_adjoints_ = s.scratch(options.differentiate_target ? rows * E.cols : 0);
-        group_ = s.template scratch<Index>(rows);
-        group_targets_ = s.template scratch<Token>(rows);
+        own_words_ = s.scratch(own ? rows * E.cols : 0);
+        word_adjoints_ = s.scratch(own && through ? rows * E.cols : 0);
+        shift_ = s.template scratch<double>(rows);
         target_sum_ = s.template scratch<double>(rows);
         target_entropy_ = s.template scratch<double>(rows);
         target_max_ = s.scratch(rows);
@@ -92,9 +92,7 @@ template <class T> struct AugmentedLoss {
         double* by_token = p.by_token(l);
         std::fill_n(by_token, p.rows(), 0.0);
         std::fill_n(surprise_, p.rows(), 0.0);
-        const Index count = head.forward(
-            p, l, [&](LogitBlock<T>& block) { rows(p, block); },
-            [&](const LogitBlock<T>& block, T* left) { return words(p, block, left); });
+        const Index count = head.forward(p, l, [&](LogitBlock<T>& block) { rows(p, block); });
         double total = 0, cross_entropy = 0;
         for (Index r = 0; r < p.rows(); ++r) {
             total += by_token[r];
@@ -106,9 +104,7 @@ template <class T> struct AugmentedLoss {
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         if constexpr (Backward<T, Quantity>::is_gradient)
-            head.backward(
-                p, l, [&](LogitBlock<T>& block) { rows(p, block); },
-                [&](const LogitBlock<T>& block, T* left) { return words(p, block, left); });
+            head.backward(p, l, [&](LogitBlock<T>& block) { rows(p, block); });
         else
             head.modulus(p, 2, [&](LogitBlock<T>& block, int k) {
                 const double scale = k == 0 ? 1 : 1 / options.temperature;
@@ -149,32 +145,37 @@ private:
         }
     }
 
-    // The distinct words of a block and their product with the table, which the head computes with its own
-    // where the tables are the same. Returns how many it has to.
-    Index words(Pass<T>& p, const LogitBlock<T>& block, T* left) {
-        groups_ = 0;
-        for (Index r = 0; r < block.z.rows; ++r) {
-            if (r == 0 || block.target[r] != block.target[r - 1]) group_targets_[groups_++] = block.target[r];
-            group_[r] = groups_ - 1;
-        }
+    // The distinct words of a block through a table that is not the head's: S = U Eᵀ into the first extra
+    // array.
+    void own_words(Pass<T>& p, LogitBlock<T>& block) {
         const auto table = p.values(E);
-        words_ = tied_ ? left : own_words_;
-        for (Index g = 0; g < groups_; ++g)
-            std::copy_n(table.row(group_targets_[g]), E.cols, words_ + g * E.cols);
-        if (tied_) return groups_;
-        gemm<T>(T(1), {words_, groups_, E.cols}, t(table), T(0), {head.extra(1), groups_, block.z.cols});
-        return 0;
+        for (Index g = 0; g < block.words; ++g)
+            std::copy_n(table.row(block.word[g]), E.cols, own_words_ + g * E.cols);
+        block.s = {head.extra(1), block.words, block.z.cols};
+        gemm<T>(T(1), {own_words_, block.words, E.cols}, t(table), T(0), block.s);
     }
 
-    // Soft targets of those words: e = exp((s - max) / τ), its sum and Σ ỹ log ỹ.
-    void soft_targets(Index V) {
-        T* e = head.extra(1);
+    // For each word n s - Σ z over its n rows, while the logits are at hand: all that the derivative through
+    // the target needs of them. By columns, for a word may have most of the rows.
+    void differences(const LogitBlock<T>& block) {
+        const Index V = block.z.cols;
+        kernel::parallel(V, 256, V, [&](Index first, Index last, Index) {
+            for (Index g = 0, r = 0, end; g < block.words; ++g, r = end) {
+                for (end = r; end < block.z.rows && block.group[end] == g;) ++end;
+                kernel::sum_of_differences(first, last, end - r, block.s.row(g), block.z.row(r), V,
+                                           head.extra(2) + g * V);
+            }
+        });
+    }
+
+    // Soft targets of the words: e = exp((s - max) / τ) in place of s, its sum and Σ ỹ log ỹ.
+    void soft_targets(const LogitBlock<T>& block) {
+        const Index V = block.z.cols;
         const T inverse = static_cast<T>(1 / options.temperature);
-        kernel::parallel(groups_, 4, groups_, [&](Index first, Index last, Index) {
+        kernel::parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g) {
-                T* row = e + g * V;
+                T* row = block.s.row(g);
                 const T m = target_max_[g] = kernel::row_max(V, row);
-                if (options.differentiate_target) std::copy_n(row, V, head.extra(2) + g * V);
                 double cross = 0;
                 target_sum_[g] = kernel::exp_sum_and_cross(V, row, m, inverse, cross);
                 target_entropy_[g] = cross / target_sum_[g] - std::log(target_sum_[g]);
@@ -183,8 +184,10 @@ private:
     }
 
     void rows(Pass<T>& p, LogitBlock<T>& block) {
-        soft_targets(block.z.cols);
-        if (options.differentiate_target && block.gradient) through_target(p, block, groups_);
+        if (!tied_) own_words(p, block);
+        const bool through = options.differentiate_target && block.gradient;
+        if (through) differences(block);
+        soft_targets(block);
         const double seed = p.seed(l), tau = options.temperature;
         double* by_token = p.by_token(l);
         const Index V = block.z.cols;
@@ -193,8 +196,8 @@ private:
             for (Index r = first; r < last; ++r) {
                 T* z = block.z.row(r);
                 const Token y = block.target[r];
-                const Index g = group_[r];
-                const T* e = head.extra(1) + g * V;
+                const Index g = block.group[r];
+                const T* e = block.s.row(g);
                 const T m = kernel::row_max(V, z);
                 const double of_target = double(z[y]) - double(m);
                 const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
@@ -203,49 +206,45 @@ private:
                 const double surprise = surprise_[block.position[r]] = std::log(s.sum) - of_target;
                 by_token[block.position[r]] = hard * surprise + soft * divergence;
                 if (!block.gradient) continue;
+                shift_[r] = (double(m) - double(target_max_[g])) / tau +
+                            std::log(s.soft_sum / target_sum_[g]) - divergence;
                 const double c = seed * soft / tau;
                 kernel::combine(V, static_cast<T>(seed * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
                                 soft_row, static_cast<T>(-c / target_sum_[g]), e);
                 z[y] -= static_cast<T>(seed * hard);
             }
         });
+        if (through) through_target(p, block);
     }
 
-    // The derivative through ỹ: Γ_g = Σ over rows of word g of dl/ds, then E += Γᵀ U and e_g += Γ_g E. Runs
-    // before the logits of the block are overwritten.
-    void through_target(Pass<T>& p, const LogitBlock<T>& block, Index groups) {
+    // The derivative through ỹ. For a word of n rows, with D = n s - Σ z,
+    //     dl/ds = (c / τ) ỹ Σ_r (log(ỹ / p̃_r) - KL_r) = (c / τ) ỹ (D / τ + Σ_r shift_r),
+    // which takes the place of e; from there E += (dl/ds)ᵀ U and e_g += (dl/ds)_g E.
+    void through_target(Pass<T>& p, LogitBlock<T>& block) {
         const Index V = block.z.cols;
         const double tau = options.temperature, scale = p.seed(l) * soft / tau;
-        const T *e = head.extra(1), *s = head.extra(2);
-        T* into = head.extra(3);
-        std::fill_n(into, groups * V, T(0));
-        for (Index r = 0; r < block.z.rows; ++r) {
-            const Index g = group_[r];
-            const T* z = block.z.row(r);
-            const T m = kernel::row_max(V, z), inverse = static_cast<T>(1 / tau);
-            const double soft_sum = kernel::exp_sum(V, z, m, inverse, static_cast<T*>(nullptr));
-            const double cross = kernel::cross_sum(V, e + g * V, z, m, inverse);
-            const double divergence = target_entropy_[g] - cross / target_sum_[g] + std::log(soft_sum);
-            const double shift = std::log(target_sum_[g]) - std::log(soft_sum) + divergence;
-            for (Index i = 0; i < V; ++i) {
-                const double ratio =
-                    (double(s[g * V + i]) - double(target_max_[g]) - double(z[i]) + double(m)) / tau - shift;
-                into[g * V + i] += static_cast<T>(scale * double(e[g * V + i]) / target_sum_[g] * ratio);
-            }
-        }
+        for (Index g = 0; g < block.words; ++g) target_entropy_[g] = 0;  // it has served
+        for (Index r = 0; r < block.z.rows; ++r) target_entropy_[block.group[r]] += shift_[r];
+        kernel::parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
+            for (Index g = first; g < last; ++g)
+                kernel::through_softmax(V, static_cast<T>(scale / target_sum_[g]), block.s.row(g),
+                                        static_cast<T>(1 / tau), head.extra(2) + g * V,
+                                        static_cast<T>(target_entropy_[g]));
+        });
+        block.word_gradient = tied_;  // the head's own products then take it along
+        if (tied_) return;
         const auto [dE, beta] = head.begin(p, E.id);
-        gemm<T>(T(1), t(MatrixRef<const T>(into, groups, V)), {words_, groups, E.cols}, beta, dE);
-        gemm<T>(T(1), {into, groups, V}, p.values(E), T(0), {word_adjoints_, groups, E.cols});
-        for (Index g = 0; g < groups; ++g)
-            kernel::add(E.cols, word_adjoints_ + g * E.cols, dE.row(group_targets_[g]));
+        const MatrixRef<const T> words(own_words_, block.words, E.cols);
+        const MatrixRef<T> adjoints(word_adjoints_, block.words, E.cols);
+        gemm<T>(T(1), t(block.s), words, beta, dE);
+        gemm<T>(T(1), block.s, p.values(E), T(0), adjoints);
+        for (Index g = 0; g < block.words; ++g) kernel::add(E.cols, adjoints.row(g), dE.row(block.word[g]));
     }
 
-    T *words_ = nullptr, *own_words_ = nullptr, *word_adjoints_ = nullptr, *rows_ = nullptr,
-      *target_max_ = nullptr;
-    Index *group_ = nullptr, groups_ = 0, row_count_ = 1;
+    T *own_words_ = nullptr, *word_adjoints_ = nullptr, *rows_ = nullptr, *target_max_ = nullptr;
+    Index row_count_ = 1;
     bool tied_ = false;  // E is the head's own table
-    Token* group_targets_ = nullptr;
-    double *target_sum_ = nullptr, *target_entropy_ = nullptr;
+    double *target_sum_ = nullptr, *target_entropy_ = nullptr, *shift_ = nullptr;
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]
 };
 

@@ -16,13 +16,23 @@ template <class T> struct LogitBlock {
     const Token* target = nullptr;
     const Index* position = nullptr;
     bool gradient = false;  ///< whether the derivative is wanted
+
+    // With HeadNeeds::sorted: the distinct targets of the rows, in order.
+    Index words = 0;               ///< how many there are
+    const Token* word = nullptr;   ///< [words]
+    const Index* group = nullptr;  ///< [rows]: target[r] is word[group[r]]
+
+    // With HeadNeeds::word_logits: the products of the table with its own rows `word`, without the bias.
+    MatrixRef<T> s = {};  ///< [words, V]: E e_{word[g]} on entry; where `word_gradient`, d l / d s on exit
+    bool word_gradient = false;  ///< set by the loss: `s` holds a derivative
 };
 
 /// What a loss needs of its output head besides the logits.
 struct HeadNeeds {
-    Index arrays = 1;      ///< [rows, V] arrays of a block, the logits included; the others come from extra()
-    bool sorted = false;   ///< rows come sorted by target, so that equal targets are neighbours
-    bool further = false;  ///< the first extra array may come from the same product as the logits
+    Index arrays = 1;     ///< [rows, V] arrays of a block, the logits included; the others come from extra()
+    bool sorted = false;  ///< rows come sorted by target, so that equal targets are neighbours
+    bool word_logits = false;    ///< the first extra array holds the table's products with its own rows, one
+                                 ///< for each distinct target of a block; needs `sorted`
     Index bytes_a_row = 0;       ///< what the loss itself takes for every row of a block
     Index bytes_a_position = 0;  ///< and for every position [T, B]
     Index bytes = 0;             ///< and once
@@ -50,8 +60,8 @@ public:
         logits_ = o;
         targets_ = y;
         hidden_ = s.hidden(o);
-        sorted_ = needs.sorted;
-        further_ = needs.further;
+        sorted_ = needs.sorted || needs.word_logits;
+        word_logits_ = needs.word_logits;
         // For the threads of later passes too, whose number may be set after the model is built.
         most_pieces_ =
             std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1, 16);
@@ -59,22 +69,23 @@ public:
         const Index of_position =
                         needs.bytes_a_position + Index{sizeof(Index) + sizeof(Token) + sizeof(double)},
                     rest = needs.bytes + capacity * of_position + 2 * tile * n * Index{sizeof(T)} +
-                           16 * Arena::overhead;
+                           16 * Arena::overhead,
+                    of_word = sorted_ ? Index{sizeof(Token) + sizeof(Index)} : 0;
         arrays_ = needs.arrays;
         const auto bytes = [&](Index rows) {
-            return pool(rows) * Index{sizeof(T)} + rows * needs.bytes_a_row + rest;
+            return pool(rows) * Index{sizeof(T)} + rows * (needs.bytes_a_row + of_word) + rest;
         };
         block_rows_ =
             std::clamp<Index>(s.budget() / (arrays_ * o.vocabulary * Index{sizeof(T)}), 1, capacity);
         const Index enough = std::max({bytes(std::min(block_rows_, enough_rows)), enough_bytes,
                                        o.vocabulary * n * Index{sizeof(T)} / 2});
         while (block_rows_ > 1 && bytes(block_rows_) > std::min(s.budget(), enough)) --block_rows_;
-        Index most = 1;
-        for (Index rows = 1; rows <= block_rows_; ++rows) most = std::max(most, pool(rows));
-        pool_ = s.scratch(most);
+        pool_ = s.scratch(pool(block_rows_));
         squares_ = s.scratch(2 * tile * n);
         order_ = s.template scratch<Index>(capacity);
         sorted_targets_ = s.template scratch<Token>(capacity);
+        words_ = s.template scratch<Token>(sorted_ ? block_rows_ : 0);
+        groups_ = s.template scratch<Index>(sorted_ ? block_rows_ : 0);
     }
 
     /// Most rows of one block.
@@ -87,12 +98,7 @@ public:
     /// Calls f(LogitBlock<T>&) for every block; f puts the loss of each row where it belongs and, where
     /// block.gradient is set, d l / d z times p.seed(l) into block.z. Returns the number of predicted
     /// positions.
-    ///
-    /// With HeadNeeds::further, `further(block, left)` is called before the logits are there: it puts up to
-    /// `rows` vectors into left [rows, n] and returns how many; their products with the head's table are in
-    /// extra(1).
-    template <class RowLoss, class More>
-    Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f, More&& further) {
+    template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
         prepared_ = false;
         arrange(p);
         const auto& head = p.head(logits_);
@@ -102,27 +108,20 @@ public:
         prepare_ = p.training() && p.seed(l) != 0 && free(head.table) && free(head.bias) && free(also_);
         T* dh = prepare_ ? p.prepare_adjoint(hidden_) : nullptr;
         prepare_ = dh != nullptr;
-        run(p, dh, f, further);
+        run(p, dh, f);
         prepared_ = prepare_;
         return count_;
     }
-    template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
-        return forward(p, l, f, nothing);
-    }
 
     /// Adds what forward prepared, or computes it now.
-    template <class RowLoss, class More>
-    void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f, More&& further) {
+    template <class RowLoss> void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f) {
         if (p.seed(l) == 0 || count_ == 0) return;
         if (std::exchange(prepared_, false) && p.prepared(hidden_)) {
             if (confirm(p)) return;
             p.forget(hidden_);
         }
         prepare_ = false;
-        run(p, p.adjoint_data(hidden_), f, further);
-    }
-    template <class RowLoss> void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f) {
-        backward(p, l, f, nothing);
+        run(p, p.adjoint_data(hidden_), f);
     }
 
     /// Φ(h_i) += Σ_k c_k Var_{p_k}(w_i), the Fisher norm of a change of h_i through its effect on the
@@ -137,7 +136,7 @@ public:
             rows = std::min(tile, rows_at(first));
             for (int k = 0; k < distributions; ++k) {
                 LogitBlock<T> block = at(p, first, rows);
-                logits(p, block, 0);
+                logits(p, block, false);
                 const double c = f(block, k);
                 const MatrixRef<T> mean(gathered(), rows, n), square(squares_ + tile * n, rows, n);
                 gemm<T>(T(1), block.z, E, T(0), mean);
@@ -180,24 +179,24 @@ private:
     static constexpr Index enough_rows = 64, enough_bytes = Index{18} << 20;
 
     using Few = kernel::FewRows<T>;
-    static Index nothing(const LogitBlock<T>&, T*) { return 0; }
 
     // The pool holds, for a block of so many rows: the arrays; the hidden states, where they do not lie
-    // together, and the further rows below them; for a few rows those packed, and dl/dh by each thread.
-    Index grain() const { return further_ ? std::max<Index>(1, Few::B::lanes / 2) : Few::B::lanes; }
-    Index states(Index rows) const { return (further_ ? 2 : 1) * rows; }
+    // together, and the word vectors below them; for a few rows those packed, and dl/dh by each thread.
+    Index grain() const { return word_logits_ ? std::max<Index>(1, Few::B::lanes / 2) : Few::B::lanes; }
+    Index states(Index rows) const { return (word_logits_ ? 2 : 1) * rows; }
     bool few(Index states) const { return Few::B::wide && 1 < states && states <= Few::most_transposed; }
+    // A block may have fewer word vectors than rows, and be of few rows for that.
+    Index packed_size(Index rows) const {
+        return Few::B::wide ? Few::size(std::min(states(rows), Few::most_transposed), hidden_.width) : 0;
+    }
     Index pool(Index rows) const {
         const Index n = hidden_.width;
-        return arrays_ * rows * logits_.vocabulary + states(rows) * n +
-               (few(states(rows)) ? Few::size(states(rows), n) : 0) +
-               (rows <= Few::most(n) ? most_pieces_ * rows * n : 0);
+        return arrays_ * rows * logits_.vocabulary + states(rows) * n + packed_size(rows) +
+               most_pieces_ * states(std::min(rows, Few::most(n))) * n;
     }
     T* gathered() const { return pool_ + arrays_ * rows_ * logits_.vocabulary; }
     T* packed() const { return gathered() + states(rows_) * hidden_.width; }
-    T* partial() const {
-        return packed() + (few(states(rows_)) ? Few::size(states(rows_), hidden_.width) : 0);
-    }
+    T* partial() const { return packed() + packed_size(rows_); }
 
     // Which positions are predicted, and in which order.
     void arrange(Pass<T>& p) {
@@ -209,7 +208,7 @@ private:
             std::sort(order_, order_ + count_,
                       [y](Index a, Index b) { return y[a] != y[b] ? y[a] < y[b] : a < b; });
         for (Index r = 0; r < count_; ++r) sorted_targets_[r] = y[order_[r]];
-        in_place_ = !sorted_ && !further_ && count_ == p.rows();
+        in_place_ = !sorted_ && count_ == p.rows();
     }
 
     Index padded(Index rows) const { return (rows + grain() - 1) / grain() * grain(); }
@@ -230,22 +229,39 @@ private:
         return best;
     }
 
-    // A block without its logits; its hidden states are in `states_` afterwards.
+    // A block without its logits; its hidden states, and below them its word vectors, are in `states_`.
     LogitBlock<T> at(Pass<T>& p, Index first, Index rows) {
-        const Index n = hidden_.width;
+        const Index n = hidden_.width, V = logits_.vocabulary;
         const T* h = p.data(hidden_);
         rows_ = rows;
         if (!in_place_)
             for (Index r = 0; r < rows; ++r) std::copy_n(h + order_[first + r] * n, n, gathered() + r * n);
         states_ = {in_place_ ? h + first * n : gathered(), rows, n};
-        return {{pool_, rows, logits_.vocabulary}, sorted_targets_ + first, order_ + first, false};
+        LogitBlock<T> block{
+            .z = {pool_, rows, V}, .target = sorted_targets_ + first, .position = order_ + first};
+        if (!sorted_) return block;
+        block.word = words_, block.group = groups_;
+        for (Index r = 0; r < rows; ++r) {
+            if (r == 0 || block.target[r] != block.target[r - 1]) words_[block.words++] = block.target[r];
+            groups_[r] = block.words - 1;
+        }
+        return block;
     }
 
-    // Z = H Eᵀ + b, and the same for `further` rows below H, without b, into the rows below Z.
-    void logits(Pass<T>& p, const LogitBlock<T>& block, Index further) {
+    // Z = H Eᵀ + b and, where the loss wants it, S = U Eᵀ for the vectors U of the distinct targets, in the
+    // rows below Z.
+    void logits(Pass<T>& p, LogitBlock<T>& block, bool with_words) {
         const auto& head = p.head(logits_);
-        const Index V = logits_.vocabulary, rows = block.z.rows + further;
-        const MatrixRef<const T> E = p.parameter(head.table).values(), h(states_.data, rows, states_.cols);
+        const MatrixRef<const T> E = p.parameter(head.table).values();
+        const Index n = hidden_.width, V = logits_.vocabulary;
+        if (with_words) {
+            block.s = {block.z.row(block.z.rows), block.words, V};
+            for (Index g = 0; g < block.words; ++g)
+                std::copy_n(E.row(block.word[g]), n, gathered() + (block.z.rows + g) * n);
+            states_.rows += block.words;
+        }
+        const Index rows = states_.rows;
+        const MatrixRef<const T> h = states_;
         const MatrixRef<T> z(block.z.data, rows, V);
         const T* b = head.bias >= 0 ? p.parameter(head.bias).value : nullptr;
         for (Index r = 0; b && r < rows; ++r)
@@ -260,17 +276,19 @@ private:
         });
     }
 
-    // The gradients of a block, from dl/dz.
+    // The gradients of a block, from dl/dz and, below it, dl/ds: both go through the same two products.
     void gradients(Pass<T>& p, const LogitBlock<T>& block, T* dh) {
         const auto& head = p.head(logits_);
-        const Index n = hidden_.width, rows = block.z.rows, V = logits_.vocabulary;
+        const Index n = hidden_.width, V = logits_.vocabulary,
+                    rows = block.z.rows + (block.word_gradient ? block.words : 0);
+        const MatrixRef<const T> dl(block.z.data, rows, V), states(states_.data, rows, n);
         const auto [dE, beta] = begin(p, head.table);
         const MatrixRef<const T> E = p.parameter(head.table).values();
         Index pieces = 1;
         T* sums = gathered();
         if (rows > Few::most(n)) {
-            gemm<T>(T(1), t(block.z), states_, beta, dE);
-            gemm<T>(T(1), block.z, E, T(0), {sums, rows, n});  // the states have served
+            gemm<T>(T(1), t(dl), states, beta, dE);
+            gemm<T>(T(1), dl, E, T(0), {sums, rows, n});  // the states have served
         } else {
             constexpr Index part = 384;  // of dl/dz, that stays in the cache while both products read it
             pieces = kernel::pieces(V, part, most_pieces_);
@@ -280,30 +298,30 @@ private:
                     const MatrixRef<T> sum(sums + piece * rows * n, rows, n);
                     for (Index v = first, some; v < last; v += some) {
                         some = std::min(part, last - v);
-                        const MatrixRef<const T> dz = block.z.columns(v, some);
+                        const MatrixRef<const T> dz = dl.columns(v, some);
                         kernel::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1), sum);
-                        kernel::gemm_serial<T>(T(1), t(dz), states_, beta, dE.rows_from(v, some));
+                        kernel::gemm_serial<T>(T(1), t(dz), states, beta, dE.rows_from(v, some));
                     }
                 });
         }
-        for (Index r = 0; r < rows; ++r)
-            for (Index piece = 0; piece < pieces; ++piece)
-                kernel::add(n, sums + (piece * rows + r) * n, dh + block.position[r] * n);
+        for (Index r = 0; r < rows; ++r) {
+            T* to = r < block.z.rows ? dh + block.position[r] * n : dE.row(block.word[r - block.z.rows]);
+            for (Index piece = 0; piece < pieces; ++piece) kernel::add(n, sums + (piece * rows + r) * n, to);
+        }
         if (head.bias < 0) return;
         const auto [db, bias_beta] = begin(p, head.bias);
         if (bias_beta == T(0)) std::fill_n(db.data, db.cols, T(0));
-        kernel::add_column_sums(rows, db.cols, block.z.data, db.data);
+        kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
     }
 
     // With dh the gradient is computed too and added to it, [T·B, n].
-    template <class RowLoss, class More> void run(Pass<T>& p, T* dh, RowLoss& f, More& further) {
+    template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
         begun_count_ = 0;
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = rows_at(first);
             LogitBlock<T> block = at(p, first, rows);
             block.gradient = dh != nullptr;
-            logits(p, block,
-                   further_ ? further(block, gathered() + rows * hidden_.width) : further(block, nullptr));
+            logits(p, block, word_logits_);
             f(block);
             if (dh) gradients(p, block, dh);
         }
@@ -326,15 +344,16 @@ private:
     Logits<T> logits_;
     Tokens targets_;
     Seq<T> hidden_;
-    MatrixRef<const T> states_;  // hidden states of the block at hand
+    MatrixRef<const T> states_;  // hidden states of the block at hand, and word vectors below them
     int also_ = -1;
-    bool sorted_ = false, further_ = false, in_place_ = false, prepare_ = false, prepared_ = false;
+    bool sorted_ = false, word_logits_ = false, in_place_ = false, prepare_ = false, prepared_ = false;
     Index arrays_ = 1, block_rows_ = 1, rows_ = 0, count_ = 0, most_pieces_ = 1;
     std::array<int, 3> begun_{};
     Index begun_count_ = 0;
     T *pool_ = nullptr, *squares_ = nullptr;
     Index* order_ = nullptr;
-    Token* sorted_targets_ = nullptr;
+    Token *sorted_targets_ = nullptr, *words_ = nullptr;
+    Index* groups_ = nullptr;
 };
 
 }  // namespace isogloss

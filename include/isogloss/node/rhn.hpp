@@ -43,7 +43,7 @@ template <class T> struct Rhn {
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
         const Index n = options.units;
         if (options.depth < 1 || options.depth > most_depth)
-            u.fail(text("found depth = ", options.depth, ", expected 1 to ", most_depth));
+            u.fail(text("found depth = ", options.depth, ", expected at least 1 and at most ", most_depth));
         dropout.setup(u, options.keep, options.scheme, x.width, n, 2);
         for (Index l = 1; l < options.depth; ++l) s.push_back(u.sequence(text("s", l), n));
         s.push_back(u.recurrent(text("s", options.depth), n));

@@ -58,8 +58,9 @@ struct Batch {
 ///
 /// Random length   T_k = min(capacity.time, max(5, ⌊z⌋)),  z ~ N(m, 5²),  m = time with probability 0.95,
 /// else
-///                 time/2; cut at the end of the columns. A function of (seed, epoch, k) alone. A step is
-///                 then usually scaled by T_k/time, which is the update's business; T_k is batch.input.time.
+///                 time/2; cut at the end of the columns. A function of (seed, epoch, k) alone. Where an
+///                 update divides by the tokens (Divisor::tokens), which makes a mean over the steps, its
+///                 rate is scaled by T_k/time, T_k = batch.input.time; with Divisor::batch it is not.
 /// Memory          two blocks of T·B tokens, allocated at the start; no allocation in the loop.
 /// Resuming        `.start = k` gives batches k, k+1 … exactly as an uninterrupted pass does.
 /// Errors          DataError: capacity or options out of range or beyond the memory, too few tokens for B

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <isogloss/error.hpp>
@@ -114,6 +115,30 @@ public:
     std::uint64_t checksum() const { return info_.checksum; }
     /// Name of the file or stream.
     const std::string& source() const { return source_; }
+
+    /// Tokens first … last-1 as a corpus that shares them; `vocabulary` is the one they were read with. Its
+    /// lines are the line ends among them. Throws DataError unless 0 ≤ first < last ≤ size(), and for the
+    /// vocabulary of another size.
+    Corpus part(Index first, Index last, const Vocabulary& vocabulary) const {
+        if (first < 0 || first >= last || last > size())
+            throw DataError(text(source_, ": tokens ", first, " to ", last,
+                                 " are asked for, expected 0 <= first < last <= ", size()));
+        if (vocabulary.size() != types_)
+            throw DataError(text(source_, ": it was read with a vocabulary of ", types_,
+                                 " types, found one of ", vocabulary.size()));
+        Corpus c = *this;
+        c.tokens_ = tokens_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+        const auto count = [&c](bool there, Token t) {
+            return there ? Index{std::count(c.tokens_.begin(), c.tokens_.end(), t)} : 0;
+        };
+        c.info_.tokens = c.size();
+        c.info_.unknowns = count(vocabulary.has_unk(), vocabulary.has_unk() ? vocabulary.unk() : 0);
+        c.info_.lines = count(vocabulary.has_eos(), vocabulary.has_eos() ? vocabulary.eos() : 0);
+        TokenHash hash;
+        hash.add(c.tokens_);
+        c.info_.checksum = hash.value();
+        return c;
+    }
 
     /// One pass over the tokens in batches [T, B]; see Batches. The range keeps the tokens alive.
     Batches batches(Capacity capacity, BatchOptions options = {}) const {

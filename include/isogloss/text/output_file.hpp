@@ -16,6 +16,7 @@
 #include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -164,9 +165,12 @@ private:
     void remove_abandoned() const {
         const std::string folder = folder_of(path_);
         const std::string opening = path_.substr(path_.rfind('/') + 1) + ".part-";
-        DIR* const entries = ::opendir(folder.c_str());
+        struct Close {
+            void operator()(DIR* it) const { ::closedir(it); }
+        };
+        const std::unique_ptr<DIR, Close> entries(::opendir(folder.c_str()));
         if (!entries) return;  // said where the file is opened
-        while (const dirent* entry = ::readdir(entries)) {
+        while (const dirent* entry = ::readdir(entries.get())) {
             const std::string_view name = entry->d_name;
             if (!name.starts_with(opening)) continue;
             const auto numbers = name.substr(opening.size());
@@ -183,7 +187,6 @@ private:
                 ::unlink(part.c_str());
             ::close(at);
         }
-        ::closedir(entries);
     }
 
     std::string path_, part_;

@@ -6,8 +6,9 @@ from program import Folder, floats, number, rows, run, sentences, tensors, train
 
 MODELS = [
     ["--cell", "rnn", "--head", "free", "--loss", "ce"],
+    ["--cell", "lstm", "--head-bias", "--embedding", 6],
     ["--cell", "lstm", "--head", "free", "--loss", "al", "--alpha", 5],
-    ["--cell", "gru", "--embedding", 6, "--loss", "al", "--differentiate-target"],
+    ["--cell", "gru", "--embedding", 6, "--loss", "al", "--target", "held"],
     ["--cell", "rhn", "--depth", 2, "--scheme", "recurrent", "--layers", 1, "--loss", "ce"],
     ["--cell", "lstm", "--scheme", "gal", "--keep-words", 0.9, "--loss", "mixture", "--beta", 0.001],
     ["--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt"],
@@ -51,6 +52,7 @@ def every_kind():
         assert os.path.exists("m") and os.path.exists("m.train")
         parameters = {name for name in tensors("m")[0] if not name.startswith("state/")}
         assert "E" in parameters and ("softmax.W" in parameters) == ("free" in options), (options, parameters)
+        assert ("softmax.b" in parameters) == ("free" in options or "--head-bias" in options), (options, parameters)
         run("evaluate", "--model", "m", "--text", "valid.txt")
     E = tensors("m")[0]["E"]  # of the last kind: rows of norm 1
     values = floats(E)
@@ -69,6 +71,8 @@ def presets():
     for expected in ['"units":9', '"embedding":9', '"keep":0.8', '"gamma":1.25', '"clip":5.0', '"decay-from":5', '"init":0.1',
                      '"batch":2', '"bptt":35', '"head":"tied"', '"loss":"al"']:
         assert expected in options, (expected, options)
+    for expected in ['"epochs":1,', '"patience":10,', '"target":"differentiated"']:
+        assert expected in tensors("p.train")[1]["language_model"], expected
     missing = run("train", "--model", "q", "--preset", "small", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
     assert "data/ptb/ptb.train.txt' is not there" in missing and "ISOGLOSS_DATA" in missing, missing
     large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
