@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and passes the tests, all but the slow ones: optimised with
-# g++, then under the address and undefined-behaviour sanitizers with clang++.
+# g++, then with clang++ under the address and undefined-behaviour sanitizers, what may run side by side under the
+# thread sanitizer, and a short run of each fuzz target.
 #   CXX=...                another compiler for the first part
 #   ISOGLOSS_WERROR=OFF    lets warnings pass
 set -euo pipefail
@@ -22,6 +23,16 @@ cmake --build --preset sanitize --parallel "$jobs"
 
 say "Tests under the sanitizers"
 ctest --preset sanitize --parallel "$jobs"
+
+say "Races"
+cmake --preset tsan "$werror"
+cmake --build --preset tsan --parallel "$jobs"
+ctest --preset tsan --parallel "$jobs"
+
+say "Fuzz targets"
+cmake --preset fuzz "$werror"
+cmake --build --preset fuzz --parallel "$jobs"
+ctest --preset fuzz --parallel "$jobs"
 
 say "Tests"
 ctest --preset release --parallel "$jobs"

@@ -27,7 +27,7 @@ inline void require_room(const ig::Safetensors& file, const Options& o) {
     double room = 0;  // parameters
     for (const auto& t : file.tensors())
         if (!t.name.starts_with("state/"))
-            room += static_cast<double>(t.bytes.size()) / static_cast<double>(ig::info(t.dtype).bytes);
+            room += static_cast<double>(t.bytes.size()) * 8 / static_cast<double>(ig::info(t.dtype).bits);
     const double units = static_cast<double>(o.units),
                  steps = o.cell == "rhn" ? static_cast<double>(o.depth) : 1;
     const double least = static_cast<double>(o.layers) * steps * units * units;

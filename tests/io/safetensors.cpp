@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <isogloss/io/safetensors.hpp>
@@ -185,6 +186,27 @@ TEST_CASE("Files of other programs are read on request only", "[io][safetensors]
     REQUIRE(file.metadata().at("format") == "pt");
     REQUIRE(file.at("b").dtype == DType::bf16);
     REQUIRE(file.at("b").bytes.size() == 2);
+}
+
+TEST_CASE("Types that no number here has are listed, and refused where numbers are asked for",
+          "[io][safetensors]") {
+    TemporaryDirectory dir;
+    const std::string json =
+        R"({"a":{"dtype":"C64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[8,10]},)"
+        R"("c":{"dtype":"F4","shape":[3,2],"data_offsets":[10,13]},"d":{"dtype":"F32","shape":[],"data_offsets":[13,17]}})";
+    put(dir / "m", foreign(json, 17));
+    const auto file = Safetensors::open(dir / "m", any_origin);
+    REQUIRE(file.names() == std::vector<std::string>{"a", "b", "c", "d"});
+    REQUIRE(file.at("b").dtype == DType::f8_e4m3);
+    REQUIRE(file.at("c").bytes.size() == 3);
+    REQUIRE(std::isfinite(file.scalar<float>("d")));
+    REQUIRE_THROWS_MATCHES(file.values<float>("a"), FileError, says("'a'", "C64", "expected F32"));
+    REQUIRE_THROWS_MATCHES(file.values<std::uint8_t>("b"), FileError, says("'b'", "F8_E4M3", "expected U8"));
+    // They are carried as bytes, and the file that is written has the larger elements first.
+    write_safetensors(dir / "n", file.tensors());
+    const auto again = Safetensors::open(dir / "n");
+    REQUIRE(again.names() == std::vector<std::string>{"a", "d", "b", "c"});
+    REQUIRE(std::ranges::equal(again.at("c").bytes, file.at("c").bytes));
 }
 
 TEST_CASE("A file that claims to be ours and is not is refused under either option", "[io][safetensors]") {

@@ -106,7 +106,7 @@ public:
         std::vector<TensorView> tensors;
         for (const Part& p : parts_) {
             TensorView view{p.name, p.dtype, p.shape, p.bytes()};
-            if (p.any_length) view.shape = {static_cast<Index>(view.bytes.size()) / info(p.dtype).bytes};
+            if (p.any_length) view.shape = {static_cast<Index>(view.bytes.size()) * 8 / info(p.dtype).bits};
             tensors.push_back(std::move(view));
         }
         write_safetensors(path, tensors, metadata);

@@ -53,7 +53,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
     std::vector<const TensorView*> order;
     for (const TensorView& t : tensors) order.push_back(&t);
     std::stable_sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
-        return info(a->dtype).bytes > info(b->dtype).bytes;
+        return info(a->dtype).bits > info(b->dtype).bits;
     });
 
     std::string head(8, '\0');

@@ -201,7 +201,7 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
             return text("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
                         dimensions_text(e.tensor.shape), ", data_offsets [", e.begin, ", ", e.end, "]: ");
         };
-        if (!needed) refuse(what() + "more bytes than can be counted");
+        if (!needed) refuse(what() + "the sizes make no whole number of bytes that can be counted");
         if (e.begin > e.end || e.end - e.begin != static_cast<std::uint64_t>(*needed))
             refuse(what() + text("the shape needs ", *needed, " bytes"));
         if (e.begin != end)

@@ -1,7 +1,6 @@
 /// @file tensor_view.hpp  A named tensor as bytes: what files hold, free of any array library.
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -18,31 +17,47 @@
 
 namespace isogloss {
 
-/// Scalar type of the elements of a stored tensor. `f16`, `bf16` and `boolean` have no C++ type here: they
-/// can be carried and copied as bytes.
-enum class DType { boolean, u8, i8, u16, i16, f16, bf16, u32, i32, f32, u64, i64, f64 };
+/// Scalar type of the elements of a stored tensor, those of the safetensors format. `boolean`, floats of 16
+/// and fewer bits, and `c64` (pairs of floats) have no C++ type here: they can be carried and copied as
+/// bytes.
+enum class DType {
+    boolean,
+    f4,
+    f6_e2m3,
+    f6_e3m2,
+    u8,
+    i8,
+    f8_e5m2,
+    f8_e4m3,
+    f8_e8m0,
+    f8_e4m3fnuz,
+    f8_e5m2fnuz,
+    u16,
+    i16,
+    f16,
+    bf16,
+    u32,
+    i32,
+    f32,
+    c64,
+    u64,
+    i64,
+    f64
+};
 
-/// Name of a scalar type in files and messages, and the bytes of one element.
+/// Name of a scalar type in files and messages, and the bits of one element.
 struct DTypeInfo {
     std::string_view name;  ///< as safetensors spells it: "F32", "I64" …
-    Index bytes;            ///< 1, 2, 4 or 8
+    Index bits;             ///< 4, 6, 8, 16, 32 or 64; elements follow one another without gap
 };
 
 /// Name and size of a scalar type.
 inline DTypeInfo info(DType dtype) {
-    constexpr std::array<DTypeInfo, 13> all{{{"BOOL", 1},
-                                             {"U8", 1},
-                                             {"I8", 1},
-                                             {"U16", 2},
-                                             {"I16", 2},
-                                             {"F16", 2},
-                                             {"BF16", 2},
-                                             {"U32", 4},
-                                             {"I32", 4},
-                                             {"F32", 4},
-                                             {"U64", 8},
-                                             {"I64", 8},
-                                             {"F64", 8}}};
+    constexpr DTypeInfo all[] = {
+        {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+        {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"U16", 16},
+        {"I16", 16},    {"F16", 16},    {"BF16", 16},   {"U32", 32},        {"I32", 32},        {"F32", 32},
+        {"C64", 64},    {"U64", 64},    {"I64", 64},    {"F64", 64}};
     return all[static_cast<std::size_t>(dtype)];
 }
 
@@ -73,9 +88,15 @@ template <Storable T> constexpr DType dtype_of() {
 inline constexpr std::size_t max_dimensions = 32;
 
 /// Bytes of a tensor with these sizes, 1 element for []; nothing where a size is negative, there are more
-/// than `max_dimensions`, or the sizes multiply beyond what an Index can count, even if another size is 0.
+/// than `max_dimensions`, the elements do not end with a byte, or the sizes multiply beyond what an Index can
+/// count, even if another size is 0.
 inline std::optional<Index> bytes_of(DType dtype, std::span<const Index> shape) {
-    return shape.size() > max_dimensions ? std::nullopt : product_of(shape, info(dtype).bytes);
+    if (shape.size() > max_dimensions) return std::nullopt;
+    const Index bits = info(dtype).bits;
+    if (bits >= 8) return product_of(shape, bits / 8);
+    const auto n = product_of(shape);  // elements, of which several make a byte
+    if (!n || *n % 8 * bits % 8 != 0) return std::nullopt;
+    return *n / 8 * bits + *n % 8 * bits / 8;
 }
 
 /// What a tensor should be: its name, scalar type and sizes.

@@ -128,12 +128,17 @@ def refused():
     says("twice.train", options=["--resume"])
 
 
-with Folder():
+def write_texts():
     write("train.txt", sentences(2500))
     write("valid.txt", sentences(100, seed=2))
     write("other.txt", sentences(2500, seed=3))
     write("backwards.txt", "".join(" ".join(line.split()[::-1]) + "\n" for line in sentences(100, seed=2).splitlines()))
     train("start", "--train", "train.txt", "--valid", "valid.txt", "--units", 12, "--epochs", 1, "--head-bias")
-    killed_at_random()
-    more_epochs()
-    refused()
+
+
+if __name__ == "__main__":
+    with Folder():
+        write_texts()
+        killed_at_random()
+        more_epochs()
+        refused()
