@@ -222,7 +222,7 @@ int LLVMFuzzerInitialize(int* count, char*** arguments) {
     std::atexit(fuzz::report);
     // Inputs as long as they are made, from the start. A reader that wants 400 MB for 8 kB has believed a
     // number.
-    static char defaults[][32] = {"-len_control=0", "-max_len=8192", "-timeout=10", "-entropic=0",
+    static char defaults[][32] = {"-len_control=0", "-max_len=8192", "-timeout=100", "-entropic=0",
                                   "-malloc_limit_mb=400"};
     static std::vector<char*> all(*arguments, *arguments + *count);
     for (auto& option : defaults) all.insert(all.begin() + 1, option);
