@@ -17,7 +17,7 @@ program=build/release/examples/language_model
 place=build/language_model
 rm -rf "$place"
 mkdir -p "$place"
-"$program" train --model "$place/model.safetensors" --cell lstm --layers 2 --units 200 --keep 0.7 --head tied \
+"$program" train --model "$place/model.safetensors" --cell lstm --layers 2 --units 200 --keep 0.7 --head tied --head-bias \
     --loss al --gamma 0.65 --temperature 20 --batch 20 --bptt 35 --epochs 3 --seed 1 --threads "$(nproc)" \
     --log "$place/log.csv" "$@"
 
