@@ -259,10 +259,10 @@ TEST_CASE("A checkpoint that gets no memory while it is loaded changes nothing",
 
     const auto before = to.parameters();
     const auto start_anew = [&] {  // without an allocation
-        auto next = before.begin();
+        auto from_here = before.begin();
         for (auto& p : to.g.store().parameters) {
-            std::copy_n(next, p.size(), p.value);
-            next += p.size();
+            std::copy_n(from_here, p.size(), p.value);
+            from_here += p.size();
         }
         std::vector<double>().swap(history);
         std::string().swap(note);
