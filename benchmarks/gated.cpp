@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
          {std::pair("ruop", UnitModulus::ruop), std::pair("rbpm", UnitModulus::rbpm)})
         for (const auto& [kind, form] :
              {std::pair("quasi_diagonal", MetricForm::quasi_diagonal), std::pair("full", MetricForm::full)})
-            shapes(benchmark::RegisterBenchmark(text("glnn/", name, "/", kind).c_str(),
+            shapes(benchmark::RegisterBenchmark(message("glnn/", name, "/", kind).c_str(),
                                                 [m = modulus, f = form](benchmark::State& state) {
                                                     metric(state, {.modulus = m, .form = f});
                                                 }));
@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
     for (const Index every : {1, 4})
         for (const Index vocabulary : {1000, 10000})
             benchmark::RegisterBenchmark(
-                text("lstm_2x200/ruop/quasi_diagonal/every:", every).c_str(),
+                message("lstm_2x200/ruop/quasi_diagonal/every:", every).c_str(),
                 [every](benchmark::State& state) { lstm(state, {.rate = 0, .every = every}); })
                 ->Arg(vocabulary)
                 ->ArgName("vocabulary")

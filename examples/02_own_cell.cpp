@@ -24,11 +24,11 @@ template <class T> struct Leaky {
         return h;
     }
     void forward(ig::Forward<T>& p) {
-        p.drive(z);
-        p.drive(v);
+        p.affine(z);
+        p.affine(v);
         noalias(p.at(candidate)) = tanh(p.at(v));  // needs no state: all steps at once
         for (const auto t : p.steps()) {
-            p.drive(z, t);
+            p.affine(z, t);
             noalias(p.at(gate, t)) = 1 / (1 + exp(-p.at(z, t)));
             noalias(p.at(h, t)) = (1 - p.at(gate, t)) * p.at(h, t - 1) + p.at(gate, t) * p.at(candidate, t);
         }
@@ -40,10 +40,10 @@ template <class T> struct Leaky {
             noalias(p.adjoint(z, t)) = p.chain((c - before) * g * (1 - g)) * dh;
             noalias(p.adjoint(v, t)) = p.chain(g * (1 - square(c))) * dh;
             noalias(p.adjoint(h, t - 1)) += p.chain(1 - g) * dh;
-            p.pull(z, t);
+            p.affine_backward(z, t);
         }
-        p.pull(z);
-        p.pull(v);
+        p.affine_backward(z);
+        p.affine_backward(v);
     }
 };
 

@@ -12,13 +12,13 @@ template <class T> struct WeightedLoss {
         std::vector<double> weights;  // one for each word, ≥ 0
     };
     Options options;
-    ig::OutputHead<T> head;
+    ig::FusedSoftmax<T> head;
     ig::Loss<T> l;
 
     ig::Loss<T> setup(ig::Setup<T>& s, ig::Logits<T> o, ig::Tokens y) {
         if (std::ssize(options.weights) != o.vocabulary)
-            s.fail(ig::text("found ", options.weights.size(), " weights, expected ", o.vocabulary,
-                            ", one for each word"));
+            s.fail(ig::message("found ", options.weights.size(), " weights, expected ", o.vocabulary,
+                               ", one for each word"));
         head.setup(s, o, y);
         return l = s.loss();
     }
@@ -36,7 +36,8 @@ template <class T> struct WeightedLoss {
         for (ig::Index r = 0; r < block.z.rows; ++r) {
             T* z = block.z.row(r);
             const ig::Token y = block.target[r];
-            const double weight = options.weights[static_cast<std::size_t>(y)], scale = p.seed(l) * weight;
+            const double weight = options.weights[static_cast<std::size_t>(y)],
+                         scale = p.upstream(l) * weight;
             const T m = ig::kernel::row_max(block.z.cols, z);
             const double of_target = double(z[y]) - double(m);
             const double sum = ig::kernel::exp_sum(block.z.cols, z, m, T(1), z);  // z ← exp(z - m)

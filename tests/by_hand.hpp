@@ -256,7 +256,7 @@ inline Layer rhn(Net& net, const Cell& c, const Ids& x, bool tied, Index depth) 
     Ids state = net.given(c.before[0]);
     for (Index t = 0; t < c.time; ++t)
         for (Index d = 1; d <= depth; ++d) {
-            const std::string R = isogloss::text("R", d), bias = isogloss::text("b", d);
+            const std::string R = isogloss::message("R", d), bias = isogloss::message("b", d);
             Ids next;
             for (Index b = 0; b < c.batch; ++b) {
                 const Ids in = c.row(l.x, t, b, c.batch, c.width), back = c.row(state, 0, b, c.batch, n);

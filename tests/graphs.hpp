@@ -31,7 +31,7 @@ template <class T> struct Dot {
     }
     template <class Quantity> void backward(isogloss::Backward<T, Quantity>& p) {
         for (isogloss::Index i = 0; i < p.rows() * y.width; ++i)
-            p.adjoint_data(y)[i] += p.chain(static_cast<T>(p.seed(l)) * p.data(w)[i]);
+            p.adjoint_data(y)[i] += p.chain(static_cast<T>(p.upstream(l)) * p.data(w)[i]);
     }
 };
 
@@ -69,8 +69,8 @@ template <class A, class B> double apart(const A& a, const B& b) {
 template <class T, class List> void set(isogloss::Graph<T>& g, const std::string& name, const List& values) {
     auto& p = g.parameter(name);
     if (std::ssize(values) != p.size())
-        throw isogloss::GraphError(
-            isogloss::text("set ", name, ": ", std::size(values), " values for ", p.size()));
+        throw isogloss::UsageError(
+            isogloss::message("set ", name, ": ", std::size(values), " values for ", p.size()));
     std::transform(std::begin(values), std::end(values), p.value, [](auto v) { return static_cast<T>(v); });
 }
 template <class T>
@@ -88,7 +88,7 @@ template <class T> isogloss::Seq<T> sequence(isogloss::Graph<T>& g, const std::s
     const auto& seqs = g.store().seqs;
     for (std::size_t i = 0; i < seqs.size(); ++i)
         if (seqs[i].name == name) return {static_cast<int>(i), seqs[i].width, g.store().serial};
-    throw isogloss::GraphError("no sequence " + name);
+    throw isogloss::UsageError("no sequence " + name);
 }
 
 /// The mask [groups, B, width] that a node has drawn in the last pass, by its full name; empty where none is

@@ -156,12 +156,12 @@ void run(const Options& o) {
     const auto E = model.E().values();
     const auto p = ig::principal_components<float>(E, 2);
     ig::write_atomically(o.csv, [&](ig::AtomicFile& out) {
-        out.write(ig::text(csv_header, '\n'));
+        out.write(ig::message(csv_header, '\n'));
         for (ig::Index v = 0; v < V; ++v)
-            out.write(ig::text(csv_field(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)), ',',
-                               vocabulary.count(static_cast<ig::Token>(v)), ',',
-                               p.coordinates[std::size_t(2 * v)], ',', p.coordinates[std::size_t(2 * v + 1)],
-                               '\n'));
+            out.write(ig::message(csv_field(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)),
+                                  ',', vocabulary.count(static_cast<ig::Token>(v)), ',',
+                                  p.coordinates[std::size_t(2 * v)], ',',
+                                  p.coordinates[std::size_t(2 * v + 1)], '\n'));
     });
     if (!o.svg.empty()) draw(o, vocabulary, p);
 }

@@ -26,8 +26,8 @@ public:
         double room = 1;
         for (ig::Index k = 0; k <= order; ++k) room *= double(vocabulary_ + 1);
         if (order < 1 || room > 1.8e19)
-            throw ig::GraphError(ig::text("n-grams: order ", order, " over ", vocabulary,
-                                          " characters is beyond what is counted here"));
+            throw ig::UsageError(ig::message("n-grams: order ", order, " over ", vocabulary,
+                                             " characters is beyond what is counted here"));
         for (ig::Index at = 0; at < std::ssize(text); ++at)
             for (ig::Index k = 0; k < order && k <= at; ++k) {
                 const std::uint64_t context = key(text, at, k);

@@ -131,10 +131,10 @@ constexpr const char* header = "model,words,width,epoch,train_perplexity,valid_p
 
 void write_table(const std::string& path, const std::vector<Row>& rows) {
     ig::write_atomically(path, [&](ig::AtomicFile& out) {
-        out.write(ig::text(header, '\n'));
+        out.write(ig::message(header, '\n'));
         for (const Row& r : rows)
-            out.write(ig::text(r.model, ',', r.words, ',', r.width, ',', r.epoch, ',', r.train, ',', r.valid,
-                               '\n'));
+            out.write(ig::message(r.model, ',', r.words, ',', r.width, ',', r.epoch, ',', r.train, ',',
+                                  r.valid, '\n'));
     });
 }
 
@@ -149,8 +149,8 @@ std::vector<Row> read_table(const std::string& path) {
         in.imbue(std::locale::classic());
         Row r;
         if (lines.line() == 1 || !(in >> r.model >> r.words >> r.width >> r.epoch >> r.train >> r.valid))
-            throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", ig::in_quotes(line),
-                                         ", expected a row of a table of embedding_dimension"));
+            throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
+                                            ", expected a row of a table of embedding_dimension"));
         rows.push_back(r);
     }
     return rows;
@@ -275,7 +275,7 @@ int work(int argc, char** argv) {
     ig::threads(o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
-    if (rows.empty()) throw ig::DataError(ig::text(o.csv, ": the table is empty"));
+    if (rows.empty()) throw ig::DataError(ig::message(o.csv, ": the table is empty"));
     for (const auto& model : o.models)
         for (const Row& r : best(rows, model))
             std::printf("%-9s width %4td: best validation perplexity %.2f (epoch %td, train %.2f)\n",

@@ -71,18 +71,18 @@ public:
         : o_(o), models_{load_model(o.model, o.columns), load_model(o.against, o.columns)} {
         const auto &a = models_[0].vocabulary, &b = models_[1].vocabulary;
         if (a.checksum() != b.checksum())
-            throw ig::DataError(ig::text("compare: the models have different vocabularies, ",
-                                         ig::hex16(a.checksum()), " of ", a.size(), " types and ",
-                                         ig::hex16(b.checksum()), " of ", b.size(),
-                                         "; train both on the same text with the same options"));
+            throw ig::DataError(ig::message("compare: the models have different vocabularies, ",
+                                            ig::hex16(a.checksum()), " of ", a.size(), " types and ",
+                                            ig::hex16(b.checksum()), " of ", b.size(),
+                                            "; train both on the same text with the same options"));
         const ig::Index V = a.size(), special = a.has_unk() + a.has_eos();
         for (const auto& [name, value] :
              {std::pair("--neighbours", o.neighbours), std::pair("--frequent", o.frequent),
               std::pair("--likeliest", o.likeliest)})
             if (value < 1 || value > V - special - 1)
-                throw ig::GraphError(ig::text(name, " is ", value, ", expected 1 to ", V - special - 1));
+                throw ig::UsageError(ig::message(name, " is ", value, ", expected 1 to ", V - special - 1));
         if (o.show < 0 || o.context < 1)
-            throw ig::GraphError("--show: expected at least 0; --context: at least 1");
+            throw ig::UsageError("--show: expected at least 0; --context: at least 1");
         for (ig::Token v = 0; v < V && std::ssize(frequent_) < o.frequent; ++v)  // in order of their counts
             if (!is_special(v)) frequent_.push_back(v);
         is_frequent_.resize(static_cast<std::size_t>(V));
@@ -90,8 +90,8 @@ public:
         for (const auto& word : o.words) {
             const auto token = a.find(word);
             if (!token)
-                throw ig::DataError(ig::text(ig::in_quotes(word), " is not among the ", grouped(V),
-                                             " types of the models; check its spelling and case"));
+                throw ig::DataError(ig::message(ig::in_quotes(word), " is not among the ", grouped(V),
+                                                " types of the models; check its spelling and case"));
             found_.words.emplace_back(*token, Mean{});
         }
     }

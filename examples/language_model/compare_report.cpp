@@ -37,12 +37,12 @@ void print(const CompareOptions& o, const Comparison& c) {
               << std::left << std::setw(48) << "mean probability of" << std::right << std::setw(9) << "first"
               << std::setw(9) << "second" << std::setw(9) << "ratio" << std::setw(11) << "2nd more"
               << std::setw(10) << "positions" << '\n';
-    const std::string nearest = ig::text("its ", o.neighbours, " nearest words in the table of the ");
+    const std::string nearest = ig::message("its ", o.neighbours, " nearest words in the table of the ");
     line("the target", c.target);
     line(nearest + "first", c.neighbours[0]);
     line(nearest + "second", c.neighbours[1]);
     line("<unk>, where it is not the target", c.unknown);
-    line(ig::text("the ", o.frequent, " most frequent, where none is the target"), c.frequent);
+    line(ig::message("the ", o.frequent, " most frequent, where none is the target"), c.frequent);
     for (const auto& [token, mean] : c.words)
         line("'" + c.word(token) + "', where it is not the target", mean);
     for (const bool gains : {true, false}) {
@@ -67,12 +67,12 @@ void print(const CompareOptions& o, const Comparison& c) {
 
 void write(const std::string& path, const Comparison& c) {
     ig::write_atomically(path, [&](ig::AtomicFile& out) {
-        out.write(ig::text(comparison_header, '\n'));
+        out.write(ig::message(comparison_header, '\n'));
         for (const auto& row : c.positions) {
             std::string target = c.word_at(row.at);
             for (std::size_t i = 0; (i = target.find('"', i)) != std::string::npos; i += 2)
                 target.insert(i, "\"");
-            std::string line = ig::text(row.at, ",\"", target, '"');
+            std::string line = ig::message(row.at, ",\"", target, '"');
             for (const double v : row.values) line.append(1, ',').append(exact(v));
             out.write(line.append(1, '\n'));
         }

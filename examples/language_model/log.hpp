@@ -46,7 +46,7 @@ inline void refuse_earlier_log(const std::string& path) {
         line ==
             "run,epoch,rate,train_tokens,train_perplexity,valid_tokens,valid_perplexity,seconds,tokens_per_"
             "second")
-        throw ig::FileError(ig::text(
+        throw ig::FileError(ig::message(
             "'", path,
             "' is a log of an earlier version of this program, without the columns from soft_term to "
             "tau_log_v; it is left as it is. Give --log another name"));
@@ -68,13 +68,13 @@ public:
           csv_(path, header, [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
-        csv_.append(ig::text(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
-                             exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity),
-                             ',', exact(r.seconds), ',',
-                             exact(static_cast<double>(r.train_tokens) / r.seconds), ',', exact(r.soft_term),
-                             ',', exact(r.gradient_norm), ',', exact(r.largest_gradient_norm), ',',
-                             exact(r.clipped_share), ',', exact(r.largest_row), ',',
-                             csv_field(r.largest_row_word), ',', r.tau_log_v ? exact(*r.tau_log_v) : ""));
+        csv_.append(
+            ig::message(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
+                        exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',',
+                        exact(r.seconds), ',', exact(static_cast<double>(r.train_tokens) / r.seconds), ',',
+                        exact(r.soft_term), ',', exact(r.gradient_norm), ',', exact(r.largest_gradient_norm),
+                        ',', exact(r.clipped_share), ',', exact(r.largest_row), ',',
+                        csv_field(r.largest_row_word), ',', r.tau_log_v ? exact(*r.tau_log_v) : ""));
     }
 
 private:

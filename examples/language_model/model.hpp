@@ -49,9 +49,9 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
     auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : keep.input, .keep_words = m.keep_words},
                                   it.x, it.E);
     for (ig::Index l = 1; l <= m.layers; ++l) {
-        h = add_cell(g, m, ig::text(m.cell, l), h);
+        h = add_cell(g, m, ig::message(m.cell, l), h);
         if (between || (inside && l == m.layers))
-            h = g.add<ig::Dropout>(ig::text("dropout", l),
+            h = g.add<ig::Dropout>(ig::message("dropout", l),
                                    {.keep = l < m.layers ? keep.input : keep.output, .variational = true}, h);
     }
 

@@ -32,9 +32,9 @@ inline void require_room(const ig::Safetensors& file, const Options& o) {
                  steps = o.cell == "rhn" ? static_cast<double>(o.depth) : 1;
     const double least = static_cast<double>(o.layers) * steps * units * units;
     if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
-        throw ig::FileError(ig::text(file.name(), ": it says ", o.layers, " x ", o.units, " ", o.cell,
-                                     " and word vectors of width ", o.embedding,
-                                     ", but its tensors are not of these sizes; it is damaged"));
+        throw ig::FileError(ig::message(file.name(), ": it says ", o.layers, " x ", o.units, " ", o.cell,
+                                        " and word vectors of width ", o.embedding,
+                                        ", but its tensors are not of these sizes; it is damaged"));
 }
 
 /// The options in a file that this program wrote, held to the same bounds as those of the command line.
@@ -44,12 +44,12 @@ inline Options stored_options(const ig::Safetensors& file) {
     const auto json =
         at == file.metadata().end() ? nlohmann::json() : nlohmann::json::parse(at->second, nullptr, false);
     if (!json.is_object() || !file.find("state/vocabulary"))
-        throw ig::FileError(
-            ig::text(file.name(),
-                     ": this is no model of language_model; use a file that `language_model train` wrote"));
+        throw ig::FileError(ig::message(
+            file.name(),
+            ": this is no model of language_model; use a file that `language_model train` wrote"));
     const Options o = from_json(json, file.name());
     if (const auto found = fault(o); !found.empty())
-        throw ig::FileError(ig::text(file.name(), ": of the options in it, ", found, "; it is damaged"));
+        throw ig::FileError(ig::message(file.name(), ": of the options in it, ", found, "; it is damaged"));
     require_room(file, o);
     return o;
 }
@@ -78,8 +78,8 @@ struct LoadedModel {
 /// Reads a model for passes of as many steps as it was trained with and at most `batch` columns.
 inline LoadedModel load_model(const std::string& path, ig::Index batch) {
     if (batch > most_size)
-        throw ig::GraphError(
-            ig::text(batch, " columns side by side are asked for, expected at most ", most_size));
+        throw ig::UsageError(
+            ig::message(batch, " columns side by side are asked for, expected at most ", most_size));
     const auto file = ig::Safetensors::open(path);
     LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
     it.g = std::make_unique<Graph>(ig::GraphOptions{.time = it.options.bptt, .batch = batch});

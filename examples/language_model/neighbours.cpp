@@ -25,8 +25,8 @@ void export_vectors(const NeighbourOptions& o, const ig::Vocabulary& vocabulary,
 
 int neighbours(const NeighbourOptions& o) {
     if (o.words.empty() && o.export_to.empty())
-        throw ig::GraphError("neighbours: nothing to do; give --word, --export or both");
-    if (o.k < 1) throw ig::GraphError(ig::text("--k is ", o.k, ", expected at least 1"));
+        throw ig::UsageError("neighbours: nothing to do; give --word, --export or both");
+    if (o.k < 1) throw ig::UsageError(ig::message("--k is ", o.k, ", expected at least 1"));
     files::Outputs().read("--model", o.model).write_unmarked("--export", o.export_to, o.overwrite).check();
     const auto it = load_model(o.model, 1);
     const auto E = it.g->parameter("E").values();  // [V, embedding]
@@ -34,9 +34,9 @@ int neighbours(const NeighbourOptions& o) {
     for (const auto& word : o.words) {
         const auto token = it.vocabulary.find(word);
         if (!token)
-            throw ig::DataError(ig::text(ig::in_quotes(word), " is not among the ",
-                                         grouped(it.vocabulary.size()),
-                                         " types of the model; check its spelling and case"));
+            throw ig::DataError(ig::message(ig::in_quotes(word), " is not among the ",
+                                            grouped(it.vocabulary.size()),
+                                            " types of the model; check its spelling and case"));
         std::cout << ig::escaped(word, false) << '\n';
         for (const auto& n : ig::nearest(table, E.rows, E.cols, *token, o.k))
             std::cout << "  " << fixed(n.similarity, 4) << "  "

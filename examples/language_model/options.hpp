@@ -196,8 +196,8 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
         else taken = take(value);
         if (!taken) {
             throw ig::FileError(
-                ig::text(where, ": the option '", name, "' is stored as ", at->dump(),
-                         ", which is no value for it; the file is of another version of this program"));
+                ig::message(where, ": the option '", name, "' is stored as ", at->dump(),
+                            ", which is no value for it; the file is of another version of this program"));
         }
     });
     // Earlier versions stored a flag in place of `target`, and held the target where it was not set.
@@ -216,8 +216,8 @@ inline std::string differences(const Options& given, const Options& stored,
     const auto a = to_json(given), b = to_json(stored);
     each_option(given, [&](const char* name, const auto&, Kind kind, auto&&...) {
         if ((which.empty() ? kind != Kind::run : which.contains(name)) && a[name] != b[name])
-            list += ig::text(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ",
-                             b[name].dump(), " stored)");
+            list += ig::message(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ",
+                                b[name].dump(), " stored)");
     });
     return list;
 }
@@ -252,7 +252,7 @@ inline Keeps keeps(const Options& o) {
 inline std::string fault(const Options& o) {
     std::string found;
     const auto require = [&](bool fine, const std::string& name, const auto& value, const auto& expected) {
-        if (!fine && found.empty()) found = ig::text("--", name, " is ", value, ", expected ", expected);
+        if (!fine && found.empty()) found = ig::message("--", name, " is ", value, ", expected ", expected);
     };
     each_option(o,
                 [&]<class V>(const char* name, const V& value, Kind kind, const char*, const auto& choices) {
@@ -266,7 +266,7 @@ inline std::string fault(const Options& o) {
          {std::pair("layers", o.layers), std::pair("depth", o.depth), std::pair("units", o.units),
           std::pair("embedding", o.embedding), std::pair("batch", o.batch), std::pair("bptt", o.bptt)}) {
         require(n >= 1, name, n, "at least 1");
-        require(n <= most_size, name, n, ig::text("at most ", most_size));
+        require(n <= most_size, name, n, ig::message("at most ", most_size));
     }
     require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
     require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
@@ -282,17 +282,17 @@ inline std::string fault(const Options& o) {
             "a number: the recipe has no large network for wikitext-2");
     const Keeps k = keeps(o);
     if (const double output = o.keep_output.value_or(k.state); o.scheme == "tied")
-        require(
-            output == k.state, "keep-output", output,
-            ig::text("no other than --keep-state, ", k.state,
-                     ": under --scheme tied the mask of the last layer's states is also the one before the "
-                     "head. Leave it out, or use --scheme recurrent"));
+        require(output == k.state, "keep-output", output,
+                ig::message(
+                    "no other than --keep-state, ", k.state,
+                    ": under --scheme tied the mask of the last layer's states is also the one before the "
+                    "head. Leave it out, or use --scheme recurrent"));
     if (const double input = o.keep_input.value_or(k.state); o.scheme == "gal")
-        require(
-            input == k.state, "keep-input", input,
-            ig::text("no other than --keep-state, ", k.state,
-                     ": under --scheme gal a layer has one probability for the masks on its input and on its "
-                     "states. Leave it out, or use --scheme recurrent"));
+        require(input == k.state, "keep-input", input,
+                ig::message(
+                    "no other than --keep-state, ", k.state,
+                    ": under --scheme gal a layer has one probability for the masks on its input and on its "
+                    "states. Leave it out, or use --scheme recurrent"));
     return found;
 }
 
@@ -302,16 +302,17 @@ inline void settle(Options& o, bool bundled) {
     if (o.embedding == 0) o.embedding = o.units;
     if (o.loss == "al" && !o.gamma && !o.alpha) o.gamma = 0.65;
     if (o.loss == "mixture" && !o.beta)
-        throw ig::GraphError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");
+        throw ig::UsageError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");
     if (!o.min_count) o.min_count = bundled ? 2 : 1;
     const bool natural = o.update == "ruop" || o.update == "rbpm";
     if (natural && o.head == "tied")
-        throw ig::GraphError(ig::text("--update ", o.update,
-                                      " needs --head free: the metric is that of a layer's units, and a tied "
-                                      "table is both the head's and the words'"));
+        throw ig::UsageError(
+            ig::message("--update ", o.update,
+                        " needs --head free: the metric is that of a layer's units, and a tied "
+                        "table is both the head's and the words'"));
     if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
-    if (const auto found = fault(o); !found.empty()) throw ig::GraphError(found);
+    if (const auto found = fault(o); !found.empty()) throw ig::UsageError(found);
 }
 
 }  // namespace lm

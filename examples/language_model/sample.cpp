@@ -29,10 +29,10 @@ ig::Token draw(const std::vector<float>& p, double u, ig::Token otherwise) {
 }  // namespace
 
 int sample(const SampleOptions& o) {
-    if (o.length < 1) throw ig::GraphError(ig::text("--words is ", o.length, ", expected at least 1"));
+    if (o.length < 1) throw ig::UsageError(ig::message("--words is ", o.length, ", expected at least 1"));
     if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
-        throw ig::GraphError(
-            ig::text("--temperature is ", o.temperature, ", expected a finite number of at least 0"));
+        throw ig::UsageError(
+            ig::message("--temperature is ", o.temperature, ", expected a finite number of at least 0"));
     auto it = load_model(o.model, 1);
     const auto& vocabulary = it.vocabulary;
     const ig::Token unk = vocabulary.has_unk() ? vocabulary.unk() : -1, eos = vocabulary.eos();

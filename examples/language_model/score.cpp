@@ -97,7 +97,7 @@ int score(const ScoreOptions& o) {
         lines.clear();
     }
     if (reader.line() == 0)
-        throw ig::DataError(ig::text(reader.name(), ": the text is empty; expected at least one line"));
+        throw ig::DataError(ig::message(reader.name(), ": the text is empty; expected at least one line"));
     score_all(it, lines);
     if (!o.sort.empty())
         std::stable_sort(lines.begin(), lines.end(),

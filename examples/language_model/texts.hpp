@@ -52,8 +52,8 @@ inline Texts bundled_texts() {
     std::size_t cut = 0;
     for (ig::Index i = 0; i < first; ++i) cut = all.find('\n', cut) + 1;
     Texts t;
-    t.train = {path, all.substr(0, cut), ig::text("tinyshakespeare.txt, lines 1 to ", first)};
-    t.valid = {path, all.substr(cut), ig::text("tinyshakespeare.txt, lines ", first + 1, " to ", lines)};
+    t.train = {path, all.substr(0, cut), ig::message("tinyshakespeare.txt, lines 1 to ", first)};
+    t.valid = {path, all.substr(cut), ig::message("tinyshakespeare.txt, lines ", first + 1, " to ", lines)};
     return t;
 }
 
@@ -63,10 +63,11 @@ inline Text corpus_text(const std::string& corpus, const std::string& part) {
     const std::filesystem::path root = variable && *variable ? variable : "../shared/data";
     const auto path = (root / corpus / (corpus == "ptb" ? "ptb." + part + ".txt" : part + ".txt")).string();
     if (!files::exists(path))
-        throw ig::FileError(ig::text("'", path, "' is not there. The corpus ", corpus, " is expected under ",
-                                     root.string(), "; set ISOGLOSS_DATA to the folder that holds ", corpus,
-                                     "/, or give --train, --valid "
-                                     "and --test"));
+        throw ig::FileError(ig::message("'", path, "' is not there. The corpus ", corpus,
+                                        " is expected under ", root.string(),
+                                        "; set ISOGLOSS_DATA to the folder that holds ", corpus,
+                                        "/, or give --train, --valid "
+                                        "and --test"));
     return {path, "", path};
 }
 
@@ -75,9 +76,9 @@ inline Texts find_texts(const Options& o) {
     const auto file = [](const std::string& path) { return Text{path, "", path}; };
     Texts t;
     if (o.train.empty() != o.valid.empty())
-        throw ig::GraphError(ig::text(o.train.empty() ? "--valid" : "--train", " is given without ",
-                                      o.train.empty() ? "--train" : "--valid",
-                                      "; a training needs both texts"));
+        throw ig::UsageError(ig::message(o.train.empty() ? "--valid" : "--train", " is given without ",
+                                         o.train.empty() ? "--train" : "--valid",
+                                         "; a training needs both texts"));
     if (!o.train.empty()) {
         t.train = file(o.train);
         t.valid = file(o.valid);
@@ -96,10 +97,10 @@ inline Texts find_texts(const Options& o) {
 /// which the whole number below is taken; nothing before the colon is the start, nothing behind it the end.
 inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig::Index n) {
     const auto refuse = [&] {
-        throw ig::GraphError(ig::text("--train-tokens is '", range,
-                                      "', expected A:B with A below B, each a number of "
-                                      "tokens up to the ",
-                                      n, " of the training text, or a share such as 50%"));
+        throw ig::UsageError(ig::message("--train-tokens is '", range,
+                                         "', expected A:B with A below B, each a number of "
+                                         "tokens up to the ",
+                                         n, " of the training text, or a share such as 50%"));
     };
     const auto place = [&](std::string_view end, ig::Index otherwise) {
         if (end.empty()) return otherwise;
@@ -123,23 +124,23 @@ inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig:
 /// How a corpus is counted: tokens, types, unknowns, line ends, checksum.
 inline std::string describe(const ig::Corpus& corpus, const std::string& name) {
     const double share = 100.0 * static_cast<double>(corpus.unknowns()) / static_cast<double>(corpus.size());
-    return ig::text(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()),
-                    " of them line ends, ", grouped(corpus.unknowns()), " <unk> (", fixed(share, 1),
-                    " %), checksum ", ig::hex16(corpus.checksum()));
+    return ig::message(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()),
+                       " of them line ends, ", grouped(corpus.unknowns()), " <unk> (", fixed(share, 1),
+                       " %), checksum ", ig::hex16(corpus.checksum()));
 }
 
 /// A perplexity with all that it depends on.
 inline std::string describe(const ig::Perplexity& p, const ig::Corpus& corpus,
                             const ig::Vocabulary& vocabulary, ig::Index columns) {
-    std::string out = ig::text("perplexity ", fixed(p.value(), 2), " (", fixed(p.nats(), 4), " nats, ",
-                               fixed(p.bits_per_token(), 4), " bits a token)");
+    std::string out = ig::message("perplexity ", fixed(p.value(), 2), " (", fixed(p.nats(), 4), " nats, ",
+                                  fixed(p.bits_per_token(), 4), " bits a token)");
     if (vocabulary.level() == ig::Level::character)
-        out += ig::text(", ", fixed(p.bits_per_character(), 4), " bits a character");
-    return out + ig::text("\n    exp of the mean -log p, logarithm to base e, over ",
-                          counted(p.tokens(), "token"), ", ", grouped(corpus.unknowns()), " <unk> and ",
-                          grouped(corpus.lines()), " line ends among them,\n    in ",
-                          counted(columns, "column"), ", a line end fed first, state carried; corpus ",
-                          ig::hex16(corpus.checksum()), ", vocabulary ", ig::hex16(vocabulary.checksum()));
+        out += ig::message(", ", fixed(p.bits_per_character(), 4), " bits a character");
+    return out + ig::message("\n    exp of the mean -log p, logarithm to base e, over ",
+                             counted(p.tokens(), "token"), ", ", grouped(corpus.unknowns()), " <unk> and ",
+                             grouped(corpus.lines()), " line ends among them,\n    in ",
+                             counted(columns, "column"), ", a line end fed first, state carried; corpus ",
+                             ig::hex16(corpus.checksum()), ", vocabulary ", ig::hex16(vocabulary.checksum()));
 }
 
 /// Perplexity of a corpus under the unigram model of the vocabulary's counts.

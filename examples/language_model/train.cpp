@@ -28,8 +28,9 @@ void require_same_architecture(const Options& o, const Options& model) {
     if (o.head == "tied") which.insert("head-bias");
     const auto differ = differences(o, model, which);
     if (!differ.empty())
-        throw ig::GraphError(ig::text("--start-from: '", o.start_from, "' is another kind of model: ", differ,
-                                      ". Leave these options out, or train anew without --start-from"));
+        throw ig::UsageError(ig::message("--start-from: '", o.start_from,
+                                         "' is another kind of model: ", differ,
+                                         ". Leave these options out, or train anew without --start-from"));
 }
 
 /// The options of this run: those of the command line over a preset, over what was stored, those of the model
@@ -55,8 +56,8 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (!stored) return o;
     const auto differ = differences(o, *stored);
     if (!differ.empty())
-        throw ig::GraphError(ig::text("--resume: '", given.model, ".train' was begun with other options: ",
-                                      differ, ". Leave them out, or train anew without --resume"));
+        throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with other options: ",
+                                         differ, ". Leave them out, or train anew without --resume"));
     return o;
 }
 
@@ -64,8 +65,8 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
 void require_effect(const Options& o, const std::set<std::string>& named) {
     const auto require = [&](bool fine, const char* name, const std::string& what) {
         if (!fine && named.contains(name))
-            throw ig::GraphError(
-                ig::text("--", name, " has no effect with ", what, "; leave one of them out"));
+            throw ig::UsageError(
+                ig::message("--", name, " has no effect with ", what, "; leave one of them out"));
     };
     for (const char* name : {"gamma", "alpha"}) require(o.loss == "al", name, "--loss " + o.loss);
     require(o.loss == "mixture", "beta", "--loss " + o.loss);
@@ -89,10 +90,10 @@ void require_utf8(const Options& o) {
           std::pair("log", o.log), std::pair("vocabulary", o.vocabulary),
           std::pair("start-from", o.start_from)})
         if (ig::bad_byte(path))
-            throw ig::GraphError(
-                ig::text("--", name, " ", ig::in_quotes(path),
-                         " is not UTF-8, and --resume could not find it again; give the file ",
-                         "another name, or a link to it"));
+            throw ig::UsageError(
+                ig::message("--", name, " ", ig::in_quotes(path),
+                            " is not UTF-8, and --resume could not find it again; give the file ",
+                            "another name, or a link to it"));
 }
 
 /// Throws unless all files that a training writes may be written.
@@ -124,9 +125,9 @@ void require_finished(const std::string& state) {
                                  file.scalar<double>("state/best"),
                                  file.scalar<double>("state/health/validation")) != Stop::none;
     if (static_cast<ig::Index>(epoch) <= epochs && !stopped)
-        throw ig::FileError(ig::text("'", state, "' holds a training that stopped in epoch ", epoch, " of ",
-                                     epochs, ", after batch ", batch,
-                                     ". Go on with --resume, or start anew with --overwrite"));
+        throw ig::FileError(ig::message("'", state, "' holds a training that stopped in epoch ", epoch,
+                                        " of ", epochs, ", after batch ", batch,
+                                        ". Go on with --resume, or start anew with --overwrite"));
 }
 
 }  // namespace

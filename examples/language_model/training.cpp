@@ -18,7 +18,7 @@ std::string run_name() {
     ::gmtime_r(&now, &utc);
     char stamp[32];
     std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
-    return ig::text(stamp, "-", ::getpid());
+    return ig::message(stamp, "-", ::getpid());
 }
 
 /// The library's threads are set before it is asked to build anything.
@@ -80,8 +80,8 @@ ig::Vocabulary Training::make_vocabulary(const ig::Safetensors* from) const {
     if (!o_.vocabulary.empty()) {
         auto v = ig::Vocabulary::load(o_.vocabulary);
         if ((v.level() == ig::Level::word) != words)
-            throw ig::DataError(ig::text("--vocabulary '", o_.vocabulary, "' is one of ",
-                                         words ? "characters" : "words", ", but --level is ", o_.level));
+            throw ig::DataError(ig::message("--vocabulary '", o_.vocabulary, "' is one of ",
+                                            words ? "characters" : "words", ", but --level is ", o_.level));
         v.eos();  // fed before a text: an error where there is none
         return v;
     }
@@ -94,7 +94,7 @@ ig::Corpus Training::read_train() {
     auto corpus = texts_.train.read(vocabulary_);
     if (!o_.train_tokens.empty()) {
         const auto [first, last] = token_range(o_.train_tokens, corpus.size());
-        texts_.train.name += ig::text(", tokens ", first, " to ", last, " of ", corpus.size());
+        texts_.train.name += ig::message(", tokens ", first, " to ", last, " of ", corpus.size());
         corpus = corpus.part(first, last, vocabulary_);
     }
     corpus.batches({most_steps(o_), o_.batch},
@@ -106,16 +106,16 @@ void Training::require_same_texts() const {
     const auto require = [](const ig::Corpus& found, std::uint64_t expected, const Text& text) {
         if (found.checksum() != expected)
             throw ig::DataError(
-                ig::text("--resume: ", text.name,
-                         " is not the text that the training was begun with: its tokens have checksum ",
-                         ig::hex16(found.checksum()), ", expected ", ig::hex16(expected)));
+                ig::message("--resume: ", text.name,
+                            " is not the text that the training was begun with: its tokens have checksum ",
+                            ig::hex16(found.checksum()), ", expected ", ig::hex16(expected)));
     };
     require(train_, state_.train_checksum, texts_.train);
     require(valid_, state_.valid_checksum, texts_.valid);
     if (state_.best_epoch > 0 && !files::exists(o_.model))
         throw ig::FileError(
-            ig::text("--resume: '", o_.model,
-                     "', the best model so far, is gone; put it back, or train anew without --resume"));
+            ig::message("--resume: '", o_.model,
+                        "', the best model so far, is gone; put it back, or train anew without --resume"));
 }
 
 void Training::introduce() {
@@ -125,7 +125,7 @@ void Training::introduce() {
     if (test_) std::cout << "\ntest        " << describe(*test_, texts_.test->name);
     const auto& source = o_.start_from.empty() ? o_.vocabulary : o_.start_from;
     std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, "
-              << (source.empty() ? ig::text("min-count ", *o_.min_count) : "of '" + source + "'")
+              << (source.empty() ? ig::message("min-count ", *o_.min_count) : "of '" + source + "'")
               << "), checksum " << ig::hex16(V.checksum()) << "\nunigram     validation perplexity "
               << fixed(unigram_perplexity(V, valid_), 2)
               << ", for comparison (counts of the vocabulary, one added to each)"
@@ -201,7 +201,7 @@ bool Training::run_epoch() {
                                .epoch = state_.epoch,
                                .start = static_cast<ig::Index>(state_.batch)};
     auto batches = train_.batches(g_.capacity(), cut);
-    Progress progress(ig::text("epoch ", state_.epoch, "/", o_.epochs));
+    Progress progress(ig::message("epoch ", state_.epoch, "/", o_.epochs));
     Stopwatch watch;
     const double before = state_.seconds, hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;
     for (const auto& batch : batches) {
@@ -222,8 +222,9 @@ bool Training::run_epoch() {
             const double speed = state_.tokens / state_.seconds;
             const double left = static_cast<double>(batches.count() - batch.index - 1) * state_.seconds /
                                 static_cast<double>(state_.batch);
-            return ig::text("train ", fixed(std::exp(state_.nats / state_.tokens), 2), ", ",
-                            grouped(static_cast<ig::Index>(speed)), " tokens/s, ", clock_time(left), " left");
+            return ig::message("train ", fixed(std::exp(state_.nats / state_.tokens), 2), ", ",
+                               grouped(static_cast<ig::Index>(speed)), " tokens/s, ", clock_time(left),
+                               " left");
         });
     }
     return true;

@@ -44,7 +44,7 @@ inline double peak_memory() {
 
 /// Throws DataError where an option is not what is expected of it.
 template <class Value> void require(bool fine, const char* option, const Value& value, const char* expected) {
-    if (!fine) throw ig::DataError(ig::text(option, " is ", value, ", expected ", expected));
+    if (!fine) throw ig::DataError(ig::message(option, " is ", value, ", expected ", expected));
 }
 
 /// The first lines of the logs.

@@ -15,7 +15,7 @@ std::pair<ig::Index, ig::Index> parse_shard(const std::string& shard) {
     char slash = 0;
     if (!(in >> number >> slash >> of) || slash != '/' || number < 1 || number > of || in.peek() != EOF)
         throw ig::DataError(
-            ig::text("--shard is '", shard, "', expected NUMBER/OF, 2/4 for the second of four"));
+            ig::message("--shard is '", shard, "', expected NUMBER/OF, 2/4 for the second of four"));
     return {number, of};
 }
 
@@ -36,9 +36,10 @@ int count(const CountCommand& o) {
         for (std::size_t i = 1; i < o.add.size(); ++i) {
             auto other = ig::load_counts(o.add[i]);
             if (!(other.vocabulary == sum.vocabulary))
-                throw ig::DataError(ig::text("'", o.add[i], "' and '", o.add.front(),
-                                             "' have different vocabularies; count all shards with the same "
-                                             "--vocabulary-from"));
+                throw ig::DataError(
+                    ig::message("'", o.add[i], "' and '", o.add.front(),
+                                "' have different vocabularies; count all shards with the same "
+                                "--vocabulary-from"));
             sum.counts.add(std::move(other.counts));
         }
         ig::save_counts(o.counts, sum.counts, sum.vocabulary);

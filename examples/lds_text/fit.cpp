@@ -22,8 +22,8 @@ ig::CountsFile counts_of(const FitCommand& o) {
     if (!o.counts.empty()) {
         auto counted = ig::load_counts(o.counts);
         if (o.sentences && counted.counts.options().boundary < 0)
-            throw ig::DataError(ig::text("--sentences is given, but '", o.counts,
-                                         "' was counted across sentences; count with --sentences"));
+            throw ig::DataError(ig::message("--sentences is given, but '", o.counts,
+                                            "' was counted across sentences; count with --sentences"));
         return counted;
     }
     if (o.train.empty())
@@ -84,17 +84,17 @@ System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig
 System resumed(const FitCommand& o, const ig::LagMoments<float>& moments) {
     System it = ig::load_lds<float>(o.model);
     if (it.system.whitening.mu != moments.whitening().mu)
-        throw ig::DataError(ig::text("'", o.model, "' has other word frequencies than these counts with ",
-                                     o.pseudo_counts,
-                                     " pseudo-counts; resume with the text and options it was begun with"));
+        throw ig::DataError(
+            ig::message("'", o.model, "' has other word frequencies than these counts with ", o.pseudo_counts,
+                        " pseudo-counts; resume with the text and options it was begun with"));
     std::istringstream note(it.notes["lds_text.iteration"]);
     std::size_t iteration = 0;
     if (!(note >> iteration))
-        throw ig::FileError(ig::text("'", o.model, "' was not written by `lds_text fit`"));
+        throw ig::FileError(ig::message("'", o.model, "' was not written by `lds_text fit`"));
     if (it.notes["lds_text.sentences"] != (moments.counts().options().boundary >= 0 ? "1" : "0"))
-        throw ig::DataError(
-            ig::text("'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
-                     " --sentences, but these counts are of the other kind; resume as it was begun"));
+        throw ig::DataError(ig::message(
+            "'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
+            " --sentences, but these counts are of the other kind; resume as it was begun"));
     it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), iteration));
     return it;
 }
@@ -149,9 +149,9 @@ int fit(const FitCommand& o) {
         it.log_likelihoods.push_back(s.log_likelihood);
         say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
             s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
-        log.append(ig::text(iteration, ',', digits(s.log_likelihood), ',',
-                            digits(s.log_likelihood - baseline), ',', digits(radius), ',', digits(factor),
-                            ',', digits(seconds)));
+        log.append(ig::message(iteration, ',', digits(s.log_likelihood), ',',
+                               digits(s.log_likelihood - baseline), ',', digits(radius), ',', digits(factor),
+                               ',', digits(seconds)));
     };
     clock.lap();
     double factor = 1;
@@ -160,7 +160,7 @@ int fit(const FitCommand& o) {
         note(statistics, factor);
         it.xx = statistics.xx;
         it.xx_filtered = statistics.xx_filtered;
-        it.notes["lds_text.iteration"] = ig::text(iteration);
+        it.notes["lds_text.iteration"] = ig::message(iteration);
         // here and not after the M-step: the file holds a system with its own covariances, whenever the
         // program ends
         ig::save_lds(o.model, it);

@@ -21,7 +21,7 @@ std::vector<Point> read_log(const std::string& path) {
     std::vector<Point> points;
     std::string_view line;
     if (!lines.next(line) || !line.starts_with("iteration,log_likelihood,above_static,"))
-        throw ig::DataError(ig::text(path, ": is no log of `lds_text fit --log`"));
+        throw ig::DataError(ig::message(path, ": is no log of `lds_text fit --log`"));
     while (lines.next(line)) {
         std::istringstream in{std::string(line)};
         in.imbue(std::locale::classic());
@@ -29,11 +29,11 @@ std::vector<Point> read_log(const std::string& path) {
         double likelihood = 0;
         char a = 0, b = 0;
         if (!(in >> p.iteration >> a >> likelihood >> b >> p.above) || a != ',' || b != ',')
-            throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", ig::shown(line),
-                                         ", expected iteration,log_likelihood,above_static,…"));
+            throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::shown(line),
+                                            ", expected iteration,log_likelihood,above_static,…"));
         points.push_back(p);
     }
-    if (points.empty()) throw ig::DataError(ig::text(path, ": there is no iteration in it"));
+    if (points.empty()) throw ig::DataError(ig::message(path, ": there is no iteration in it"));
     return points;
 }
 
@@ -41,8 +41,8 @@ std::vector<Point> read_log(const std::string& path) {
 
 int plot(const PlotCommand& o) {
     if (!o.names.empty() && o.names.size() != o.logs.size())
-        throw ig::DataError(ig::text("plot: found ", o.names.size(), " names for ", o.logs.size(),
-                                     " logs, expected as many"));
+        throw ig::DataError(ig::message("plot: found ", o.names.size(), " names for ", o.logs.size(),
+                                        " logs, expected as many"));
     files::Outputs().read("--logs", o.logs).write("--svg", o.svg, ::plot::kind()).check();
     ::plot::Figure figure(o.svg, 640, 400);
     for (std::size_t i = 0; i < o.logs.size(); ++i) {

@@ -69,8 +69,8 @@ int rnn(const RnnCommand& o) {
     double best = perplexity(valid), rate = o.rate, at_best = test ? perplexity(*test) : 0;
     // the test text is read where validation is the best so far; the column is empty elsewhere
     const auto row = [&](ig::Index epoch, double trained, double validated, bool tested, double seconds) {
-        log.append(ig::text(epoch, ',', rate, ',', trained > 0 ? ig::text(trained) : "", ',', validated, ',',
-                            tested ? ig::text(at_best) : "", ',', seconds));
+        log.append(ig::message(epoch, ',', rate, ',', trained > 0 ? ig::message(trained) : "", ',', validated,
+                               ',', tested ? ig::message(at_best) : "", ',', seconds));
     };
     say("%td words, %td units, %s start; validation before training %.2f\n", V, h,
         start ? "system's" : "random", best);

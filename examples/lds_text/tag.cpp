@@ -31,12 +31,12 @@ template <class T> struct Hidden {
         return h;
     }
     void forward(ig::Forward<T>& p) {
-        p.drive(z);
+        p.affine(z);
         noalias(p.at(h)) = tanh(p.at(z));
     }
     template <class Quantity> void backward(ig::Backward<T, Quantity>& p) {
         noalias(p.adjoint(z)) = p.chain(1 - square(p.at(h))) * p.adjoint(h);
-        p.pull(z);
+        p.affine_backward(z);
     }
 };
 
@@ -229,8 +229,8 @@ void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::
     std::vector<ig::Token> other;
     for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
     if (other.size() != found.size())
-        throw ig::DataError(ig::text(o.against, ": holds ", other.size(), " tags, but the test text has ",
-                                     found.size(), " words"));
+        throw ig::DataError(ig::message(o.against, ": holds ", other.size(), " tags, but the test text has ",
+                                        found.size(), " words"));
     std::size_t mine = 0, theirs = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
         mine += found[i] == text.tags[i] && other[i] != text.tags[i];

@@ -52,15 +52,15 @@ inline TaggedText read_tagged(const std::string& path, const std::string& format
             if (c == '\t' || (!conllu && c == ' ')) columns.emplace_back();
             else columns.back() += c;
         if (columns.size() < 4)
-            throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", columns.size(),
-                                         " columns, expected at least 4; is the format '", format,
-                                         "' right?"));
+            throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", columns.size(),
+                                            " columns, expected at least 4; is the format '", format,
+                                            "' right?"));
         if (conllu && columns[0].find_first_not_of("0123456789") != std::string::npos) continue;
         out.words.push_back(columns[conllu ? 1 : 0]);
         out.tags.push_back(tags.number(columns[3]));
     }
     end_sentence();
-    if (out.words.empty()) throw ig::DataError(ig::text(path, ": there is not one tagged word"));
+    if (out.words.empty()) throw ig::DataError(ig::message(path, ": there is not one tagged word"));
     return out;
 }
 

@@ -36,9 +36,9 @@ public:
         if (path_.empty()) return;
         const std::string before = exists(path_) ? ig::InputFile(path_).read_all() : "";
         if (!before.empty() && !before.starts_with(header_))
-            throw ig::FileError(ig::text("'", path_,
-                                         "' is there and is no log of this program; it is left as it is. ",
-                                         "Give --log another name"));
+            throw ig::FileError(ig::message("'", path_,
+                                            "' is there and is no log of this program; it is left as it is. ",
+                                            "Give --log another name"));
         std::string kept = header_;
         for (std::size_t at = header_.size(), end = 0; (end = before.find('\n', at)) != std::string::npos;
              at = end + 1) {
@@ -79,7 +79,7 @@ public:
 
 private:
     [[noreturn]] void fail(int error, const char* more = "") const {
-        throw ig::FileError(ig::text("cannot append to '", path_, "': ", std::strerror(error), more));
+        throw ig::FileError(ig::message("cannot append to '", path_, "': ", std::strerror(error), more));
     }
 
     std::string path_, header_;

@@ -51,7 +51,7 @@ public:
         // started would end the program by a signal.
         std::string folder = (std::filesystem::temp_directory_path() / "isogloss-figure-XXXXXX").string();
         if (!::mkdtemp(folder.data()))
-            throw ig::FileError(ig::text("cannot create '", folder, "': ", std::strerror(errno)));
+            throw ig::FileError(ig::message("cannot create '", folder, "': ", std::strerror(errno)));
         const std::string script = folder + "/script", picture = folder + "/picture";
         const auto drawn = [&] {
             ig::write_atomically(script, [&](ig::AtomicFile& out) {
@@ -60,9 +60,9 @@ public:
             std::string argument = "'";
             for (const char c : script) argument += c == '\'' ? std::string("'\\''") : std::string(1, c);
             if (std::system(("gnuplot " + argument + "'").c_str()) != 0)
-                throw ig::FileError(ig::text("'", path_,
-                                             "' could not be drawn by gnuplot; it says why above. ",
-                                             "On Debian and Ubuntu: apt-get install gnuplot-nox"));
+                throw ig::FileError(ig::message("'", path_,
+                                                "' could not be drawn by gnuplot; it says why above. ",
+                                                "On Debian and Ubuntu: apt-get install gnuplot-nox"));
             return ig::InputFile(picture).read_all();
         };
         std::error_code ignored;

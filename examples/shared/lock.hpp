@@ -25,18 +25,18 @@ class Lock {
 public:
     /// Throws FileError where another program has the lock; `option` names the file.
     Lock(const std::string& option, const std::string& file) : name_(ig::link_target(file) + ".lock") {
-        if (file.empty()) throw ig::FileError(ig::text(option, " is an empty name; give it another"));
+        if (file.empty()) throw ig::FileError(ig::message(option, " is an empty name; give it another"));
         for (;;) {
             descriptor_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
             if (descriptor_ < 0 && errno == EACCES)  // somebody else's; a lock needs no more than this
                 descriptor_ = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
             if (descriptor_ < 0)
-                throw ig::FileError(ig::text("cannot create '", name_, "': ", std::strerror(errno)));
+                throw ig::FileError(ig::message("cannot create '", name_, "': ", std::strerror(errno)));
             if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
                 ::close(descriptor_);
-                throw ig::FileError(ig::text("another program is writing '", file, "' (it has the lock on '",
-                                             name_, "'). Wait until it has ended, or give ", option,
-                                             " another name"));
+                throw ig::FileError(
+                    ig::message("another program is writing '", file, "' (it has the lock on '", name_,
+                                "'). Wait until it has ended, or give ", option, " another name"));
             }
             // The one before may have removed the name between the two calls.
             struct stat held = {}, named = {};

@@ -86,10 +86,10 @@ public:
             for (const File& input : inputs_)
                 if (same(input))
                     refuse(output,
-                           ig::text("is the file that ", input.option, " reads; it is left as it is"));
+                           ig::message("is the file that ", input.option, " reads; it is left as it is"));
             for (std::size_t j = 0; j < i; ++j)
                 if (same(outputs_[j]))
-                    refuse(output, ig::text("is the file that ", outputs_[j].option, " writes"));
+                    refuse(output, ig::message("is the file that ", outputs_[j].option, " writes"));
             require_replaceable(output);
         }
     }
@@ -112,36 +112,37 @@ private:
     }
     [[noreturn]] static void refuse(const File& file, const std::string& why) {
         throw ig::FileError(
-            ig::text(file.option, " '", file.path, "' ", why, ". Give ", file.option, " another name"));
+            ig::message(file.option, " '", file.path, "' ", why, ". Give ", file.option, " another name"));
     }
     static void require_place(const File& file) {
         const std::string folder = ig::folder_of(ig::link_target(file.path));
         const auto status = ig::file_status(folder);
-        if (!status) refuse(file, ig::text("is in the folder '", folder, "', which is not there; create it"));
+        if (!status)
+            refuse(file, ig::message("is in the folder '", folder, "', which is not there; create it"));
         if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-            refuse(file, ig::text("is in the folder '", folder,
-                                  "', which may not be written: ", std::strerror(errno)));
+            refuse(file, ig::message("is in the folder '", folder,
+                                     "', which may not be written: ", std::strerror(errno)));
     }
     static void require_replaceable(const File& file) {
         const auto status = ig::file_status(file.path);
         if (!status) return;
         if (!S_ISREG(status->st_mode)) refuse(file, "is there already and is no regular file");
         if (::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) != 0)
-            refuse(file, ig::text("may not be written: ", std::strerror(errno)));
+            refuse(file, ig::message("may not be written: ", std::strerror(errno)));
         if (status->st_size == 0 || file.overwrite) return;
         if (!file.kind.recognises)
-            throw ig::FileError(ig::text(file.option, " '", file.path,
-                                         "' is there already; it is left as it is. Give ", file.option,
-                                         " another name, or say --overwrite"));
+            throw ig::FileError(ig::message(file.option, " '", file.path,
+                                            "' is there already; it is left as it is. Give ", file.option,
+                                            " another name, or say --overwrite"));
         bool own = false;
         try {
             own = file.kind.recognises(file.path);
         } catch (const ig::Error&) {  // then it is something else, or damaged
         }
         if (!own)
-            throw ig::FileError(ig::text(file.option, " '", file.path, "' is there already and is no ",
-                                         file.kind.name, "; it is left as it is. Give ", file.option,
-                                         " another name, or remove the file"));
+            throw ig::FileError(ig::message(file.option, " '", file.path, "' is there already and is no ",
+                                            file.kind.name, "; it is left as it is. Give ", file.option,
+                                            " another name, or remove the file"));
     }
 
     std::vector<File> inputs_, outputs_;

@@ -44,7 +44,7 @@ inline void require_numbers(const CLI::App& app) {
                     expected = "0, or a number from 1e-307 to 1e308 or its negative";
             }
             if (expected)
-                throw ig::DataError(ig::text(option->get_name(), " is ", given, ", expected ", expected));
+                throw ig::DataError(ig::message(option->get_name(), " is ", given, ", expected ", expected));
         }
     }
     for (const CLI::App* command : app.get_subcommands()) require_numbers(*command);

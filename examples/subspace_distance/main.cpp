@@ -25,7 +25,7 @@ std::string ptb() {
 
 void check(const Options& o) {
     const auto require = [](bool holds, const char* what) {
-        if (!holds) throw ig::GraphError(what);
+        if (!holds) throw ig::UsageError(what);
     };
     for (const double b : o.betas) require(b >= 0 && b <= 1, "--betas: expected numbers from 0 to 1");
     for (const double t : o.taus) require(t > 0, "--taus: expected numbers above 0");
@@ -62,7 +62,7 @@ std::vector<Row> measure(const Options& o) {
     const auto corpus = ig::Corpus::read(path, vocabulary);
     if (corpus.size() < o.tokens)
         throw ig::DataError(
-            ig::text(path, ": found ", corpus.size(), " tokens, expected at least --tokens ", o.tokens));
+            ig::message(path, ": found ", corpus.size(), " tokens, expected at least --tokens ", o.tokens));
     std::printf("%s: stretches of %td of %td tokens, %td types; %td x %td lstm; two random spaces: %.4f\n",
                 path.c_str(), o.tokens, corpus.size(), corpus.vocabulary_size(), o.layers, o.units,
                 std::sqrt(1 - double(o.units) / double(corpus.vocabulary_size())));

@@ -114,7 +114,7 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
     const auto E = g.weight("E", V, o.units, ig::uniform(o.init), {.unit_rows = true});
     auto h = g.add<ig::Embedding>("embed", {}, x, E);
     for (ig::Index l = 1; l <= o.layers; ++l)
-        h = g.add<ig::Lstm>(ig::text("lstm", l), {.units = o.units, .init = ig::uniform(o.init)}, h);
+        h = g.add<ig::Lstm>(ig::message("lstm", l), {.units = o.units, .init = ig::uniform(o.init)}, h);
     const auto logits =
         g.add<ig::Softmax>("softmax", {.vocabulary = V, .bias = false, .init = ig::uniform(o.head_init)}, h);
     const auto loss =
@@ -157,9 +157,9 @@ void train(const Options& o, const Point& point, const ig::Corpus& corpus, Repor
             updates.step();
         }
         if (!std::isfinite(perplexity.value()))
-            throw ig::NumericError(ig::text("beta = ", point.beta, ", tau = ", point.tau,
-                                            ": the training ran away in epoch ", epoch,
-                                            "; lower --head-rate, --rate or --table-rate"));
+            throw ig::NumericError(ig::message("beta = ", point.beta, ", tau = ", point.tau,
+                                               ": the training ran away in epoch ", epoch,
+                                               "; lower --head-rate, --rate or --table-rate"));
         monitor.step();
         row(epoch, total / static_cast<double>(perplexity.tokens()), perplexity.value());
     }

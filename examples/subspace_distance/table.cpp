@@ -48,8 +48,8 @@ std::vector<Row> read_table(const std::string& path) {
     ig::LineReader lines(path);
     std::string_view line;
     const auto refuse = [&](const std::string& expected) {
-        throw ig::DataError(ig::text(path, ":", lines.line(), ": found ", ig::in_quotes(line), ", expected ",
-                                     expected, "; is this a table of subspace_distance?"));
+        throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
+                                        ", expected ", expected, "; is this a table of subspace_distance?"));
     };
     if (!lines.next(line) || line != header) refuse("the header " + std::string(header));
     std::vector<Row> rows;
@@ -121,9 +121,9 @@ void draw(const std::string& path, const std::vector<Row>& rows) {
         std::copy_if(rows.begin(), rows.end(), std::back_inserter(curve), [&](const Row& r) {
             return r.point.sweep == "beta" && r.point.beta == mean.point.beta && r.point.run == 0;
         });
-        const std::string name = ig::text("curve", curves.size());
+        const std::string name = ig::message("curve", curves.size());
         block(name, curve, [](const Row& r) { return static_cast<double>(r.epoch); });
-        curves.push_back(ig::text("$", name, " using 1:2 with lines lw 2 title '", mean.point.beta, "'"));
+        curves.push_back(ig::message("$", name, " using 1:2 with lines lw 2 title '", mean.point.beta, "'"));
     }
     f << "set multiplot layout 1,3\nset yrange [0:1.05]\nset ylabel 'distance'\nset grid\n"
          "set style line 1 lw 2 pt 7 ps 0.5 lc rgb '#1f5fa8'\nunset key\n";

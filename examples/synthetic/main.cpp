@@ -112,8 +112,8 @@ int run(const Options& o) {
         const Trained outcome = train_one(
             *candidate, own.seconds, train, choice,
             [&](const Trained& now, const Foreseen& seen, const Foreseen& chosen) {
-                csv.append(isogloss::text(used + now.seconds, ',', rounds + now.rounds, ',', seen.bits, ',',
-                                          chosen.bits, ',', chosen.success, ',', start));
+                csv.append(isogloss::message(used + now.seconds, ',', rounds + now.rounds, ',', seen.bits,
+                                             ',', chosen.bits, ',', chosen.success, ',', start));
             });
         used += outcome.seconds, rounds += outcome.rounds;
         if (!learner || outcome.bits < least) learner = std::move(candidate), least = outcome.bits;
@@ -182,10 +182,10 @@ int work(int argc, char** argv) {
     app.add_option("--steps", o.steps, "minibatches: steps");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     if (!(o.seconds >= 0) || o.units < 1 || o.columns < 1 || o.steps < 1 || o.length < 2)
-        throw isogloss::DataError(isogloss::text("found seconds = ", o.seconds, ", units = ", o.units,
-                                                 ", columns = ", o.columns, ", steps = ", o.steps,
-                                                 ", length = ", o.length,
-                                                 "; expected seconds ≥ 0, length ≥ 2 and the others ≥ 1"));
+        throw isogloss::DataError(isogloss::message("found seconds = ", o.seconds, ", units = ", o.units,
+                                                    ", columns = ", o.columns, ", steps = ", o.steps,
+                                                    ", length = ", o.length,
+                                                    "; expected seconds ≥ 0, length ≥ 2 and the others ≥ 1"));
     return run(o);
 }
 

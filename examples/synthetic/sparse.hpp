@@ -21,12 +21,12 @@ public:
                .budget = (1 << 20) + 24 * std::max(text.size(), longest_text)}),
           inputs_(text.x.begin(), text.x.end() - 1),
           targets_(targets(text)) {
-        const ig::EdgeNetworkOptions network{.units = options.units,
-                                             .edges = options.edges,
-                                             .activation = options.named_activation(),
-                                             .seed = options.seed,
-                                             .longest = options.longest,
-                                             .frequencies = counts(text, false)};
+        const ig::SparseRecurrentOptions network{.units = options.units,
+                                                 .edges = options.edges,
+                                                 .activation = options.named_activation(),
+                                                 .seed = options.seed,
+                                                 .longest = options.longest,
+                                                 .frequencies = counts(text, false)};
         const auto a = options.network == "glnn"  ? g.add<ig::Glnn>("net", network, x)
                        : options.network == "gnn" ? g.add<ig::Gnn>("net", network, x)
                                                   : g.add<ig::SparseRnn>("net", network, x);
@@ -81,8 +81,8 @@ public:
         return GraphModel<double>::sample(length, seed);
     }
     std::string state() const override {
-        return ig::text("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ",
-                        training_->cancelled(0), " and ", training_->cancelled(1));
+        return ig::message("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ",
+                           training_->cancelled(0), " and ", training_->cancelled(1));
     }
 
 private:

@@ -78,7 +78,7 @@ inline Name named(std::string_view name) {
     if (name == "xor") return Name::distant_xor;
     if (name == "music") return Name::music;
     if (name == "anbn") return Name::anbn;
-    throw isogloss::DataError(isogloss::text("task '", name, "': expected alphabet, xor, music or anbn"));
+    throw isogloss::DataError(isogloss::message("task '", name, "': expected alphabet, xor, music or anbn"));
 }
 
 inline std::string_view symbols_of(Name task) {
@@ -96,19 +96,19 @@ inline std::string_view symbols_of(Name task) {
 
 inline void check(Name task, const Options& o) {
     using isogloss::DataError;
-    using isogloss::text;
+    using isogloss::message;
     if (task == Name::alphabet)
         for (const double p : {o.insert_digits, o.insert_capitals})
             if (!(p >= 0 && p <= 1))
-                throw DataError(text("alphabet: found an insertion probability ", p, ", expected 0 to 1"));
+                throw DataError(message("alphabet: found an insertion probability ", p, ", expected 0 to 1"));
     if (task == Name::distant_xor && o.bits < 2)
-        throw DataError(text("xor: found ", o.bits, " bits a line, expected at least 2"));
+        throw DataError(message("xor: found ", o.bits, " bits a line, expected at least 2"));
     if (task == Name::distant_xor && o.fewest_bits != 0 && (o.fewest_bits < 2 || o.fewest_bits > o.bits))
-        throw DataError(text("xor: found lines of ", o.fewest_bits, " to ", o.bits,
-                             " bits, expected 0 (all alike) or at least 2, and no more than the longest"));
+        throw DataError(message("xor: found lines of ", o.fewest_bits, " to ", o.bits,
+                                " bits, expected 0 (all alike) or at least 2, and no more than the longest"));
     if (task == Name::anbn && !(o.shortest >= 1 && o.longest >= o.shortest))
-        throw DataError(
-            text("anbn: found n from ", o.shortest, " to ", o.longest, ", expected 1 ≤ shortest ≤ longest"));
+        throw DataError(message("anbn: found n from ", o.shortest, " to ", o.longest,
+                                ", expected 1 ≤ shortest ≤ longest"));
 }
 
 // Adds one round of the source: the alphabet once, a line, eight bars, a line.
@@ -176,7 +176,7 @@ inline void add_round(Name task, const Options& o, Dice& dice, Text& out) {
 inline Text generate(Name task, const Options& o, std::uint64_t seed, Index length, Index rounds = 0) {
     check(task, o);
     if (rounds < 1 && length < 2)
-        throw isogloss::DataError(isogloss::text("a text of ", length, " symbols; expected at least 2"));
+        throw isogloss::DataError(isogloss::message("a text of ", length, " symbols; expected at least 2"));
     Dice dice(seed);
     Text out;
     out.symbols = symbols_of(task);

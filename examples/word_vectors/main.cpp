@@ -31,7 +31,7 @@ constexpr const char* csv_header = "kind,set,size,known,result";
 /// Words and vectors out of either kind of file.
 ig::WordVectors read(const Options& o) {
     if (o.vectors.empty() == o.model.empty())
-        throw ig::GraphError("give either --vectors, a file of word vectors, or --model, a trained model");
+        throw ig::UsageError("give either --vectors, a file of word vectors, or --model, a trained model");
     if (!o.vectors.empty()) return ig::read_word_vectors(o.vectors);
     const auto file = ig::Safetensors::open(o.model);
     const auto* tensor = file.find(o.table);
@@ -40,14 +40,14 @@ ig::WordVectors read(const Options& o) {
         for (const auto& t : file.tensors())
             if (t.shape.size() == 2) tables += " " + std::string(t.name);
         throw ig::FileError(
-            ig::text(o.model, ": found no table '", o.table,
-                     "' with a vocabulary; matrices there:", tables.empty() ? " none" : tables));
+            ig::message(o.model, ": found no table '", o.table,
+                        "' with a vocabulary; matrices there:", tables.empty() ? " none" : tables));
     }
     const auto vocabulary =
         ig::Vocabulary::from_text(file.characters("state/vocabulary"), o.model + ", vocabulary");
     if (tensor->shape[0] != vocabulary.size())
-        throw ig::FileError(ig::text(o.model, ": '", o.table, "' has ", tensor->shape[0], " rows for ",
-                                     vocabulary.size(), " words, expected one for each"));
+        throw ig::FileError(ig::message(o.model, ": '", o.table, "' has ", tensor->shape[0], " rows for ",
+                                        vocabulary.size(), " words, expected one for each"));
     return {vocabulary.words(), tensor->shape[1], file.values<float>(o.table)};
 }
 
@@ -61,7 +61,7 @@ void find_sets(Options& o) {
     std::error_code error;
     std::filesystem::directory_iterator entries(o.sets, error);
     if (error)
-        throw ig::FileError(ig::text(
+        throw ig::FileError(ig::message(
             "'", o.sets, "' is no folder that can be read. Name the sets with --similarity and --analogies, ",
             "or their folder with --sets or ISOGLOSS_DATA"));
     for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
@@ -72,7 +72,7 @@ void find_sets(Options& o) {
     }
     std::sort(o.similarity.begin(), o.similarity.end());
     if (o.similarity.empty() && o.analogies.empty())
-        throw ig::FileError(ig::text("'", o.sets, "' holds neither EN-….txt nor questions-words.txt"));
+        throw ig::FileError(ig::message("'", o.sets, "' holds neither EN-….txt nor questions-words.txt"));
 }
 
 double percent(ig::Index part, ig::Index whole) { return whole ? 100.0 * double(part) / double(whole) : 0; }
@@ -85,8 +85,8 @@ std::string evaluate_similarity(const Options& o, const ig::WordTable& table) {
         const std::string name = std::filesystem::path(path).stem().string();
         std::printf("%-24s %7td %6.1f%% %8td %9.4f\n", name.c_str(), result.pairs,
                     percent(result.found, result.pairs), result.unknown, result.spearman);
-        csv +=
-            ig::text("similarity,", name, ',', result.pairs, ',', result.found, ',', result.spearman, '\n');
+        csv += ig::message("similarity,", name, ',', result.pairs, ',', result.found, ',', result.spearman,
+                           '\n');
     }
     return csv;
 }
@@ -107,7 +107,7 @@ std::string evaluate_analogies(const Options& o, const ig::WordTable& table) {
     for (const auto& s : scores) {
         std::printf("%-28s %9td %6.1f%% %8td %8.1f%%\n", s.name.c_str(), s.questions,
                     percent(s.asked, s.questions), s.correct, 100 * s.accuracy());
-        csv += ig::text("analogies,", s.name, ',', s.questions, ',', s.asked, ',', s.accuracy(), '\n');
+        csv += ig::message("analogies,", s.name, ',', s.questions, ',', s.asked, ',', s.accuracy(), '\n');
     }
     return csv;
 }
@@ -125,7 +125,7 @@ void evaluate(Options o) {
     const ig::WordTable table(vectors.words, vectors.dimension, vectors.values, o.words);
     std::printf("%td words of dimension %td%s\n\n", table.size(), table.dimension(),
                 o.words.fold_case ? ", capitals as small letters" : "");
-    std::string csv = ig::text(csv_header, '\n');
+    std::string csv = ig::message(csv_header, '\n');
     if (!o.similarity.empty()) csv += evaluate_similarity(o, table);
     if (!o.analogies.empty()) csv += evaluate_analogies(o, table);
     if (!o.csv.empty()) ig::write_atomically(o.csv, [&](ig::AtomicFile& out) { out.write(csv); });

@@ -46,7 +46,7 @@ template <class T> struct Probe {
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         T* dy = p.adjoint_data(y);
         for (Index i = 0; i < p.rows() * y.width; ++i)
-            dy[i] += p.chain(static_cast<T>(p.seed(l)) * weight(i));
+            dy[i] += p.chain(static_cast<T>(p.upstream(l)) * weight(i));
     }
 };
 
@@ -112,7 +112,7 @@ template <class T> struct Subject {
 
     double forward() {
         g.reset();
-        g.step(5);
+        g.training_step(5);
         return g.forward(l, std::span<const Feed<T>>(feeds));
     }
     void clear() {
@@ -228,8 +228,8 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
         double largest = 0;
         const double worst = inside::worst_difference(build, o, training, largest);
         if (!(worst <= o.tolerance * (1 + largest)))
-            report(text("gradient: differs from difference quotients by ", worst, " in ",
-                        training ? "training" : "evaluation"));
+            report(message("gradient: differs from difference quotients by ", worst, " in ",
+                           training ? "training" : "evaluation"));
     }
 
     Subject<double> a(build, {o.time, o.batch}, o.time, o.batch),
@@ -265,7 +265,7 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
         const std::size_t before = allocations();
         step();
         if (const std::size_t count = allocations() - before; count != 0)
-            report(text("allocation: a step allocated ", count, " times"));
+            report(message("allocation: a step allocated ", count, " times"));
     }
 
     {
@@ -303,7 +303,7 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
         for (std::size_t i = 0; i < carried.size(); ++i)
             apart += inside::distance(carried[i], whole_carried[i]);
         if (!(apart <= 1e-10 * (1 + std::abs(whole))))
-            report(text("carrying: two half passes differ from a whole one by ", apart));
+            report(message("carrying: two half passes differ from a whole one by ", apart));
         b.g.training(true);
     }
 
@@ -311,7 +311,7 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
         Subject<float> f(build, {o.time, o.batch}, o.time, o.batch);
         const double apart = inside::distance(once, f.gradients());
         if (!(apart <= o.float_tolerance * (1e-3 + inside::length(once))))
-            report(text("float: gradients differ from double by ", apart, " of ", inside::length(once)));
+            report(message("float: gradients differ from double by ", apart, " of ", inside::length(once)));
     }
 
     try {
@@ -322,12 +322,12 @@ template <class Build> std::string laws(Build build, LawOptions o = {}) {
             const double* phi = b.g.store().adjoint(static_cast<int>(i), 1);
             for (Index k = 0; k < o.time * o.batch * s.width; ++k)
                 if (!(phi[k] >= 0 && std::isfinite(phi[k]))) {
-                    report(text("modulus: '", s.name, "' has ", phi[k]));
+                    report(message("modulus: '", s.name, "' has ", phi[k]));
                     break;
                 }
         }
         if (!b.g.guards_intact()) report("guards: the modulus pass wrote beyond a block");
-    } catch (const GraphError&) {  // some node carries none, which is its right
+    } catch (const UsageError&) {  // some node carries none, which is its right
     }
     return broken;
 }

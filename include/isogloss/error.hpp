@@ -14,9 +14,9 @@ public:
     explicit Error(const std::string& what) : std::runtime_error("isogloss: " + what) {}
 };
 
-/// A model that cannot be built or driven as asked: shapes, names, options, wiring. Thrown from the
+/// A model that cannot be built or run as asked: shapes, names, options, wiring. Thrown from the
 /// line the user wrote.
-class GraphError : public Error {
+class UsageError : public Error {
     using Error::Error;
 };
 
@@ -38,7 +38,7 @@ class NumericError : public Error {
 
 /// Joins its arguments into one string; the way all messages are put together. Throws std::bad_alloc where
 /// memory ends, rather than to return a part of the text.
-template <class... Parts> std::string text(const Parts&... parts) {
+template <class... Parts> std::string message(const Parts&... parts) {
     std::ostringstream out;
     out.exceptions(std::ios_base::badbit);  // otherwise a stream keeps to itself what fails within it
     (out << ... << parts);

@@ -21,15 +21,15 @@ namespace kernel {
 template <class T> void require_finite(const Tensor<T, 2>& m, const char* who) {
     for (std::size_t i = 0; i < m.size(); ++i)
         if (!std::isfinite(m.data()[i]))
-            throw NumericError(text(who, ": found ", m.data()[i], " at row ", i / m.shape()[1], ", column ",
-                                    i % m.shape()[1]));
+            throw NumericError(message(who, ": found ", m.data()[i], " at row ", i / m.shape()[1],
+                                       ", column ", i % m.shape()[1]));
 }
 
-/// Throws GraphError for a matrix that is not square.
+/// Throws UsageError for a matrix that is not square.
 template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
     if (m.shape()[0] != m.shape()[1])
-        throw GraphError(
-            text(who, ": found a matrix [", m.shape()[0], ", ", m.shape()[1], "], expected a square one"));
+        throw UsageError(
+            message(who, ": found a matrix [", m.shape()[0], ", ", m.shape()[1], "], expected a square one"));
 }
 
 }  // namespace kernel
@@ -38,25 +38,25 @@ template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
 /// then the SVD of the small triangle to find the rank and drop what is not there. A direction counts when
 /// its singular value exceeds the largest one times max(rows, cols) times machine epsilon.
 ///
-/// Throws GraphError for an empty matrix or fewer rows than columns, NumericError for values that are not
+/// Throws UsageError for an empty matrix or fewer rows than columns, NumericError for values that are not
 /// finite or a zero matrix.
 template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const char* who) {
     if (x.rows < 1 || x.cols < 1 || x.rows < x.cols || !x.is_valid())
-        throw GraphError(text(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
-                              x.is_valid() ? "" : " of null data or with a stride below its width",
-                              ", expected at least as many rows as columns"));
+        throw UsageError(message(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
+                                 x.is_valid() ? "" : " of null data or with a stride below its width",
+                                 ", expected at least as many rows as columns"));
     const auto rows = static_cast<std::size_t>(x.rows), cols = static_cast<std::size_t>(x.cols);
     Tensor<T, 2> a({rows, cols});
     for (Index i = 0; i < x.rows; ++i) {
         std::copy_n(x.row(i), x.cols, a.data() + i * x.cols);
         for (Index j = 0; j < x.cols; ++j)
             if (!std::isfinite(x.row(i)[j]))
-                throw NumericError(text(who, ": found ", x.row(i)[j], " at row ", i, ", column ", j));
+                throw NumericError(message(who, ": found ", x.row(i)[j], " at row ", i, ", column ", j));
     }
     const auto [q, r] = xt::linalg::qr(a, xt::linalg::qrmode::reduced);
     const auto [u, s, v] = xt::linalg::svd(r);
     const T floor = s(0) * static_cast<T>(std::max(rows, cols)) * std::numeric_limits<T>::epsilon();
-    if (!(s(0) > T(0))) throw NumericError(text(who, ": the matrix is zero and spans nothing"));
+    if (!(s(0) > T(0))) throw NumericError(message(who, ": the matrix is zero and spans nothing"));
     std::size_t rank = 0;
     while (rank < s.size() && s(rank) > floor) ++rank;
 
@@ -95,7 +95,7 @@ template <class T> struct SymmetricEigen {
 
 /// Eigenvalues and vectors of a symmetric matrix [n, n]; its lower triangle is read.
 ///
-/// Throws GraphError for a matrix that is not square, NumericError for values that are not finite.
+/// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, const char* who) {
     kernel::require_square(m, who);
     kernel::require_finite(m, who);
@@ -108,7 +108,7 @@ template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, cons
     std::vector<T> work(static_cast<std::size_t>(size));
     const int info = cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), work.data(),
                                           static_cast<int>(work.size()));
-    if (info != 0) throw NumericError(text(who, ": the symmetric eigenvalue iteration did not converge"));
+    if (info != 0) throw NumericError(message(who, ": the symmetric eigenvalue iteration did not converge"));
     e.vectors = Tensor<T, 2>(xt::transpose(e.vectors));
     return e;
 }
@@ -122,7 +122,7 @@ template <class T> struct Schur {
 
 /// Real Schur form of a square matrix.
 ///
-/// Throws GraphError for a matrix that is not square, NumericError for values that are not finite.
+/// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
     kernel::require_square(m, who);
     kernel::require_finite(m, who);
@@ -139,7 +139,7 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
     call(&size, -1);
     std::vector<T> work(static_cast<std::size_t>(size));
     if (call(work.data(), static_cast<int>(work.size())) != 0)
-        throw NumericError(text(who, ": the eigenvalue iteration did not converge"));
+        throw NumericError(message(who, ": the eigenvalue iteration did not converge"));
     f.S = Tensor<T, 2>(xt::transpose(f.S));
     f.Z = Tensor<T, 2>(xt::transpose(f.Z));
     return f;
@@ -147,20 +147,20 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
 
 /// X with a X = b, by LU with pivots: a [n, n], b [n, k].
 ///
-/// Throws GraphError where the shapes do not fit, NumericError where a is singular or not finite.
+/// Throws UsageError where the shapes do not fit, NumericError where a is singular or not finite.
 template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
     kernel::require_square(a, who);
     kernel::require_finite(a, who);
     kernel::require_finite(b, who);
     if (b.shape()[0] != a.shape()[0])
-        throw GraphError(text(who, ": found a system of ", a.shape()[0], " equations with ", b.shape()[0],
-                              " rows on the right"));
+        throw UsageError(message(who, ": found a system of ", a.shape()[0], " equations with ", b.shape()[0],
+                                 " rows on the right"));
     const auto n = static_cast<int>(a.shape()[0]), k = static_cast<int>(b.shape()[1]);
     Tensor<T, 2> lu = xt::transpose(a), x = xt::transpose(b);
     if (n == 0 || k == 0) return b;
     std::vector<int> pivots(a.shape()[0]);
     if (cxxlapack::gesv<int>(n, k, lu.data(), n, pivots.data(), x.data(), n) != 0)
-        throw NumericError(text(who, ": the matrix [", n, ", ", n, "] is singular"));
+        throw NumericError(message(who, ": the matrix [", n, ", ", n, "] is singular"));
     return xt::transpose(x);
 }
 

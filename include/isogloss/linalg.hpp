@@ -77,26 +77,27 @@ template <class T, class F> void cut(MatrixRef<const T> a, MatrixRef<const T> b,
 /// C = alpha A B + beta C for float or double, A [m, k], B [k, n], C [m, n]; C is overwritten when beta
 /// is 0, NaN included. Large products are cut over threads() along the longer side of C.
 ///
-/// Throws GraphError when the shapes do not agree, a matrix has a size below 0, rows closer than they are
+/// Throws UsageError when the shapes do not agree, a matrix has a size below 0, rows closer than they are
 /// long or elements without memory, or a side exceeds what BLAS counts with (2³¹ - 1).
 template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
                              std::type_identity_t<MatrixRef<const T>> b, T beta,
                              std::type_identity_t<MatrixRef<T>> c) {
     const Index m = a.height(), k = a.width(), n = b.width();
     if (k != b.height() || c.rows != m || c.cols != n || c.transposed)
-        throw GraphError(text("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
-                              "] into [", c.height(), ", ", c.width(), "]"));
+        throw UsageError(message("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
+                                 "] into [", c.height(), ", ", c.width(), "]"));
     const auto require_valid = [](const char* name, auto matrix) {
         if (!matrix.is_valid())
-            throw GraphError(text("gemm: ", name, " is [", matrix.rows, ", ", matrix.cols, "] with rows ",
-                                  matrix.stride, " apart", matrix.data ? "" : " and null data",
-                                  ", expected sizes of at least 0, rows at least as far apart as they are "
-                                  "long, and memory"));
+            throw UsageError(message("gemm: ", name, " is [", matrix.rows, ", ", matrix.cols, "] with rows ",
+                                     matrix.stride, " apart", matrix.data ? "" : " and null data",
+                                     ", expected sizes of at least 0, rows at least as far apart as they are "
+                                     "long, and memory"));
     };
     require_valid("A", a), require_valid("B", b), require_valid("C", c);
     constexpr Index limit = std::numeric_limits<int>::max();
     if (m > limit || n > limit || k > limit || a.stride > limit || b.stride > limit || c.stride > limit)
-        throw GraphError(text("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n, "] exceeds ", limit));
+        throw UsageError(
+            message("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n, "] exceeds ", limit));
     if (m == 0 || n == 0) return;
     if (k == 0) {  // BLAS's gemv leaves C as it is
         for (Index i = 0; i < m; ++i)

@@ -36,18 +36,18 @@ inline std::optional<Index> product_of(std::span<const Index> sizes, Index unit 
 
 /// The bytes of an array of these sizes, of elements of `unit` bytes. Throws E, which names `who` asks for
 /// it, where a size is negative or the bytes are more than an Index can count.
-template <class E = GraphError>
+template <class E = UsageError>
 Index bytes_of(std::string_view who, std::initializer_list<Index> sizes, std::size_t unit) {
     const std::span<const Index> shape(sizes.begin(), sizes.size());
     const auto bytes = product_of(shape, static_cast<Index>(unit));
     if (!bytes)
-        throw E(text(who, ": found the sizes ", dimensions_text(shape), " of ", unit,
-                     " bytes each, expected sizes of at least 0 and at most 2^63 - 1 bytes together"));
+        throw E(message(who, ": found the sizes ", dimensions_text(shape), " of ", unit,
+                        " bytes each, expected sizes of at least 0 and at most 2^63 - 1 bytes together"));
     return *bytes;
 }
 
 /// The elements of an array of these sizes; throws E as bytes_of.
-template <class E = GraphError>
+template <class E = UsageError>
 Index elements_of(std::string_view who, std::initializer_list<Index> sizes, std::size_t unit = 8) {
     return bytes_of<E>(who, sizes, unit) / static_cast<Index>(unit);
 }
@@ -55,7 +55,7 @@ Index elements_of(std::string_view who, std::initializer_list<Index> sizes, std:
 /// Runs f and returns what it returns. Where memory ends, or a size is beyond what memory can have, it throws
 /// E and says that `who`, a text or a function that returns one, asks for so many bytes, where their number
 /// is known (not negative).
-template <class E = GraphError, class Who, class F>
+template <class E = UsageError, class Who, class F>
 decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     try {
         return f();
@@ -66,9 +66,9 @@ decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     if constexpr (std::is_invocable_v<Who>) name = who();
     else name = who;
     if (bytes < 0)
-        throw E(text(name, ": asks for more memory than this machine gives; make the sizes smaller"));
-    throw E(
-        text(name, ": asks for ", bytes, " bytes, which this machine does not give; make the sizes smaller"));
+        throw E(message(name, ": asks for more memory than this machine gives; make the sizes smaller"));
+    throw E(message(name, ": asks for ", bytes,
+                    " bytes, which this machine does not give; make the sizes smaller"));
 }
 
 }  // namespace isogloss

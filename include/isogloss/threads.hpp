@@ -40,10 +40,10 @@ inline constexpr int most_threads = 1024;
 /// compile time every pass runs on one thread whatever n is. Results are the same bits for the same n;
 /// another n may change the order of a few sums.
 ///
-/// Throws GraphError for any other n.
+/// Throws UsageError for any other n.
 inline void threads(int n) {
     if (n < 1 || n > most_threads)
-        throw GraphError(text("threads: found ", n, ", expected 1 to ", most_threads));
+        throw UsageError(message("threads: found ", n, ", expected 1 to ", most_threads));
     kernel::thread_count().store(n, std::memory_order_relaxed);
 }
 

@@ -64,10 +64,12 @@ TEST_CASE("The same model as a graph has the same gradients to 1e-12",
           "[closed_form][concatenated_softmax]") {
     Graph<double> g({.time = 1, .batch = N});
     std::array<Tokens, M> x;
-    for (Index m = 0; m < M; ++m) x[std::size_t(m)] = g.tokens(text("x", m), V);
+    for (Index m = 0; m < M; ++m) x[std::size_t(m)] = g.tokens(message("x", m), V);
     const auto y = g.tokens("y", C);
     const auto E = g.weight("E", V, H, uniform(1));
-    const auto word = [&](Index m) { return g.add<Embedding>(text("embed", m), {}, x[std::size_t(m)], E); };
+    const auto word = [&](Index m) {
+        return g.add<Embedding>(message("embed", m), {}, x[std::size_t(m)], E);
+    };
     const auto phi = g.add<Concatenate>("phi", {}, word(0), word(1), word(2), word(3));
     const auto o = g.add<Softmax>("softmax", {.vocabulary = C, .bias = false, .init = uniform(1)}, phi);
     const auto l = g.add<CrossEntropy>("loss", {}, o, y);
@@ -169,12 +171,12 @@ TEST_CASE("It learns a function of two words, and a step allocates nothing",
 TEST_CASE("ConcatenatedSoftmax refuses what does not fit", "[closed_form][concatenated_softmax][errors]") {
     auto options = shape();
     options.words = 0;
-    REQUIRE_THROWS_MATCHES(ConcatenatedSoftmax<float>(options), GraphError, says("words = 0", "at least 1"));
+    REQUIRE_THROWS_MATCHES(ConcatenatedSoftmax<float>(options), UsageError, says("words = 0", "at least 1"));
     ConcatenatedSoftmax<double> model(shape());
     const auto X = draw(N * M, V, 1), y = draw(N, C, 2);
-    REQUIRE_THROWS_MATCHES(model.value(std::span(X).first(N * M - 1), y), GraphError,
+    REQUIRE_THROWS_MATCHES(model.value(std::span(X).first(N * M - 1), y), UsageError,
                            says("43 words for 11 examples", "4 for each"));
-    REQUIRE_THROWS_MATCHES(model.value(draw((N + 1) * M, V, 1), draw(N + 1, C, 2)), GraphError,
+    REQUIRE_THROWS_MATCHES(model.value(draw((N + 1) * M, V, 1), draw(N + 1, C, 2)), UsageError,
                            says("found 12 examples", "at most 11"));
     auto wrong = X;
     wrong[6] = V;
@@ -184,9 +186,9 @@ TEST_CASE("ConcatenatedSoftmax refuses what does not fit", "[closed_form][concat
     classes[3] = -2;
     REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, classes), DataError, says("example 3", "class -2"));
     std::vector<double> p(N * C);
-    REQUIRE_THROWS_MATCHES(model.probabilities(X, {p.data(), C, N}), GraphError, says("[6, 11]", "[11, 6]"));
+    REQUIRE_THROWS_MATCHES(model.probabilities(X, {p.data(), C, N}), UsageError, says("[6, 11]", "[11, 6]"));
     ConcatenatedSoftmax<double> other({.vocabulary = V, .width = H + 1, .words = M, .classes = C});
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(other.E(), model.W(), X, y), GraphError,
+    REQUIRE_THROWS_MATCHES(model.value_and_gradient(other.E(), model.W(), X, y), UsageError,
                            says("found a table [9, 4]", "expected [9, 3]"));
     REQUIRE(model.E().condition == Parameter<double>::Condition::empty);
 

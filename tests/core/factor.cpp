@@ -87,10 +87,10 @@ TEST_CASE("What has no such factors is refused", "[factor]") {
     const Tensor<double, 2> wide = {{1, 2, 3}, {4, 5, 6}}, singular = {{1, 2}, {2, 4}}, right = {{1}, {1}},
                             three = {{1}, {1}, {1}};
     Tensor<double, 2> nan = {{1, 2}, {3, std::numeric_limits<double>::quiet_NaN()}};
-    REQUIRE_THROWS_MATCHES(symmetric_eigen<double>(wide, "me"), GraphError, says("me", "[2, 3]", "square"));
-    REQUIRE_THROWS_MATCHES(schur<double>(wide, "me"), GraphError, says("me", "square"));
+    REQUIRE_THROWS_MATCHES(symmetric_eigen<double>(wide, "me"), UsageError, says("me", "[2, 3]", "square"));
+    REQUIRE_THROWS_MATCHES(schur<double>(wide, "me"), UsageError, says("me", "square"));
     REQUIRE_THROWS_MATCHES(schur<double>(nan, "me"), NumericError, says("nan at row 1, column 1"));
     REQUIRE_THROWS_MATCHES(thin_svd<double>(nan, "me"), NumericError, says("row 1, column 1"));
     REQUIRE_THROWS_MATCHES(solve<double>(singular, right, "me"), NumericError, says("me", "singular"));
-    REQUIRE_THROWS_MATCHES(solve<double>(singular, three, "me"), GraphError, says("2 equations", "3 rows"));
+    REQUIRE_THROWS_MATCHES(solve<double>(singular, three, "me"), UsageError, says("2 equations", "3 rows"));
 }

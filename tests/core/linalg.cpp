@@ -84,12 +84,12 @@ TEST_CASE("gemm with beta 0 overwrites NaN, and an empty sum is zero", "[core][l
 TEST_CASE("gemm refuses shapes that do not agree", "[core][linalg]") {
     std::vector<float> a(64), b(64), c(64);
     REQUIRE_THROWS_MATCHES(gemm<float>(1.f, {a.data(), 2, 3}, {b.data(), 4, 5}, 0.f, {c.data(), 2, 5}),
-                           GraphError, says("[2, 3] times [4, 5] into [2, 5]"));
+                           UsageError, says("[2, 3] times [4, 5] into [2, 5]"));
     REQUIRE_THROWS_AS(gemm<float>(1.f, {a.data(), 2, 3}, {b.data(), 3, 5}, 0.f, {c.data(), 2, 4}),
-                      GraphError);
+                      UsageError);
     REQUIRE_THROWS_MATCHES(
         gemm<float>(1.f, {a.data(), 1, 1, Index{1} << 31}, {b.data(), 1, 1}, 0.f, {c.data(), 1, 1}),
-        GraphError, says("exceeds 2147483647"));
+        UsageError, says("exceeds 2147483647"));
 }
 
 TEST_CASE("gemm refuses matrices that cannot be", "[core][linalg][errors]") {
@@ -97,17 +97,17 @@ TEST_CASE("gemm refuses matrices that cannot be", "[core][linalg][errors]") {
     const auto gemm_of = [](MatrixRef<float> x, MatrixRef<float> y, MatrixRef<float> z) {
         gemm<float>(1.f, x, y, 0.f, z);
     };
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), -1, 5}, {b.data(), 5, 5}, {c.data(), -1, 5}), GraphError,
+    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), -1, 5}, {b.data(), 5, 5}, {c.data(), -1, 5}), UsageError,
                            says("gemm: A is [-1, 5]", "at least 0"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5, 2}, {b.data(), 5, 3}, {c.data(), 2, 3}), GraphError,
+    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5, 2}, {b.data(), 5, 3}, {c.data(), 2, 3}), UsageError,
                            says("A is [2, 5] with rows 2 apart"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3, 2}, {c.data(), 2, 3}), GraphError,
+    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3, 2}, {c.data(), 2, 3}), UsageError,
                            says("B is [5, 3] with rows 2 apart"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3}, {c.data(), 2, 3, -3}), GraphError,
+    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3}, {c.data(), 2, 3, -3}), UsageError,
                            says("C is [2, 3] with rows -3 apart"));
-    REQUIRE_THROWS_MATCHES(gemm_of({nullptr, 2, 5}, {b.data(), 5, 3}, {c.data(), 2, 3}), GraphError,
+    REQUIRE_THROWS_MATCHES(gemm_of({nullptr, 2, 5}, {b.data(), 5, 3}, {c.data(), 2, 3}), UsageError,
                            says("A", "null data"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3}, {nullptr, 2, 3}), GraphError,
+    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3}, {nullptr, 2, 3}), UsageError,
                            says("C", "null data"));
     gemm_of({nullptr, 0, 5}, {b.data(), 5, 3}, {nullptr, 0, 3});  // no elements, no memory
     gemm_of({nullptr, 2, 0}, {nullptr, 0, 3}, {c.data(), 2, 3});

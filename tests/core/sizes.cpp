@@ -33,7 +33,7 @@ TEST_CASE("Sizes multiply up to what can be counted, and not beyond", "[core][si
 TEST_CASE("Sizes that no array has are refused with who asks for them", "[core][sizes][errors]") {
     CHECK(elements_of("e", {5, 6}, sizeof(float)) == 30);
     CHECK(bytes_of("e", {5, 6}, sizeof(float)) == 120);
-    REQUIRE_THROWS_MATCHES(elements_of("weight 'E'", {Index{1} << 33, Index{1} << 33}), GraphError,
+    REQUIRE_THROWS_MATCHES(elements_of("weight 'E'", {Index{1} << 33, Index{1} << 33}), UsageError,
                            says("weight 'E'", "[8589934592, 8589934592] of 8 bytes each", "2^63 - 1"));
     REQUIRE_THROWS_MATCHES(elements_of<DataError>("text", {-2}), DataError,
                            says("text", "[-2]", "at least 0"));
@@ -42,7 +42,7 @@ TEST_CASE("Sizes that no array has are refused with who asks for them", "[core][
 TEST_CASE("Memory that there is not becomes an error of the library; other exceptions pass",
           "[core][sizes][errors]") {
     CHECK(within_memory("e", 8, [] { return 3; }) == 3);
-    REQUIRE_THROWS_MATCHES(within_memory("e", 800, []() -> int { throw std::bad_alloc(); }), GraphError,
+    REQUIRE_THROWS_MATCHES(within_memory("e", 800, []() -> int { throw std::bad_alloc(); }), UsageError,
                            says("e: asks for 800 bytes, which this machine does not give"));
     REQUIRE_THROWS_MATCHES(within_memory<DataError>("e", -1, [] { std::vector<int>().reserve(SIZE_MAX); }),
                            DataError, says("e: asks for more memory than this machine gives"));

@@ -11,13 +11,13 @@ TEST_CASE("Names that no file can hold are refused when they are given", "[graph
     const auto weight = [&](const std::string& name) { g.weight(name, 1, 1, constant(0)); };
     for (const std::string bad : {"", "\xff", "a\xc3", "__metadata__", "\xed\xa0\x80", "a\rb", "a\x1b[31m",
                                   "a b", "a\x7f", "a/b", "a*"})
-        REQUIRE_THROWS_MATCHES(weight(bad), GraphError, says("weight name", "UTF-8", "file"));
-    REQUIRE_THROWS_AS(weight(std::string("a\0b", 3)), GraphError);
-    REQUIRE_THROWS_AS(g.input("\xff", 1), GraphError);
-    REQUIRE_THROWS_AS(g.tokens("\xff", 1), GraphError);
+        REQUIRE_THROWS_MATCHES(weight(bad), UsageError, says("weight name", "UTF-8", "file"));
+    REQUIRE_THROWS_AS(weight(std::string("a\0b", 3)), UsageError);
+    REQUIRE_THROWS_AS(g.input("\xff", 1), UsageError);
+    REQUIRE_THROWS_AS(g.tokens("\xff", 1), UsageError);
     const auto u = g.input("u", 1);
-    REQUIRE_THROWS_MATCHES(g.add<Linear>("__metadata__", {.units = 1}, u), GraphError, says("node name"));
-    REQUIRE_THROWS_MATCHES(weight("\x1b\n" + std::string(1000, 'x')), GraphError, says("'\\x1B\\x0A", "…"));
+    REQUIRE_THROWS_MATCHES(g.add<Linear>("__metadata__", {.units = 1}, u), UsageError, says("node name"));
+    REQUIRE_THROWS_MATCHES(weight("\x1b\n" + std::string(1000, 'x')), UsageError, says("'\\x1B\\x0A", "…"));
     weight("Gewicht\u00e4");
     weight("_metadata_");
     CHECK(g.parameters().size() == 2);
@@ -44,7 +44,7 @@ TEST_CASE("A loss that is not finite names what was not before", "[graph][errors
         return std::string("none");
     };
     const auto has = [](const std::string& s, const char* part) { return s.find(part) != std::string::npos; };
-    const std::uint64_t step = g.step();
+    const std::uint64_t step = g.training_step();
     for (const bool checking : {false, true}) {
         g.checking(checking);
         values[8] = std::numeric_limits<double>::quiet_NaN();
@@ -64,7 +64,7 @@ TEST_CASE("A loss that is not finite names what was not before", "[graph][errors
         w = good;
         CHECK(std::isfinite(forward()));
     }
-    CHECK(g.step() == step + 5);  // checking refuses an input before the step begins
+    CHECK(g.training_step() == step + 5);  // checking refuses an input before the step begins
     g.checking(false);
     g.parameter("o.b").value[0] = 1e308;
     g.parameter("o.b").value[1] = -1e308;  // finite, but their difference is not

@@ -78,7 +78,7 @@ TEST_CASE("State is carried between passes, put back, and forgotten by reset", "
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == later);
     m.g.reset();
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == fresh);
-    REQUIRE_THROWS_MATCHES(m.g.carry({}), GraphError, says("carry", "lstm.h"));
+    REQUIRE_THROWS_MATCHES(m.g.carry({}), UsageError, says("carry", "lstm.h"));
 }
 
 TEST_CASE("A pass over fewer columns leaves the states of the others alone", "[graph]") {
@@ -101,12 +101,12 @@ TEST_CASE("Masks depend on seed, step and node; evaluation has none", "[graph]")
     const double first = run(a), second = run(a);
     CHECK(first != second);
     CHECK(run(b) == first);
-    b.g.step(1);
+    b.g.training_step(1);
     CHECK(run(b) == second);
-    CHECK(b.g.step() == 2);
+    CHECK(b.g.training_step() == 2);
     a.g.training(false);
     CHECK(run(a) == run(a));
-    CHECK(a.g.step() == 2);
+    CHECK(a.g.training_step() == 2);
 }
 
 TEST_CASE("Only what a target needs is run, and only its inputs are asked for", "[graph]") {
@@ -125,7 +125,7 @@ TEST_CASE("Only what a target needs is run, and only its inputs are asked for", 
     g.backward(la);
     CHECK(g.parameter("b.W").condition == Parameter<double>::Condition::empty);
     g.reset();
-    REQUIRE_THROWS_MATCHES(g.forward(both, {x, block}, {y, block}), GraphError,
+    REQUIRE_THROWS_MATCHES(g.forward(both, {x, block}, {y, block}), UsageError,
                            says("'z'", "'lb'", "not given"));
     const double only_b = g.forward(lb, {x, block}, {z, block});
     g.reset();
@@ -179,38 +179,38 @@ TEST_CASE("Probabilities are softmax(o / temperature), and sum to one", "[graph]
             CHECK(soft(r, v) == Approx(1.0 / 7).epsilon(1e-2));
         }
     }
-    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o, 0.), GraphError, says("temperature 0"));
+    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o, 0.), UsageError, says("temperature 0"));
     m.g.forward(m.e, {m.x, input});
-    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), GraphError, says("did not reach 'softmax'"));
+    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), UsageError, says("did not reach 'softmax'"));
 }
 
 TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][errors]") {
     Graph<float> g({.time = 2, .batch = 2}), other({});
     const auto x = g.tokens("x", 5), y = g.tokens("y", 6);
     const auto E = g.weight("E", 5, 3, uniform(0.1));
-    REQUIRE_THROWS_MATCHES(g.tokens("x", 5), GraphError, says("'x'", "already", "unique"));
-    REQUIRE_THROWS_MATCHES(g.weight("a b", 1, 1, constant(0)), GraphError, says("no blank"));
-    REQUIRE_THROWS_MATCHES(g.weight("W", 0, 1, constant(0)), GraphError, says("[0, 1]", "at least [1, 1]"));
-    REQUIRE_THROWS_MATCHES(g.tokens("none", 0), GraphError, says("vocabulary 0"));
-    REQUIRE_THROWS_MATCHES(g.input("u", 0), GraphError, says("width 0"));
-    REQUIRE_THROWS_MATCHES(Graph<float>({.time = 0}), GraphError, says("time = 0"));
-    REQUIRE_THROWS_MATCHES(Graph<float>({.budget = 0}), GraphError, says("budget = 0"));
-    REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), GraphError, says("another graph"));
-    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, Tokens{}, E), GraphError, says("empty"));
-    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, y, E), GraphError,
+    REQUIRE_THROWS_MATCHES(g.tokens("x", 5), UsageError, says("'x'", "already", "unique"));
+    REQUIRE_THROWS_MATCHES(g.weight("a b", 1, 1, constant(0)), UsageError, says("no blank"));
+    REQUIRE_THROWS_MATCHES(g.weight("W", 0, 1, constant(0)), UsageError, says("[0, 1]", "at least [1, 1]"));
+    REQUIRE_THROWS_MATCHES(g.tokens("none", 0), UsageError, says("vocabulary 0"));
+    REQUIRE_THROWS_MATCHES(g.input("u", 0), UsageError, says("width 0"));
+    REQUIRE_THROWS_MATCHES(Graph<float>({.time = 0}), UsageError, says("time = 0"));
+    REQUIRE_THROWS_MATCHES(Graph<float>({.budget = 0}), UsageError, says("budget = 0"));
+    REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), UsageError, says("another graph"));
+    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, Tokens{}, E), UsageError, says("empty"));
+    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, y, E), UsageError,
                            says("node 'e'", "5 rows", "vocabulary of 6"));
 
     const auto e = g.add<Embedding>("e", {}, x, E);  // the name is free again
-    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 0}, e), GraphError, says("width 0"));
-    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 3, .keep = 0}, e), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 0}, e), UsageError, says("width 0"));
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 3, .keep = 0}, e), UsageError,
                            says("node 'h'", "keep = 0"));
     const auto h = g.add<Lstm>("h", {.units = 4}, e);
-    REQUIRE_THROWS_MATCHES(g.add<TiedSoftmax>("s", {}, h, E), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<TiedSoftmax>("s", {}, h, E), UsageError,
                            says("node 's'", "width 4", "'E' has width 3", "projection = true"));
     REQUIRE(g.parameters().size() == 4);
-    REQUIRE_THROWS_MATCHES(g.parameters("lstm*"), GraphError,
+    REQUIRE_THROWS_MATCHES(g.parameters("lstm*"), UsageError,
                            says("no name matches 'lstm*'", "E, h.W, h.U, h.b"));
-    REQUIRE_THROWS_MATCHES(g.parameter("h.*"), GraphError, says("pattern"));
+    REQUIRE_THROWS_MATCHES(g.parameter("h.*"), UsageError, says("pattern"));
     CHECK(g.parameters("h.*").size() == 3);
     CHECK(g.weight("h.U").rows == 4);
 }
@@ -218,10 +218,10 @@ TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][
 TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
     Model<float> m;
     const auto forward = [&](TokenBlock in, TokenBlock out) { m.g.forward(m.l, {m.x, in}, {m.y, out}); };
-    REQUIRE_THROWS_MATCHES(forward({words.data(), 8, 1}, target), GraphError,
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 8, 1}, target), UsageError,
                            says("'x'", "8 steps", "1 to 4 steps"));
-    REQUIRE_THROWS_MATCHES(forward({words.data(), 0, 1}, target), GraphError, says("0 steps"));
-    REQUIRE_THROWS_MATCHES(forward({words.data(), 2, 2}, target), GraphError,
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 0, 1}, target), UsageError, says("0 steps"));
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 2, 2}, target), UsageError,
                            says("'y'", "4 steps", "2 and 2"));
     std::vector<Token> bad = words;
     bad[5] = 7;
@@ -231,13 +231,13 @@ TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
     REQUIRE_THROWS_MATCHES(forward({bad.data(), 4, 2}, target), DataError, says("token -1"));
     bad[5] = -2;
     REQUIRE_THROWS_MATCHES(forward(input, {bad.data(), 4, 2}), DataError, says("'y'", "token -2", "or -1"));
-    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}), GraphError, says("'y'", "not given"));
-    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), GraphError, says("call forward with this loss first"));
-    REQUIRE_THROWS_MATCHES(forward({nullptr, 4, 2}, target), GraphError, says("'x'", "null"));
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}), UsageError, says("'y'", "not given"));
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("call forward with this loss first"));
+    REQUIRE_THROWS_MATCHES(forward({nullptr, 4, 2}, target), UsageError, says("'x'", "null"));
     const float values[10] = {};
-    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), GraphError,
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), UsageError,
                            says("computed by a node"));
-    REQUIRE_THROWS_MATCHES(m.g.modulus(m.h), GraphError, says("call backward<Modulus>"));
+    REQUIRE_THROWS_MATCHES(m.g.modulus(m.h), UsageError, says("call backward<Modulus>"));
 }
 
 TEST_CASE("Numbers that are not finite are named: the loss always, any node in checking mode",
@@ -251,7 +251,7 @@ TEST_CASE("Numbers that are not finite are named: the loss always, any node in c
     // h_0 is zero, and 0 · inf is NaN: the sums of the very first step.
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError,
                            says("'lstm'", "step 0, batch row 0"));
-    REQUIRE_THROWS_AS(m.g.backward(m.l), GraphError);
+    REQUIRE_THROWS_AS(m.g.backward(m.l), UsageError);
 
     Model<float> n;
     n.g.checking(true);
@@ -336,10 +336,10 @@ TEST_CASE("A pass may begin and end behind a sequence, where only what comes aft
     CHECK(of_cell_again != of_cell);
 
     g.forward(o, {x, input});
-    REQUIRE_THROWS_MATCHES(g.forward_again(l, h), GraphError, says("forward_again", "not for loss 'loss'"));
+    REQUIRE_THROWS_MATCHES(g.forward_again(l, h), UsageError, says("forward_again", "not for loss 'loss'"));
     Model<double> two;
     two.g.forward(two.l, {two.x, input}, {two.y, target});
-    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, two.e), GraphError, says("'lstm' carries a state"));
-    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, h), GraphError, says("another graph"));
-    REQUIRE_THROWS_MATCHES(two.g.backward(two.l, h), GraphError, says("another graph"));
+    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, two.e), UsageError, says("'lstm' carries a state"));
+    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, h), UsageError, says("another graph"));
+    REQUIRE_THROWS_MATCHES(two.g.backward(two.l, h), UsageError, says("another graph"));
 }

@@ -14,7 +14,7 @@ TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
     const std::size_t size = arena.size();
     {
         const LargestAllocation small(std::size_t{4} << 20);
-        REQUIRE_THROWS_MATCHES(arena.take<float>(Index{2} << 20, "weight 'E'"), GraphError,
+        REQUIRE_THROWS_MATCHES(arena.take<float>(Index{2} << 20, "weight 'E'"), UsageError,
                                says("weight 'E'", "8388608 bytes", "does not give"));
         REQUIRE(arena.size() == size);
         float* const later = arena.take<float>(600'000);  // larger than a chunk, smaller than what failed
@@ -24,16 +24,16 @@ TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
         const FailingAllocation fail(k);  // of the chunk, of the list of chunks
         try {
             arena.take<float>(600'000);
-        } catch (const GraphError&) {
+        } catch (const UsageError&) {
         }
     }
     float* const again = arena.take<float>(500'000);
     for (Index i = 0; i < 500'000; ++i) again[i] = 1;
     REQUIRE(first[9] == 0);
     REQUIRE(arena.guards_intact());
-    REQUIRE_THROWS_MATCHES(arena.take<float>(-1), GraphError, says("[-1]"));
-    REQUIRE_THROWS_AS(arena.take<double>(Index{1} << 61), GraphError);
-    REQUIRE_THROWS_AS(arena.take<float>({Index{1} << 33, Index{1} << 33}), GraphError);
+    REQUIRE_THROWS_MATCHES(arena.take<float>(-1), UsageError, says("[-1]"));
+    REQUIRE_THROWS_AS(arena.take<double>(Index{1} << 61), UsageError);
+    REQUIRE_THROWS_AS(arena.take<float>({Index{1} << 33, Index{1} << 33}), UsageError);
 }
 
 TEST_CASE("An arena gives back what was taken since a mark", "[graph][memory]") {
@@ -55,20 +55,20 @@ TEST_CASE("An arena gives back what was taken since a mark", "[graph][memory]") 
 
 TEST_CASE("Sizes beyond what can be counted are refused where they are given", "[graph][memory][errors]") {
     constexpr Index huge = Index{1} << 62;
-    REQUIRE_THROWS_MATCHES(Graph<float>({.time = huge, .batch = 4}), GraphError,
+    REQUIRE_THROWS_MATCHES(Graph<float>({.time = huge, .batch = 4}), UsageError,
                            says("graph", "time = 4611686018427387904, batch = 4", "2^63 - 1 bytes"));
     Graph<float> g({.time = 3, .batch = 2});
     g.weight("first", 2, 2, constant(1));
     const std::size_t memory = g.memory();
-    REQUIRE_THROWS_MATCHES(g.weight("E", Index{1} << 33, Index{1} << 33, constant(1)), GraphError,
+    REQUIRE_THROWS_MATCHES(g.weight("E", Index{1} << 33, Index{1} << 33, constant(1)), UsageError,
                            says("weight 'E'", "[8589934592, 8589934592]"));
-    REQUIRE_THROWS_MATCHES(g.input("q", Index{1} << 61), GraphError,
+    REQUIRE_THROWS_MATCHES(g.input("q", Index{1} << 61), UsageError,
                            says("sequence 'q'", "[3, 2, 2305843009213693952]"));
-    REQUIRE_THROWS_MATCHES(g.tokens("x", Index{1} << 33), GraphError, says("'x'", "8589934592", "2^31"));
+    REQUIRE_THROWS_MATCHES(g.tokens("x", Index{1} << 33), UsageError, says("'x'", "8589934592", "2^31"));
     const auto u = g.input("u", 2);
     const std::size_t with_input = g.memory();
-    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = Index{1} << 60}, u), GraphError, says("'h"));
-    REQUIRE_THROWS_MATCHES(g.add<Rhn>("h", {.units = 1, .depth = Index{1} << 40}, u), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = Index{1} << 60}, u), UsageError, says("'h"));
+    REQUIRE_THROWS_MATCHES(g.add<Rhn>("h", {.units = 1, .depth = Index{1} << 40}, u), UsageError,
                            says("'h'", "depth", "1000"));
     CHECK(with_input > memory);
     CHECK(g.memory() == with_input);
@@ -80,7 +80,7 @@ TEST_CASE("A weight for which there is no memory leaves the graph as it was", "[
     const std::size_t memory = g.memory();
     {
         const LargestAllocation small(std::size_t{4} << 20);
-        REQUIRE_THROWS_MATCHES(g.weight("E", 1 << 12, 1 << 10, constant(1)), GraphError,
+        REQUIRE_THROWS_MATCHES(g.weight("E", 1 << 12, 1 << 10, constant(1)), UsageError,
                                says("weight 'E'", "16777216 bytes", "does not give"));
     }
     CHECK(g.memory() == memory);
@@ -106,14 +106,14 @@ TEST_CASE("A handle of a graph that is gone is known, also where another has its
     const auto u2 = g->input("u", 6);
     const auto E2 = g->weight("E", 4, 6, uniform(0.1));
     g->add<Embedding>("e", {}, x2, E2);
-    REQUIRE_THROWS_MATCHES(g->add<Linear>("y", {.units = 2}, u), GraphError, says("another graph"));
-    REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x2, E), GraphError);
-    REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x, E2), GraphError);
-    REQUIRE_THROWS_AS(g->value(E), GraphError);
-    REQUIRE_THROWS_AS(g->value(l), GraphError);
+    REQUIRE_THROWS_MATCHES(g->add<Linear>("y", {.units = 2}, u), UsageError, says("another graph"));
+    REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x2, E), UsageError);
+    REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x, E2), UsageError);
+    REQUIRE_THROWS_AS(g->value(E), UsageError);
+    REQUIRE_THROWS_AS(g->value(l), UsageError);
     const std::vector<Token> old = {8, 8};
-    REQUIRE_THROWS_AS(g->forward(u2, {x, TokenBlock{old.data(), 2, 1}}), GraphError);
-    REQUIRE_THROWS_AS(g->probabilities(o), GraphError);
+    REQUIRE_THROWS_AS(g->forward(u2, {x, TokenBlock{old.data(), 2, 1}}), UsageError);
+    REQUIRE_THROWS_AS(g->probabilities(o), UsageError);
 }
 
 TEST_CASE("Probabilities are written only where there is room", "[graph][memory][errors]") {
@@ -127,12 +127,12 @@ TEST_CASE("Probabilities are written only where there is room", "[graph][memory]
     double* const p = room.data();
     constexpr Index most = std::numeric_limits<Index>::max();
     const auto ask = [&](Index first, MatrixRef<double> out) { g.probabilities(o, first, out); };
-    REQUIRE_THROWS_MATCHES(ask(most, {p, 2, 5}), GraphError, says("probabilities", "within 0 to 8"));
-    REQUIRE_THROWS_AS(ask(-1, {p, 2, 5}), GraphError);
-    REQUIRE_THROWS_AS(ask(7, {p, 2, 5}), GraphError);
-    REQUIRE_THROWS_MATCHES(ask(0, {p, -1, 5}), GraphError, says("-1 rows"));
-    REQUIRE_THROWS_MATCHES(ask(0, {p, 2, 5, 2}), GraphError, says("rows 2 apart"));
-    REQUIRE_THROWS_MATCHES(ask(0, {nullptr, 2, 5}), GraphError, says("null data"));
+    REQUIRE_THROWS_MATCHES(ask(most, {p, 2, 5}), UsageError, says("probabilities", "within 0 to 8"));
+    REQUIRE_THROWS_AS(ask(-1, {p, 2, 5}), UsageError);
+    REQUIRE_THROWS_AS(ask(7, {p, 2, 5}), UsageError);
+    REQUIRE_THROWS_MATCHES(ask(0, {p, -1, 5}), UsageError, says("-1 rows"));
+    REQUIRE_THROWS_MATCHES(ask(0, {p, 2, 5, 2}), UsageError, says("rows 2 apart"));
+    REQUIRE_THROWS_MATCHES(ask(0, {nullptr, 2, 5}), UsageError, says("null data"));
     ask(6, {p, 2, 5, 7});
     CHECK(p[0] + p[1] + p[2] + p[3] + p[4] == Approx(1));
     CHECK(p[5] == 0);
@@ -166,7 +166,7 @@ TEST_CASE("Moduli for which there is no memory can be asked for again", "[graph]
             } catch (const std::exception&) {
                 happened = true;
                 CHECK(g.memory() == memory);
-                REQUIRE_THROWS_AS(g.modulus(h), GraphError);
+                REQUIRE_THROWS_AS(g.modulus(h), UsageError);
                 ++failures;
             }
             if (!happened) break;

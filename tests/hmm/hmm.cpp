@@ -145,8 +145,8 @@ TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
 }
 
 TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {
-    REQUIRE_THROWS_MATCHES(Hmm({.states = 0, .symbols = 3}), GraphError, says("states = 0"));
-    REQUIRE_THROWS_MATCHES(Hmm({.states = 2, .symbols = 3, .edges = 3}), GraphError, says("edges = 3"));
+    REQUIRE_THROWS_MATCHES(Hmm({.states = 0, .symbols = 3}), UsageError, says("states = 0"));
+    REQUIRE_THROWS_MATCHES(Hmm({.states = 2, .symbols = 3, .edges = 3}), UsageError, says("edges = 3"));
     Hmm m({.states = 2, .symbols = 3});
     const std::vector<std::vector<Token>> wrong = {{0, 1}, {0, 3}};
     const auto before = m.emission;

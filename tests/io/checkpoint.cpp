@@ -45,7 +45,7 @@ template <class T, template <class> class Update> struct Training {
         for (int k = 0; k < steps; ++k) {
             std::vector<Token> t;
             for (int i = 0; i < 12; ++i)
-                t.push_back(static_cast<Token>((i * i + static_cast<int>(g.step())) % 5));
+                t.push_back(static_cast<Token>((i * i + static_cast<int>(g.training_step())) % 5));
             history.push_back(
                 g.forward(l, {x, TokenBlock{t.data(), 3, 2}}, {y, TokenBlock{t.data() + 6, 3, 2}}));
             g.backward(l);
@@ -130,7 +130,7 @@ TEST_CASE("A shared table is stored once; parameters alone can be taken", "[io][
     Checkpoint only;
     only.model(b.g).load(file, Restore::parameters);
     CHECK(a.parameters() == b.parameters());
-    CHECK(b.g.step() == 0);
+    CHECK(b.g.training_step() == 0);
     REQUIRE_THROWS_MATCHES(only.load(file), FileError, says("extra", "state/update/mean/E", "state/note"));
 }
 
@@ -154,6 +154,6 @@ TEST_CASE("A file that does not fit is refused whole, with everything that is wr
 
     Checkpoint twice;
     twice.number("best", a.best);
-    REQUIRE_THROWS_MATCHES(twice.counter("best", a.epoch), GraphError,
+    REQUIRE_THROWS_MATCHES(twice.counter("best", a.epoch), UsageError,
                            says("'state/best'", "names must differ"));
 }

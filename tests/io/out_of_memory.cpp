@@ -208,8 +208,8 @@ TEST_CASE("Updates that get no memory for their state can be made again", "[io][
     g.weight("E", 500, 500, constant(0));
     const auto group = g.parameters();
     const LargestAllocation small(900'000);
-    REQUIRE_THROWS_MATCHES(Adam<float>(group, {}), GraphError, says("adam", "2000000 bytes"));
-    REQUIRE_THROWS_MATCHES(AveragedSgd<float>(group, {}), GraphError, says("averaged sgd", "1000000 bytes"));
+    REQUIRE_THROWS_MATCHES(Adam<float>(group, {}), UsageError, says("adam", "2000000 bytes"));
+    REQUIRE_THROWS_MATCHES(AveragedSgd<float>(group, {}), UsageError, says("averaged sgd", "1000000 bytes"));
 }
 
 TEST_CASE("A checkpoint that gets no memory while it is saved leaves the file as it was",
@@ -266,7 +266,7 @@ TEST_CASE("A checkpoint that gets no memory while it is loaded changes nothing",
         }
         std::vector<double>().swap(history);
         std::string().swap(note);
-        to.g.step(0);
+        to.g.training_step(0);
     };
     const int failures = fail_everywhere(
         Allowed::bad_alloc,
@@ -280,12 +280,12 @@ TEST_CASE("A checkpoint that gets no memory while it is loaded changes nothing",
             REQUIRE(to.parameters() == before);
             REQUIRE(history.empty());
             REQUIRE(note.empty());
-            REQUIRE(to.g.step() == 0);
+            REQUIRE(to.g.training_step() == 0);
         });
     CHECK(failures > 100);
     CHECK(history.size() == 100);
     CHECK(to.parameters() == from.parameters());
-    CHECK(to.g.step() == 3);
+    CHECK(to.g.training_step() == 3);
     CHECK(train<Adam>(to, adam_to) == train<Adam>(from, adam_from));
 }
 

@@ -88,16 +88,16 @@ TEST_CASE("Words never seen, one word, and texts shorter than the lags are count
 }
 
 TEST_CASE("What cannot be counted is refused, and leaves the counts as they were", "[lds][counts]") {
-    REQUIRE_THROWS_MATCHES(LagCounts(0), GraphError, says("vocabulary of 0"));
-    REQUIRE_THROWS_MATCHES(LagCounts(3, {.lags = 0}), GraphError, says("0 lags", "1 … 1000"));
-    REQUIRE_THROWS_MATCHES(LagCounts(3, {.block = 0}), GraphError, says("blocks of 0"));
+    REQUIRE_THROWS_MATCHES(LagCounts(0), UsageError, says("vocabulary of 0"));
+    REQUIRE_THROWS_MATCHES(LagCounts(3, {.lags = 0}), UsageError, says("0 lags", "1 … 1000"));
+    REQUIRE_THROWS_MATCHES(LagCounts(3, {.block = 0}), UsageError, says("blocks of 0"));
     LagCounts counts(3, {.lags = 2});
     counts.add(std::vector<Token>{0, 1, 2});
     const LagCounts before = counts;
     REQUIRE_THROWS_MATCHES(counts.add(std::vector<Token>{0, 3}), DataError, says("token 1 is 3", "3 words"));
-    REQUIRE_THROWS_MATCHES(counts.add(std::vector<Token>{0, 1}, 1, 3), GraphError, says("1 … 3", "2 tokens"));
-    REQUIRE_THROWS_MATCHES(counts.add(LagCounts(3, {.lags = 3})), GraphError, says("3 lags", "alike"));
-    REQUIRE_THROWS_MATCHES(counts.lag(3), GraphError, says("lag 3", "count with lags = 3"));
+    REQUIRE_THROWS_MATCHES(counts.add(std::vector<Token>{0, 1}, 1, 3), UsageError, says("1 … 3", "2 tokens"));
+    REQUIRE_THROWS_MATCHES(counts.add(LagCounts(3, {.lags = 3})), UsageError, says("3 lags", "alike"));
+    REQUIRE_THROWS_MATCHES(counts.lag(3), UsageError, says("lag 3", "count with lags = 3"));
     CHECK(counts == before);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("Parts whose sum cannot be counted are refused", "[lds][counts][errors
     CHECK(from({limit - 2, 2}).tokens() == limit);
     REQUIRE_THROWS_MATCHES(from({limit, 1}), DataError, says("2³² - 1"));
     REQUIRE_THROWS_AS(from({most, most}), DataError);  // wraps to -2
-    REQUIRE_THROWS_MATCHES(from({3, -1}), GraphError, says("-1 times"));
+    REQUIRE_THROWS_MATCHES(from({3, -1}), UsageError, says("-1 times"));
 }
 
 TEST_CASE("Counts of any size are refused with an error of the library, or work", "[lds][counts][errors]") {
@@ -120,13 +120,13 @@ TEST_CASE("Counts of any size are refused with an error of the library, or work"
     for (const Index n : {Index{1} << 31, (Index{1} << 31) - 1, Index{1} << 62,
                           std::numeric_limits<Index>::max(), Index{-1}, std::numeric_limits<Index>::min()}) {
         const LargestAllocation small_machine(std::size_t{64} << 20);
-        REQUIRE_THROWS_AS(LagCounts(n), GraphError);
-        REQUIRE_THROWS_AS(LagCounts(3, {.lags = n}), GraphError);
-        if (n != (Index{1} << 31) - 1) REQUIRE_THROWS_AS(LagCounts(3, {.block = n}), GraphError);
+        REQUIRE_THROWS_AS(LagCounts(n), UsageError);
+        REQUIRE_THROWS_AS(LagCounts(3, {.lags = n}), UsageError);
+        if (n != (Index{1} << 31) - 1) REQUIRE_THROWS_AS(LagCounts(3, {.block = n}), UsageError);
         LagCounts counts(3);
-        REQUIRE_THROWS_AS(counts.add(text, n, 3), GraphError);
-        REQUIRE_THROWS_AS(counts.add(text, 0, n), GraphError);
-        REQUIRE_THROWS_AS(counts.lag(n), GraphError);
+        REQUIRE_THROWS_AS(counts.add(text, n, 3), UsageError);
+        REQUIRE_THROWS_AS(counts.add(text, 0, n), UsageError);
+        REQUIRE_THROWS_AS(counts.lag(n), UsageError);
         CHECK(counts.tokens() == 0);
     }
 }

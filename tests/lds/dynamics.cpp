@@ -27,6 +27,6 @@ TEST_CASE("Directions are singular vectors, whatever the basis, with the words t
     const auto& other = found[0].from[0] == 0 ? found[1] : found[0];
     CHECK(other.from[0] == 4);
     CHECK(other.to[0] == 4);
-    REQUIRE_THROWS_MATCHES(dynamics(s, identity(2), 3, 2), GraphError, says("3 pairs", "1 … 2"));
-    REQUIRE_THROWS_MATCHES(dynamics(s, identity(2), 1, 0), GraphError, says("0 words"));
+    REQUIRE_THROWS_MATCHES(dynamics(s, identity(2), 3, 2), UsageError, says("3 pairs", "1 … 2"));
+    REQUIRE_THROWS_MATCHES(dynamics(s, identity(2), 1, 0), UsageError, says("0 words"));
 }

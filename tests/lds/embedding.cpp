@@ -75,5 +75,5 @@ TEST_CASE("Words never seen have a row of zeros; covariances of another size are
     CHECK(v(0, 0) * v(0, 0) + v(0, 1) * v(0, 1) == Approx(1));
     s = texts::recorded<double>();
     REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), identity(3), TokenStates::filter),
-                           GraphError, says("3 states", "expected 2"));
+                           UsageError, says("3 states", "expected 2"));
 }

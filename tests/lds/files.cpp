@@ -27,7 +27,7 @@ TEST_CASE("Counts come back from a file as they were", "[lds][files]") {
     CHECK(back.counts.tokens() == 200);
     CHECK(back.vocabulary == six_words());
     const auto five = Vocabulary::from_words({"a", "b", "c", "d", "<eos>"});
-    REQUIRE_THROWS_MATCHES(save_counts(place / "wrong", counts, five), GraphError, says("6 words", "5"));
+    REQUIRE_THROWS_MATCHES(save_counts(place / "wrong", counts, five), UsageError, says("6 words", "5"));
 }
 
 TEST_CASE("What are no counts is refused", "[lds][files]") {

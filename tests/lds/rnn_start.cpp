@@ -59,11 +59,11 @@ TEST_CASE("Parameters that are not there or do not fit are refused before anythi
     const auto k = steady_state(s);
     Network<double> wide(6, 3), right(6, 2);
     const double before = wide.g.parameter("E").value[0];
-    REQUIRE_THROWS_MATCHES(start_rnn(wide.g, s, k, k.predicted), GraphError, says("'E' [6, 3]", "[6, 2]"));
+    REQUIRE_THROWS_MATCHES(start_rnn(wide.g, s, k, k.predicted), UsageError, says("'E' [6, 3]", "[6, 2]"));
     CHECK(wide.g.parameter("E").value[0] == before);
-    REQUIRE_THROWS_AS(start_rnn(right.g, s, k, k.predicted, {.table = "F"}), GraphError);
-    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), GraphError, says("rms 0"));
-    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.power = 2}), GraphError,
+    REQUIRE_THROWS_AS(start_rnn(right.g, s, k, k.predicted, {.table = "F"}), UsageError);
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), UsageError, says("rms 0"));
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.power = 2}), UsageError,
                            says("power 2", "0 … 1"));
     start_rnn(right.g, s, k, k.predicted);
     const double full = right.g.parameter("softmax.W").value[5];

@@ -111,8 +111,8 @@ TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") 
                                        {.states = states, .lags = lags});
     };
     REQUIRE_THROWS_AS(find(one, 1, 2), Error);
-    REQUIRE_THROWS_MATCHES(find(few, 9, 2), GraphError, says("9 states", "rank"));
+    REQUIRE_THROWS_MATCHES(find(few, 9, 2), UsageError, says("9 states", "rank"));
     REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("stand 5 apart", "5 tokens"));
-    REQUIRE_THROWS_MATCHES(find(few, 0, 2), GraphError, says("0 states"));
-    REQUIRE_THROWS_MATCHES(find(few, 1, 1), GraphError, says("at least 2 lags"));
+    REQUIRE_THROWS_MATCHES(find(few, 0, 2), UsageError, says("0 states"));
+    REQUIRE_THROWS_MATCHES(find(few, 1, 1), UsageError, says("at least 2 lags"));
 }

@@ -66,7 +66,7 @@ TEST_CASE("The filter refuses tokens and states that are none of its own", "[lds
     const auto s = texts::recorded<double>();
     const TextFilter<double> filter(s, steady_state(s));
     std::vector<double> state(3);
-    REQUIRE_THROWS_MATCHES(filter.step(0, state), GraphError, says("3 numbers", "expected 2"));
+    REQUIRE_THROWS_MATCHES(filter.step(0, state), UsageError, says("3 numbers", "expected 2"));
     const std::vector<Token> outside = {0, 6};
     REQUIRE_THROWS_MATCHES(filter.filter(outside), DataError, says("token 6"));
     REQUIRE_THROWS_MATCHES(filter.smooth(outside), DataError, says("token 6"));

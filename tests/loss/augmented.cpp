@@ -226,7 +226,7 @@ TEST_CASE("AugmentedLoss refuses impossible options and leaves the graph as it w
     const auto tied = g.add<TiedSoftmax>("tied", {}, h, E);
     const auto own = g.add<Softmax>("own", {.vocabulary = 9}, h);
     const auto refuses = [&](Options o, const auto&... parts) {
-        REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", o, tied, y), GraphError,
+        REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", o, tied, y), UsageError,
                                says("node 'loss'", parts...));
     };
     refuses({.temperature = 0}, "temperature = 0", "finite number above 0");
@@ -235,11 +235,11 @@ TEST_CASE("AugmentedLoss refuses impossible options and leaves the graph as it w
     refuses({.alpha = -1}, "alpha = -1", "at least 0");
     refuses({.gamma = NAN}, "gamma = nan", "at least 0");
     refuses({.beta = 1.5}, "beta = 1.5", "at most 1");
-    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y), UsageError,
                            says("node 'loss'", "'own.W' is no embedding table", "third input"));
-    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y, small), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y, small), UsageError,
                            says("node 'loss'", "'small' has 8 rows", "one per word: 9"));
-    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, tied, g.tokens("z", 8)), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, tied, g.tokens("z", 8)), UsageError,
                            says("node 'loss'", "vocabulary of 9", "'z' one of 8"));
     g.add<AugmentedLoss>("loss", {}, own, y, E);
 }

@@ -91,5 +91,5 @@ TEST_CASE("Sets of analogies are read, or refused with their line", "[metric][an
         CHECK(message.find('\x1b') == std::string::npos);
     }
     const WordTable table(words, 3, values);
-    REQUIRE_THROWS_MATCHES(analogies(table, {}, 0), GraphError, says("budget = 0"));
+    REQUIRE_THROWS_MATCHES(analogies(table, {}, 0), UsageError, says("budget = 0"));
 }

@@ -20,10 +20,10 @@ TEST_CASE("A uniform model over V words has perplexity V, log2 V bits", "[metric
 
 TEST_CASE("Perplexity refuses to average nothing, and what is not a number", "[metric][perplexity]") {
     Perplexity p;
-    REQUIRE_THROWS_MATCHES(p.value(), GraphError, says("no tokens"));
+    REQUIRE_THROWS_MATCHES(p.value(), UsageError, says("no tokens"));
     p.add(1, 1);
-    REQUIRE_THROWS_MATCHES(p.bits_per_character(), GraphError, says("no characters"));
+    REQUIRE_THROWS_MATCHES(p.bits_per_character(), UsageError, says("no characters"));
     REQUIRE_THROWS_AS(p.add(std::numeric_limits<double>::quiet_NaN(), 1), NumericError);
-    REQUIRE_THROWS_MATCHES(p.add(1, -1), GraphError, says("-1 tokens"));
+    REQUIRE_THROWS_MATCHES(p.add(1, -1), UsageError, says("-1 tokens"));
     CHECK(p.nats() == 1);
 }

@@ -83,17 +83,17 @@ TEST_CASE("SubspaceMonitor reads every so many steps and keeps what it read", "[
 TEST_CASE("Angles and monitor refuse what spans nothing or does not fit",
           "[metric][principal_angles][errors]") {
     std::vector<double> x(20, 1), zero(20, 0);
-    REQUIRE_THROWS_MATCHES(principal_angles<double>({x.data(), 10, 2}, {x.data(), 5, 2}), GraphError,
+    REQUIRE_THROWS_MATCHES(principal_angles<double>({x.data(), 10, 2}, {x.data(), 5, 2}), UsageError,
                            says("principal angles", "10 and 5 rows"));
-    REQUIRE_THROWS_MATCHES(principal_angles<double>({x.data(), 2, 10}, {x.data(), 2, 1}), GraphError,
+    REQUIRE_THROWS_MATCHES(principal_angles<double>({x.data(), 2, 10}, {x.data(), 2, 1}), UsageError,
                            says("[2, 10]"));
     REQUIRE_THROWS_MATCHES(principal_angles<double>({zero.data(), 10, 2}, {x.data(), 10, 2}), NumericError,
                            says("zero"));
-    REQUIRE_THROWS_MATCHES(averaged_distance({}), GraphError, says("no angles"));
+    REQUIRE_THROWS_MATCHES(averaged_distance({}), UsageError, says("no angles"));
     Graph<double> g({});
     g.weight("E", 8, 2, normal(1));
     const auto& E = g.parameter("E");
-    REQUIRE_THROWS_MATCHES(SubspaceMonitor<double>(E, E, {.every = 0}), GraphError, says("every = 0"));
+    REQUIRE_THROWS_MATCHES(SubspaceMonitor<double>(E, E, {.every = 0}), UsageError, says("every = 0"));
     g.parameter("E").value[3] = std::numeric_limits<double>::quiet_NaN();
     REQUIRE_THROWS_MATCHES(SubspaceMonitor<double>(E, E), NumericError, says("row 1, column 1"));
 }

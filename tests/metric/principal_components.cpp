@@ -71,9 +71,9 @@ TEST_CASE("Equal rows have no variance", "[metric][principal_components]") {
 TEST_CASE("principal_components refuses what has none", "[metric][principal_components][errors]") {
     std::vector<double> x(12, 1);
     const MatrixRef<const double> table(x.data(), 6, 2);
-    REQUIRE_THROWS_MATCHES(principal_components<double>(table, 3), GraphError, says("3 of a table [6, 2]"));
-    REQUIRE_THROWS_MATCHES(principal_components<double>(table, 0), GraphError, says("0 of a table"));
-    REQUIRE_THROWS_MATCHES(principal_components<double>({x.data(), 2, 6}, 1), GraphError, says("[2, 6]"));
+    REQUIRE_THROWS_MATCHES(principal_components<double>(table, 3), UsageError, says("3 of a table [6, 2]"));
+    REQUIRE_THROWS_MATCHES(principal_components<double>(table, 0), UsageError, says("0 of a table"));
+    REQUIRE_THROWS_MATCHES(principal_components<double>({x.data(), 2, 6}, 1), UsageError, says("[2, 6]"));
     x[5] = std::numeric_limits<double>::quiet_NaN();
     REQUIRE_THROWS_MATCHES(principal_components<double>(table, 1), NumericError, says("row 2, column 1"));
 }

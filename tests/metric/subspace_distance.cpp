@@ -85,9 +85,9 @@ TEST_CASE("Columns that depend on others do not count", "[metric][subspace]") {
 
 TEST_CASE("The subspace distance refuses what spans nothing or does not fit", "[metric][subspace][errors]") {
     std::vector<double> x(20, 1), zero(20, 0);
-    REQUIRE_THROWS_MATCHES(subspace_distance<double>({x.data(), 10, 2}, {x.data(), 5, 2}), GraphError,
+    REQUIRE_THROWS_MATCHES(subspace_distance<double>({x.data(), 10, 2}, {x.data(), 5, 2}), UsageError,
                            says("10 and 5 rows"));
-    REQUIRE_THROWS_MATCHES(subspace_distance<double>({x.data(), 2, 10}, {x.data(), 2, 1}), GraphError,
+    REQUIRE_THROWS_MATCHES(subspace_distance<double>({x.data(), 2, 10}, {x.data(), 2, 1}), UsageError,
                            says("[2, 10]"));
     REQUIRE_THROWS_MATCHES(subspace_distance<double>({zero.data(), 10, 2}, {x.data(), 10, 2}), NumericError,
                            says("zero"));

@@ -112,9 +112,9 @@ TEST_CASE("A mask is a function of seed, step and node", "[node][dropout]") {
     const bool variational = GENERATE(false, true);
     Masks a({.keep = 0.5, .variational = variational}), b({.keep = 0.5, .variational = variational});
     const Numbers first = a.draw(), second = a.draw();
-    b.g.step(1);
+    b.g.training_step(1);
     REQUIRE(b.draw() == second);
-    b.g.step(0);
+    b.g.training_step(0);
     REQUIRE(b.draw() == first);
 
     Graph<double> g({.time = T, .batch = B, .seed = 7});
@@ -124,7 +124,7 @@ TEST_CASE("A mask is a function of seed, step and node", "[node][dropout]") {
     g.forward(y, {x, a.ones.data(), T, B});
     const Numbers under_another_seed = flat(g.value(y));
     REQUIRE(under_another_seed != first);
-    g.step(0);
+    g.training_step(0);
     g.forward(z, {x, a.ones.data(), T, B});
     REQUIRE(flat(g.value(z)) != under_another_seed);
 }
@@ -133,8 +133,8 @@ TEST_CASE("Dropout refuses what is no probability and leaves the graph as it was
     const double keep = GENERATE(0., -0.5, 1.1, double(NAN));
     Graph<double> g({.time = 1, .batch = 1});
     const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = keep}, x), GraphError,
-                           says("node 'drop'", text("keep = ", keep), "above 0 and at most 1"));
+    REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = keep}, x), UsageError,
+                           says("node 'drop'", message("keep = ", keep), "above 0 and at most 1"));
     g.add<Dropout>("drop", {.keep = 0.5}, x);
 }
 
@@ -171,13 +171,13 @@ TEST_CASE("Masks are read by name, and are those that Random draws", "[node][dro
         const auto mask = g.mask(name);
         REQUIRE(mask.shape()[0] == static_cast<std::size_t>(groups * 2));
         REQUIRE(mask.shape()[1] == static_cast<std::size_t>(width));
-        const Random random(g.seed(), stream_of(name), g.step());
+        const Random random(g.seed(), stream_of(name), g.training_step());
         for (Index i = 0; i < groups * 2 * width; ++i)
             REQUIRE(mask.data()[i] == (random.uniform(i) < keep ? 1 / keep : 0));
     }
     // What comes out is what the masks say, with the masks of whole words drawn here.
     const auto m0 = g.mask("embed.mask"), m4 = g.mask("c4.mask");
-    const Random of_words(g.seed(), stream_of("embed"), g.step());
+    const Random of_words(g.seed(), stream_of("embed"), g.training_step());
     for (std::size_t r = 0; r < 8; ++r)
         for (std::size_t j = 0; j < 3; ++j) {
             const auto b = r % 2;
@@ -187,10 +187,10 @@ TEST_CASE("Masks are read by name, and are those that Random draws", "[node][dro
             REQUIRE(g.value(all)(r, j) == m4(b, j) * g.value(h)(r, j));
         }
 
-    REQUIRE_THROWS_MATCHES(g.mask("c5.mask"), GraphError,
+    REQUIRE_THROWS_MATCHES(g.mask("c5.mask"), UsageError,
                            says("no mask 'c5.mask'", "embed.mask", "c2.candidate_mask"));
     g.forward(e, {x, {words.data(), 4, 2}});
-    REQUIRE_THROWS_MATCHES(g.mask("c4.mask"), GraphError, says("did not run the node of 'c4.mask'"));
+    REQUIRE_THROWS_MATCHES(g.mask("c4.mask"), UsageError, says("did not run the node of 'c4.mask'"));
     g.training(false);
     g.forward(all, {x, {words.data(), 5, 1}});
     const auto ones = g.mask("c1.mask");

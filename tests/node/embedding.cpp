@@ -132,18 +132,18 @@ TEST_CASE("Embedding refuses what does not fit and leaves the graph as it was", 
     const auto x = g.tokens("x", 6), y = g.tokens("y", 5);
     const auto E = g.weight("E", 5, 3, uniform(1));
     REQUIRE_THROWS_MATCHES(
-        g.add<Embedding>("embed", {}, x, E), GraphError,
+        g.add<Embedding>("embed", {}, x, E), UsageError,
         says("node 'embed'", "the table 'E' has 5 rows", "'x' has a vocabulary of 6", "one row per word"));
     REQUIRE_THROWS_MATCHES(
-        g.add<Embedding>("embed", {.keep = 0}, y, E), GraphError,
+        g.add<Embedding>("embed", {.keep = 0}, y, E), UsageError,
         says("node 'embed'", "keep = 0", "above 0 and at most 1", "not the share that is dropped"));
-    REQUIRE_THROWS_MATCHES(g.add<Embedding>("embed", {.keep_words = 1.5}, y, E), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Embedding>("embed", {.keep_words = 1.5}, y, E), UsageError,
                            says("node 'embed'", "keep_words = 1.5", "above 0 and at most 1"));
 
     // y still may hold positions without a target, and E still is no embedding table
     const auto h = g.input("h", 3);
     const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
-    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, o, y), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, o, y), UsageError,
                            says("'E' is no embedding table"));
     const auto l = g.add<CrossEntropy>("loss", {}, o, y);
     const Numbers in(3);

@@ -142,7 +142,7 @@ TEST_CASE("The modulus pass leaves gradients alone, and follows weights that mov
                     phi[r * 3 + i] += std::pow(W(i, j) * weights[r * n + j], 2);
         return phi;
     };
-    REQUIRE_THROWS_MATCHES(g.modulus(x), GraphError, says("none computed yet", "backward<Modulus>"));
+    REQUIRE_THROWS_MATCHES(g.modulus(x), UsageError, says("none computed yet", "backward<Modulus>"));
     for (int step = 0; step < 2; ++step) {
         g.forward(l, {x, in.data(), T, B}, {w, weights.data(), T, B});
         g.backward(l);
@@ -184,18 +184,18 @@ template <class Scalar> struct PlainCell {
         return h;
     }
     void forward(Forward<Scalar>& p) {
-        p.drive(z);
+        p.affine(z);
         for (const Index t : p.steps()) {
-            p.drive(z, t);
+            p.affine(z, t);
             noalias(p.at(h, t)) = tanh(p.at(z, t));
         }
     }
     void backward(Backward<Scalar>& p) {
         for (const Index t : p.steps_back()) {
             noalias(p.adjoint(z, t)) = (1 - square(p.at(h, t))) * p.adjoint(h, t);
-            p.pull(z, t);
+            p.affine_backward(z, t);
         }
-        p.pull(z);
+        p.affine_backward(z);
     }
 };
 
@@ -205,9 +205,9 @@ template <class Scalar> struct BothCell : PlainCell<Scalar> {
         for (const Index t : p.steps_back()) {
             noalias(p.adjoint(this->z, t)) =
                 p.chain(Scalar(1) - square(p.at(this->h, t))) * p.adjoint(this->h, t);
-            p.pull(this->z, t);
+            p.affine_backward(this->z, t);
         }
-        p.pull(this->z);
+        p.affine_backward(this->z);
     }
 };
 
@@ -230,7 +230,7 @@ TEST_CASE("A cell with a gradient alone trains, and is refused by name for modul
     const double value = g.forward(l, given, with);
     g.backward(l);
     const Numbers dx = flat(g.adjoint(x));
-    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), GraphError,
+    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), UsageError,
                            says("node 'plain' carries no modulus", "template <class Quantity>"));
     REQUIRE(g.forward(k, given, with) == Approx(value));
     g.backward(k);

@@ -94,11 +94,11 @@ TEST_CASE("The transform biases start at -2, the others at 0", "[node][rhn]") {
 TEST_CASE("Rhn refuses impossible options and leaves the graph as it was", "[node][rhn]") {
     Graph<double> g({.time = 1, .batch = 1});
     const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .depth = 0}, x), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .depth = 0}, x), UsageError,
                            says("node 'rhn'", "depth = 0", "at least 1"));
-    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.depth = 2}, x), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.depth = 2}, x), UsageError,
                            says("'rhn.s1'", "width 0", "at least 1"));
-    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .keep = 7}, x), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .keep = 7}, x), UsageError,
                            says("node 'rhn'", "keep = 7", "above 0 and at most 1"));
     g.add<Rhn>("rhn", {.units = 3, .depth = 2}, x);
     REQUIRE(g.parameters("rhn.*").size() == 5);

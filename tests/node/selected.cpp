@@ -31,13 +31,13 @@ template <class Scalar> struct Gated {
     }
     void forward(Forward<Scalar>& p) {
         std::fill_n(p.data(one), p.rows(), Scalar(1));
-        p.drive(V);
-        if (options.second) p.drive(W);
+        p.affine(V);
+        if (options.second) p.affine(W);
         for (const Index t : p.steps()) {
-            p.drive(V, t);
+            p.affine(V, t);
             noalias(p.at(a, t)) = tanh(p.at(Seq<Scalar>(V), t));
             if (!options.second) continue;
-            p.drive(W, t);
+            p.affine(W, t);
             noalias(p.at(b, t)) = tanh(p.at(Seq<Scalar>(W), t));
         }
     }
@@ -45,14 +45,14 @@ template <class Scalar> struct Gated {
         const auto through_tanh = [&](Seq<Scalar> out, Units<Scalar> in, Index t) {
             noalias(p.adjoint(Seq<Scalar>(in), t)) =
                 p.chain(Scalar(1) - square(p.at(out, t))) * p.adjoint(out, t);
-            p.pull(in, t);
+            p.affine_backward(in, t);
         };
         for (const Index t : p.steps_back()) {
             if (options.second) through_tanh(b, W, t);
             through_tanh(a, V, t);
         }
-        p.pull(V);
-        if (options.second) p.pull(W);
+        p.affine_backward(V);
+        if (options.second) p.affine_backward(W);
     }
 };
 
@@ -72,8 +72,8 @@ template <class Scalar> struct Selected {
         z = s.units("z", options.units).from(shared, in, x);
         return z;
     }
-    void forward(Forward<Scalar>& p) { p.drive(z); }
-    template <class Quantity> void backward(Backward<Scalar, Quantity>& p) { p.pull(z); }
+    void forward(Forward<Scalar>& p) { p.affine(z); }
+    template <class Quantity> void backward(Backward<Scalar, Quantity>& p) { p.affine_backward(z); }
 };
 
 constexpr Index symbols = 3, T = 5, B = 2, n = 4;
@@ -186,7 +186,7 @@ TEST_CASE("A shared stack of matrices must have one for every symbol", "[node][s
     const auto u = g.input("u", 3);
     const auto in = g.tokens("x", symbols);
     const auto W = g.weight("W", 8, 4, constant(0));
-    REQUIRE_THROWS_MATCHES(g.add<Selected>("map", {.units = 4}, u, in, W), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Selected>("map", {.units = 4}, u, in, W), UsageError,
                            says("node 'map'", "weight 'W' has shape [8, 4]", "expected [9, 4]"));
     g.add<Selected>("map", {.units = 4}, u, in);
 }

@@ -98,10 +98,10 @@ TEST_CASE("Heads refuse what does not fit and leave the graph as it was", "[node
     const auto h = g.input("h", 600);
     const auto E = g.weight("E", V, 650, constant(0));
     REQUIRE_THROWS_MATCHES(
-        g.add<TiedSoftmax>("softmax", {}, h, E), GraphError,
+        g.add<TiedSoftmax>("softmax", {}, h, E), UsageError,
         says("node 'softmax'", "the input has width 600", "table 'E' has width 650",
              "set the units of the layer below to 650", "TiedSoftmax{.projection = true}"));
-    REQUIRE_THROWS_MATCHES(g.add<Softmax>("softmax", {}, h), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Softmax>("softmax", {}, h), UsageError,
                            says("weight 'softmax.W'", "[0, 600]", "at least [1, 1]"));
     const auto o = g.add<TiedSoftmax>("softmax", {.projection = true}, h, E);
     REQUIRE(o.vocabulary == V);

@@ -50,7 +50,7 @@ TEST_CASE("A sequence added to itself counts twice, its modulus four times", "[n
 TEST_CASE("Sum refuses unequal widths and leaves the graph as it was", "[node][sum]") {
     Graph<double> g({.time = 1, .batch = 1});
     const auto a = g.input("a", 2), b = g.input("b", 3);
-    REQUIRE_THROWS_MATCHES(g.add<Sum>("sum", {}, a, b), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Sum>("sum", {}, a, b), UsageError,
                            says("node 'sum'", "'a' has width 2", "'b' has width 3", "equal width"));
     REQUIRE(g.add<Sum>("sum", {}, a, a).width == 2);
 }
@@ -104,7 +104,7 @@ TEST_CASE("TotalLoss refuses weights that are not finite and keeps no loss by po
     Graph<double> g({.time = 1, .batch = 1});
     const auto a = g.input("a", 1);
     const auto l = check::probe(g, a);
-    REQUIRE_THROWS_MATCHES(g.add<TotalLoss>("total", {.weights = {1, NAN}}, l, l), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<TotalLoss>("total", {.weights = {1, NAN}}, l, l), UsageError,
                            says("node 'total'", "weight nan", "finite"));
     const auto total = g.add<TotalLoss>("total", {.weights = {1, 2}}, l, l);
     const Numbers in = {0.5};
@@ -112,6 +112,6 @@ TEST_CASE("TotalLoss refuses weights that are not finite and keeps no loss by po
     REQUIRE(value == Approx(3 * g.value(l)));
     g.backward(total);
     REQUIRE(g.adjoint(a)(0, 0) == Approx(3 * check::Probe<double>::weight(0)));
-    REQUIRE_THROWS_MATCHES(g.by_token(total), GraphError, says("'total'", "no loss per position"));
-    REQUIRE_THROWS_MATCHES(g.cross_entropy(total), GraphError, says("'total'", "has computed none"));
+    REQUIRE_THROWS_MATCHES(g.by_token(total), UsageError, says("'total'", "no loss per position"));
+    REQUIRE_THROWS_MATCHES(g.cross_entropy(total), UsageError, says("'total'", "has computed none"));
 }

@@ -269,7 +269,7 @@ TEST_CASE("A part of a corpus is what the same tokens alone would be", "[text][c
 
     for (const auto& [first, last] : {std::pair<Index, Index>{-1, 3}, {3, 3}, {4, 3}, {0, 11}})
         REQUIRE_THROWS_MATCHES(whole.part(first, last, v), DataError,
-                               says("memory", isogloss::text("tokens ", first, " to ", last), "<= 10"));
+                               says("memory", isogloss::message("tokens ", first, " to ", last), "<= 10"));
     REQUIRE_THROWS_MATCHES(whole.part(0, 3, Vocabulary::from_words({"a", "<eos>"})), DataError,
                            says("5 types", "2"));
 }

@@ -35,8 +35,8 @@ TEST_CASE("Adam's decay is decoupled, its clipping by the whole group", "[update
     CHECK(g.value(w)(0, 0) == Approx(2 - 0.1 * 0.5 * 2));
     g.gradient(w)(0, 0) = 40;
     CHECK(adam.step() == Approx(40));
-    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.second = 1}), GraphError, says("second = 1"));
-    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.epsilon = 0}), GraphError, says("epsilon = 0"));
+    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.second = 1}), UsageError, says("second = 1"));
+    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.epsilon = 0}), UsageError, says("epsilon = 0"));
     g.gradient(w)(0, 0) = std::numeric_limits<double>::infinity();
     const double before = g.value(w)(0, 0);
     REQUIRE_THROWS_AS(adam.step(), NumericError);

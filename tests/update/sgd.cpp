@@ -139,10 +139,10 @@ TEST_CASE("An update refuses a gradient that is not finite and changes nothing",
     b.gradient({1, 2, 3, 4, std::numeric_limits<float>::quiet_NaN(), 6});
     REQUIRE_THROWS_MATCHES(sgd.step(), NumericError, says("'w'", "not finite", "nothing was changed"));
     CHECK(b.value() == std::vector<float>(6, 1));
-    REQUIRE_THROWS_MATCHES(Sgd<float>(b.g.parameters(), {.rate = -1}), GraphError, says("rate = -1"));
-    REQUIRE_THROWS_MATCHES(Sgd<float>(b.g.parameters(), {.clip = -1}), GraphError, says("clip = -1"));
-    REQUIRE_THROWS_MATCHES(sgd.rate(std::numeric_limits<double>::infinity()), GraphError, says("rate"));
-    REQUIRE_THROWS_MATCHES((AveragedSgd<float>(b.g.parameters(), {.window = 0})), GraphError,
+    REQUIRE_THROWS_MATCHES(Sgd<float>(b.g.parameters(), {.rate = -1}), UsageError, says("rate = -1"));
+    REQUIRE_THROWS_MATCHES(Sgd<float>(b.g.parameters(), {.clip = -1}), UsageError, says("clip = -1"));
+    REQUIRE_THROWS_MATCHES(sgd.rate(std::numeric_limits<double>::infinity()), UsageError, says("rate"));
+    REQUIRE_THROWS_MATCHES((AveragedSgd<float>(b.g.parameters(), {.window = 0})), UsageError,
                            says("window = 0"));
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("Averaging is triggered when validation stops improving, and averages 
     step(1);                   // w = -3
     asgd.swap();
     CHECK(b.value()[0] == Approx(-2));
-    REQUIRE_THROWS_MATCHES(asgd.step(), GraphError, says("swap() first"));
+    REQUIRE_THROWS_MATCHES(asgd.step(), UsageError, says("swap() first"));
     asgd.swap();
     CHECK(b.value()[0] == Approx(-3));
     REQUIRE_THROWS_AS(asgd.observe(std::numeric_limits<double>::quiet_NaN()), NumericError);

@@ -43,7 +43,7 @@ struct ConcatenatedSoftmaxOptions {
 /// Options  see ConcatenatedSoftmaxOptions
 /// Memory   of logits at most `budget` bytes (one row at least); the rest is proportional to N M H
 /// Gradient sums over the examples, added to what is there; of E only rows that were looked up are touched
-/// Errors   GraphError: options or shapes out of range, X and y of different lengths, more than N examples.
+/// Errors   UsageError: options or shapes out of range, X and y of different lengths, more than N examples.
 ///          DataError: a token or class out of range, with its place; nothing has changed then.
 ///          NumericError: a loss that is not finite, with its example; the gradients are cleared.
 /// Source   "Embedding derivative derivation"; corrections, matrix form: docs/closed_form/kronecker.md.
@@ -99,8 +99,8 @@ public:
     void probabilities(std::span<const Token> X, MatrixRef<T> out) {
         const Index N = std::ssize(X) / options_.words;
         if (out.rows != N || out.cols != options_.classes || out.transposed || !out.is_valid())
-            fail(text("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
-                      options_.classes, "]"));
+            fail(message("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
+                         options_.classes, "]"));
         check(X, N, {});
         const BlasOnOneThread blas;
         const Index n = options_.words * options_.width;
@@ -119,32 +119,32 @@ public:
 
 private:
     [[noreturn]] static void fail(const std::string& message) {
-        throw GraphError("concatenated softmax: " + message);
+        throw UsageError("concatenated softmax: " + message);
     }
     [[noreturn]] static void not_finite(Index example, double found) {
-        throw NumericError(text("concatenated softmax: example ", example, " has a loss of ", found,
-                                "; lower the learning rate"));
+        throw NumericError(message("concatenated softmax: example ", example, " has a loss of ", found,
+                                   "; lower the learning rate"));
     }
     static void require(const char* name, Index value) {
-        if (value < 1) fail(text("found ", name, " = ", value, ", expected at least 1"));
+        if (value < 1) fail(message("found ", name, " = ", value, ", expected at least 1"));
     }
 
     /// Refuses batches that do not fit; y may be left out.
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
         const Index M = options_.words;
         if (std::ssize(X) != N * M)
-            fail(text("found ", X.size(), " words for ", N, " examples, expected ", M, " for each"));
+            fail(message("found ", X.size(), " words for ", N, " examples, expected ", M, " for each"));
         if (N > options_.batch)
-            fail(text("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`"));
+            fail(message("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`"));
         for (Index i = 0; i < N * M; ++i)
             if (const Token v = X[static_cast<std::size_t>(i)]; v < 0 || v >= options_.vocabulary)
-                throw DataError(text("concatenated softmax: example ", i / M, ", word ", i % M,
-                                     ": found token ", v, ", expected 0 to ", options_.vocabulary - 1));
+                throw DataError(message("concatenated softmax: example ", i / M, ", word ", i % M,
+                                        ": found token ", v, ", expected 0 to ", options_.vocabulary - 1));
         for (Index i = 0; i < std::ssize(y); ++i)
             if (const Token c = y[static_cast<std::size_t>(i)];
                 c != not_predicted && (c < 0 || c >= options_.classes))
-                throw DataError(text("concatenated softmax: example ", i, ": found class ", c,
-                                     ", expected 0 to ", options_.classes - 1, " or not_predicted"));
+                throw DataError(message("concatenated softmax: example ", i, ": found class ", c,
+                                        ", expected 0 to ", options_.classes - 1, " or not_predicted"));
     }
 
     void gather(const Parameter<T>& E, std::span<const Token> X, Index example, T* phi) const {
@@ -157,8 +157,8 @@ private:
                bool gradient) {
         const Index M = options_.words, H = options_.width, C = options_.classes, n = M * H;
         if (E.rows != options_.vocabulary || E.cols != H || W.rows != n || W.cols != C)
-            fail(text("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
-                      "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]"));
+            fail(message("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
+                         "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]"));
         check(X, std::ssize(y), y);
         if (gradient && std::ssize(E.hit) != E.rows) {  // once: a table that no graph has looked up yet
             E.touched.reserve(static_cast<std::size_t>(E.rows));

@@ -38,7 +38,7 @@ inline Matrix identity(Index n) {
 inline Matrix transpose(const Matrix& a) {
     return matrix(cols(a), rows(a), [&](Index i, Index j) { return at(a, j, i); });
 }
-/// A B. Throws GraphError when the inner dimensions differ.
+/// A B. Throws UsageError when the inner dimensions differ.
 inline Matrix product(const Matrix& a, const Matrix& b) {
     Matrix out({a.shape()[0], b.shape()[1]});
     gemm<double>(1, {a.data(), rows(a), cols(a)}, {b.data(), rows(b), cols(b)}, 0,
@@ -57,10 +57,10 @@ inline Matrix commutation(Index p, Index q) {
                   [&](Index to, Index from) { return to % q == from / p && to / q == from % p ? 1.0 : 0.0; });
 }
 /// A⁽ᵖ⁾, Minka's vec-transpose of A [m p, n]: each column becomes a matrix of p rows, column by column, and
-/// these n matrices [p, m] are stacked: [n p, m]. Throws GraphError where p does not divide the rows of A.
+/// these n matrices [p, m] are stacked: [n p, m]. Throws UsageError where p does not divide the rows of A.
 inline Matrix vec_transpose(const Matrix& a, Index p) {
     if (p < 1 || rows(a) % p != 0)
-        throw GraphError(text("vec_transpose: found ", rows(a), " rows, expected a multiple of ", p));
+        throw UsageError(message("vec_transpose: found ", rows(a), " rows, expected a multiple of ", p));
     return matrix(cols(a) * p, rows(a) / p, [&](Index i, Index j) { return at(a, j * p + i % p, i / p); });
 }
 
@@ -77,15 +77,15 @@ struct Result {
 ///     (∂l/∂E)ᵀ  = Σ_n Σ_c δ_nc (K_{H,M}⁽ᴹ⁾)ᵀ ((W_c x_nᵀ K_{M,V})ᵀ)⁽ᴹ⁾
 ///
 /// Shapes   E [V, H];  W [M H, C];  X [N, M];  y [N].  Costs O(N C M³ H² V): for tests.
-/// Errors   GraphError for shapes that do not agree, DataError for a token or class out of range.
+/// Errors   UsageError for shapes that do not agree, DataError for a token or class out of range.
 /// Source   "Embedding derivative derivation"; vec-transpose: Minka 2000. Departure: the transpose stands
 ///          inside the vec-transpose, or the product is not defined; see docs/closed_form/kronecker.md.
 inline Result value_and_gradient(const Matrix& E, const Matrix& W, std::span<const Token> X,
                                  std::span<const Token> y) {
     const Index V = rows(E), H = cols(E), C = cols(W), M = rows(W) / H, N = std::ssize(y);
     if (rows(W) != M * H || std::ssize(X) != N * M)
-        throw GraphError(text("kronecker: found a table [", V, ", ", H, "], weights [", rows(W), ", ", C,
-                              "], ", X.size(), " words and ", N, " classes"));
+        throw UsageError(message("kronecker: found a table [", V, ", ", H, "], weights [", rows(W), ", ", C,
+                                 "], ", X.size(), " words and ", N, " classes"));
     const Matrix lift = transpose(kronecker(identity(M), E));            // [M H, M V]
     const Matrix left = transpose(vec_transpose(commutation(H, M), M));  // [H, M² H]
     const Matrix turn = commutation(M, V);                               // [M V, M V]
@@ -96,9 +96,9 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, std::span<con
         const Token target = y[static_cast<std::size_t>(n)];
         for (Index m = 0; m < M; ++m)
             if (word(m) < 0 || word(m) >= V)
-                throw DataError(text("kronecker: example ", n, ": found token ", word(m)));
+                throw DataError(message("kronecker: example ", n, ": found token ", word(m)));
         if (target < 0 || target >= C)
-            throw DataError(text("kronecker: example ", n, ": found class ", target));
+            throw DataError(message("kronecker: example ", n, ": found class ", target));
         const Matrix x = matrix(M * V, 1, [&](Index i, Index) { return word(i / V) == i % V ? 1.0 : 0.0; });
         const Matrix phi = product(lift, x), z = product(transpose(phi), W);
         double sum = 0;

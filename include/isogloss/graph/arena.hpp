@@ -29,7 +29,7 @@ public:
 
     /// A zeroed block of so many elements: the product of the sizes. `who` asks for it, in messages.
     ///
-    /// Throws GraphError for sizes that are negative or multiply to more bytes than can be counted, and where
+    /// Throws UsageError for sizes that are negative or multiply to more bytes than can be counted, and where
     /// the machine does not give them; the arena is then as it was.
     template <class T> T* take(std::initializer_list<Index> sizes, std::string_view who = "graph") {
         static_assert(std::is_trivially_copyable_v<T>, "an arena holds plain numbers");

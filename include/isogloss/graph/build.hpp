@@ -11,25 +11,26 @@ namespace isogloss {
 
 template <class T> Graph<T>::Graph(GraphOptions options) {
     if (options.time < 1 || options.batch < 1)
-        throw GraphError(text("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                              ", expected at least 1 each"));
+        throw UsageError(message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                                 ", expected at least 1 each"));
     if (options.budget < 1)
-        throw GraphError(text("graph: found budget = ", options.budget, " bytes, expected at least 1"));
+        throw UsageError(message("graph: found budget = ", options.budget, " bytes, expected at least 1"));
     constexpr Index most = std::numeric_limits<Index>::max();
     if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
-        throw GraphError(text("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                              ", expected that one number for each position takes at most 2^63 - 1 bytes"));
+        throw UsageError(
+            message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                    ", expected that one number for each position takes at most 2^63 - 1 bytes"));
     store_.capacity = {options.time, options.batch};
     store_.seed = options.seed;
     store_.budget = std::min(options.budget, most / 4);  // "no limit", and sums of it can still be counted
 }
 
 // Runs build(); if it throws, forgets everything it has added, and what it has noted in weights and tokens
-// that were there before. Where memory ends, that is a GraphError.
+// that were there before. Where memory ends, that is a UsageError.
 template <class T> template <class Build>
 auto Graph<T>::all_or_nothing(const char* kind, const std::string& name, Build&& build) {
     return within_memory(
-        [&] { return text(kind, " '", name, "'"); }, -1,
+        [&] { return message(kind, " '", name, "'"); }, -1,
         [&] {
             const auto sizes = [this] {
                 return std::array{store_.tokens.size(), store_.parameters.size(), store_.seqs.size(),
@@ -69,15 +70,15 @@ auto Graph<T>::all_or_nothing(const char* kind, const std::string& name, Build&&
 template <class T> Tokens Graph<T>::tokens(const std::string& name, Index vocabulary) {
     constexpr Index most = Index{std::numeric_limits<Token>::max()} + 1;
     if (vocabulary < 1 || vocabulary > most)
-        throw GraphError(text("tokens '", name, "': found vocabulary ", vocabulary,
-                              ", expected at least 1 and at most 2^31, the numbers a token can be"));
+        throw UsageError(message("tokens '", name, "': found vocabulary ", vocabulary,
+                                 ", expected at least 1 and at most 2^31, the numbers a token can be"));
     return all_or_nothing("tokens input", name, [&] {
         store_.claim(name, "tokens input");
         graph::TokensRecord r;
         r.name = name;
         r.vocabulary = vocabulary;
         r.value =
-            store_.arena.template take<Token>(store_.capacity_rows(), text("tokens input '", name, "'"));
+            store_.arena.template take<Token>(store_.capacity_rows(), message("tokens input '", name, "'"));
         store_.tokens.push_back(r);
         return Tokens{static_cast<int>(store_.tokens.size()) - 1, vocabulary, store_.serial};
     });
@@ -143,11 +144,11 @@ auto Graph<T>::add(const std::string& name, typename Node<T>::Options options, I
 
 template <class T> template <class H> void Graph<T>::check_owner(const H& h, const char* what) const {
     if (h.id < 0)
-        throw GraphError(
-            text(what, " handle: it is empty; use the one returned when the ", what, " was made"));
+        throw UsageError(
+            message(what, " handle: it is empty; use the one returned when the ", what, " was made"));
     if (h.graph != store_.serial)
-        throw GraphError(
-            text(what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
+        throw UsageError(message(
+            what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
 }
 
 template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) {
@@ -159,8 +160,8 @@ template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) 
         known += p.name;
     }
     if (members.empty())
-        throw GraphError(
-            text("parameters: no name matches '", pattern, "'. There are: ", known.empty() ? "none" : known));
+        throw UsageError(message("parameters: no name matches '", pattern,
+                                 "'. There are: ", known.empty() ? "none" : known));
     return {store_, std::move(members)};
 }
 
@@ -168,7 +169,7 @@ template <class T> Parameter<T>& Graph<T>::parameter(std::string_view name) {
     for (auto& p : store_.parameters)
         if (p.name == name) return p;
     parameters(name);  // throws with the list of names, unless the name holds a '*'
-    throw GraphError(text("parameter: '", name, "' is a pattern, expected one exact name"));
+    throw UsageError(message("parameter: '", name, "' is a pattern, expected one exact name"));
 }
 
 template <class T> Weight<T> Graph<T>::weight(std::string_view name) {

@@ -17,7 +17,7 @@ struct GraphOptions {
     Index time = 1;                  ///< T ≥ 1: most steps in one pass
     Index batch = 1;                 ///< B ≥ 1: most columns in one pass
     std::uint64_t seed = 1;          ///< of start values and dropout masks
-    Index budget = Index{32} << 20;  ///< bytes a loss may take for blocks of logits, > 0; see OutputHead.
+    Index budget = Index{32} << 20;  ///< bytes a loss may take for blocks of logits, > 0; see FusedSoftmax.
                                      ///< 20 bytes of each of the T·B positions count: for a text of millions
                                      ///< of steps in one pass raise it, or blocks shrink to single rows
 };
@@ -61,10 +61,10 @@ template <class T> struct Feed {
 /// - Gradients are sums over time and batch; backward adds to them, an update's step() clears its own.
 /// - A graph is not copied or moved, and handles belong to the graph that gave them.
 ///
-/// Everything that cannot be built, sizes for which there is no memory included, throws GraphError from the
+/// Everything that cannot be built, sizes for which there is no memory included, throws UsageError from the
 /// line that asked for it and leaves the graph as it was; tokens out of range throw DataError before anything
 /// runs; a loss that is not finite throws NumericError, which names the input or weight that was not, if any.
-/// Handles of another graph, or of one that is gone, throw GraphError.
+/// Handles of another graph, or of one that is gone, throw UsageError.
 template <class T> class Graph {
 public:
     explicit Graph(GraphOptions options);
@@ -125,8 +125,8 @@ public:
     void checking(bool on) { checking_ = on; }
     bool checking() const { return checking_; }  ///< false at the start
     /// Counts training passes; masks are a function of it. Set it to repeat or resume.
-    std::uint64_t step() const { return store_.step; }
-    void step(std::uint64_t n) { store_.step = n; }  ///< see step()
+    std::uint64_t training_step() const { return store_.step; }
+    void training_step(std::uint64_t n) { store_.step = n; }  ///< see above
     /// Seed of start values and masks.
     std::uint64_t seed() const { return store_.seed; }
 
@@ -152,13 +152,13 @@ public:
 
     /// The dropout mask of a full name, such as "lstm1.mask", as the last pass had it, a copy of [groups · B,
     /// width]: row g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or
-    /// 1/keep, and 1 where no mask was active: in evaluation, or with keep = 1. Throws GraphError for other
+    /// 1/keep, and 1 where no mask was active: in evaluation, or with keep = 1. Throws UsageError for other
     /// names, and where the last pass left its node out.
     Tensor<T, 2> mask(std::string_view name) const;
 
     double value(Loss<T> l) const { return loss(l).value; }
     /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it
-    /// is weighted there: what a perplexity is made of. Throws GraphError for a loss that has none.
+    /// is weighted there: what a perplexity is made of. Throws UsageError for a loss that has none.
     double cross_entropy(Loss<T> l) const;
     /// Positions that counted in a loss: targets other than not_predicted.
     Index predicted(Loss<T> l) const { return loss(l).predicted; }
@@ -192,7 +192,7 @@ private:
     }
     void require_moduli() const {
         if (!store_.moduli)
-            throw GraphError("modulus: none computed yet; call backward<Modulus>(loss) first");
+            throw UsageError("modulus: none computed yet; call backward<Modulus>(loss) first");
     }
 
     // Inputs of a node, by kind of handle.
@@ -221,7 +221,7 @@ private:
     void run_nodes(int first, int last);
     void require_ran(const graph::LossRecord& l, const char* what) const;
     double finish(const graph::LossRecord& l);
-    void seed_losses(int asked);
+    void set_upstream(int asked);
     void enable_moduli();
     void check_forward(const graph::NodeRecord<T>& n, int id);
     template <class Quantity> void check_backward(const graph::NodeRecord<T>& n, int id);

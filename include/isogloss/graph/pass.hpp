@@ -70,7 +70,7 @@ public:
     Random random() const { return {store_.seed, stream_of(name()), store_.step}; }
 
     /// d(asked loss) / d(this loss): what a loss multiplies its derivatives with; 0 when it is not asked for.
-    double seed(Loss<T> l) const { return store_.at(store_.losses, l.id).seed; }
+    double upstream(Loss<T> l) const { return store_.at(store_.losses, l.id).upstream; }
     /// Loss of every position [T, B], where the loss keeps one.
     double* by_token(Loss<T> l) const { return store_.at(store_.losses, l.id).by_token; }
 
@@ -100,7 +100,7 @@ protected:
     /// Calls f for the parts that threads() share, or for `whole`. Parts are worth it where the matrices
     /// stay in a core's own cache, which every part reads: then a step is short, and meeting after each of
     /// them would cost more than reading them twice. `ready(u, s)` is called before that for every term of
-    /// the node's units that is driven step by step.
+    /// the node's units that is computed step by step.
     template <class Self, class Ready, class F>
     void share_batch(const Self& whole, Ready&& ready, F&& f) const {
         constexpr Index near_bytes = Index{2} << 20, worth_a_thread = 4;
@@ -109,7 +109,7 @@ protected:
             for (auto& u : store_.units)
                 if (u.node == node_)
                     for (auto& s : u.sources)
-                        if (s.when != graph::Source<T>::When::whole) visit(u, s);
+                        if (s.when != graph::Source<T>::When::sequence) visit(u, s);
         };
         each([&](auto& u, auto& s) { bytes += s.width * u.width * Index{sizeof(T)}; });
         const Index most = bytes <= near_bytes ? store_.batch / worth_a_thread : 1;
@@ -133,13 +133,13 @@ public:
     using Pass<T>::Pass;
 
     /// Z = b + Σ a W over the terms known for the whole sequence, all steps in one product each.
-    void drive(Units<T> z) const;
+    void affine(Units<T> z) const;
     /// z_t += Σ a W over the terms with a previous or current input.
-    void drive(Units<T> z, Index t) const;
+    void affine(Units<T> z, Index t) const;
 
     /// Calls f(part) so that threads share the batch: each has a part, a Forward of some of its rows, runs a
     /// whole loop over the steps with it and meets the others only at the end. Where that does not pay, f
-    /// is called once with all rows. Within f use `part` alone, its drive(z, t) and its data.
+    /// is called once with all rows. Within f use `part` alone, its affine(z, t) and its data.
     template <class F> void over_batch(F&& f) const {
         this->share_batch(
             *this,
@@ -161,11 +161,11 @@ public:
     }
     /// For a loss that has its gradient ready in the forward pass: the adjoint of a, all zero, to put it in,
     /// or null where another node has put its own there. It counts once backward finds it `prepared`.
-    T* prepare_adjoint(Seq<T> a) const {
+    T* stage_adjoint(Seq<T> a) const {
         auto& s = this->store_.at(this->store_.seqs, a.id);
-        if (s.prepared_by >= 0) return nullptr;
-        s.prepared_by = this->node_;
-        s.fresh[0] = true;
+        if (s.staged_by >= 0) return nullptr;
+        s.staged_by = this->node_;
+        s.unset[0] = true;
         T* adjoint = this->store_.adjoint(a.id, 0);
         return adjoint;
     }
@@ -178,7 +178,7 @@ private:
 };
 
 /// Handed to a node's `backward`, written once for both quantities: for Gradient `chain(d)` is d and
-/// `pull` uses W; for Modulus `chain(d)` is d² and `pull` uses W∘W, into buffers of its own. A cell that
+/// `affine_backward` uses W; for Modulus `chain(d)` is d² and `affine_backward` uses W∘W, into buffers of its own. A cell that
 /// lets one unit reach another by two paths at once must square their sum by hand.
 template <class T, class Quantity = Gradient> class Backward : public Pass<T> {
 public:
@@ -192,14 +192,14 @@ public:
         return this->store_.adjoint(a.id, quantity, t) + this->first_ * a.width;
     }
     /// Whether what this node's forward pass put into the adjoint of a is still there; it counts from now on.
-    bool prepared(Seq<T> a) const requires(is_gradient) {
+    bool commit(Seq<T> a) const requires(is_gradient) {
         auto& s = this->store_.at(this->store_.seqs, a.id);
-        if (!s.fresh[0] || std::exchange(s.prepared_by, -1) != this->node_) return false;
-        s.fresh[0] = false;
+        if (!s.unset[0] || std::exchange(s.staged_by, -1) != this->node_) return false;
+        s.unset[0] = false;
         return true;
     }
     /// Takes that back.
-    void forget(Seq<T> a) const { this->store_.at(this->store_.seqs, a.id).fresh[quantity] = true; }
+    void discard(Seq<T> a) const { this->store_.at(this->store_.seqs, a.id).unset[quantity] = true; }
     auto adjoint(Seq<T> a) const { return matrix_view(adjoint_data(a), this->rows(), a.width); }
     auto adjoint(Seq<T> a, Index t) const { return matrix_view(adjoint_data(a, t), this->batch(), a.width); }
 
@@ -212,9 +212,9 @@ public:
     }
 
     /// Carries the adjoint of z_t into its previous and current inputs.
-    void pull(Units<T> z, Index t) const;
-    /// As Forward::over_batch; within f use the part's pull(z, t) and its data, and no other adjoints than
-    /// those of units driven step by step and of what drives them.
+    void affine_backward(Units<T> z, Index t) const;
+    /// As Forward::over_batch; within f use the part's affine_backward(z, t) and its data, and no other adjoints than
+    /// those of units computed step by step and of their inputs.
     template <class F> void over_batch(F&& f) const {
         this->share_batch(
             *this,
@@ -229,7 +229,7 @@ public:
 
     /// Carries the adjoint of all z into the inputs known for the whole sequence and, for Gradient, into
     /// every weight and the bias: one product each.
-    void pull(Units<T> z) const;
+    void affine_backward(Units<T> z) const;
 
     /// The gradient of a weight as a matrix to add to.
     MatrixRef<T> gradient(Weight<T> w) const {
@@ -252,7 +252,7 @@ private:
 
 // --- products -------------------------------------------------------------------------------------
 
-template <class T> void Forward<T>::drive(Units<T> z) const {
+template <class T> void Forward<T>::affine(Units<T> z) const {
     auto& store = this->store_;
     auto& u = store.at(store.units, z.id);
     T* out = store.value(u.seq);
@@ -263,16 +263,16 @@ template <class T> void Forward<T>::drive(Units<T> z) const {
         beta = 1;
     }
     for (auto& s : u.sources)
-        if (s.when == graph::Source<T>::When::whole) {
+        if (s.when == graph::Source<T>::When::sequence) {
             accumulate(u, s, 0, this->rows(), beta);
             beta = 1;
         }
     if (beta == T(0)) std::fill_n(out, this->rows() * u.width, T(0));
 }
 
-template <class T> void Forward<T>::drive(Units<T> z, Index t) const {
+template <class T> void Forward<T>::affine(Units<T> z, Index t) const {
     for (auto& u = this->store_.at(this->store_.units, z.id); auto& s : u.sources)
-        if (s.when != graph::Source<T>::When::whole)
+        if (s.when != graph::Source<T>::When::sequence)
             accumulate(u, s, t * this->store_.batch + this->first_, this->batch(), T(1));
 }
 
@@ -305,24 +305,24 @@ template <class T> void Forward<T>::accumulate(const graph::UnitsRecord<T>& u, g
     }
 }
 
-template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z, Index t) const {
+template <class T, class Quantity> void Backward<T, Quantity>::affine_backward(Units<T> z, Index t) const {
     auto& store = this->store_;
     auto& u = store.at(store.units, z.id);
     for (auto& s : u.sources) {
         using When = typename graph::Source<T>::When;
-        if (s.when == When::whole || (s.when == When::previous && t == 0))
+        if (s.when == When::sequence || (s.when == When::previous && t == 0))
             continue;  // the start is not trained
         T* target = store.adjoint(s.seq, quantity, s.when == When::previous ? t - 1 : t);
         into_input(u, s, t * store.batch + this->first_, this->batch(), this->share(target, s.width), T(1));
     }
 }
 
-template <class T, class Quantity> void Backward<T, Quantity>::pull(Units<T> z) const {
+template <class T, class Quantity> void Backward<T, Quantity>::affine_backward(Units<T> z) const {
     auto& store = this->store_;
     auto& u = store.at(store.units, z.id);
     store.adjoint(u.seq, quantity);  // zero where nothing flowed back
     for (auto& s : u.sources) {
-        if (s.when == graph::Source<T>::When::whole) {
+        if (s.when == graph::Source<T>::When::sequence) {
             const T beta = store.begin_adjoint(s.seq, quantity);
             into_input(u, s, 0, this->rows(), store.adjoint(s.seq, quantity), beta);
         }

@@ -16,13 +16,13 @@ template <class T>
 Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index cols, const Init& init) {
     store.claim(name, "weight");
     if (rows < 1 || cols < 1)
-        throw GraphError(
-            text("weight '", name, "': found shape [", rows, ", ", cols, "], expected at least [1, 1]"));
+        throw UsageError(
+            message("weight '", name, "': found shape [", rows, ", ", cols, "], expected at least [1, 1]"));
     Parameter<T> p;
     p.name = name;
     p.rows = rows;
     p.cols = cols;
-    const std::string who = text("weight '", name, "'");
+    const std::string who = message("weight '", name, "'");
     p.value = store.arena.template take<T>({rows, cols}, who);
     p.gradient = store.arena.template take<T>({rows, cols}, who);
     const Random random(store.seed, stream_of(name));
@@ -75,8 +75,8 @@ public:
 
 private:
     using When = typename graph::Source<T>::When;
-    static When when(Seq<T>) { return When::whole; }
-    static When when(Units<T>) { return When::whole; }
+    static When when(Seq<T>) { return When::sequence; }
+    static When when(Units<T>) { return When::sequence; }
     static When when(Previous<T>) { return When::previous; }
     static When when(Current<T>) { return When::current; }
     static Seq<T> sequence(Seq<T> a) { return a; }
@@ -115,8 +115,8 @@ public:
 
     Previous<T> previous(Seq<T> a) const {
         if (store_.at(store_.seqs, a.id).lead == 0)
-            fail(text("'", store_.at(store_.seqs, a.id).name,
-                      "' has no value before the first step; declare it with recurrent() or shifted()"));
+            fail(message("'", store_.at(store_.seqs, a.id).name,
+                         "' has no value before the first step; declare it with recurrent() or shifted()"));
         return {a};
     }
     Current<T> current(Seq<T> a) const { return {a}; }
@@ -134,9 +134,9 @@ public:
     /// (0, 1], else 0. In evaluation, and for keep = 1, no mask is active.
     Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
         if (!(keep > 0 && keep <= 1))
-            fail(text("found keep = ", keep,
-                      ", expected a probability above 0 and at most 1 (it is the share that ",
-                      "is kept, not the share that is dropped)"));
+            fail(message("found keep = ", keep,
+                         ", expected a probability above 0 and at most 1 (it is the share that ",
+                         "is kept, not the share that is dropped)"));
         graph::MaskRecord<T> r;
         r.name = full(local);
         r.width = width;
@@ -149,9 +149,9 @@ public:
     }
 
     /// Memory of the node's own, zeroed once; kept between passes: an array of these sizes, or of n numbers.
-    /// Throws GraphError for sizes that multiply to more than there is.
+    /// Throws UsageError for sizes that multiply to more than there is.
     template <class U = T> U* scratch(std::initializer_list<Index> sizes) {
-        return store_.arena.template take<U>(sizes, text("node '", name(), "'"));
+        return store_.arena.template take<U>(sizes, message("node '", name(), "'"));
     }
     template <class U = T> U* scratch(Index n) { return scratch<U>({n}); }  ///< see above
 
@@ -179,10 +179,10 @@ public:
     /// Lazy logits o = h Eᵀ (+ b) over a table E [V, width of h] and, if given, a bias [1, V].
     Logits<T> logits(Seq<T> hidden, Weight<T> table, Weight<T> bias = {}) {
         if (hidden.width != table.cols)
-            fail(text("the input has width ", hidden.width, " but the table '",
-                      store_.at(store_.parameters, table.id).name, "' has width ", table.cols,
-                      ". Logits need equal widths; change the units of the layer below or ",
-                      "put a Linear node between."));
+            fail(message("the input has width ", hidden.width, " but the table '",
+                         store_.at(store_.parameters, table.id).name, "' has width ", table.cols,
+                         ". Logits need equal widths; change the units of the layer below or ",
+                         "put a Linear node between."));
         graph::LogitsRecord<T> r;
         r.name = name();
         r.vocabulary = table.rows;
@@ -229,9 +229,9 @@ public:
     const std::string& name_of(Seq<T> a) const { return store_.at(store_.seqs, a.id).name; }
     const std::string& name_of(Tokens x) const { return store_.at(store_.tokens, x.id).name; }
 
-    /// Refuses what was asked for: throws GraphError "node 'name': message".
+    /// Refuses what was asked for: throws UsageError "node 'name': message".
     [[noreturn]] void fail(const std::string& message) const {
-        throw GraphError(text("node '", name(), "': ", message));
+        throw UsageError(message("node '", name(), "': ", message));
     }
 
 private:
@@ -268,8 +268,8 @@ template <class T> Weight<T> UnitsBuilder<T>::weight(const std::string& name, In
 
 template <class T> Weight<T> UnitsBuilder<T>::weight(Weight<T> shared, Index rows, Index cols) const {
     if (shared.rows != rows || shared.cols != cols)
-        setup_.fail(text("weight '", setup_.name_of(shared), "' has shape [", shared.rows, ", ", shared.cols,
-                         "], expected [", rows, ", ", cols, "]"));
+        setup_.fail(message("weight '", setup_.name_of(shared), "' has shape [", shared.rows, ", ",
+                            shared.cols, "], expected [", rows, ", ", cols, "]"));
     return shared;
 }
 
@@ -292,12 +292,12 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
     if (mask.id >= 0 && store.at(store.masks, mask.id).keep < 1) {
         const auto& m = store.at(store.masks, mask.id);
         if (m.width != source.width || record.width % m.groups != 0)
-            setup_.fail(text("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ",
-                             source.width, " into ", record.width, " units"));
+            setup_.fail(message("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ",
+                                source.width, " into ", record.width, " units"));
         source.mask = mask.id;
         source.masked = setup_.scratch({store.capacity_rows(), source.width});
     }
-    if (source.when != When::whole && source.tokens < 0) {
+    if (source.when != When::sequence && source.tokens < 0) {
         using Packed = kernel::Packed<T>;
         source.packed = setup_.scratch(
             std::max(Packed::size(source.width, record.width), Packed::size(record.width, source.width)));

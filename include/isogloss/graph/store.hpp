@@ -26,10 +26,10 @@ namespace isogloss {
 ///     empty        zero everywhere; the memory holds anything
 ///     rows         zero but for the rows listed in `touched`; other rows' memory holds anything
 ///     dense        every element counts
-///     provisional  written by a loss during the forward pass of step `written_at`; counts once the
-///                  backward pass of that loss confirms it, and is dropped by the next forward pass
+///     staged       written by a loss during a forward pass; counts once the
+///                  backward pass of that loss commits it; the next forward pass discards it
 template <class T> struct Parameter {
-    enum class Condition { empty, rows, dense, provisional };
+    enum class Condition { empty, rows, dense, staged };
 
     std::string name;
     Index rows = 0, cols = 0;
@@ -37,7 +37,7 @@ template <class T> struct Parameter {
     T* gradient = nullptr;
     bool unit_rows = false;  ///< every row is brought back to norm 1 after each update
     Condition condition = Condition::empty;
-    int written_by = -1;            ///< node that wrote a provisional gradient
+    int staged_by = -1;             ///< node that wrote a staged gradient
     std::vector<Index> touched;     ///< capacity `rows`, taken when the first lookup is declared
     std::vector<std::uint8_t> hit;  ///< by row: listed in `touched`
     Index lookups = 0, uses = 0;    ///< declared uses as a table read by rows, and all declared uses
@@ -64,7 +64,7 @@ template <class T> struct Parameter {
 
     /// For a product that can overwrite: returns 0 where nothing counts yet, else 1, and makes it dense.
     T begin_product() {
-        if (condition == Condition::empty || condition == Condition::provisional) {
+        if (condition == Condition::empty || condition == Condition::staged) {
             condition = Condition::dense;
             return T(0);
         }
@@ -74,7 +74,7 @@ template <class T> struct Parameter {
 
     /// One row of the gradient to add to; marks it touched.
     T* gradient_row(Index i) {
-        if (condition == Condition::provisional) condition = Condition::empty;
+        if (condition == Condition::staged) condition = Condition::empty;
         if (condition == Condition::empty) condition = Condition::rows;
         T* row = gradient + i * cols;
         if (condition == Condition::rows && !hit[static_cast<std::size_t>(i)]) {
@@ -110,8 +110,8 @@ template <class T> struct SeqRecord {
     T* value = nullptr;    // [lead + T, B, width]
     T* carried = nullptr;  // [B, width]: where the next pass starts, or null
     T* adjoint[2] = {};    // gradient, modulus; same layout as value
-    bool fresh[2] = {};    // nothing added in this backward pass: memory holds anything
-    int prepared_by =
+    bool unset[2] = {};    // nothing added in this backward pass: memory holds anything
+    int staged_by =
         -1;            // the node whose forward pass has left its part of the gradient in the adjoint, or -1
     bool fed = false;  // inputs: given in this pass
 };
@@ -125,12 +125,12 @@ struct TokensRecord {
 };
 
 template <class T> struct Source {
-    enum class When { whole, previous, current } when = When::whole;
+    enum class When { sequence, previous, current } when = When::sequence;
     int seq = -1, weight = -1, tokens = -1, mask = -1;
     Index width = 0;      // of the source
     T* masked = nullptr;  // [T, B, width], one gate's masked copy
     T* squared = nullptr;
-    T* packed = nullptr;          // terms driven step by step: the matrix as kernel::Packed lays it out
+    T* packed = nullptr;          // terms computed step by step: the matrix as kernel::Packed lays it out
     std::uint64_t packed_at = 0;  // the pass it was packed in
 };
 
@@ -141,7 +141,7 @@ template <class T> struct UnitsRecord {
     std::vector<Source<T>> sources;
 };
 
-/// Recurrent units on a sparse graph (EdgeNetwork): unit j sums its inputs over the edges into it. A row of
+/// Recurrent units on a sparse graph (SparseRecurrent): unit j sums its inputs over the edges into it. A row of
 /// transition weights holds `units` biases (edges from the always-on unit), then the edges by target.
 struct EdgesRecord {
     std::string name;
@@ -179,7 +179,7 @@ struct LossRecord {
         std::numeric_limits<double>::quiet_NaN();  // the part a perplexity is made of, if any
     Index predicted = 0;                           // positions whose target counted
     double* by_token = nullptr;                    // [T, B], or null for a loss without one
-    double seed = 0;                               // d(asked loss) / d(this loss), 0 when it is not asked for
+    double upstream = 0;                           // d(asked loss) / d(this loss), 0 when it is not asked for
     std::vector<std::pair<int, double>> parts;     // of a weighted sum: other losses and their weights
 };
 
@@ -230,14 +230,14 @@ template <class T> struct Store {
 
     void claim(const std::string& name, const char* kind) {
         if (!is_name(name))
-            throw GraphError(text(kind, " name ", shown(name),
-                                  ": a name is UTF-8 of at least one character, with no blank, control "
-                                  "character, '*' or '/' in it, and not '__metadata__', so that files can "
-                                  "hold it"));
+            throw UsageError(message(kind, " name ", shown(name),
+                                     ": a name is UTF-8 of at least one character, with no blank, control "
+                                     "character, '*' or '/' in it, and not '__metadata__', so that files can "
+                                     "hold it"));
         if (const auto known = names.find(name); known != names.end())
-            throw GraphError(
-                text(kind, " '", name, "': the name is already that of a ", known->second,
-                     " in this graph. Names are unique; to share a parameter pass its handle again."));
+            throw UsageError(
+                message(kind, " '", name, "': the name is already that of a ", known->second,
+                        " in this graph. Names are unique; to share a parameter pass its handle again."));
         claimed.push_back(name);  // first, so that what is rolled back is never more than what was claimed
         names.emplace(name, kind);
     }
@@ -245,12 +245,12 @@ template <class T> struct Store {
     /// Memory of the layout of a sequence.
     T* take_seq(const SeqRecord<T>& s) {
         return arena.template take<T>({s.lead + capacity.time, capacity.batch, s.width},
-                                      text("sequence '", s.name, "'"));
+                                      message("sequence '", s.name, "'"));
     }
 
     int add_seq(const std::string& name, Index width, int lead, bool carried, int node) {
         if (width < 1)
-            throw GraphError(text("sequence '", name, "': found width ", width, ", expected at least 1"));
+            throw UsageError(message("sequence '", name, "': found width ", width, ", expected at least 1"));
         SeqRecord<T> r;
         r.name = name;
         r.width = width;
@@ -260,7 +260,7 @@ template <class T> struct Store {
         r.adjoint[0] = take_seq(r);
         if (moduli) r.adjoint[1] = take_seq(r);
         if (carried)
-            r.carried = arena.template take<T>({capacity.batch, width}, text("sequence '", name, "'"));
+            r.carried = arena.template take<T>({capacity.batch, width}, message("sequence '", name, "'"));
         seqs.push_back(r);
         return static_cast<int>(seqs.size()) - 1;
     }
@@ -275,9 +275,9 @@ template <class T> struct Store {
     T* adjoint(int seq, int quantity, Index t = 0) {
         auto& s = at(seqs, seq);
         T* base = s.adjoint[quantity];
-        if (s.fresh[quantity]) {
+        if (s.unset[quantity]) {
             std::fill_n(base, (s.lead + time) * batch * s.width, T(0));
-            s.fresh[quantity] = false;
+            s.unset[quantity] = false;
         }
         return base + (s.lead + t) * batch * s.width;
     }
@@ -285,9 +285,9 @@ template <class T> struct Store {
     /// For a product that can overwrite the whole sequence's adjoint: 0 if nothing was added yet, else 1.
     T begin_adjoint(int seq, int quantity) {
         auto& s = at(seqs, seq);
-        if (!s.fresh[quantity]) return T(1);
+        if (!s.unset[quantity]) return T(1);
         std::fill_n(s.adjoint[quantity], s.lead * batch * s.width, T(0));
-        s.fresh[quantity] = false;
+        s.unset[quantity] = false;
         return T(0);
     }
 };

@@ -13,8 +13,9 @@ template <class T> void normalise_row(Parameter<T>& p, Index row) {
     T* x = p.value + row * p.cols;
     const double norm = std::sqrt(kernel::sum_of_squares(p.cols, x));
     if (!(norm > 0) || !std::isfinite(norm))
-        throw NumericError(text("weight '", p.name, "': row ", row, " has norm ", norm,
-                                " and cannot be brought to norm 1; start from values that are not all zero"));
+        throw NumericError(
+            message("weight '", p.name, "': row ", row, " has norm ", norm,
+                    " and cannot be brought to norm 1; start from values that are not all zero"));
     kernel::scale(p.cols, static_cast<T>(1 / norm), x);
 }
 
@@ -32,10 +33,10 @@ template <class T, class Moved> void require_directions(const Parameter<T>& p, M
             squares += kernel::sum_of_squares(some, part);
         }
         if (!(squares > 0) || !std::isfinite(squares))
-            throw NumericError(text("update: the step takes row ", row, " of '", p.name, "' to the norm ",
-                                    std::sqrt(squares),
-                                    ", which cannot be brought back to 1; nothing was changed. Lower the "
-                                    "learning rate or the clipping threshold"));
+            throw NumericError(message("update: the step takes row ", row, " of '", p.name, "' to the norm ",
+                                       std::sqrt(squares),
+                                       ", which cannot be brought back to 1; nothing was changed. Lower the "
+                                       "learning rate or the clipping threshold"));
     };
     if (p.condition == Condition::dense)
         for (Index i = 0; i < p.rows; ++i) check(i);

@@ -40,16 +40,16 @@ struct HmmOptions {
 /// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A.
 class Hmm {
 public:
-    /// Random start: P and E uniform with a random part, init uniform. Throws GraphError for options out of
+    /// Random start: P and E uniform with a random part, init uniform. Throws UsageError for options out of
     /// range.
     explicit Hmm(HmmOptions options) : options_(options) {
         const Index N = options.states, A = options.symbols;
         if (N < 1 || A < 1 || options.edges < 0 || options.edges > N || !(options.prior >= 0) ||
             !std::isfinite(options.prior))
-            throw GraphError(
-                text("hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
-                     ", prior = ", options.prior,
-                     "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
+            throw UsageError(
+                message("hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
+                        ", prior = ", options.prior,
+                        "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
         const Index most = bytes_of("hmm", {N, std::max(N, A), 3}, sizeof(double));
         within_memory("hmm", most,
                       [&] { transition.reserve(std::size_t(N * N)), emission.reserve(std::size_t(N * A)); });
@@ -173,7 +173,7 @@ public:
         }
     }
 
-    /// A text of n symbols, n ≥ 0. Throws GraphError where there is no memory for it.
+    /// A text of n symbols, n ≥ 0. Throws UsageError where there is no memory for it.
     std::vector<Token> sample(Index n, const Random& random) const {
         const Index N = options_.states, A = options_.symbols;
         Index place = 0;
@@ -197,12 +197,12 @@ private:
 
     void check(Token s, Index t) const {
         if (s >= options_.symbols || s < not_predicted)
-            throw DataError(text("hmm: found symbol ", s, " at position ", t, ", expected 0 to ",
-                                 options_.symbols - 1, ", or -1 where it is missing"));
+            throw DataError(message("hmm: found symbol ", s, " at position ", t, ", expected 0 to ",
+                                    options_.symbols - 1, ", or -1 where it is missing"));
     }
     [[noreturn]] static void impossible(Token s, Index t) {
-        throw NumericError(text("hmm: symbol ", s, " at position ", t,
-                                " has probability 0 under the model; give emissions a prior above 0"));
+        throw NumericError(message("hmm: symbol ", s, " at position ", t,
+                                   " has probability 0 under the model; give emissions a prior above 0"));
     }
 
     // out = in P

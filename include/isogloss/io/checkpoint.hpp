@@ -33,7 +33,7 @@ enum class Restore {
 /// computes the bits of the run that was not interrupted: the graph's seed and step counter (on which dropout
 /// masks depend) and its carried states are part of the model's state.
 ///
-/// Errors   GraphError for two parts of one name. save: as write_safetensors. load: FileError listing every
+/// Errors   UsageError for two parts of one name. save: as write_safetensors. load: FileError listing every
 ///          missing, extra and misshapen name; nothing is changed then.
 class Checkpoint {
 public:
@@ -161,8 +161,8 @@ private:
     void part(Part p) {
         for (const Part& other : parts_)
             if (other.name == p.name)
-                throw GraphError(
-                    isogloss::text("checkpoint: two parts are named '", p.name, "'; names must differ"));
+                throw UsageError(
+                    isogloss::message("checkpoint: two parts are named '", p.name, "'; names must differ"));
         parts_.push_back(std::move(p));
     }
     template <class V> Checkpoint& scalar(const std::string& name, V& value) {

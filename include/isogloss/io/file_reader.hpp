@@ -95,7 +95,7 @@ public:
 
     /// Says what is wrong with the file: throws FileError "name: what".
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw FileError(text(name(), ": ", what...));
+        throw FileError(message(name(), ": ", what...));
     }
 
 private:
@@ -105,7 +105,7 @@ private:
         std::error_code error;
         const fs::file_status status = fs::status(path, error);
         if (fs::exists(status) && !fs::is_regular_file(status))
-            throw FileError(text("cannot read '", path.string(), "': not a regular file"));
+            throw FileError(message("cannot read '", path.string(), "': not a regular file"));
         return InputFile(path.string());
     }
 

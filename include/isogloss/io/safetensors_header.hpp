@@ -43,8 +43,8 @@ inline std::string json_string(std::string_view characters) {
     try {
         return nlohmann::json(characters).dump();
     } catch (const nlohmann::json::exception&) {
-        throw DataError(text("safetensors: the name or metadata ", in_quotes(characters),
-                             " is not UTF-8; convert it to UTF-8 first"));
+        throw DataError(message("safetensors: the name or metadata ", in_quotes(characters),
+                                " is not UTF-8; convert it to UTF-8 first"));
     }
 }
 
@@ -74,7 +74,7 @@ public:
             for (const auto& [field, seen] :
                  {std::pair{"dtype", seen_.dtype}, std::pair{"shape", seen_.shape},
                   std::pair{"data_offsets", seen_.offsets}})
-                if (!seen) return stop(text("tensor ", in_quotes(entry().tensor.name), " has no ", field));
+                if (!seen) return stop(message("tensor ", in_quotes(entry().tensor.name), " has no ", field));
             return go(Place::top);
         }
         return go(place_ == Place::metadata ? Place::top : Place::after);
@@ -87,8 +87,8 @@ public:
                                : key_ == "data_offsets" ? &seen_.offsets
                                                         : nullptr;
             if (!seen || *seen)
-                return stop(text("tensor ", in_quotes(entry().tensor.name), ": the key ", in_quotes(key_),
-                                 seen ? " comes twice" : " is none of dtype, shape, data_offsets"));
+                return stop(message("tensor ", in_quotes(entry().tensor.name), ": the key ", in_quotes(key_),
+                                    seen ? " comes twice" : " is none of dtype, shape, data_offsets"));
             *seen = true;
         }
         return true;
@@ -96,13 +96,13 @@ public:
     bool string(std::string& value) override {
         if (place_ == Place::metadata) {
             if (header.metadata.emplace(key_, std::move(value)).second) return true;
-            return stop(text("the metadata ", in_quotes(key_), " comes twice"));
+            return stop(message("the metadata ", in_quotes(key_), " comes twice"));
         }
         if (place_ != Place::tensor || key_ != "dtype") return wrong("a string");
         const auto dtype = dtype_named(value);
         if (!dtype)
-            return stop(
-                text("tensor ", in_quotes(entry().tensor.name), ": unknown scalar type ", in_quotes(value)));
+            return stop(message("tensor ", in_quotes(entry().tensor.name), ": unknown scalar type ",
+                                in_quotes(value)));
         entry().tensor.dtype = *dtype;
         return true;
     }
@@ -114,16 +114,16 @@ public:
     }
     bool end_array() override {
         if (place_ == Place::offsets && numbers_ != 2)
-            return stop(text("tensor ", in_quotes(entry().tensor.name), ": data_offsets holds ", numbers_,
-                             " numbers instead of 2"));
+            return stop(message("tensor ", in_quotes(entry().tensor.name), ": data_offsets holds ", numbers_,
+                                " numbers instead of 2"));
         return go(Place::tensor);
     }
     bool number_unsigned(std::uint64_t value) override {
         if (place_ == Place::shape) {
             if (value > static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) ||
                 numbers_ == max_dimensions)
-                return stop(text("tensor ", in_quotes(entry().tensor.name), ": more than ", max_dimensions,
-                                 " sizes, or a size beyond what can be counted"));
+                return stop(message("tensor ", in_quotes(entry().tensor.name), ": more than ", max_dimensions,
+                                    " sizes, or a size beyond what can be counted"));
             entry().tensor.shape.push_back(static_cast<Index>(value));
         } else if (place_ == Place::offsets && numbers_ < 2) {
             (numbers_ == 0 ? entry().begin : entry().end) = value;
@@ -139,7 +139,7 @@ public:
     bool boolean(bool) override { return wrong("a truth value"); }
     bool binary(nlohmann::json::binary_t&) override { return wrong("binary data"); }
     bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-        return stop(text("no valid JSON at byte ", position, " of the header"));
+        return stop(message("no valid JSON at byte ", position, " of the header"));
     }
 
 private:
@@ -155,9 +155,9 @@ private:
         return false;
     }
     bool wrong(const char* found) {
-        return stop(text(found, place_ == Place::before
-                                    ? " where the header should be"
-                                    : " where none is allowed, at the key " + in_quotes(key_)));
+        return stop(message(found, place_ == Place::before
+                                       ? " where the header should be"
+                                       : " where none is allowed, at the key " + in_quotes(key_)));
     }
 
     Place place_ = Place::before;
@@ -189,7 +189,7 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
     for (const auto& e : entries) names.push_back(e.tensor.name);
     std::sort(names.begin(), names.end());
     const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) refuse(text("the tensor ", in_quotes(*twice), " comes twice"));
+    if (twice != names.end()) refuse(message("the tensor ", in_quotes(*twice), " comes twice"));
 
     std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -198,20 +198,22 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
     for (const auto& e : entries) {
         const auto needed = bytes_of(e.tensor.dtype, e.tensor.shape);
         const auto what = [&e] {
-            return text("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
-                        dimensions_text(e.tensor.shape), ", data_offsets [", e.begin, ", ", e.end, "]: ");
+            return message("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
+                           dimensions_text(e.tensor.shape), ", data_offsets [", e.begin, ", ", e.end, "]: ");
         };
         if (!needed) refuse(what() + "the sizes make no whole number of bytes that can be counted");
         if (e.begin > e.end || e.end - e.begin != static_cast<std::uint64_t>(*needed))
-            refuse(what() + text("the shape needs ", *needed, " bytes"));
+            refuse(what() + message("the shape needs ", *needed, " bytes"));
         if (e.begin != end)
-            refuse(what() + text(e.begin < end ? "overlaps the tensor before it" : "leaves a hole before it",
-                                 ", which ends at ", end));
+            refuse(what() +
+                   message(e.begin < end ? "overlaps the tensor before it" : "leaves a hole before it",
+                           ", which ends at ", end));
         end = e.end;
     }
     if (end != bytes_after)
-        refuse(text("the tensors take ", end, " bytes, but ", bytes_after, " follow the header; the file is ",
-                    end > bytes_after ? "cut" : "longer than it should be"));
+        refuse(message("the tensors take ", end, " bytes, but ", bytes_after,
+                       " follow the header; the file is ",
+                       end > bytes_after ? "cut" : "longer than it should be"));
     return std::move(reader.header);
 }
 
@@ -224,13 +226,13 @@ inline std::string safetensors_entries(std::span<const TensorView* const> tensor
     std::size_t offset = 0;
     for (const TensorView* const t : tensors) {
         if (!names.insert(t->name).second || t->name == "__metadata__")
-            throw DataError(text("safetensors: the tensor name ", in_quotes(t->name),
-                                 t->name == "__metadata__" ? " is reserved by the format"
-                                                           : " comes twice; names must differ"));
+            throw DataError(message("safetensors: the tensor name ", in_quotes(t->name),
+                                    t->name == "__metadata__" ? " is reserved by the format"
+                                                              : " comes twice; names must differ"));
         const auto needed = bytes_of(t->dtype, t->shape);
         if (!needed || static_cast<std::size_t>(*needed) != t->bytes.size())
-            throw DataError(text("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name, " ",
-                                 dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes"));
+            throw DataError(message("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name,
+                                    " ", dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes"));
         json += "," + json_string(t->name) + R"(:{"dtype":")" + std::string(info(t->dtype).name) +
                 R"(","shape":[)";
         for (std::size_t i = 0; i < t->shape.size(); ++i)

@@ -124,8 +124,8 @@ template <Storable T>
 TensorView tensor_view(std::string name, std::vector<Index> shape, std::span<const T> values) {
     const auto bytes = bytes_of(dtype_of<T>(), shape);
     if (!bytes || static_cast<std::size_t>(*bytes) != values.size_bytes())
-        throw DataError(text("tensor '", name, "': shape ", dimensions_text(shape), " does not fit its ",
-                             values.size(), " values; give one value per element"));
+        throw DataError(message("tensor '", name, "': shape ", dimensions_text(shape), " does not fit its ",
+                                values.size(), " values; give one value per element"));
     return {std::move(name), dtype_of<T>(), std::move(shape), std::as_bytes(values)};
 }
 

@@ -136,7 +136,7 @@ public:
         const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
         std::size_t at = 0;
         while (at < line.size() && !is_blank(line[at])) ++at;
-        word(line.substr(0, at), [this] { return text("line ", line_); });
+        word(line.substr(0, at), [this] { return message("line ", line_); });
         Index found = 0;
         for (;;) {
             while (at < line.size() && is_blank(line[at])) ++at;
@@ -163,7 +163,7 @@ public:
     /// Reads one word and its numbers in binary.
     void binary_row(Index number, Index count) {
         const auto place = [&, byte = in.position()] {
-            return text("word ", number + 1, " of ", count, ", from byte ", byte);
+            return message("word ", number + 1, " of ", count, ", from byte ", byte);
         };
         std::string_view piece;
         if (!in.until(' ', piece)) in.refuse(place(), ": the file ends in the middle; it is cut");
@@ -296,21 +296,22 @@ inline void require_storable(const WordVectors& v) {
     const std::size_t rows = v.words.size();
     if (rows == 0 || v.dimension < 1 || v.values.size() % rows != 0 ||
         v.values.size() / rows != static_cast<std::size_t>(v.dimension))
-        throw DataError(text("word vectors: ", rows, " words, dimension ", v.dimension, ", ", v.values.size(),
-                             " values; expected words · dimension values, and at least one word"));
+        throw DataError(message("word vectors: ", rows, " words, dimension ", v.dimension, ", ",
+                                v.values.size(),
+                                " values; expected words · dimension values, and at least one word"));
     std::unordered_map<std::string_view, std::size_t> seen;
     for (std::size_t i = 0; i < rows; ++i) {
         if (!is_storable_word(v.words[i]))
             throw DataError(
-                text("word vectors: word ", i, ", ", in_quotes(v.words[i]),
-                     ", is empty or holds a space, tab, line end or NUL, which no format can store"));
+                message("word vectors: word ", i, ", ", in_quotes(v.words[i]),
+                        ", is empty or holds a space, tab, line end or NUL, which no format can store"));
         if (!seen.emplace(v.words[i], i).second)
-            throw DataError(text("word vectors: the word ", in_quotes(v.words[i]), " comes twice, as number ",
-                                 seen[v.words[i]], " and ", i));
+            throw DataError(message("word vectors: the word ", in_quotes(v.words[i]),
+                                    " comes twice, as number ", seen[v.words[i]], " and ", i));
         for (const float x : v.row(static_cast<Index>(i)))
             if (!std::isfinite(x))
                 throw DataError(
-                    text("word vectors: the vector of ", in_quotes(v.words[i]), " is not finite"));
+                    message("word vectors: the vector of ", in_quotes(v.words[i]), " is not finite"));
     }
 }
 
@@ -362,8 +363,8 @@ inline void write_glove_text(const std::filesystem::path& path, const WordVector
 inline std::vector<Neighbour> nearest(const WordVectors& vectors, std::string_view word, Index k) {
     const Index row = vectors.find(word);
     if (row < 0)
-        throw DataError(text("nearest: the word ", in_quotes(word), " is not among the ",
-                             vectors.words.size(), " words; check its spelling and case"));
+        throw DataError(message("nearest: the word ", in_quotes(word), " is not among the ",
+                                vectors.words.size(), " words; check its spelling and case"));
     return nearest(vectors.values, static_cast<Index>(vectors.words.size()), vectors.dimension, row, k);
 }
 

@@ -42,7 +42,7 @@ inline double static_log_likelihood(Index words) {
 /// The horizon k closes the recursions: further apart, the filtered states behave as the model says.
 ///
 /// Cost     2k sparse products, 3k products [V, h] × [h, h], O(k h³); memory four [V, h].
-/// Errors   GraphError: k < 1 or more than the lags counted, shapes that do not fit, moments of other word
+/// Errors   UsageError: k < 1 or more than the lags counted, shapes that do not fit, moments of other word
 ///          frequencies. DataError: a lag without pairs. NumericError: see steady_state; the primary equation
 ///          does not settle.
 /// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 4.  Departures: E[yx̄ᵀ] is one
@@ -51,11 +51,11 @@ template <class T>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k) {
     require_consistent(s, "ASOS");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
-        throw GraphError(text("ASOS: found a horizon of ", k, " with counts of ", moments.lags(),
-                              " lags and ", moments.vocabulary(), " words, expected 1 … ", moments.lags(),
-                              " lags and ", s.vocabulary(), " words"));
+        throw UsageError(message("ASOS: found a horizon of ", k, " with counts of ", moments.lags(),
+                                 " lags and ", moments.vocabulary(), " words, expected 1 … ", moments.lags(),
+                                 " lags and ", s.vocabulary(), " words"));
     if (moments.whitening().mu != s.whitening.mu)
-        throw GraphError(
+        throw UsageError(
             "ASOS: found moments of other word frequencies than those of the system; take the "
             "counts and pseudo-counts it was made with");
     moments.require_pairs(k, "ASOS");

@@ -46,7 +46,7 @@ struct CountOptions {
 ///          its tokens, and 8 more on each thread. Lags are counted side by side on threads(); the result is
 ///          the same for any number of them.
 /// Options  see CountOptions.
-/// Errors   GraphError: options out of range, counts of different shape added. DataError: a token outside
+/// Errors   UsageError: options out of range, counts of different shape added. DataError: a token outside
 ///          the vocabulary, more than 2³² - 1 tokens (a count could overflow), more than 2³¹ - 1 different
 ///          pairs at one lag. Nothing is changed then. Where memory ends while counts are added, DataError,
 ///          and they are empty afterwards.
@@ -56,13 +56,13 @@ public:
     /// No tokens yet. V ≥ 1.
     explicit LagCounts(Index vocabulary, CountOptions options = {}) : options_(options) {
         if (vocabulary < 1 || vocabulary > std::numeric_limits<std::int32_t>::max())
-            throw GraphError(
-                text("LagCounts: found a vocabulary of ", vocabulary, " words, expected 1 … 2³¹ - 1"));
+            throw UsageError(
+                message("LagCounts: found a vocabulary of ", vocabulary, " words, expected 1 … 2³¹ - 1"));
         if (options.lags < 1 || options.lags > 1000)
-            throw GraphError(text("LagCounts: found ", options.lags, " lags, expected 1 … 1000"));
+            throw UsageError(message("LagCounts: found ", options.lags, " lags, expected 1 … 1000"));
         if (options.block < 1 || options.block > (Index{1} << 31) - 1001)
-            throw GraphError(
-                text("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1001"));
+            throw UsageError(
+                message("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1001"));
         const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int32_t));
         within_memory("LagCounts", bytes, [&] {
             occurrences_.assign(static_cast<std::size_t>(vocabulary), 0);
@@ -76,14 +76,15 @@ public:
     /// Counts the pairs of a text whose later token is at first … last-1; earlier tokens are looked at.
     void add(std::span<const Token> tokens, Index first, Index last) {
         if (first < 0 || last < first || last > std::ssize(tokens))
-            throw GraphError(text("LagCounts: found the range ", first, " … ", last, " of a text of ",
-                                  tokens.size(), " tokens"));
+            throw UsageError(message("LagCounts: found the range ", first, " … ", last, " of a text of ",
+                                     tokens.size(), " tokens"));
         const Index from = std::max<Index>(0, first - lags());
         for (Index p = from; p < last; ++p) {
             const Token w = tokens[static_cast<std::size_t>(p)];
             if (w < 0 || w >= vocabulary())
-                throw DataError(text("LagCounts: token ", p, " is ", w, ", outside the vocabulary of ",
-                                     vocabulary(), " words; read the text with the vocabulary counted with"));
+                throw DataError(message("LagCounts: token ", p, " is ", w, ", outside the vocabulary of ",
+                                        vocabulary(),
+                                        " words; read the text with the vocabulary counted with"));
         }
         require_room(last - first);
         LagCounts sum(vocabulary(), options_);
@@ -101,28 +102,29 @@ public:
     void add(LagCounts other) {
         if (other.vocabulary() != vocabulary() || other.lags() != lags() ||
             other.options_.boundary != options_.boundary)
-            throw GraphError(text("LagCounts: found counts of ", other.vocabulary(), " words, ", other.lags(),
-                                  " lags and boundary ", other.options_.boundary, ", expected ", vocabulary(),
-                                  ", ", lags(), " and ", options_.boundary, "; count all parts alike"));
+            throw UsageError(message("LagCounts: found counts of ", other.vocabulary(), " words, ",
+                                     other.lags(), " lags and boundary ", other.options_.boundary,
+                                     ", expected ", vocabulary(), ", ", lags(), " and ", options_.boundary,
+                                     "; count all parts alike"));
         require_room(other.total_);
         merge(std::move(other.lags_));
         for (std::size_t i = 0; i < occurrences_.size(); ++i) occurrences_[i] += other.occurrences_[i];
         total_ += other.total_;
     }
 
-    /// Puts counts together from their parts, as a file has them. Throws GraphError where they do not fit,
+    /// Puts counts together from their parts, as a file has them. Throws UsageError where they do not fit,
     /// DataError for more than 2³² - 1 tokens.
     static LagCounts from_parts(CountOptions options, std::vector<std::int64_t> occurrences,
                                 std::vector<SparseCounts> lags) {
         LagCounts c(std::ssize(occurrences), options);
         if (std::ssize(lags) != options.lags)
-            throw GraphError(text("LagCounts: found ", lags.size(), " matrices, expected ", options.lags));
+            throw UsageError(message("LagCounts: found ", lags.size(), " matrices, expected ", options.lags));
         for (const SparseCounts& m : lags)
             if (m.rows() != c.vocabulary() || m.cols() != c.vocabulary())
-                throw GraphError(text("LagCounts: found counts [", m.rows(), ", ", m.cols(), "], expected [",
-                                      c.vocabulary(), ", ", c.vocabulary(), "]"));
+                throw UsageError(message("LagCounts: found counts [", m.rows(), ", ", m.cols(),
+                                         "], expected [", c.vocabulary(), ", ", c.vocabulary(), "]"));
         for (const std::int64_t n : occurrences) {
-            if (n < 0) throw GraphError(text("LagCounts: found a word that occurs ", n, " times"));
+            if (n < 0) throw UsageError(message("LagCounts: found a word that occurs ", n, " times"));
             c.require_room(n);
             c.total_ += n;
         }
@@ -137,11 +139,11 @@ public:
     const CountOptions& options() const { return options_; }       ///< as given
     /// n, by word.
     const std::vector<std::int64_t>& occurrences() const { return occurrences_; }
-    /// N_k, k = 1 … r. Throws GraphError for another k.
+    /// N_k, k = 1 … r. Throws UsageError for another k.
     const SparseCounts& lag(Index k) const {
         if (k < 1 || k > lags())
-            throw GraphError(text("LagCounts: lag ", k, " is asked for, but lags 1 … ", lags(),
-                                  " were counted; count with lags = ", k));
+            throw UsageError(message("LagCounts: lag ", k, " is asked for, but lags 1 … ", lags(),
+                                     " were counted; count with lags = ", k));
         return lags_[static_cast<std::size_t>(k - 1)];
     }
 
@@ -165,8 +167,8 @@ public:
 private:
     void require_room(std::int64_t more) const {
         if (more > std::int64_t{std::numeric_limits<std::uint32_t>::max()} - total_)
-            throw DataError(text("LagCounts: ", more, " tokens beside ", total_,
-                                 " are more than 2³² - 1, and a count could overflow"));
+            throw DataError(message("LagCounts: ", more, " tokens beside ", total_,
+                                    " are more than 2³² - 1, and a count could overflow"));
     }
 
     void empty_lags() {
@@ -179,8 +181,8 @@ private:
         for (std::size_t k = 0; k < lags_.size(); ++k)
             if (lags_[k].nonZeros() + other[k].nonZeros() > std::numeric_limits<std::int32_t>::max() &&
                 lags_[k].nonZeros() > 0 && other[k].nonZeros() > 0)
-                throw DataError(text("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ",
-                                     k + 1, "; cut the vocabulary"));
+                throw DataError(message("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ",
+                                        k + 1, "; cut the vocabulary"));
         try {
             for (std::size_t k = 0; k < lags_.size(); ++k) {
                 if (lags_[k].nonZeros() == 0) lags_[k].swap(other[k]);

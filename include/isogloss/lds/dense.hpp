@@ -29,7 +29,7 @@ template <class T> MatrixRef<T> ref(Tensor<T, 2>& m) {
     return {m.data(), rows_of(m), cols_of(m)};
 }  ///< one that may be written
 
-/// A matrix [rows, cols] of zeros. Throws GraphError where the machine has no memory for it.
+/// A matrix [rows, cols] of zeros. Throws UsageError where the machine has no memory for it.
 template <class T> Tensor<T, 2> zeros(Index rows, Index cols) {
     const std::string_view who = "a matrix";
     return within_memory(who, bytes_of(who, {rows, cols}, sizeof(T)), [&]() -> Tensor<T, 2> {
@@ -92,7 +92,7 @@ inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const cha
     const double least = e.values.empty() ? 0 : floor * e.values.back();
     if (!e.values.empty() && !(e.values.back() > 0))
         throw NumericError(
-            text(who, ": the matrix has no positive eigenvalue; its largest is ", e.values.back()));
+            message(who, ": the matrix has no positive eigenvalue; its largest is ", e.values.back()));
     SmallMatrix scaled = e.vectors;
     const std::size_t n = e.values.size();
     for (std::size_t i = 0; i < n; ++i)
@@ -134,8 +134,8 @@ inline constexpr Index gram_rows = 1024;  // rows summed in the scalar type befo
 /// xᵀ y of tall matrices [V, a], [V, b], summed in double over blocks of rows.
 template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows || x.transposed || y.transposed)
-        throw GraphError(
-            text("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
+        throw UsageError(
+            message("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
     auto sum = zeros<double>(x.cols, y.cols);
     if constexpr (std::is_same_v<T, double>) {
         gemm<double>(1, t(x), y, 0, ref(sum));
@@ -179,7 +179,7 @@ template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who,
     for (int pass = 0; pass < 2; ++pass) {
         const auto e = symmetric_eigen<double>(inner_products(x, x), who);
         const std::size_t n = e.values.size();
-        if (n == 0 || !(e.values.back() > 0)) throw NumericError(text(who, ": the matrix is zero"));
+        if (n == 0 || !(e.values.back() > 0)) throw NumericError(message(who, ": the matrix is zero"));
         std::size_t first = 0;
         while (e.values[first] <= floor * floor * e.values.back()) ++first;
         auto down = zeros<double>(static_cast<Index>(n), static_cast<Index>(n - first));

@@ -23,14 +23,14 @@ struct Direction {
 /// A pair of vectors may change its sign together; both signs are given, so that 2 · `pairs` directions come
 /// back, strongest first. Words with μ_i < min_frequency are left out.
 ///
-/// Throws GraphError for more pairs than states or fewer than one word.
+/// Throws UsageError for more pairs than states or fewer than one word.
 /// Source   Belanger, Kakade 2015, table 1. Departure: the basis, which singular vectors depend on, is fixed.
 template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallMatrix& xx, Index pairs,
                                                    Index words, double min_frequency = 0) {
     require_consistent(s, "dynamics");
     if (pairs < 1 || pairs > s.states() || words < 1)
-        throw GraphError(text("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ",
-                              s.states(), " pairs and at least 1 word"));
+        throw UsageError(message("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ",
+                                 s.states(), " pairs and at least 1 word"));
     const SmallMatrix half = symmetric_power(xx, 0.5, "dynamics");
     const auto svd = thin_svd<double>(product(symmetric_power(xx, -0.5, "dynamics"), s.A, half), "dynamics");
     const auto first = [&](const Tensor<double, 2>& m) {

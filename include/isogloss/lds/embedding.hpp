@@ -40,8 +40,8 @@ public:
     TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx, TokenStates states)
         : filter_(system, steady), whiten_(symmetric_power(xx, -0.5, "TokenEmbedding")), states_(states) {
         if (rows_of(xx) != system.states())
-            throw GraphError(text("TokenEmbedding: found covariances of ", rows_of(xx), " states, expected ",
-                                  system.states()));
+            throw UsageError(message("TokenEmbedding: found covariances of ", rows_of(xx),
+                                     " states, expected ", system.states()));
     }
 
     Index width() const { return filter_.states(); }         ///< h

@@ -23,12 +23,12 @@ struct CountsFile {
 /// Writes counts as one safetensors file: "starts/k" [V+1], "columns/k", "values/k" [pairs] per lag k,
 /// "occurrences" [V], "boundary", "vocabulary".
 ///
-/// Throws GraphError where the vocabulary is not that of the counts, FileError as write_safetensors.
+/// Throws UsageError where the vocabulary is not that of the counts, FileError as write_safetensors.
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
                         const Vocabulary& vocabulary) {
     if (vocabulary.size() != counts.vocabulary())
-        throw GraphError(text("save_counts: found counts of ", counts.vocabulary(),
-                              " words and a vocabulary of ", vocabulary.size()));
+        throw UsageError(message("save_counts: found counts of ", counts.vocabulary(),
+                                 " words and a vocabulary of ", vocabulary.size()));
     const std::string words = vocabulary.to_text();
     const std::int64_t boundary = counts.options().boundary;
     std::vector<TensorView> tensors{
@@ -37,7 +37,7 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
     for (Index k = 1; k <= counts.lags(); ++k) {
         const SparseCounts& m = counts.lag(k);
         const auto n = static_cast<std::size_t>(m.nonZeros());
-        const std::string of = text("/", k);
+        const std::string of = message("/", k);
         tensors.push_back(tensor_view<std::int32_t>(
             "starts" + of, {m.rows() + 1}, {m.outerIndexPtr(), static_cast<std::size_t>(m.rows() + 1)}));
         tensors.push_back(tensor_view<std::int32_t>("columns" + of, {m.nonZeros()}, {m.innerIndexPtr(), n}));
@@ -53,7 +53,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     auto occurrences = file.values<std::int64_t>("occurrences");
     const Index V = vocabulary.size();
     const auto refuse = [&](const std::string& what) {
-        throw FileError(text(file.name(), ": ", what, "; the file was not written by save_counts"));
+        throw FileError(message(file.name(), ": ", what, "; the file was not written by save_counts"));
     };
     if (std::ssize(occurrences) != V) refuse("the occurrences are not of its vocabulary");
     std::int64_t room = std::numeric_limits<std::uint32_t>::max();
@@ -63,8 +63,8 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         room -= n;
     }
     std::vector<SparseCounts> lags;
-    for (Index k = 1; file.find(text("starts/", k)); ++k) {
-        const std::string of = text("/", k);
+    for (Index k = 1; file.find(message("starts/", k)); ++k) {
+        const std::string of = message("/", k);
         const auto starts = file.values<std::int32_t>("starts" + of),
                    columns = file.values<std::int32_t>("columns" + of);
         const auto values = file.values<std::uint32_t>("values" + of);
@@ -76,7 +76,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
                 good = columns[std::size_t(at)] >= 0 && columns[std::size_t(at)] < V &&
                        (at == starts[i - 1] || columns[std::size_t(at)] > columns[std::size_t(at - 1)]);
         }
-        if (!good) refuse(text("lag ", k, " is no matrix of counts"));
+        if (!good) refuse(message("lag ", k, " is no matrix of counts"));
         SparseCounts m(V, V);
         m.resizeNonZeros(std::ssize(columns));
         std::copy(starts.begin(), starts.end(), m.outerIndexPtr());
@@ -130,8 +130,8 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     it.vocabulary = Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
     const auto& shape = file.at("C").shape;
     if (shape.size() != 2 || shape[0] != it.vocabulary.size() || shape[1] < 1)
-        throw FileError(text(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
-                             it.vocabulary.size(), " rows, one for each word"));
+        throw FileError(message(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
+                                it.vocabulary.size(), " rows, one for each word"));
     const Index V = shape[0], h = shape[1];
     // All against what the file has, before any of it is allocated.
     for (const char* square : {"A", "M", "xx", "xx_filtered"}) file.require<double>(square, {h, h});
@@ -141,7 +141,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
         m = zeros<S>(rows, cols);
         file.read<S>(name, {rows, cols}, std::span(m.data(), m.size()));
         for (const S x : m)
-            if (!std::isfinite(x)) throw FileError(text(file.name(), ": ", name, " holds ", x));
+            if (!std::isfinite(x)) throw FileError(message(file.name(), ": ", name, " holds ", x));
     };
     read("A", h, h, it.system.A);
     read("M", h, h, it.system.M);
@@ -153,7 +153,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     try {
         it.system.whitening = Whitening::of_frequencies(std::move(mu), file.scalar<double>("mass"));
     } catch (const DataError& error) {
-        throw FileError(text(file.name(), ": the frequencies are none: ", error.what()));
+        throw FileError(message(file.name(), ": the frequencies are none: ", error.what()));
     }
     it.singular_values = file.values<double>("singular_values");
     it.log_likelihoods = file.values<double>("log_likelihoods");

@@ -14,16 +14,16 @@ namespace isogloss {
 /// The block-Hankel operator H [rV, rV] with blocks (i, j) = Ψ_{r-j+i}, i, j = 0 … r-1, lags 1 … 2r-1. Blocks
 /// of columns are [rV, l], one [V, l] above the other. r² sparse products each way.
 ///
-/// The moments must outlive it. Throws GraphError for r < 2 or fewer than 2r - 1 lags, DataError for a lag
+/// The moments must outlive it. Throws UsageError for r < 2 or fewer than 2r - 1 lags, DataError for a lag
 /// without pairs.
 /// Source   Belanger, Kakade 2015, eq. (11); van Overschee, De Moor 1996.
 template <class T> class HankelOperator {
 public:
     HankelOperator(const LagMoments<T>& moments, Index r) : moments_(&moments), r_(r) {
         if (r < 2 || r > (moments.lags() + 1) / 2)
-            throw GraphError(text("subspace identification: found a Hankel operator of ", r,
-                                  " lags and counts of ", moments.lags(),
-                                  ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them"));
+            throw UsageError(message("subspace identification: found a Hankel operator of ", r,
+                                     " lags and counts of ", moments.lags(),
+                                     ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them"));
         moments.require_pairs(2 * r - 1, "subspace identification");
     }
     Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
@@ -72,18 +72,19 @@ template <class T> struct HankelSvd {
 /// for a probability of 10⁻¹⁰. It is that of Q, whose rank is h + oversampling, and not below the singular
 /// value that follows.
 ///
-/// Throws GraphError for h < 1, or where H has less than h singular values above rounding.
+/// Throws UsageError for h < 1, or where H has less than h singular values above rounding.
 /// Source   Halko, Martinsson, Tropp 2011, algorithms 4.4 and 5.1, eq. (4.3).
 template <class T>
 HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOptions options = {}) {
     const char* who = "randomised SVD";
     if (h < 1 || options.oversampling < 0 || options.power_iterations < 0)
-        throw GraphError(text(who, ": found rank ", h, ", oversampling ", options.oversampling, " and ",
-                              options.power_iterations, " power iterations, expected 1, 0 and 0 at least"));
+        throw UsageError(message(who, ": found rank ", h, ", oversampling ", options.oversampling, " and ",
+                                 options.power_iterations,
+                                 " power iterations, expected 1, 0 and 0 at least"));
     if (h > H.size())
-        throw GraphError(text("subspace identification: ", h,
-                              " states are asked for, but the words' lagged covariances have rank ", H.size(),
-                              " at most; take fewer states"));
+        throw UsageError(message("subspace identification: ", h,
+                                 " states are asked for, but the words' lagged covariances have rank ",
+                                 H.size(), " at most; take fewer states"));
     const auto gaussian = [&](Index columns, std::uint32_t stream) {
         TallMatrix<T> x = zeros<T>(H.size(), columns);
         const Random random(options.seed, stream);
@@ -106,10 +107,10 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     const auto small = thin_svd<double>(transposed(R), who);
     const auto rank = static_cast<Index>(small.s.size());
     if (rank < h)
-        throw GraphError(text("subspace identification: ", h,
-                              " states are asked for, but the words' lagged "
-                              "covariances have rank ",
-                              rank, " only; take at most ", rank, " states"));
+        throw UsageError(message("subspace identification: ", h,
+                                 " states are asked for, but the words' lagged "
+                                 "covariances have rank ",
+                                 rank, " only; take at most ", rank, " states"));
     HankelSvd<T> out;
     const auto leading = [&](const Tensor<double, 2>& m) {
         SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, h));

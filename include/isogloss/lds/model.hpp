@@ -28,14 +28,14 @@ template <class T> struct Lds {
     Index vocabulary() const { return rows_of(C); }  ///< V
 };
 
-/// Throws GraphError unless the shapes of a system agree, with at least one state.
+/// Throws UsageError unless the shapes of a system agree, with at least one state.
 template <class T> void require_consistent(const Lds<T>& s, const char* who) {
     const Index h = s.states();
     if (h < 1 || cols_of(s.A) != h || rows_of(s.M) != h || cols_of(s.M) != h || cols_of(s.C) != h ||
         s.vocabulary() != std::ssize(s.whitening.mu))
-        throw GraphError(text(who, ": found A [", h, ", ", cols_of(s.A), "], C [", s.vocabulary(), ", ",
-                              cols_of(s.C), "], M [", rows_of(s.M), ", ", cols_of(s.M), "] and ",
-                              s.whitening.mu.size(), " frequencies, which are no system"));
+        throw UsageError(message(who, ": found A [", h, ", ", cols_of(s.A), "], C [", s.vocabulary(), ", ",
+                                 cols_of(s.C), "], M [", rows_of(s.M), ", ", cols_of(s.M), "] and ",
+                                 s.whitening.mu.size(), " frequencies, which are no system"));
 }
 
 /// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m where it is

@@ -35,7 +35,7 @@ struct Whitening {
     explicit Whitening(const std::vector<std::int64_t>& occurrences, WhiteningOptions options = {}) {
         const double kappa = options.pseudo_counts;
         if (!(kappa >= 0) || !std::isfinite(kappa))
-            throw DataError(text("whitening: found ", kappa, " pseudo-counts, expected 0 or more"));
+            throw DataError(message("whitening: found ", kappa, " pseudo-counts, expected 0 or more"));
         const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
         if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
         mass = static_cast<double>(tokens) + kappa * static_cast<double>(occurrences.size());
@@ -53,14 +53,14 @@ struct Whitening {
         double sum = 0;
         for (const double f : u.mu) {
             if (!(f >= 0) || !std::isfinite(f))
-                throw DataError(text("whitening: found a frequency ", f, ", expected 0 or more"));
+                throw DataError(message("whitening: found a frequency ", f, ", expected 0 or more"));
             sum += f;
             u.m.push_back(std::sqrt(f));
             u.w.push_back(f > 0 ? 1 / std::sqrt(f) : 0);
             u.words += f > 0;
         }
         if (!(std::abs(sum - 1) < 1e-6))
-            throw DataError(text("whitening: the frequencies sum to ", sum, ", expected 1"));
+            throw DataError(message("whitening: the frequencies sum to ", sum, ", expected 1"));
         return u;
     }
 };
@@ -93,7 +93,7 @@ template <class T> void project_out(const std::vector<double>& m, MatrixRef<T> x
 /// 1. With T all of them would be multiplied by T'/T, and the model could predict better than perfectly.
 ///
 /// Options  k = 0 … r, r the lags of the counts, which must outlive this object
-/// Errors   GraphError for another k or shapes that do not fit, DataError as Whitening.
+/// Errors   UsageError for another k or shapes that do not fit, DataError as Whitening.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17). Departure: Π on both sides instead of - m mᵀ, which is the
 ///          same where the margins of N_k / T' are μ; T' instead of T.
 template <class T> class LagMoments {
@@ -111,8 +111,8 @@ public:
     void require_pairs(Index k, const char* who) const {
         for (Index l = 1; l <= k; ++l)
             if (counts_->lag(l).nonZeros() == 0)
-                throw DataError(text(who, ": no two words stand ", l, " apart in the ", counts_->tokens(),
-                                     " tokens; take fewer lags or a longer text"));
+                throw DataError(message(who, ": no two words stand ", l, " apart in the ", counts_->tokens(),
+                                        " tokens; take fewer lags or a longer text"));
     }
 
     void apply(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run<false>(k, x, y); }
@@ -123,8 +123,9 @@ public:
 private:
     template <bool transposed> void run(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
-            throw GraphError(text("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [",
-                                  y.height(), ", ", y.width(), "], expected two of ", vocabulary(), " rows"));
+            throw UsageError(message("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [",
+                                     y.height(), ", ", y.width(), "], expected two of ", vocabulary(),
+                                     " rows"));
         // Π and both W around the sparse product; the scratch keeps its memory from call to call.
         scaled_.resize({static_cast<std::size_t>(x.rows), static_cast<std::size_t>(x.cols)});
         const MatrixRef<T> z = ref(scaled_);

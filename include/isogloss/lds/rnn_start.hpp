@@ -34,7 +34,7 @@ struct RnnStart {
 /// basis in which E[x̂x̂ᵀ] = I, so that `rms` holds for every unit: s = rms. Words with μ_i = 0 get the
 /// smallest bias of the others.
 ///
-/// Errors   GraphError: a parameter that is not there or has another shape; rms not above 0.
+/// Errors   UsageError: a parameter that is not there or has another shape; rms not above 0.
 /// Source   Belanger, Kakade 2015, section 6.2, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh instead of the logistic function; the paper's C is power 0.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,
@@ -43,11 +43,11 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     require_consistent(system, who);
     const Index h = system.states(), V = system.vocabulary();
     if (!(names.rms > 0) || !std::isfinite(names.rms) || rows_of(xx_filtered) != h)
-        throw GraphError(text(who, ": found rms ", names.rms, " and covariances of ", rows_of(xx_filtered),
-                              " states, expected above 0 and ", h));
+        throw UsageError(message(who, ": found rms ", names.rms, " and covariances of ", rows_of(xx_filtered),
+                                 " states, expected above 0 and ", h));
     if (!(names.gain >= 0) || !std::isfinite(names.gain) || !(names.power >= 0 && names.power <= 1))
-        throw GraphError(text(who, ": found gain ", names.gain, " and power ", names.power,
-                              ", expected 0 or more, and 0 … 1"));
+        throw UsageError(message(who, ": found gain ", names.gain, " and power ", names.power,
+                                 ", expected 0 or more, and 0 … 1"));
     const SmallMatrix filtered = symmetrised(xx_filtered - steady.filtered);  // E[x̂x̂ᵀ]
     const SmallMatrix to = symmetric_power(filtered, -0.5, who, 1e-6),
                       from = symmetric_power(filtered, 0.5, who, 1e-6);
@@ -77,9 +77,9 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
         if (t.name->empty() && t.rows == 1) continue;
         const auto& p = g.parameter(*t.name);
         if (p.rows != t.rows || p.cols != t.cols)
-            throw GraphError(text(who, ": found the parameter '", *t.name, "' [", p.rows, ", ", p.cols,
-                                  "], expected [", t.rows, ", ", t.cols, "] for ", V, " words and ", h,
-                                  " states"));
+            throw UsageError(message(who, ": found the parameter '", *t.name, "' [", p.rows, ", ", p.cols,
+                                     "], expected [", t.rows, ", ", t.cols, "] for ", V, " words and ", h,
+                                     " states"));
     }
     const auto set = [&](const std::string& name, const auto& values) {
         if (name.empty()) return;

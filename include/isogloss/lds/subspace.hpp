@@ -42,7 +42,7 @@ template <class T> struct Subspace {
 ///
 /// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
 ///          4 r V (h + oversampling) numbers.
-/// Errors   GraphError: options out of range, more states than the rank of H (a vocabulary of one word has
+/// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has
 ///          none, and V words at most V - 1 times r). DataError: a lag without pairs.
 /// Source   Belanger, Kakade 2015, section 4 and appendix A.1. Departures: C by regression on all
 ///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.
@@ -51,10 +51,10 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
     const char* who = "subspace identification";
     if (options.states < 1 || !(options.radius > 0 && options.radius < 1) ||
         !(options.noise_limit > 0 && options.noise_limit < 1))
-        throw GraphError(text(who, ": found ", options.states, " states, radius ", options.radius,
-                              " and noise limit ", options.noise_limit,
-                              ", expected at least 1 state, and limits "
-                              "between 0 and 1"));
+        throw UsageError(message(who, ": found ", options.states, " states, radius ", options.radius,
+                                 " and noise limit ", options.noise_limit,
+                                 ", expected at least 1 state, and limits "
+                                 "between 0 and 1"));
     const Index h = options.states, r = options.lags, V = moments.vocabulary();
     const HankelOperator<T> H(moments, r);
     HankelSvd<T> svd = hankel_svd(H, h, options.svd);

@@ -23,7 +23,7 @@ namespace isogloss {
 /// A text is started as if its past were unknown but typical. Far from its ends these are the exact
 /// conditional means; for the exact ones everywhere see exact_smoother.
 ///
-/// Errors   GraphError: a state of another size. DataError: a token outside the vocabulary.
+/// Errors   UsageError: a state of another size. DataError: a token outside the vocabulary.
 /// Source   Belanger, Kakade 2015, eqs. (4)-(5), (33)-(37).
 template <class T> class TextFilter {
 public:
@@ -54,8 +54,8 @@ public:
     void step(Token token, std::span<T> state) const {
         require(token);
         if (std::ssize(state) != states())
-            throw GraphError(
-                text("TextFilter: found a state of ", state.size(), " numbers, expected ", states()));
+            throw UsageError(
+                message("TextFilter: found a state of ", state.size(), " numbers, expected ", states()));
         std::vector<T> next(table_.data() + token * states(), table_.data() + (token + 1) * states());
         gemm<T>(T(1), {state.data(), 1, states()}, ref(H_), T(1), {next.data(), 1, states()});
         std::copy(next.begin(), next.end(), state.begin());
@@ -142,9 +142,9 @@ public:
             require(token);
             const double mu = mu_[static_cast<std::size_t>(token)];
             if (!(mu > 0))
-                throw DataError(text("TextFilter: word ", token,
-                                     " has frequency 0, so the text has no likelihood; "
-                                     "count with pseudo-counts"));
+                throw DataError(message("TextFilter: word ", token,
+                                        " has frequency 0, so the text has no likelihood; "
+                                        "count with pseudo-counts"));
             multiply(A, state, a);
             multiply(G_, a, Ga);
             double squares = 1 / mu - 1;
@@ -195,8 +195,8 @@ private:
 
     void require(Token token) const {
         if (token < 0 || token >= vocabulary())
-            throw DataError(
-                text("TextFilter: token ", token, " is outside the vocabulary of ", vocabulary(), " words"));
+            throw DataError(message("TextFilter: token ", token, " is outside the vocabulary of ",
+                                    vocabulary(), " words"));
     }
 
     std::vector<double> mu_;

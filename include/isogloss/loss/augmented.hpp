@@ -1,7 +1,7 @@
 /// @file loss/augmented.hpp  Cross-entropy plus a soft target read off the embedding table.
 #pragma once
 
-#include <isogloss/loss/output_head.hpp>
+#include <isogloss/loss/fused_softmax.hpp>
 #include <optional>
 #include <thread>
 
@@ -42,7 +42,7 @@ template <class T> struct AugmentedLoss {
         bool differentiate_target = true;
     };
     Options options;
-    OutputHead<T> head;
+    FusedSoftmax<T> head;
     Loss<T> l;
     Weight<T> E;
     double hard = 1, soft = 0;  // a and c
@@ -50,17 +50,17 @@ template <class T> struct AugmentedLoss {
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) {
         const Weight<T> table = s.table(o);
         if (!s.is_looked_up(table))
-            s.fail(text("the head's matrix '", s.name_of(table),
-                        "' is no embedding table; pass the embedding table as the ",
-                        "third input, add<AugmentedLoss>(name, options, logits, targets, E)"));
+            s.fail(message("the head's matrix '", s.name_of(table),
+                           "' is no embedding table; pass the embedding table as the ",
+                           "third input, add<AugmentedLoss>(name, options, logits, targets, E)"));
         return setup(s, o, y, table);
     }
 
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> table) {
         weigh(s, o.vocabulary);
         if (table.rows != o.vocabulary)
-            s.fail(text("the embedding table '", s.name_of(table), "' has ", table.rows,
-                        " rows, expected one per word: ", o.vocabulary));
+            s.fail(message("the embedding table '", s.name_of(table), "' has ", table.rows,
+                           " rows, expected one per word: ", o.vocabulary));
         E = table;
         const Index row = o.vocabulary * Index{sizeof(T)}, words = E.cols * Index{sizeof(T)};
         // For the threads of later passes too, whose number may be set after the model is built.
@@ -114,7 +114,7 @@ template <class T> struct AugmentedLoss {
                                                        static_cast<T>(scale), z);
                     kernel::scale(block.z.cols, static_cast<T>(1 / sum), z);
                 }
-                return std::abs(p.seed(l)) * (k == 0 ? hard : soft * scale * scale);
+                return std::abs(p.upstream(l)) * (k == 0 ? hard : soft * scale * scale);
             });
     }
 
@@ -122,15 +122,15 @@ private:
     void weigh(Setup<T>& s, Index vocabulary) {
         const double tau = options.temperature;
         if (!(tau > 0) || !std::isfinite(tau))
-            s.fail(text("found temperature = ", tau, ", expected a finite number above 0"));
+            s.fail(message("found temperature = ", tau, ", expected a finite number above 0"));
         if (options.alpha.has_value() + options.gamma.has_value() + options.beta.has_value() > 1)
             s.fail(
                 "found more than one of alpha, gamma and beta; set one: alpha = gamma * temperature, beta "
                 "mixes as in eq. (6.1)");
         const auto in_range = [&](const char* name, double v, double most) {
             if (!(v >= 0 && v <= most && std::isfinite(v)))
-                s.fail(text("found ", name, " = ", v, ", expected a finite number of at least 0",
-                            most == 1 ? " and at most 1" : ""));
+                s.fail(message("found ", name, " = ", v, ", expected a finite number of at least 0",
+                               most == 1 ? " and at most 1" : ""));
             return v;
         };
         if (options.beta) {
@@ -188,7 +188,7 @@ private:
         const bool through = options.differentiate_target && block.gradient;
         if (through) differences(block);
         soft_targets(block);
-        const double seed = p.seed(l), tau = options.temperature;
+        const double seed = p.upstream(l), tau = options.temperature;
         double* by_token = p.by_token(l);
         const Index V = block.z.cols;
         kernel::parallel(block.z.rows, 4, row_count_, [&](Index first, Index last, Index piece) {
@@ -222,7 +222,7 @@ private:
     // which takes the place of e; from there E += (dl/ds)ᵀ U and e_g += (dl/ds)_g E.
     void through_target(Pass<T>& p, LogitBlock<T>& block) {
         const Index V = block.z.cols;
-        const double tau = options.temperature, scale = p.seed(l) * soft / tau;
+        const double tau = options.temperature, scale = p.upstream(l) * soft / tau;
         for (Index g = 0; g < block.words; ++g) target_entropy_[g] = 0;  // it has served
         for (Index r = 0; r < block.z.rows; ++r) target_entropy_[block.group[r]] += shift_[r];
         kernel::parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {

@@ -1,7 +1,7 @@
 /// @file loss/cross_entropy.hpp  The negative log-likelihood of the next token.
 #pragma once
 
-#include <isogloss/loss/output_head.hpp>
+#include <isogloss/loss/fused_softmax.hpp>
 
 namespace isogloss {
 
@@ -15,7 +15,7 @@ namespace isogloss {
 template <class T> struct CrossEntropy {
     struct Options {};
     Options options;
-    OutputHead<T> head;
+    FusedSoftmax<T> head;
     Loss<T> l;
 
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) {
@@ -46,13 +46,13 @@ template <class T> struct CrossEntropy {
                             1 / kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z), T(1), z)),
                         z);
                 }
-                return std::abs(p.seed(l));
+                return std::abs(p.upstream(l));
             });
     }
 
 private:
     void rows(const Pass<T>& p, LogitBlock<T>& block) const {
-        const double seed = p.seed(l);
+        const double seed = p.upstream(l);
         double* by_token = p.by_token(l);
         const Index V = block.z.cols;
         kernel::parallel(block.z.rows, 4, block.z.rows, [&](Index first, Index last, Index) {

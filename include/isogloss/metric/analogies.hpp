@@ -35,7 +35,8 @@ inline std::vector<AnalogySection> read_analogies(const std::string& path) {
         for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
         if (words.empty()) continue;
         const auto refuse = [&](const char* expected) {
-            throw DataError(text(path, ":", lines.line(), ": found ", shown(line), ", expected ", expected));
+            throw DataError(
+                message(path, ":", lines.line(), ": found ", shown(line), ", expected ", expected));
         };
         if (words[0] == ":") {
             if (words.size() != 2) refuse("': name' with one name");
@@ -48,7 +49,7 @@ inline std::vector<AnalogySection> read_analogies(const std::string& path) {
         any = true;
     }
     if (!any)
-        throw DataError(text(path, ": there are no questions; expected ': name' and lines of four words"));
+        throw DataError(message(path, ": there are no questions; expected ': name' and lines of four words"));
     return sections;
 }
 
@@ -69,12 +70,12 @@ struct AnalogyScore {
 /// Questions with an unknown word are left out and counted. Of equally near words the first in the table
 /// wins. The cosines run as matrix products over blocks of questions within `budget` bytes.
 ///
-/// Errors   GraphError: a budget below 1, or one for which there is no memory
+/// Errors   UsageError: a budget below 1, or one for which there is no memory
 /// Source   Mikolov, Chen, Corrado, Dean 2013; Mikolov, Yih, Zweig 2013 ("3CosAdd" in Levy, Goldberg 2014).
 inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections,
                                            Index budget = Index{64} << 20) {
     if (budget < 1)
-        throw GraphError(text("analogies: found budget = ", budget, " bytes, expected at least 1"));
+        throw UsageError(message("analogies: found budget = ", budget, " bytes, expected at least 1"));
     struct Question {
         std::array<Index, 4> row;
         std::size_t section;

@@ -28,12 +28,12 @@ inline constexpr Index most_dimensions = 100'000'000;
 /// so that h_n = ln Σ a_k - 2 ⟨k⟩ under weights a_k: nothing overflows, nothing cancels, and no special
 /// function is needed. Relative error below 1e-12 up to n = 10⁵; O(n) operations, 35,000 terms at n = 10⁵.
 ///
-/// Errors   GraphError for n below 1 or above most_dimensions.
+/// Errors   UsageError for n below 1 or above most_dimensions.
 /// Source   Su Jianlin 2020, "Minimal entropy principle (6): how to choose the dimension of word vectors",
 ///          kexue.fm/archives/7695. Departure: the series in place of quadrature.
 inline double sphere_entropy(Index n) {
     if (n < 1 || n > most_dimensions)
-        throw GraphError(text("sphere_entropy: found dimension ", n, ", expected 1 to ", most_dimensions));
+        throw UsageError(message("sphere_entropy: found dimension ", n, ", expected 1 to ", most_dimensions));
     const double half = 0.5 * static_cast<double>(n);
     double term = 1, sum = 1, moment = 0, log_scale = 0;
     for (double k = 0;; ++k) {
@@ -56,12 +56,12 @@ inline double sphere_entropy(Index n) {
 /// H(N, n) = 2 ln N + h_n: the entropy of a pair of words of a skip-gram model over N words whose vectors lie
 /// on the sphere of radius √n in Rⁿ, in nats. Once it is below 0, N points no longer fill the space.
 ///
-/// Errors   GraphError for N below 1 or not finite, and for n as sphere_entropy.
+/// Errors   UsageError for N below 1 or not finite, and for n as sphere_entropy.
 /// Source   as sphere_entropy.
 inline double skip_gram_entropy(double words, Index n) {
     if (!(words >= 1) || !std::isfinite(words))
-        throw GraphError(
-            text("skip_gram_entropy: found ", words, " words, expected a finite number from 1 up"));
+        throw UsageError(
+            message("skip_gram_entropy: found ", words, " words, expected a finite number from 1 up"));
     return 2 * std::log(words) + sphere_entropy(n);
 }
 
@@ -79,7 +79,7 @@ struct EmbeddingDimension {
 /// Meant for skip-gram models, as an order of magnitude: a smaller n cannot tell the words apart, a larger
 /// one may over-fit.
 ///
-/// Errors   GraphError for N below 1 or not finite.
+/// Errors   UsageError for N below 1 or not finite.
 /// Source   as sphere_entropy.
 inline EmbeddingDimension embedding_dimension(double words) {
     skip_gram_entropy(words, 1);

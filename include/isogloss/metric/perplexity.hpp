@@ -14,13 +14,14 @@ namespace isogloss {
 class Perplexity {
 public:
     /// A summed loss in nats over that many predicted tokens, which stand for that many characters of the
-    /// text. Throws NumericError for a loss that is not finite and GraphError for negative counts.
+    /// text. Throws NumericError for a loss that is not finite and UsageError for negative counts.
     void add(double nats, Index tokens, Index characters = 0) {
         if (!std::isfinite(nats))
-            throw NumericError(text("perplexity: found a loss of ", nats, " nats over ", tokens, " tokens"));
+            throw NumericError(
+                message("perplexity: found a loss of ", nats, " nats over ", tokens, " tokens"));
         if (tokens < 0 || characters < 0)
-            throw GraphError(text("perplexity: found ", tokens, " tokens and ", characters,
-                                  " characters, expected at least 0"));
+            throw UsageError(message("perplexity: found ", tokens, " tokens and ", characters,
+                                     " characters, expected at least 0"));
         nats_ += nats;
         tokens_ += tokens;
         characters_ += characters;
@@ -30,7 +31,7 @@ public:
     Index tokens() const { return tokens_; }
     Index characters() const { return characters_; }
 
-    /// Nats per token; like all averages below, throws GraphError when nothing was counted.
+    /// Nats per token; like all averages below, throws UsageError when nothing was counted.
     double nats() const { return nats_ / count(tokens_, "tokens"); }
     double bits_per_token() const { return nats() / std::log(2.0); }
     double bits_per_character() const { return nats_ / count(characters_, "characters") / std::log(2.0); }
@@ -38,7 +39,8 @@ public:
 
 private:
     static double count(Index n, const char* what) {
-        if (n == 0) throw GraphError(text("perplexity: no ", what, " were counted, so there is no average"));
+        if (n == 0)
+            throw UsageError(message("perplexity: no ", what, " were counted, so there is no average"));
         return static_cast<double>(n);
     }
     double nats_ = 0;

@@ -19,13 +19,13 @@ namespace isogloss {
 /// would lose half the digits of the small ones. Columns that depend on others do not count. Costs O(V (a +
 /// b)²).
 ///
-/// Errors   GraphError when the row counts differ or a matrix has more columns than rows, NumericError for a
+/// Errors   UsageError when the row counts differ or a matrix has more columns than rows, NumericError for a
 ///          matrix that is zero or not finite.
 /// Source   Björck, Golub 1973, "Numerical methods for computing angles between linear subspaces".
 template <class T> std::vector<double> principal_angles(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows)
-        throw GraphError(text("principal angles: found matrices with ", x.rows, " and ", y.rows,
-                              " rows, expected equal numbers"));
+        throw UsageError(message("principal angles: found matrices with ", x.rows, " and ", y.rows,
+                                 " rows, expected equal numbers"));
     const BlasOnOneThread blas;
     auto u = orthonormal_columns<T>(x, "principal angles"), q = orthonormal_columns<T>(y, "principal angles");
     if (u.shape()[1] < q.shape()[1]) std::swap(u, q);  // the angles do not depend on the order
@@ -46,9 +46,9 @@ template <class T> std::vector<double> principal_angles(MatrixRef<const T> x, Ma
 }
 
 /// The averaged distance that belongs to principal angles: √(mean sin²θ_i), the subspace_distance of spaces
-/// of equal dimension. Throws GraphError where there are no angles.
+/// of equal dimension. Throws UsageError where there are no angles.
 inline double averaged_distance(const std::vector<double>& angles) {
-    if (angles.empty()) throw GraphError("averaged distance: there are no angles");
+    if (angles.empty()) throw UsageError("averaged distance: there are no angles");
     double squares = 0;
     for (const double theta : angles) squares += std::sin(theta) * std::sin(theta);
     return std::sqrt(squares / static_cast<double>(angles.size()));
@@ -81,13 +81,13 @@ struct SubspaceMonitorOptions {
 /// A reading costs as much as principal_angles: 0.6 s for two tables [10000, 300] on one core.
 ///
 /// Options   see SubspaceMonitorOptions
-/// Errors    GraphError: every below 1; else as principal_angles
+/// Errors    UsageError: every below 1; else as principal_angles
 template <class T> class SubspaceMonitor {
 public:
     using Options = SubspaceMonitorOptions;
     SubspaceMonitor(const Parameter<T>& x, const Parameter<T>& y, Options options = {})
         : x_(&x), y_(&y), every_(options.every) {
-        if (every_ < 1) throw GraphError("subspace monitor: found every = 0, expected at least 1");
+        if (every_ < 1) throw UsageError("subspace monitor: found every = 0, expected at least 1");
         read();
     }
 

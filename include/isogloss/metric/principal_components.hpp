@@ -25,14 +25,15 @@ struct PrincipalComponents {
 /// The sign of a direction is free; it is chosen so that its largest number in absolute value is positive. A
 /// table whose rows are all equal has coordinates and variances 0. Costs O(rows · columns²).
 ///
-/// Errors   GraphError: fewer than 2 rows, fewer rows than columns, count below 1 or above the columns.
+/// Errors   UsageError: fewer than 2 rows, fewer rows than columns, count below 1 or above the columns.
 ///          NumericError: a number that is not finite, with its place.
 /// Source   Pearson 1901; Hotelling 1933.
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
     if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols || !x.is_valid())
-        throw GraphError(text("principal components: ", count, " of a table [", x.rows, ", ", x.cols,
-                              "] are asked for, expected at least 2 rows, as many rows as columns, and 1 to ",
-                              x.cols, " components"));
+        throw UsageError(
+            message("principal components: ", count, " of a table [", x.rows, ", ", x.cols,
+                    "] are asked for, expected at least 2 rows, as many rows as columns, and 1 to ", x.cols,
+                    " components"));
     const auto n = static_cast<std::size_t>(x.rows), m = static_cast<std::size_t>(x.cols);
     Tensor<double, 2> centred({n, m});
     for (std::size_t j = 0; j < m; ++j) {
@@ -40,7 +41,7 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
         for (Index i = 0; i < x.rows; ++i) {
             const auto v = static_cast<double>(x.row(i)[j]);
             if (!std::isfinite(v))
-                throw NumericError(text("principal components: found ", v, " at row ", i, ", column ", j));
+                throw NumericError(message("principal components: found ", v, " at row ", i, ", column ", j));
             mean += v / static_cast<double>(n);
         }
         for (std::size_t i = 0; i < n; ++i) centred(i, j) = double(x.row(static_cast<Index>(i))[j]) - mean;

@@ -11,12 +11,12 @@ namespace isogloss {
 /// Cosines ρ_i of the principal angles between the column spaces of x [V, a] and y [V, b], falling: the
 /// singular values of UᵀQ for orthonormal bases U, Q, brought into [0, 1].
 ///
-/// Throws GraphError when the row counts differ or a matrix has more columns than rows, NumericError for
+/// Throws UsageError when the row counts differ or a matrix has more columns than rows, NumericError for
 /// a matrix that is zero or not finite.
 template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows)
-        throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows,
-                              " rows, expected equal numbers"));
+        throw UsageError(message("subspace distance: found matrices with ", x.rows, " and ", y.rows,
+                                 " rows, expected equal numbers"));
     const BlasOnOneThread blas;
     const auto u = orthonormal_columns<T>(x, "subspace distance"),
                q = orthonormal_columns<T>(y, "subspace distance");
@@ -41,8 +41,8 @@ template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, M
 /// Source   Inan, Khosravi, Socher 2017, appendix B.  Departure: matrices that lack rank are allowed.
 template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows)
-        throw GraphError(text("subspace distance: found matrices with ", x.rows, " and ", y.rows,
-                              " rows, expected equal numbers"));
+        throw UsageError(message("subspace distance: found matrices with ", x.rows, " and ", y.rows,
+                                 " rows, expected equal numbers"));
     const BlasOnOneThread blas;
     const auto u = orthonormal_columns<T>(x, "subspace distance"),
                q = orthonormal_columns<T>(y, "subspace distance");

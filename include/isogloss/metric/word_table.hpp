@@ -44,12 +44,12 @@ public:
         : dimension_(dimension), options_(options) {
         if (words.empty() || dimension < 1 || std::ssize(values) % dimension != 0 ||
             std::ssize(values) / dimension != std::ssize(words))
-            throw DataError(text("word table: ", words.size(), " words, dimension ", dimension, ", ",
-                                 values.size(),
-                                 " values; expected words · dimension values, and at least one word"));
+            throw DataError(message("word table: ", words.size(), " words, dimension ", dimension, ", ",
+                                    values.size(),
+                                    " values; expected words · dimension values, and at least one word"));
         if (options.restrict_to < 0)
             throw DataError(
-                text("word table: found restrict_to = ", options.restrict_to, ", expected at least 0"));
+                message("word table: found restrict_to = ", options.restrict_to, ", expected at least 0"));
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
             words = words.first(static_cast<std::size_t>(options.restrict_to));
         const auto n = static_cast<std::size_t>(dimension);
@@ -59,7 +59,7 @@ public:
             for (const float x : row) squares += double(x) * double(x);
             if (!std::isfinite(squares))
                 throw NumericError(
-                    text("word table: the norm of the vector of '", words[i], "' is not finite"));
+                    message("word table: the norm of the vector of '", words[i], "' is not finite"));
             const std::string key = options.fold_case ? folded(words[i]) : words[i];
             if (squares == 0 || index_.find(key) >= 0) continue;
             index_.insert(key);

@@ -58,15 +58,15 @@ template <class T> struct Gru {
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {
-        p.drive(gates);
-        p.drive(candidate);
+        p.affine(gates);
+        p.affine(candidate);
         const Index n = h.width;
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
-                part.drive(gates, t);
+                part.affine(gates, t);
                 kernel::gru_gates_forward(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
                                           part.data(reset, t));
-                part.drive(candidate, t);
+                part.affine(candidate, t);
                 kernel::gru_state_forward(part.batch(), n, part.data(gates, t), part.data(candidate, t),
                                           part.data(h, t - 1), part.data(h, t));
             }
@@ -83,15 +83,15 @@ template <class T> struct Gru {
                     part.batch(), n, part.data(gates, t), part.data(candidate, t), part.data(h, t - 1),
                     part.adjoint_data(h, t), part.adjoint_data(gates, t), part.adjoint_data(candidate, t),
                     part.adjoint_data(h, t - 1));
-                part.pull(candidate, t);
+                part.affine_backward(candidate, t);
                 kernel::gru_gates_backward<squared>(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
                                                     part.adjoint_data(reset, t), part.adjoint_data(gates, t),
                                                     part.adjoint_data(h, t - 1));
-                part.pull(gates, t);
+                part.affine_backward(gates, t);
             }
         });
-        p.pull(gates);
-        p.pull(candidate);
+        p.affine_backward(gates);
+        p.affine_backward(candidate);
     }
 };
 

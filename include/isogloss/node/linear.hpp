@@ -26,8 +26,8 @@ template <class T> struct Linear {
         z = units;
         return z;
     }
-    void forward(Forward<T>& p) { p.drive(z); }
-    template <class Quantity> void backward(Backward<T, Quantity>& p) { p.pull(z); }
+    void forward(Forward<T>& p) { p.affine(z); }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) { p.affine_backward(z); }
 };
 
 }  // namespace isogloss

@@ -49,10 +49,10 @@ template <class T> struct Lstm {
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {
-        p.drive(z);
+        p.affine(z);
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
-                part.drive(z, t);
+                part.affine(z, t);
                 kernel::lstm_forward(part.batch(), h.width, part.data(z, t), part.data(c, t - 1),
                                      part.data(c, t), part.data(squashed, t), part.data(h, t));
             }
@@ -67,10 +67,10 @@ template <class T> struct Lstm {
                 kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(
                     part.batch(), h.width, part.data(z, t), part.data(c, t - 1), part.data(squashed, t),
                     part.adjoint_data(h, t), part.share(dc, h.width), part.adjoint_data(z, t));
-                part.pull(z, t);
+                part.affine_backward(z, t);
             }
         });
-        p.pull(z);
+        p.affine_backward(z);
     }
 };
 

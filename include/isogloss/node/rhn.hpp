@@ -43,24 +43,25 @@ template <class T> struct Rhn {
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
         const Index n = options.units;
         if (options.depth < 1 || options.depth > most_depth)
-            u.fail(text("found depth = ", options.depth, ", expected at least 1 and at most ", most_depth));
+            u.fail(
+                message("found depth = ", options.depth, ", expected at least 1 and at most ", most_depth));
         dropout.setup(u, options.keep, options.scheme, x.width, n, 2);
-        for (Index l = 1; l < options.depth; ++l) s.push_back(u.sequence(text("s", l), n));
-        s.push_back(u.recurrent(text("s", options.depth), n));
+        for (Index l = 1; l < options.depth; ++l) s.push_back(u.sequence(message("s", l), n));
+        s.push_back(u.recurrent(message("s", options.depth), n));
         for (Index l = 1; l <= options.depth; ++l) {
-            auto layer = u.units(text("z", l), 2 * n).init(options.init);
+            auto layer = u.units(message("z", l), 2 * n).init(options.init);
             if (l == 1) layer.from("W", x, dropout.input).from("R1", u.previous(s.back()), dropout.state);
-            else layer.from(text("R", l), u.current(s[static_cast<std::size_t>(l - 2)]), dropout.state);
-            z.push_back(layer.bias(text("b", l), per_block({0, options.transform_bias})));
+            else layer.from(message("R", l), u.current(s[static_cast<std::size_t>(l - 2)]), dropout.state);
+            z.push_back(layer.bias(message("b", l), per_block({0, options.transform_bias})));
         }
         return dropout.output(u, s.back());
     }
     void forward(Forward<T>& p) {
-        for (const auto& units : z) p.drive(units);
+        for (const auto& units : z) p.affine(units);
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps())
                 for (std::size_t l = 0; l < z.size(); ++l) {
-                    part.drive(z[l], t);
+                    part.affine(z[l], t);
                     const T* before = l > 0 ? part.data(s[l - 1], t) : part.data(s.back(), t - 1);
                     kernel::highway_forward(part.batch(), s[l].width, part.data(z[l], t), before,
                                             part.data(s[l], t));
@@ -78,10 +79,10 @@ template <class T> struct Rhn {
                     kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(
                         part.batch(), s[l].width, part.data(z[l], t), part.data(from, at),
                         part.adjoint_data(s[l], t), part.adjoint_data(z[l], t), part.adjoint_data(from, at));
-                    part.pull(z[l], t);
+                    part.affine_backward(z[l], t);
                 }
         });
-        for (const auto& units : z) p.pull(units);
+        for (const auto& units : z) p.affine_backward(units);
     }
 };
 

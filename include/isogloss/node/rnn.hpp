@@ -38,10 +38,10 @@ template <class T> struct Rnn {
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {
-        p.drive(z);
+        p.affine(z);
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
-                part.drive(z, t);
+                part.affine(z, t);
                 kernel::tanh_forward(part.batch() * h.width, part.data(z, t), part.data(h, t));
             }
         });
@@ -54,10 +54,10 @@ template <class T> struct Rnn {
                 kernel::tanh_backward<!Backward<T, Quantity>::is_gradient>(
                     part.batch() * h.width, part.data(h, t), part.adjoint_data(h, t),
                     part.adjoint_data(z, t));
-                part.pull(z, t);
+                part.affine_backward(z, t);
             }
         });
-        p.pull(z);
+        p.affine_backward(z);
     }
 };
 

@@ -52,19 +52,19 @@ template <class T> struct TiedSoftmax {
 
     Logits<T> setup(Setup<T>& s, Seq<T> h, Weight<T> E) {
         if (h.width != E.cols && !options.projection)
-            s.fail(text("the input has width ", h.width, " but the embedding table '", s.name_of(E),
-                        "' has width ", E.cols,
-                        ".\n     A tied softmax needs equal widths; set the units of the layer below to ",
-                        E.cols, ", or set TiedSoftmax{.projection = true}."));
+            s.fail(message("the input has width ", h.width, " but the embedding table '", s.name_of(E),
+                           "' has width ", E.cols,
+                           ".\n     A tied softmax needs equal widths; set the units of the layer below to ",
+                           E.cols, ", or set TiedSoftmax{.projection = true}."));
         if (options.projection) projected = s.units("projected", E.cols).init(options.init).from("P", h);
         const auto b = options.bias ? s.weight("b", 1, E.rows, constant(0)) : Weight<T>{};
         return s.logits(projected ? projected->z : h, E, b);
     }
     void forward(Forward<T>& p) {
-        if (projected) p.drive(*projected);
+        if (projected) p.affine(*projected);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
-        if (projected) p.pull(*projected);
+        if (projected) p.affine_backward(*projected);
     }
 };
 

@@ -1,7 +1,7 @@
 /// @file node/sparse_rnn.hpp  The simple recurrent network on a sparse graph.
 #pragma once
 
-#include <isogloss/node/edge_network.hpp>
+#include <isogloss/node/sparse_recurrent.hpp>
 
 namespace isogloss {
 
@@ -9,9 +9,9 @@ namespace isogloss {
 ///
 ///     V_j^t = ρ_{jx_t} + Σ_{i→j} τ_{ij} a_i^{t-1},   a = s(V)
 ///
-/// Shapes, options, start values and errors: see EdgeNetwork and EdgeNetworkOptions.
+/// Shapes, options, start values and errors: see SparseRecurrent and SparseRecurrentOptions.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (8)-(9); τ_{0j}, which ρ makes
 /// superfluous, is left out.
-template <class T> struct SparseRnn : EdgeNetwork<T, false, false> {};
+template <class T> struct SparseRnn : SparseRecurrent<T, false, false> {};
 
 }  // namespace isogloss

@@ -15,8 +15,8 @@ template <class T> struct Sum {
 
     Seq<T> setup(Setup<T>& s, Seq<T> left, Seq<T> right) {
         if (left.width != right.width)
-            s.fail(text("'", s.name_of(left), "' has width ", left.width, ", '", s.name_of(right),
-                        "' has width ", right.width, "; only sequences of equal width can be added"));
+            s.fail(message("'", s.name_of(left), "' has width ", left.width, ", '", s.name_of(right),
+                           "' has width ", right.width, "; only sequences of equal width can be added"));
         a = left;
         b = right;
         return y = s.sequence("y", a.width);
@@ -42,7 +42,7 @@ template <class T> struct TotalLoss {
 
     Loss<T> setup(Setup<T>& s, Loss<T> left, Loss<T> right) {
         for (const double w : options.weights)
-            if (!std::isfinite(w)) s.fail(text("found weight ", w, ", expected a finite number"));
+            if (!std::isfinite(w)) s.fail(message("found weight ", w, ", expected a finite number"));
         a = left;
         b = right;
         l = s.loss(false);

@@ -89,14 +89,15 @@ public:
         length_ = predictions_ / capacity_.batch;
         if (options_.tail == Tail::pad && predictions_ % capacity_.batch > 0) ++length_;
         if (length_ < 1)
-            throw DataError(text(source_, ": ", n, " tokens make ", std::max<Index>(predictions_, 0),
-                                 " predictions, too few for ", capacity_.batch,
-                                 " columns of 1 step; use a longer text",
-                                 predictions_ > 0 ? ", fewer columns or Tail::pad" : ""));
+            throw DataError(message(source_, ": ", n, " tokens make ", std::max<Index>(predictions_, 0),
+                                    " predictions, too few for ", capacity_.batch,
+                                    " columns of 1 step; use a longer text",
+                                    predictions_ > 0 ? ", fewer columns or Tail::pad" : ""));
         for (Index at = 0; at < length_; ++count_) at += steps(count_, at);
         if (options_.start > count_)
-            throw DataError(text(source_, ": batch ", options_.start, " is asked for first, but there are ",
-                                 count_, "; is it the same text, capacity, seed and epoch as before?"));
+            throw DataError(message(source_, ": batch ", options_.start,
+                                    " is asked for first, but there are ", count_,
+                                    "; is it the same text, capacity, seed and epoch as before?"));
         const Index most = bytes_of<DataError>(
             source_, {std::min(capacity_.time, length_), capacity_.batch, 2}, sizeof(Token));
         within_memory<DataError>(source_, most, [&] {
@@ -151,7 +152,7 @@ public:
 
 private:
     void check_options() const {
-        const auto refuse = [this](const auto&... what) { throw DataError(text(source_, ": ", what...)); };
+        const auto refuse = [this](const auto&... what) { throw DataError(message(source_, ": ", what...)); };
         if (capacity_.time < 1 || capacity_.batch < 1)
             refuse("a capacity of ", capacity_.time, " steps and ", capacity_.batch,
                    " columns holds no batch; both are 1 or more");
@@ -215,8 +216,8 @@ private:
     // A file that was mapped without verifying may hold anything; a comparison per token costs nothing here.
     const Token& checked(const Token& token) const {
         if (token >= 0 && token < types_) return token;
-        throw DataError(text(source_, ": token ", &token - tokens_.data(), " is ", token,
-                             ", outside the vocabulary of ", types_, " types"));
+        throw DataError(message(source_, ": token ", &token - tokens_.data(), " is ", token,
+                                ", outside the vocabulary of ", types_, " types"));
     }
 
     std::span<const Token> tokens_;

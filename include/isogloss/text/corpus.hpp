@@ -62,11 +62,11 @@ public:
     /// Takes tokens as they are. Throws DataError for a token outside 0 … vocabulary_size-1, and for none.
     static Corpus from_tokens(std::vector<Token> tokens, Index vocabulary_size,
                               std::string source = "tokens") {
-        if (tokens.empty()) throw DataError(text(source, ": there are no tokens; expected at least one"));
+        if (tokens.empty()) throw DataError(message(source, ": there are no tokens; expected at least one"));
         for (std::size_t i = 0; i < tokens.size(); ++i)
             if (tokens[i] < 0 || tokens[i] >= vocabulary_size)
-                throw DataError(text(source, ": token ", i, " is ", tokens[i], ", outside the vocabulary of ",
-                                     vocabulary_size, " types"));
+                throw DataError(message(source, ": token ", i, " is ", tokens[i],
+                                        ", outside the vocabulary of ", vocabulary_size, " types"));
         return Corpus(std::move(tokens), vocabulary_size, {}, std::move(source));
     }
 
@@ -77,7 +77,8 @@ public:
         struct stat from = {}, to = {};
         if (::stat(text_path.c_str(), &from) == 0 && ::stat(token_path.c_str(), &to) == 0 &&
             from.st_dev == to.st_dev && from.st_ino == to.st_ino)
-            throw FileError(text("'", token_path, "' is the text itself; write the tokens to another file"));
+            throw FileError(
+                message("'", token_path, "' is the text itself; write the tokens to another file"));
         TokenFileWriter out(token_path, vocabulary);
         std::vector<Token> tokens;
         const Index unknowns = translate(lines, vocabulary, tokens, [&] {
@@ -121,11 +122,11 @@ public:
     /// vocabulary of another size.
     Corpus part(Index first, Index last, const Vocabulary& vocabulary) const {
         if (first < 0 || first >= last || last > size())
-            throw DataError(text(source_, ": tokens ", first, " to ", last,
-                                 " are asked for, expected 0 <= first < last <= ", size()));
+            throw DataError(message(source_, ": tokens ", first, " to ", last,
+                                    " are asked for, expected 0 <= first < last <= ", size()));
         if (vocabulary.size() != types_)
-            throw DataError(text(source_, ": it was read with a vocabulary of ", types_,
-                                 " types, found one of ", vocabulary.size()));
+            throw DataError(message(source_, ": it was read with a vocabulary of ", types_,
+                                    " types, found one of ", vocabulary.size()));
         Corpus c = *this;
         c.tokens_ = tokens_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
         const auto count = [&c](bool there, Token t) {
@@ -177,10 +178,10 @@ private:
             flush();
         }
         if (lines.line() == 0)
-            throw DataError(text(lines.name(), ": the text is empty; expected at least one line"));
+            throw DataError(message(lines.name(), ": the text is empty; expected at least one line"));
         if (!any)
-            throw DataError(
-                text(lines.name(), ": ", lines.line(), " lines without a word, and line ends are no tokens"));
+            throw DataError(message(lines.name(), ": ", lines.line(),
+                                    " lines without a word, and line ends are no tokens"));
         return unknowns;
     }
 
@@ -200,11 +201,12 @@ private:
 /// Errors   DataError: another vocabulary's corpus, a < 0, no counts and a = 0, a token of probability 0.
 inline double unigram_cross_entropy(const Vocabulary& vocabulary, const Corpus& corpus, double add = 1) {
     if (corpus.vocabulary_size() != vocabulary.size())
-        throw DataError(text("unigram model: '", corpus.source(), "' has tokens of ",
-                             corpus.vocabulary_size(), " types, but the vocabulary has ", vocabulary.size()));
+        throw DataError(message("unigram model: '", corpus.source(), "' has tokens of ",
+                                corpus.vocabulary_size(), " types, but the vocabulary has ",
+                                vocabulary.size()));
     if (!(add >= 0) || std::isinf(add))
         throw DataError(
-            text("unigram model: ", add, " is to be added to each count; it is 0 or more, and finite"));
+            message("unigram model: ", add, " is to be added to each count; it is 0 or more, and finite"));
     const double mass =
         static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
     if (mass <= 0)
@@ -212,8 +214,8 @@ inline double unigram_cross_entropy(const Vocabulary& vocabulary, const Corpus& 
     std::vector<std::int64_t> occurrences(static_cast<std::size_t>(vocabulary.size()), 0);
     for (const Token t : corpus.tokens()) {
         if (t < 0 || t >= vocabulary.size())  // possible in a file that was mapped without verifying
-            throw DataError(text("unigram model: '", corpus.source(), "' holds token ", t, ", outside the ",
-                                 vocabulary.size(), " types"));
+            throw DataError(message("unigram model: '", corpus.source(), "' holds token ", t,
+                                    ", outside the ", vocabulary.size(), " types"));
         ++occurrences[static_cast<std::size_t>(t)];
     }
     double sum = 0;
@@ -223,8 +225,8 @@ inline double unigram_cross_entropy(const Vocabulary& vocabulary, const Corpus& 
         const double p = (static_cast<double>(vocabulary.count(w)) + add) / mass;
         if (p <= 0)
             throw DataError(
-                text("unigram model: ", shown(vocabulary.word(w)), " is in '", corpus.source(),
-                     "' and has count 0, so probability 0; add something to each count (1, say)"));
+                message("unigram model: ", shown(vocabulary.word(w)), " is in '", corpus.source(),
+                        "' and has count 0, so probability 0; add something to each count (1, say)"));
         sum -= n * std::log(p);
     }
     return sum / static_cast<double>(corpus.size());

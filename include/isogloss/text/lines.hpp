@@ -23,9 +23,9 @@ namespace isogloss {
 inline std::string describe_bad_byte(std::string_view s, std::size_t position, Index offset) {
     const auto value = static_cast<unsigned char>(s[position]);
     const char* digits = "0123456789ABCDEF";
-    return text("byte 0x", digits[value >> 4], digits[value & 15], " at offset ", offset,
-                value == 0 ? " is NUL, which no text holds; is this a binary file?"
-                           : " is not valid UTF-8; convert the text to UTF-8 first");
+    return message("byte 0x", digits[value >> 4], digits[value & 15], " at offset ", offset,
+                   value == 0 ? " is NUL, which no text holds; is this a binary file?"
+                              : " is not valid UTF-8; convert the text to UTF-8 first");
 }
 
 /// True for the bytes that separate words: space, tab, vertical tab, form feed, carriage return and line
@@ -100,7 +100,7 @@ public:
     /// Reads from a stream that outlives this object; `name` stands for it in messages.
     LineReader(std::istream& in, std::string name, LineOptions options = {})
         : name_(std::move(name)), max_line_(options.max_line_bytes), stream_(&in) {
-        if (!in) throw FileError(text("cannot read '", name_, "': the stream is not in a good state"));
+        if (!in) throw FileError(message("cannot read '", name_, "': the stream is not in a good state"));
         prepare();
     }
 
@@ -137,7 +137,8 @@ public:
 private:
     void prepare() {
         if (max_line_ < 1)
-            throw DataError(text(name_, ": max_line_bytes is ", max_line_, "; a line needs at least 1 byte"));
+            throw DataError(
+                message(name_, ": max_line_bytes is ", max_line_, "; a line needs at least 1 byte"));
         buffer_.resize(std::size_t{1} << 18);
         while (end_ < 3 && !at_end_) fill();
         if (std::string_view(buffer_.data(), end_).substr(0, 3) == "\xEF\xBB\xBF") {
@@ -162,7 +163,7 @@ private:
         } else {
             stream_->read(buffer_.data() + end_, room);
             got = static_cast<Index>(stream_->gcount());
-            if (stream_->bad()) throw FileError(text("cannot read '", name_, "': the stream failed"));
+            if (stream_->bad()) throw FileError(message("cannot read '", name_, "': the stream failed"));
         }
         end_ += static_cast<std::size_t>(got);
         at_end_ = got == 0;
@@ -171,13 +172,13 @@ private:
     void check(std::string_view line, Index start) const {
         if (static_cast<Index>(line.size()) > max_line_) too_long(line_);
         if (const auto bad = bad_byte(line))
-            throw DataError(text(name_, ":", line_, ": ",
-                                 describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)), " (byte ",
-                                 *bad + 1, " of the line)"));
+            throw DataError(message(name_, ":", line_, ": ",
+                                    describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)),
+                                    " (byte ", *bad + 1, " of the line)"));
     }
     [[noreturn]] void too_long(Index line) const {
-        throw DataError(text(name_, ":", line, ": the line is longer than ", max_line_,
-                             " bytes; break the text into lines or raise max_line_bytes"));
+        throw DataError(message(name_, ":", line, ": the line is longer than ", max_line_,
+                                " bytes; break the text into lines or raise max_line_bytes"));
     }
 
     std::string name_;

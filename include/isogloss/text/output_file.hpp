@@ -39,12 +39,12 @@ inline std::string link_target(std::string path) {
         if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
         char to[PATH_MAX];
         const auto length = ::readlink(path.c_str(), to, sizeof to);
-        if (length < 0) throw FileError(text("cannot look at '", name, "': ", std::strerror(errno)));
+        if (length < 0) throw FileError(message("cannot look at '", name, "': ", std::strerror(errno)));
         const std::string target(to, static_cast<std::size_t>(length));
         path = target.starts_with('/') || path.find('/') == std::string::npos ? target
                                                                               : folder_of(path) + target;
     }
-    throw FileError(text("cannot look at '", name, "': ", std::strerror(ELOOP)));
+    throw FileError(message("cannot look at '", name, "': ", std::strerror(ELOOP)));
 }
 
 /// What the system knows of a file, links followed, or nothing where there is no such file. Throws FileError
@@ -53,7 +53,7 @@ inline std::optional<struct stat> file_status(const std::string& path) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) return status;
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    throw FileError(text("cannot look at '", path, "': ", std::strerror(errno)));
+    throw FileError(message("cannot look at '", path, "': ", std::strerror(errno)));
 }
 
 /// A file that appears under its name complete, or not at all.
@@ -82,8 +82,9 @@ public:
         path_ = link_target(path_);
         const auto replaced = file_status(path_);
         if (replaced && !S_ISREG(replaced->st_mode))
-            throw FileError(text("cannot write '", path_, "': there is something of this name that is not a ",
-                                 "regular file, and it is not replaced; choose another name"));
+            throw FileError(message("cannot write '", path_,
+                                    "': there is something of this name that is not a ",
+                                    "regular file, and it is not replaced; choose another name"));
         if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
             fail("cannot write", errno);
         remove_abandoned();
@@ -131,7 +132,7 @@ public:
 
 private:
     [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(text(what, " '", path_, "': ", std::strerror(error)));
+        throw FileError(message(what, " '", path_, "': ", std::strerror(error)));
     }
 
     void open_part(mode_t mode) {

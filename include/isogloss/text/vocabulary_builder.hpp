@@ -34,12 +34,12 @@ public:
         const std::string where = "vocabulary options";
         vocabulary_.set_options(options_, where);
         if (options_.min_count < 1)
-            throw DataError(text(where, ": min_count is ", options_.min_count, ", expected 1 or more"));
+            throw DataError(message(where, ": min_count is ", options_.min_count, ", expected 1 or more"));
         const Index specials = (options_.unk.empty() ? 0 : 1) + (options_.eos_per_line ? 1 : 0);
         if (options_.max_size != 0 && options_.max_size <= specials)
-            throw DataError(text(where, ": max_size is ", options_.max_size,
-                                 ", expected 0 (no limit) or at least ", specials + 1, ", because ", specials,
-                                 " types are special"));
+            throw DataError(message(where, ": max_size is ", options_.max_size,
+                                    ", expected 0 (no limit) or at least ", specials + 1, ", because ",
+                                    specials, " types are special"));
     }
 
     /// Counts every line that `lines` has left. Throws DataError where that is none at all.
@@ -53,7 +53,7 @@ public:
             if (options_.eos_per_line) count(eos);
         }
         if (lines.line() == before)
-            throw DataError(text(lines.name(), ": the text is empty; expected at least one line"));
+            throw DataError(message(lines.name(), ": the text is empty; expected at least one line"));
         sources_ += (sources_.empty() ? "" : ", ") + lines.name();
     }
 
@@ -61,8 +61,8 @@ public:
     /// leaves no type but the special ones, and where types are cut off but `unk` is "".
     Vocabulary build() const {
         if (counts_.empty())
-            throw DataError(text("vocabulary of ", sources_.empty() ? "no text" : sources_,
-                                 ": there are no words in it; expected at least one"));
+            throw DataError(message("vocabulary of ", sources_.empty() ? "no text" : sources_,
+                                    ": there are no words in it; expected at least one"));
         const Token unk = options_.unk.empty() ? -1 : index_.find(options_.unk);
         const Token eos = options_.eos_per_line ? index_.find(vocabulary_.eos_name_) : -1;
         std::vector<Type> others;
@@ -84,15 +84,15 @@ public:
         bool with_unk = unk >= 0 || (options_.add_unk && !options_.unk.empty());
         if (rare || room(with_unk) < others.size()) {
             if (options_.unk.empty())
-                throw DataError(text("vocabulary of ", sources_,
-                                     ": min_count or max_size cut off types, but there "
-                                     "is no type to stand for them; name one in the option unk"));
+                throw DataError(message("vocabulary of ", sources_,
+                                        ": min_count or max_size cut off types, but there "
+                                        "is no type to stand for them; name one in the option unk"));
             with_unk = true;
         }
         others.resize(room(with_unk));
         if (others.empty() && rare)
-            throw DataError(text("vocabulary of ", sources_, ": no type occurs ", options_.min_count,
-                                 " times or more; lower min_count"));
+            throw DataError(message("vocabulary of ", sources_, ": no type occurs ", options_.min_count,
+                                    " times or more; lower min_count"));
         return assemble(std::move(others), with_unk, unk, eos);
     }
 

@@ -161,13 +161,13 @@ private:
 
     std::size_t checked(Token token) const {
         if (token < 0 || token >= size())
-            throw DataError(text("token ", token, " is outside the vocabulary of ", size(), " types"));
+            throw DataError(message("token ", token, " is outside the vocabulary of ", size(), " types"));
         return static_cast<std::size_t>(token);
     }
     Token special(Token token, const char* what, const std::string& name) const {
         if (token < 0)
-            throw DataError(text("the vocabulary of ", size(), " types has no ", what, " (", shown(name),
-                                 "); build it with one, or ask has_unk() and has_eos() first"));
+            throw DataError(message("the vocabulary of ", size(), " types has no ", what, " (", shown(name),
+                                    "); build it with one, or ask has_unk() and has_eos() first"));
         return token;
     }
 
@@ -186,18 +186,19 @@ inline void Vocabulary::set_options(const VocabularyOptions& options, const std:
     unk_name_ = options.unk;
     eos_name_ = !options.eos.empty() ? options.eos : level_ == Level::word ? "<eos>" : "\n";
     if (unk_name_ == eos_name_)
-        throw DataError(text(where, ": unknown words and line ends are both spelled ", shown(eos_name_),
-                             "; give them two names"));
+        throw DataError(message(where, ": unknown words and line ends are both spelled ", shown(eos_name_),
+                                "; give them two names"));
     for (const std::string& name : {unk_name_, eos_name_}) {
         const bool spaced = level_ == Level::word && std::any_of(name.begin(), name.end(), is_space);
         if (spaced || bad_byte(name))
-            throw DataError(text(where, ": ", shown(name), " cannot stand for unknown words or line ends; ",
-                                 spaced ? "a word has no white space" : "it is not valid UTF-8"));
+            throw DataError(message(where, ": ", shown(name),
+                                    " cannot stand for unknown words or line ends; ",
+                                    spaced ? "a word has no white space" : "it is not valid UTF-8"));
     }
 }
 
 inline void Vocabulary::append(std::string_view word, std::int64_t count, const std::string& where) {
-    const auto refuse = [&](const char* what) { throw DataError(text(where, ": ", shown(word), what)); };
+    const auto refuse = [&](const char* what) { throw DataError(message(where, ": ", shown(word), what)); };
     if (word.empty()) refuse(" is empty; a type has at least one character");
     if (bad_byte(word)) refuse(" is not valid UTF-8, or holds NUL");
     if (level_ == Level::word) {
@@ -219,10 +220,10 @@ inline void Vocabulary::finish(const std::string& where) {
     unk_ = unk_name_.empty() ? -1 : index_.find(unk_name_);
     eos_ = index_.find(eos_name_);
     if (eos_per_line_ && eos_ < 0)
-        throw DataError(text(where, ": each line end is to be a token, but ", shown(eos_name_),
-                             " is not among the ", size(),
-                             " types; name the right one in the option eos, or set "
-                             "eos_per_line = false"));
+        throw DataError(message(where, ": each line end is to be a token, but ", shown(eos_name_),
+                                " is not among the ", size(),
+                                " types; name the right one in the option eos, or set "
+                                "eos_per_line = false"));
 }
 
 inline Vocabulary Vocabulary::from_words(const std::vector<std::string>& words,
@@ -230,7 +231,7 @@ inline Vocabulary Vocabulary::from_words(const std::vector<std::string>& words,
                                          const VocabularyOptions& options) {
     const std::string where = "vocabulary from words";
     if (!counts.empty() && counts.size() != words.size())
-        throw DataError(text(where, ": ", words.size(), " words, but ", counts.size(), " counts"));
+        throw DataError(message(where, ": ", words.size(), " words, but ", counts.size(), " counts"));
     Vocabulary v;
     v.set_options(options, where);
     for (std::size_t i = 0; i < words.size(); ++i)
@@ -250,12 +251,13 @@ inline std::uint64_t Vocabulary::checksum() const {
 inline Token Vocabulary::unknown(std::string_view word, Place place) const {
     if (unk_ >= 0) return unk_;
     const std::string where = place.name.empty() ? std::string()
-                              : place.line > 0   ? text(place.name, ":", place.line, ": ")
-                                                 : text(place.name, ": ");
-    throw DataError(text(where, shown(word), " is not among the ", size(),
-                         " types of the vocabulary, which has no type for unknown words; build it with one "
-                         "(option unk) or on a text that has this ",
-                         level_ == Level::word ? "word" : "character"));
+                              : place.line > 0   ? message(place.name, ":", place.line, ": ")
+                                                 : message(place.name, ": ");
+    throw DataError(
+        message(where, shown(word), " is not among the ", size(),
+                " types of the vocabulary, which has no type for unknown words; build it with one "
+                "(option unk) or on a text that has this ",
+                level_ == Level::word ? "word" : "character"));
 }
 
 inline Index Vocabulary::translate(std::string_view line, std::vector<Token>& out, Place place,
@@ -285,7 +287,7 @@ inline Index Vocabulary::encode_checked(std::string_view line, std::vector<Token
 
 inline void Vocabulary::require_line(std::string_view line) {
     if (const auto bad = bad_byte(line))
-        throw DataError(text("line to encode: ", describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
+        throw DataError(message("line to encode: ", describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
     if (line.find('\n') != std::string_view::npos)
         throw DataError("line to encode: there is a line feed in it; encode takes one line, without its end");
 }

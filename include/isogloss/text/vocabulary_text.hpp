@@ -84,7 +84,7 @@ public:
 
     /// Throws DataError "name:line: what".
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw DataError(text(place(), ": ", what...));
+        throw DataError(message(place(), ": ", what...));
     }
     /// "name:line".
     std::string place() const { return name_ + ":" + std::to_string(line_); }
@@ -110,7 +110,7 @@ inline Vocabulary Vocabulary::from_text(std::string_view written, const std::str
     VocabularyParser in(written, name);
     if (!written.starts_with("isogloss-vocabulary\t"))
         throw DataError(
-            text(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'"));
+            message(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'"));
     if (const auto version = in.value("isogloss-vocabulary"); version != "1")
         in.refuse("found version ", shown(version), ", this library reads version 1");
     const auto one_of = [&in](const char* key, std::string_view yes, std::string_view no) {

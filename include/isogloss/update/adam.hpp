@@ -30,7 +30,7 @@ struct AdamOptions {
 template <class T> class Adam {
 public:
     using Options = AdamOptions;
-    /// Throws GraphError for options out of range.
+    /// Throws UsageError for options out of range.
     Adam(Parameters<T> group, AdamOptions options) : group_(std::move(group)), options_(options) {
         constexpr double no_limit = std::numeric_limits<double>::infinity();
         const double below_one = std::nextafter(1.0, 0.0);
@@ -99,8 +99,8 @@ public:
         v.number("rate", options_.rate);
         v.counter("steps", steps_);
         for (std::size_t j = 0; j < group_.size(); ++j) {
-            v.array(text("mean/", group_[j].name), mean_[j].data(), group_[j].rows, group_[j].cols);
-            v.array(text("square/", group_[j].name), square_[j].data(), group_[j].rows, group_[j].cols);
+            v.array(message("mean/", group_[j].name), mean_[j].data(), group_[j].rows, group_[j].cols);
+            v.array(message("square/", group_[j].name), square_[j].data(), group_[j].rows, group_[j].cols);
         }
     }
 

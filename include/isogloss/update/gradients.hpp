@@ -46,9 +46,9 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
         });
         const double squares = std::accumulate(shares, shares + most_shares, 0.0);
         if (!std::isfinite(squares))
-            throw NumericError(text("update: the gradient of '", p->name,
-                                    "' is not finite; nothing was changed. Lower the ",
-                                    "learning rate, or find the first node with Graph::checking(true)."));
+            throw NumericError(message("update: the gradient of '", p->name,
+                                       "' is not finite; nothing was changed. Lower the ",
+                                       "learning rate, or find the first node with Graph::checking(true)."));
         total += squares;
     }
     return std::sqrt(total) / divisor;
@@ -68,12 +68,12 @@ template <class T> void finish_step(Parameter<T>& p) {
     p.clear_gradient();
 }
 
-/// Throws GraphError unless low ≤ value (< or ≤ high, both finite).
+/// Throws UsageError unless low ≤ value (< or ≤ high, both finite).
 inline void require_range(std::string_view who, std::string_view option, double value, double low,
                           double high) {
     if (!(value >= low && value <= high && std::isfinite(value)))
-        throw GraphError(text(who, ": found ", option, " = ", value, ", expected a finite number from ", low,
-                              std::isfinite(high) ? text(" to ", high) : std::string(" up")));
+        throw UsageError(message(who, ": found ", option, " = ", value, ", expected a finite number from ",
+                                 low, std::isfinite(high) ? message(" to ", high) : std::string(" up")));
 }
 
 }  // namespace isogloss

@@ -27,7 +27,7 @@ struct SgdOptions {
 template <class T> class Sgd {
 public:
     using Options = SgdOptions;
-    /// Throws GraphError for options out of range.
+    /// Throws UsageError for options out of range.
     Sgd(Parameters<T> group, SgdOptions options) : group_(std::move(group)), options_(options) {
         constexpr double no_limit = std::numeric_limits<double>::infinity();
         require_range("sgd", "rate", options.rate, 0, no_limit);
@@ -83,22 +83,22 @@ struct AveragedSgdOptions {
 template <class T> class AveragedSgd {
 public:
     using Options = AveragedSgdOptions;
-    /// Throws GraphError for options out of range.
+    /// Throws UsageError for options out of range.
     AveragedSgd(Parameters<T> group, AveragedSgdOptions options)
         : sgd_(std::move(group), options.sgd), window_(options.window) {
         if (window_ < 1)
-            throw GraphError(text("averaged sgd: found window = ", window_, ", expected at least 1"));
+            throw UsageError(message("averaged sgd: found window = ", window_, ", expected at least 1"));
         within_memory("averaged sgd", bytes_of("averaged sgd", {sgd_.group().elements()}, sizeof(T)), [&] {
             for (const Parameter<T>* p : sgd_.group())
                 mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
         });
     }
 
-    /// One step of Sgd, then, once triggered, of the averages. Throws GraphError while averages are swapped
+    /// One step of Sgd, then, once triggered, of the averages. Throws UsageError while averages are swapped
     /// in.
     double step() {
         if (swapped_)
-            throw GraphError("averaged sgd: step() while the averages are in use; call swap() first");
+            throw UsageError("averaged sgd: step() while the averages are in use; call swap() first");
         const double norm = sgd_.step();
         if (!triggered_) return norm;
         ++averaged_;
@@ -116,7 +116,7 @@ public:
     /// Takes note of a validation loss (or perplexity); returns whether averaging is on.
     bool observe(double validation) {
         if (!std::isfinite(validation))
-            throw NumericError(text("averaged sgd: observed the validation value ", validation));
+            throw NumericError(message("averaged sgd: observed the validation value ", validation));
         const auto t = static_cast<Index>(history_.size());
         if (!triggered_ && t > window_ &&
             validation > *std::min_element(history_.begin(), history_.end() - window_))
@@ -147,7 +147,7 @@ public:
         v.list("history", history_);
         for (std::size_t k = 0; k < mean_.size(); ++k) {
             const auto& p = sgd_.group()[k];
-            v.array(text("mean/", p.name), mean_[k].data(), p.rows, p.cols);
+            v.array(message("mean/", p.name), mean_[k].data(), p.rows, p.cols);
         }
     }
 

@@ -33,7 +33,7 @@ struct Built {
             double most = 0;
             for (const float v : g.mask(name)) most = std::max(most, double(v));
             return most > 0 ? 1 / most : 0;
-        } catch (const ig::GraphError&) {
+        } catch (const ig::UsageError&) {
             return 1;
         }
     }
@@ -74,13 +74,13 @@ TEST_CASE("Each keep governs the masks that the help says, under every scheme", 
 TEST_CASE("A keep that a scheme cannot set apart is refused", "[language_model]") {
     Options o = small("tied");
     o.keep_output = 0.9;
-    REQUIRE_THROWS_MATCHES(settle(o, false), ig::GraphError,
+    REQUIRE_THROWS_MATCHES(settle(o, false), ig::UsageError,
                            says("--keep-output is 0.9", "--keep-state, 0.5", "recurrent"));
     o.keep_output = 0.5;
     settle(o, false);
     o = small("gal");
     o.keep_input = 0.9;
-    REQUIRE_THROWS_MATCHES(settle(o, false), ig::GraphError,
+    REQUIRE_THROWS_MATCHES(settle(o, false), ig::UsageError,
                            says("--keep-input is 0.9", "--keep-state, 0.5", "recurrent"));
 }
 

@@ -67,9 +67,9 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
     separate.g.reset();
     REQUIRE(weighted.value() ==
             Approx(3 * separate.g.forward(separate.l, std::span<const Feed<double>>(sequences[0]))));
-    REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1}), GraphError, says("2 sequences and 1 weights"));
-    REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 0}), GraphError, says("rate = 0"));
-    REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), GraphError, says("down = 1"));
+    REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1}), UsageError, says("2 sequences and 1 weights"));
+    REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 0}), UsageError, says("rate = 0"));
+    REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), UsageError, says("down = 1"));
 }
 
 TEST_CASE("Steps of a head go the same way whether the network below runs or not", "[riemannian]") {

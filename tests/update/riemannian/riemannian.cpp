@@ -264,19 +264,19 @@ TEST_CASE("The general update refuses what has no metric", "[riemannian][update]
     const auto E = g.weight("E", 5, 4, uniform(1));
     const auto h = g.add<Lstm>("lstm", {.units = 4}, g.add<Embedding>("embed", {}, x, E));
     const auto l = g.add<CrossEntropy>("loss", {}, g.add<TiedSoftmax>("softmax", {}, h, E), y);
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "*", {}), GraphError, says("'E' is used 2 times"));
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.damping = 0}), GraphError, says("damping = 0"));
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.floor = -1}), GraphError, says("floor = -1"));
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.decay = 1}), GraphError, says("decay = 1"));
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.every = 0}), GraphError, says("every = 0"));
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "none", {}), GraphError, says("no name matches"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "*", {}), UsageError, says("'E' is used 2 times"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.damping = 0}), UsageError, says("damping = 0"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.floor = -1}), UsageError, says("floor = -1"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.decay = 1}), UsageError, says("decay = 1"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "lstm.*", {.every = 0}), UsageError, says("every = 0"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "none", {}), UsageError, says("no name matches"));
     Riemannian<double> rbpm(g, "lstm.*", {.modulus = UnitModulus::rbpm});
     const std::vector<Token> text = {1, 2, 3, 4};
     g.forward(l, {x, {text.data(), 4, 1}}, {y, {text.data(), 4, 1}});
     g.backward(l);
-    REQUIRE_THROWS_MATCHES(rbpm.step(), GraphError, says("backward<Modulus>"));
+    REQUIRE_THROWS_MATCHES(rbpm.step(), UsageError, says("backward<Modulus>"));
     Graph<double> k({.time = 4, .batch = 1});
     const auto z = k.tokens("x", 5);
     k.add<Embedding>("embed", {}, z, k.weight("E", 5, 4, uniform(1)));
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(k, "E", {}), GraphError, says("'E' belongs to no units"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(k, "E", {}), UsageError, says("'E' belongs to no units"));
 }

@@ -229,12 +229,12 @@ TEST_CASE("Silent units, symbols never seen and single symbols leave steps finit
 
 TEST_CASE("Transition steps refuse what they cannot work on", "[riemannian]") {
     Net<Glnn> n(10);
-    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "out", {}), GraphError,
+    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "out", {}), UsageError,
                            says("'out' is no network on a sparse graph", "There are: net"));
-    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.damping = -1}), GraphError,
+    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.damping = -1}), UsageError,
                            says("damping = -1"));
     TransitionStep<double> step(n.g, "net", {.modulus = UnitModulus::rbpm});
     n.forward();
     n.g.backward(n.l);
-    REQUIRE_THROWS_MATCHES(step.add(1), GraphError, says("backward<Modulus>"));
+    REQUIRE_THROWS_MATCHES(step.add(1), UsageError, says("backward<Modulus>"));
 }

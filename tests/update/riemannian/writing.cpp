@@ -68,10 +68,10 @@ TEST_CASE("A head starts at the frequencies", "[riemannian]") {
         if (y >= 0) expected -= std::log((y == 0 ? 1 : y == 1 ? 2 : 5) / 8.0);
     }
     REQUIRE(n.forward() == Approx(expected).epsilon(1e-10));
-    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, 2}), GraphError,
+    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, 2}), UsageError,
                            says("2 counts", "expected 4"));
-    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), GraphError,
+    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,
                            says("'net' is no softmax head"));
-    REQUIRE_THROWS_MATCHES(WritingStep<double>(n.g, "out", n.y, {1, 2}), GraphError,
+    REQUIRE_THROWS_MATCHES(WritingStep<double>(n.g, "out", n.y, {1, 2}), UsageError,
                            says("2 frequencies", "4 words"));
 }

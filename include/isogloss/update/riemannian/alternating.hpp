@@ -38,14 +38,14 @@ public:
     using Sequence = std::vector<Feed<T>>;
     AlternatingTraining(Graph<T>& g, Loss<T> l) : graph_(g), loss_handle_(l) {}
 
-    /// A group, in the order of training. Throws GraphError for factors out of range.
+    /// A group, in the order of training. Throws UsageError for factors out of range.
     void add(SearchStep<T>& step, RateControl control) {
         if (!(control.rate > 0 && std::isfinite(control.rate) && control.up >= 1 &&
               std::isfinite(control.up) && control.down > 1 && std::isfinite(control.down) &&
               control.retries >= 1))
-            throw GraphError(text("alternating training: found rate = ", control.rate, ", up = ", control.up,
-                                  ", down = ", control.down, ", retries = ", control.retries,
-                                  "; expected rate > 0, up ≥ 1, down > 1, retries ≥ 1"));
+            throw UsageError(message("alternating training: found rate = ", control.rate, ", up = ",
+                                     control.up, ", down = ", control.down, ", retries = ", control.retries,
+                                     "; expected rate > 0, up ≥ 1, down > 1, retries ≥ 1"));
         groups_.push_back({&step, control, 0, 0});
     }
 
@@ -54,9 +54,9 @@ public:
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
         if (sequences.empty() || weights.size() != sequences.size())
-            throw GraphError(text("alternating training: found ", sequences.size(), " sequences and ",
-                                  weights.size(),
-                                  " weights, expected at least one sequence and a weight for each"));
+            throw UsageError(message("alternating training: found ", sequences.size(), " sequences and ",
+                                     weights.size(),
+                                     " weights, expected at least one sequence and a weight for each"));
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
         for (auto& g : groups_) g.step->forget_direction();

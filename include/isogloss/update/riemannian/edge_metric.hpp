@@ -25,7 +25,7 @@ public:
             const Index m = inputs(j);
             at_.push_back(at_.back() + (full ? m * m : m));
         }
-        const std::string who = text("riemannian: '", edges.name, "'");
+        const std::string who = message("riemannian: '", edges.name, "'");
         within_memory(who, bytes_of(who, {A, N + edges.edges() + at_.back()}, sizeof(T)), [&] {
             whole.resize(std::size_t(A * N)), cross.resize(std::size_t(A * edges.edges()));
             square.resize(std::size_t((edges.rho < 0 ? A : 1) * at_.back()));

@@ -47,7 +47,7 @@ struct RiemannianOptions {
 template <class T> class Riemannian {
 public:
     using Options = RiemannianOptions;
-    /// The parameters whose names match `pattern`. Throws GraphError for options out of range, or when a
+    /// The parameters whose names match `pattern`. Throws UsageError for options out of range, or when a
     /// parameter belongs to no unit (a table that is looked up), or to several (a tied one): name the others
     /// by a pattern of their own and give those to another update.
     Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
@@ -61,10 +61,10 @@ public:
         require_range("riemannian", "clip", options.clip, 0, no_limit);
         for (Parameter<T>* p : group_) {
             if (p->uses != 1)
-                throw GraphError(
-                    text("riemannian: '", p->name, "' is used ", p->uses,
-                         " times, and only what belongs to one layer of units has a metric. Choose the "
-                         "others by name and train this one by another update"));
+                throw UsageError(
+                    message("riemannian: '", p->name, "' is used ", p->uses,
+                            " times, and only what belongs to one layer of units has a metric. Choose the "
+                            "others by name and train this one by another update"));
             within_memory("riemannian", bytes_of("riemannian", {p->size()}, sizeof(T)),
                           [&] { delta_.emplace_back(static_cast<std::size_t>(p->size())); });
         }
@@ -88,12 +88,13 @@ public:
             const int table = place(h.table), bias = place(h.bias);
             if (table >= 0) heads_.push_back({std::make_unique<WritingMetric<T>>(store_, h), table, bias});
             else if (bias >= 0)
-                throw GraphError(text("riemannian: the table of head '", h.name, "' is not in the group"));
+                throw UsageError(message("riemannian: the table of head '", h.name, "' is not in the group"));
         }
         for (std::size_t k = 0; k < taken.size(); ++k)
             if (!taken[k])
-                throw GraphError(text("riemannian: '", group_[k].name,
-                                      "' belongs to no units and has no metric; train it by another update"));
+                throw UsageError(
+                    message("riemannian: '", group_[k].name,
+                            "' belongs to no units and has no metric; train it by another update"));
     }
 
     /// Whether the next step needs backward<Modulus>(l) after backward(l).
@@ -148,9 +149,9 @@ public:
         for (std::size_t k = 0; k < heads_.size(); ++k) {
             const auto& p = group_[static_cast<std::size_t>(heads_[k].table)];
             auto& m = *heads_[k].metric;
-            v.array(isogloss::text("square/", p.name), m.square.data(), p.rows, p.cols);
-            v.array(isogloss::text("cross/", p.name), m.cross.data(), p.rows, p.cols);
-            v.array(isogloss::text("whole/", p.name), m.whole.data(), 1, p.rows);
+            v.array(isogloss::message("square/", p.name), m.square.data(), p.rows, p.cols);
+            v.array(isogloss::message("cross/", p.name), m.cross.data(), p.rows, p.cols);
+            v.array(isogloss::message("whole/", p.name), m.whole.data(), 1, p.rows);
         }
     }
 

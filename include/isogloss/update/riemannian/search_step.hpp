@@ -39,9 +39,9 @@ public:
         if (conjugate_) conjugate();
         for (auto& m : members_)
             if (const Index n = m.parameter->size(); kernel::first_non_finite(n, m.direction.data()) != n)
-                throw NumericError(text("riemannian: the direction of '", m.parameter->name,
-                                        "' is not finite; nothing was changed. Start again from smaller "
-                                        "weights, or raise the damping."));
+                throw NumericError(message("riemannian: the direction of '", m.parameter->name,
+                                           "' is not finite; nothing was changed. Start again from smaller "
+                                           "weights, or raise the damping."));
     }
     void move(double rate) {
         for (auto& m : members_)

@@ -36,14 +36,15 @@ struct TransitionOptions {
 ///          enters the start values is a reading.
 template <class T> class TransitionStep final : public SearchStep<T> {
 public:
-    /// `node`: the network's name. Throws GraphError when there is none of that name or ε is not ≥ 0.
+    /// `node`: the network's name. Throws UsageError when there is none of that name or ε is not ≥ 0.
     TransitionStep(Graph<T>& g, std::string_view node, TransitionOptions options)
         : store_(g.store()),
           options_(options),
           edges_(find(g, node)),
           metric_(store_, edges_, full(), options.modulus == UnitModulus::rbpm) {
         if (!(options.damping >= 0 && std::isfinite(options.damping)))
-            throw GraphError(text("riemannian: found damping = ", options.damping, ", expected at least 0"));
+            throw UsageError(
+                message("riemannian: found damping = ", options.damping, ", expected at least 0"));
         for (const int id : {edges_.tau, edges_.start}) this->member(store_.at(store_.parameters, id));
         if (!gated()) this->member(store_.at(store_.parameters, edges_.rho));
         Index most = 0;
@@ -60,7 +61,7 @@ public:
     void add(double weight) override {
         SearchStep<T>::add(weight);
         if (wants_modulus() && !store_.moduli)
-            throw GraphError("riemannian: RBPM needs backward<Modulus>(loss) before add()");
+            throw UsageError("riemannian: RBPM needs backward<Modulus>(loss) before add()");
         metric_.add(weight);
     }
 
@@ -71,8 +72,8 @@ private:
             if (e.name == node) return e;
             known += (known.empty() ? "" : ", ") + e.name;
         }
-        throw GraphError(text("riemannian: '", node, "' is no network on a sparse graph. There are: ",
-                              known.empty() ? "none" : known));
+        throw UsageError(message("riemannian: '", node, "' is no network on a sparse graph. There are: ",
+                                 known.empty() ? "none" : known));
     }
     bool gated() const { return edges_.rho < 0; }
     bool full() const { return options_.form == MetricForm::full; }

@@ -20,7 +20,7 @@ namespace isogloss {
 template <class T> class UnitMetric {
 public:
     /// `weights[k]` and `bias`: places of the sources' weights and of the bias in a group, -1: not in it.
-    /// Throws GraphError where a full matrix is asked for an input selected by tokens or masked by gate, and
+    /// Throws UsageError where a full matrix is asked for an input selected by tokens or masked by gate, and
     /// where there is no memory.
     UnitMetric(graph::Store<T>& store, graph::UnitsRecord<T>& units, std::vector<int> weights, int bias,
                UnitModulus modulus, MetricForm form)
@@ -40,10 +40,10 @@ public:
             inputs_ += s.width;
             if (form == MetricForm::full) {
                 if (s.tokens >= 0 || (s.mask >= 0 && store.at(store.masks, s.mask).groups > 1))
-                    throw GraphError(
-                        text("riemannian: units '", units.name,
-                             "' have inputs chosen by a token or masked gate by gate; their metric is "
-                             "quasi_diagonal or diagonal"));
+                    throw UsageError(
+                        message("riemannian: units '", units.name,
+                                "' have inputs chosen by a token or masked gate by gate; their metric is "
+                                "quasi_diagonal or diagonal"));
                 continue;
             }
             resize(square_.emplace_back(), {size}), resize(cross_.emplace_back(), {quasi() ? size : 0});
@@ -64,7 +64,7 @@ public:
     /// M ← keep M + share Σ Φ z zᵀ over the positions of the last pass.
     void refresh(double keep, double share) {
         if (modulus_ == UnitModulus::rbpm && !store_.moduli)
-            throw GraphError(
+            throw UsageError(
                 "riemannian: RBPM needs backward<Modulus>(loss) before step(); see wants_modulus()");
         const Index n = units_.width, rows = store_.rows();
         const T* flow = store_.adjoint(units_.seq, modulus_ == UnitModulus::rbpm);
@@ -124,7 +124,7 @@ public:
 
     /// Shows its state to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
-        const auto name = [&](const char* what, std::size_t k) { return text(what, k, "/", units_.name); };
+        const auto name = [&](const char* what, std::size_t k) { return message(what, k, "/", units_.name); };
         const Index n = units_.width;
         v.array(name("whole", 0), whole_.data(), 1, n);
         for (std::size_t k = 0; k < square_.size(); ++k) {
@@ -136,7 +136,7 @@ public:
 
 private:
     void resize(std::vector<T>& numbers, std::initializer_list<Index> sizes) const {
-        const std::string who = text("riemannian: units '", units_.name, "'");
+        const std::string who = message("riemannian: units '", units_.name, "'");
         const Index bytes = bytes_of(who, sizes, sizeof(T));
         within_memory(who, bytes, [&] { numbers.resize(std::size_t(bytes) / sizeof(T)); });
     }

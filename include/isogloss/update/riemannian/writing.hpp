@@ -20,7 +20,7 @@ public:
         : store_(store), head_(head), width_(store.at(store.parameters, head.table).cols) {
         const Index V = head.vocabulary, n = width_;
         rows_ = std::clamp<Index>(budget / ((V + 2 * n) * Index{sizeof(T)}), 1, store.capacity_rows());
-        const std::string who = text("riemannian: head '", head.name, "'");
+        const std::string who = message("riemannian: head '", head.name, "'");
         within_memory(who, bytes_of(who, {V + rows_, V + 2 * n}, sizeof(T)), [&] {
             square.resize(std::size_t(V * n)), cross.resize(std::size_t(V * n)), whole.resize(std::size_t(V));
             logits_.resize(std::size_t(rows_ * V)), hidden_.resize(std::size_t(2 * rows_ * n));
@@ -84,11 +84,11 @@ private:
     std::vector<T> logits_, hidden_;
 };
 
-/// The head that a node's logits stand for, by the node's name. Throws GraphError when there is none.
+/// The head that a node's logits stand for, by the node's name. Throws UsageError when there is none.
 template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
     for (const auto& r : g.store().logits)
         if (r.name == node) return r;
-    throw GraphError(text("riemannian: node '", node, "' is no softmax head"));
+    throw UsageError(message("riemannian: node '", node, "' is no softmax head"));
 }
 
 /// Quasi-diagonal Newton (natural) step of a softmax head. For each word v:
@@ -111,13 +111,13 @@ public:
           metric_(g.store(), head_) {
         const Index V = head_.vocabulary;
         if (targets.id < 0 || targets.graph != store_.serial)
-            throw GraphError("riemannian: the targets are not tokens of this graph");
+            throw UsageError("riemannian: the targets are not tokens of this graph");
         if (frequencies.empty()) frequencies.assign(std::size_t(V), 1 / static_cast<double>(V));
         if (std::ssize(frequencies) != V)
-            throw GraphError(
-                text("riemannian: found ", frequencies.size(), " frequencies for a head of ", V, " words"));
+            throw UsageError(message("riemannian: found ", frequencies.size(), " frequencies for a head of ",
+                                     V, " words"));
         if (!(damping >= 0 && std::isfinite(damping)))
-            throw GraphError(text("riemannian: found damping = ", damping, ", expected at least 0"));
+            throw UsageError(message("riemannian: found damping = ", damping, ", expected at least 0"));
         for (const double f : frequencies)
             epsilon_.push_back(static_cast<T>(damping * (f + std::numeric_limits<double>::epsilon())));
         this->member(store_.at(store_.parameters, head_.table));
@@ -169,16 +169,16 @@ private:
 
 /// Start values (30): every weight of a head 0, its biases log ν_v, so that the first model predicts each
 /// word by its frequency among the targets. `counts`: how often each word is a target; a word that never is
-/// counts as 1e-12 of the whole. Throws GraphError for a head without a bias or counts that do not fit.
+/// counts as 1e-12 of the whole. Throws UsageError for a head without a bias or counts that do not fit.
 template <class T>
 void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
     const auto& record = head_of(g, head);
-    if (record.bias < 0) throw GraphError(text("start_at_frequencies: head '", head, "' has no bias"));
+    if (record.bias < 0) throw UsageError(message("start_at_frequencies: head '", head, "' has no bias"));
     double total = 0;
     for (const double c : counts) total += c;
     if (std::ssize(counts) != record.vocabulary || !(total > 0))
-        throw GraphError(text("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
-                              ", expected ", record.vocabulary, " with a sum above 0"));
+        throw UsageError(message("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
+                                 ", expected ", record.vocabulary, " with a sum above 0"));
     auto& table = g.store().at(g.store().parameters, record.table);
     std::fill_n(table.value, table.size(), T(0));
     T* b = g.store().at(g.store().parameters, record.bias).value;

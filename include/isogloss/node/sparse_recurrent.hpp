@@ -1,9 +1,9 @@
-/// @file node/edge_network.hpp  Recurrent units on a sparse random graph: what Glnn, Gnn and SparseRnn share.
+/// @file node/sparse_recurrent.hpp  Recurrent units on a sparse random graph: what Glnn, Gnn and SparseRnn share.
 #pragma once
 
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/activation.hpp>
-#include <isogloss/node/edge_images.hpp>
+#include <isogloss/node/dense_edges.hpp>
 #include <isogloss/node/random_edges.hpp>
 #include <memory>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace isogloss {
 
 /// Options of the networks on a sparse graph.
-struct EdgeNetworkOptions {
+struct SparseRecurrentOptions {
     Index units = 0;  ///< N ≥ 1
     Index edges = 3;  ///< d, edges that leave each unit, its loop among them: 1 ≤ d ≤ N
     Activation activation = Activation::tanh;
@@ -44,11 +44,11 @@ struct EdgeNetworkOptions {
 ///          (29), (31)-(33). Departures: a^t is the activity after symbol x_t is read, as in the other cells,
 ///          so the first symbol of a sequence is not predicted; the start values follow a reading of lost
 ///          formulas.
-template <class T, bool leak, bool gated> struct EdgeNetwork {
-    using Options = EdgeNetworkOptions;
+template <class T, bool leak, bool gated> struct SparseRecurrent {
+    using Options = SparseRecurrentOptions;
     Options options;
     graph::EdgesRecord edges;
-    EdgeImages<T> images;
+    DenseEdges<T> images;
     Tokens x;
     std::optional<Units<T>> rows;
     Weight<T> tau, rho, start;
@@ -62,7 +62,8 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
         prepare(s);
         const Index N = options.units, E = edges.edges();
         if (!options.frequencies.empty() && std::ssize(options.frequencies) != x.vocabulary)
-            s.fail(text("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols"));
+            s.fail(
+                message("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols"));
         if constexpr (gated) {
             tau = s.weight("tau", x.vocabulary, N + E, start_values());
             s.lookup(tau);
@@ -101,7 +102,7 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
 
     void forward(Forward<T>& p) {
         const Index N = options.units, B = p.batch();
-        if (rows) p.drive(*rows);
+        if (rows) p.affine(*rows);
         begin(p);
         const bool whole = images.serve(p.rows());
         if (whole) images.by_source(edges, [&](Index symbol) { return row_of(p, symbol).second; });
@@ -188,25 +189,26 @@ template <class T, bool leak, bool gated> struct EdgeNetwork {
                 if (!(p.data(started, -1)[b] > 0))
                     kernel::add(N, p.adjoint_data(V, -1) + b * N, p.gradient(start).data);
         }
-        if (rows) p.pull(*rows);
+        if (rows) p.affine_backward(*rows);
     }
 
 private:
     void prepare(Setup<T>& s) {
         if (!(options.longest == 0 || (options.longest >= 1 && std::isfinite(options.longest))))
-            s.fail(text("found longest = ", options.longest, ", expected 0 or a time of at least 1"));
+            s.fail(message("found longest = ", options.longest, ", expected 0 or a time of at least 1"));
         if (!(options.spread >= 0 && std::isfinite(options.spread)))
-            s.fail(text("found spread = ", options.spread, ", expected at least 0"));
+            s.fail(message("found spread = ", options.spread, ", expected at least 0"));
         double total = 0;
         for (const double f : options.frequencies) {
-            if (!(f >= 0 && std::isfinite(f))) s.fail(text("found a frequency ", f, ", expected at least 0"));
+            if (!(f >= 0 && std::isfinite(f)))
+                s.fail(message("found a frequency ", f, ", expected at least 0"));
             total += f;
         }
         if (!options.frequencies.empty() && !(total > 0)) s.fail("the frequencies are all 0");
         for (double& f : options.frequencies) f /= total;
         if (options.units < 1 || options.edges < 1 || options.edges > options.units)
-            s.fail(text("found units = ", options.units, ", edges = ", options.edges,
-                        "; expected at least 1 unit, and edges from 1 (the loop) to the number of units"));
+            s.fail(message("found units = ", options.units, ", edges = ", options.edges,
+                           "; expected at least 1 unit, and edges from 1 (the loop) to the number of units"));
         edges = random_edges(options.units, options.edges, options.seed);
     }
 

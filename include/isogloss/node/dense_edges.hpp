@@ -1,4 +1,4 @@
-/// @file node/edge_images.hpp  Transition matrices of a graph with many edges, laid out for lanes.
+/// @file node/dense_edges.hpp  Transition matrices of a graph with many edges, laid out for lanes.
 #pragma once
 
 #include <isogloss/graph/setup.hpp>
@@ -10,7 +10,7 @@ namespace isogloss {
 /// no edge. With a quarter of all edges or more, whole matrices in vector registers are several times as fast
 /// as edges one by one; in a pass so short that copying the rows would cost more than it saves they do not
 /// serve. Laid out anew in each direction: by source, W[i, j], forward and by target, W[j, i], backward.
-template <class T> class EdgeImages {
+template <class T> class DenseEdges {
 public:
     /// `rows`: of weights, one for each symbol or one for all.
     void setup(Setup<T>& s, const graph::EdgesRecord& e, Index rows) {

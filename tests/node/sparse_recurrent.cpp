@@ -167,7 +167,7 @@ TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differ
 TEST_CASE("Networks on sparse graphs obey the laws of a node", "[node][edges]") {
     const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
     const Index units = GENERATE(1, 5, 17);  // 17: through whole matrices
-    const EdgeNetworkOptions o{
+    const SparseRecurrentOptions o{
         .units = units, .edges = units > 5 ? 9 : std::min<Index>(units, 3), .activation = s, .spread = 2};
     REQUIRE(laws([=](auto& g) {
                 return check::probe(g, g.template add<Glnn>("net", o, g.tokens("x", 3)));
@@ -188,7 +188,7 @@ TEST_CASE("With one-hot input a network gated by vectors is the one gated by sym
     Graph<double> g({.time = T, .batch = 1});
     const auto x = g.tokens("x", A);
     const auto u = g.input("u", A);
-    const EdgeNetworkOptions o{.units = N, .edges = d};
+    const SparseRecurrentOptions o{.units = N, .edges = d};
     const auto by_symbol = g.add<Glnn>("symbols", o, x), by_vector = g.add<Glnn>("vectors", o, u);
     const Numbers tau = numbers(g.parameter("symbols.tau").size(), 5);
     set(g, "symbols.tau", tau);
@@ -250,15 +250,15 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
     Graph<double> g({.time = T, .batch = 1});
     const auto x = g.tokens("x", A);
     const auto u = g.input("u", A);
-    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .edges = 4}, x), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .edges = 4}, x), UsageError,
                            says("node 'net'", "units = 3, edges = 4", "1 (the loop)"));
-    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .longest = 0.5}, x), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .longest = 0.5}, x), UsageError,
                            says("longest = 0.5"));
-    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 2}}, x), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 2}}, x), UsageError,
                            says("2 frequencies for 4 symbols"));
-    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), UsageError,
                            says("all 0"));
-    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), GraphError,
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), UsageError,
                            says("the input is a sequence"));
     REQUIRE(g.store().edges.empty());
     g.add<SparseRnn>("net", {.units = 3, .edges = 3}, x);  // nothing of the failed attempts is left

@@ -1,4 +1,4 @@
-// Whole matrices against edges one by one (node/edge_images.hpp): a pass long enough for the former gives
+// Whole matrices against edges one by one (node/dense_edges.hpp): a pass long enough for the former gives
 // what short ones give by the latter.
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>

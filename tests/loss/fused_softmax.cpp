@@ -46,7 +46,7 @@ struct Tied {
     // The loss and all gradients of one pass with the masks of step 1.
     Numbers results() {
         g.parameters().clear_gradients();
-        g.step(0);
+        g.training_step(0);
         Numbers r = {forward()};
         g.backward(l);
         append(r);
@@ -60,7 +60,7 @@ struct Tied {
 
 }  // namespace
 
-TEST_CASE("A budget for less than one row gives what a large budget gives", "[loss][output_head]") {
+TEST_CASE("A budget for less than one row gives what a large budget gives", "[loss][fused_softmax]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     const Index rows = GENERATE(0, 1, 4, 7);
     const Index arrays = kind == Kind::cross_entropy ? 1 : kind == Kind::constant_target ? 2 : 4;
@@ -74,13 +74,13 @@ TEST_CASE("A budget for less than one row gives what a large budget gives", "[lo
     REQUIRE(small.g.guards_intact());
 }
 
-TEST_CASE("The gradient prepared by forward is the one that backward computes", "[loss][output_head]") {
+TEST_CASE("The gradient prepared by forward is the one that backward computes", "[loss][fused_softmax]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind);
     const Numbers prepared = m.results();
     // A gradient that counts already keeps forward from preparing, so that backward computes it anew.
-    m.g.step(0);
+    m.g.training_step(0);
     m.forward();
     m.g.backward(m.l);
     Numbers twice = {prepared[0]};
@@ -95,7 +95,8 @@ TEST_CASE("The gradient prepared by forward is the one that backward computes", 
     REQUIRE(apart(thrice, prepared) < 1e-14);
 }
 
-TEST_CASE("A training pass prepares the gradient wherever nothing counts in it yet", "[loss][output_head]") {
+TEST_CASE("A training pass prepares the gradient wherever nothing counts in it yet",
+          "[loss][fused_softmax]") {
     using Condition = Parameter<double>::Condition;
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
@@ -104,8 +105,8 @@ TEST_CASE("A training pass prepares the gradient wherever nothing counts in it y
         m.forward();
         return m.g.parameter("E").condition;
     };
-    REQUIRE(after_forward() == Condition::provisional);
-    REQUIRE(after_forward() == Condition::provisional);  // unused, it is forgotten and prepared again
+    REQUIRE(after_forward() == Condition::staged);
+    REQUIRE(after_forward() == Condition::staged);  // unused, it is forgotten and prepared again
     const auto& b = m.g.parameter("head.b");
     const Numbers prepared(b.gradient, b.gradient + V);
     m.g.backward(m.l);
@@ -117,7 +118,8 @@ TEST_CASE("A training pass prepares the gradient wherever nothing counts in it y
     REQUIRE(after_forward() == Condition::empty);
 }
 
-TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong to", "[loss][output_head]") {
+TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong to",
+          "[loss][fused_softmax]") {
     // An update of one group clears the gradients of its own weights and leaves the others'.
     const bool differentiate = GENERATE(false, true);
     const unsigned cleared = GENERATE(range(0u, 8u));
@@ -150,7 +152,7 @@ TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong 
     }
 }
 
-TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing", "[loss][output_head]") {
+TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing", "[loss][fused_softmax]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind), same(kind);
@@ -164,7 +166,7 @@ TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing
 
     // looked at or cleared between the two passes
     m.g.parameters().clear_gradients();
-    m.g.step(0);
+    m.g.training_step(0);
     Numbers again = {m.forward()};
     REQUIRE(gradient(m.g, "E") == Numbers(V * n));
     m.g.parameters().clear_gradients();
@@ -174,7 +176,7 @@ TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing
 }
 
 TEST_CASE("What forward put into an adjoint counts once, and not where somebody else was there first",
-          "[loss][output_head]") {
+          "[loss][fused_softmax]") {
     // The hidden states go to two heads and to a second node, which sends its own gradient back.
     const int order = GENERATE(0, 1);
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target);
@@ -214,7 +216,7 @@ TEST_CASE("What forward put into an adjoint counts once, and not where somebody 
     REQUIRE(apart(run(true), run(false)) < 1e-14);
 }
 
-TEST_CASE("Positions without a target cost nothing and send nothing back", "[loss][output_head]") {
+TEST_CASE("Positions without a target cost nothing and send nothing back", "[loss][fused_softmax]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     const bool training = GENERATE(true, false);
     CAPTURE(static_cast<int>(kind), training);
@@ -226,7 +228,7 @@ TEST_CASE("Positions without a target cost nothing and send nothing back", "[los
     REQUIRE(flat(m.g.by_token(m.l)) == Numbers(T * B));
 }
 
-TEST_CASE("Two threads give what one gives, to rounding", "[loss][output_head][threads]") {
+TEST_CASE("Two threads give what one gives, to rounding", "[loss][fused_softmax][threads]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     const int while_built = GENERATE(1, 2);
     CAPTURE(static_cast<int>(kind), while_built);
@@ -244,7 +246,7 @@ TEST_CASE("Two threads give what one gives, to rounding", "[loss][output_head][t
     REQUIRE(two.results() == got);
 }
 
-TEST_CASE("Several losses on one table add up their gradients", "[loss][output_head]") {
+TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_softmax]") {
     constexpr Index words = 6;
     const Numbers first = numbers(2 * n, 1), second = numbers(2 * n, 2);
     const Token y[] = {4, 1};
@@ -280,7 +282,7 @@ namespace {
 template <class Scalar> struct SquaredError {
     struct Options {};
     Options options;
-    OutputHead<Scalar> head;
+    FusedSoftmax<Scalar> head;
     Loss<Scalar> l;
 
     Loss<Scalar> setup(Setup<Scalar>& s, Logits<Scalar> o, Tokens y) {
@@ -306,7 +308,7 @@ private:
             double loss = 0;
             for (Index v = 0; v < block.z.cols; ++v) {
                 loss += 0.5 * double(z[v]) * double(z[v]);
-                if (block.gradient) z[v] *= static_cast<Scalar>(p.seed(l));
+                if (block.gradient) z[v] *= static_cast<Scalar>(p.upstream(l));
             }
             p.by_token(l)[block.position[r]] = loss;
         }
@@ -315,7 +317,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("A loss of one's own on lazy logits obeys the laws of a node", "[loss][output_head]") {
+TEST_CASE("A loss of one's own on lazy logits obeys the laws of a node", "[loss][fused_softmax]") {
     REQUIRE(laws([](auto& g) {
                 const auto o = g.template add<Softmax>("head", {.vocabulary = 6}, g.input("h", 3));
                 return g.template add<SquaredError>("loss", {}, o, g.tokens("y", 6));
@@ -323,7 +325,7 @@ TEST_CASE("A loss of one's own on lazy logits obeys the laws of a node", "[loss]
 }
 
 TEST_CASE("A loss without a modulus is refused by name when one is asked for",
-          "[loss][output_head][modulus]") {
+          "[loss][fused_softmax][modulus]") {
     Graph<double> g({.time = 1, .batch = 1});
     const auto h = g.input("h", 3);
     const auto y = g.tokens("y", 6);
@@ -332,5 +334,5 @@ TEST_CASE("A loss without a modulus is refused by name when one is asked for",
     const Token target = 2;
     g.forward(l, {h, in.data(), 1, 1}, {y, {&target, 1, 1}});
     g.backward(l);
-    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), GraphError, says("node 'squares' carries no modulus"));
+    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), UsageError, says("node 'squares' carries no modulus"));
 }

@@ -1,4 +1,4 @@
-/// @file loss/output_head.hpp  The machine under every softmax loss: logits block by block.
+/// @file loss/fused_softmax.hpp  The machine under every softmax loss: logits block by block.
 #pragma once
 
 #include <algorithm>
@@ -47,16 +47,16 @@ struct HeadNeeds {
 ///
 /// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at
 /// hand and goes on to both products, a part of the vocabulary at a time, so that a part of dl/dz and of the
-/// table is read from memory once. The table's gradient is kept as provisional (see Parameter), and so is
-/// that of the hidden states in their adjoint, until backward confirms them: three products in all. Where a
+/// table is read from memory once. The table's gradient is kept as staged (see Parameter), and so is
+/// that of the hidden states in their adjoint, until backward commits them: three products in all. Where a
 /// gradient already counts (several losses on one table or on the same hidden states, or no update since the
 /// last backward) and in evaluation, backward computes the logits again.
-template <class T> class OutputHead {
+template <class T> class FusedSoftmax {
 public:
     void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}) {
         if (y.vocabulary != o.vocabulary)
-            s.fail(text("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
-                        "' one of ", y.vocabulary, "; they must agree"));
+            s.fail(message("the logits have a vocabulary of ", o.vocabulary, " but the targets '",
+                           s.name_of(y), "' one of ", y.vocabulary, "; they must agree"));
         logits_ = o;
         targets_ = y;
         hidden_ = s.hidden(o);
@@ -96,31 +96,31 @@ public:
     void also_writes(Weight<T> w) { also_ = w.id; }
 
     /// Calls f(LogitBlock<T>&) for every block; f puts the loss of each row where it belongs and, where
-    /// block.gradient is set, d l / d z times p.seed(l) into block.z. Returns the number of predicted
+    /// block.gradient is set, d l / d z times p.upstream(l) into block.z. Returns the number of predicted
     /// positions.
     template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
-        prepared_ = false;
+        staged_ = false;
         arrange(p);
         const auto& head = p.head(logits_);
         const auto free = [&](int id) {
             return id < 0 || p.parameter(id).condition == Parameter<T>::Condition::empty;
         };
-        prepare_ = p.training() && p.seed(l) != 0 && free(head.table) && free(head.bias) && free(also_);
-        T* dh = prepare_ ? p.prepare_adjoint(hidden_) : nullptr;
-        prepare_ = dh != nullptr;
+        stage_ = p.training() && p.upstream(l) != 0 && free(head.table) && free(head.bias) && free(also_);
+        T* dh = stage_ ? p.stage_adjoint(hidden_) : nullptr;
+        stage_ = dh != nullptr;
         run(p, dh, f);
-        prepared_ = prepare_;
+        staged_ = stage_;
         return count_;
     }
 
-    /// Adds what forward prepared, or computes it now.
+    /// Adds what forward staged, or computes it now.
     template <class RowLoss> void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f) {
-        if (p.seed(l) == 0 || count_ == 0) return;
-        if (std::exchange(prepared_, false) && p.prepared(hidden_)) {
-            if (confirm(p)) return;
-            p.forget(hidden_);
+        if (p.upstream(l) == 0 || count_ == 0) return;
+        if (std::exchange(staged_, false) && p.commit(hidden_)) {
+            if (commit_weights(p)) return;
+            p.discard(hidden_);
         }
-        prepare_ = false;
+        stage_ = false;
         run(p, p.adjoint_data(hidden_), f);
     }
 
@@ -160,11 +160,12 @@ public:
     std::pair<MatrixRef<T>, T> begin(Pass<T>& p, int id) {
         auto& w = p.parameter(id);
         T beta = 1;
-        if (std::find(begun_.begin(), begun_.begin() + begun_count_, id) == begun_.begin() + begun_count_) {
-            begun_[static_cast<std::size_t>(begun_count_++)] = id;
-            if (prepare_) {
-                w.condition = Parameter<T>::Condition::provisional;
-                w.written_by = p.head(logits_).node;
+        if (std::find(written_.begin(), written_.begin() + written_count_, id) ==
+            written_.begin() + written_count_) {
+            written_[static_cast<std::size_t>(written_count_++)] = id;
+            if (stage_) {
+                w.condition = Parameter<T>::Condition::staged;
+                w.staged_by = p.head(logits_).node;
                 beta = 0;
             } else {
                 beta = w.begin_product();
@@ -316,7 +317,7 @@ private:
 
     // With dh the gradient is computed too and added to it, [T·B, n].
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
-        begun_count_ = 0;
+        written_count_ = 0;
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = rows_at(first);
             LogitBlock<T> block = at(p, first, rows);
@@ -327,16 +328,15 @@ private:
         }
     }
 
-    // Turns the provisional gradients of the last forward run into ones that count.
-    bool confirm(Pass<T>& p) {
+    // Turns the staged gradients of the last forward run into ones that count.
+    bool commit_weights(Pass<T>& p) {
         const auto mine = [&](int id) {
             const auto& w = p.parameter(id);
-            return w.condition == Parameter<T>::Condition::provisional &&
-                   w.written_by == p.head(logits_).node;
+            return w.condition == Parameter<T>::Condition::staged && w.staged_by == p.head(logits_).node;
         };
-        const auto begun_end = begun_.begin() + begun_count_;
-        if (!std::all_of(begun_.begin(), begun_end, mine)) return false;
-        std::for_each(begun_.begin(), begun_end,
+        const auto written_end = written_.begin() + written_count_;
+        if (!std::all_of(written_.begin(), written_end, mine)) return false;
+        std::for_each(written_.begin(), written_end,
                       [&](int id) { p.parameter(id).condition = Parameter<T>::Condition::dense; });
         return true;
     }
@@ -346,10 +346,10 @@ private:
     Seq<T> hidden_;
     MatrixRef<const T> states_;  // hidden states of the block at hand, and word vectors below them
     int also_ = -1;
-    bool sorted_ = false, word_logits_ = false, in_place_ = false, prepare_ = false, prepared_ = false;
+    bool sorted_ = false, word_logits_ = false, in_place_ = false, stage_ = false, staged_ = false;
     Index arrays_ = 1, block_rows_ = 1, rows_ = 0, count_ = 0, most_pieces_ = 1;
-    std::array<int, 3> begun_{};
-    Index begun_count_ = 0;
+    std::array<int, 3> written_{};
+    Index written_count_ = 0;
     T *pool_ = nullptr, *squares_ = nullptr;
     Index* order_ = nullptr;
     Token *sorted_targets_ = nullptr, *words_ = nullptr;
