@@ -118,8 +118,8 @@ public:
     }
 
 private:
-    [[noreturn]] static void fail(const std::string& message) {
-        throw UsageError("concatenated softmax: " + message);
+    [[noreturn]] static void fail(const std::string& why) {
+        throw UsageError("concatenated softmax: " + why);
     }
     [[noreturn]] static void not_finite(Index example, double found) {
         throw NumericError(message("concatenated softmax: example ", example, " has a loss of ", found,

@@ -230,8 +230,8 @@ public:
     const std::string& name_of(Tokens x) const { return store_.at(store_.tokens, x.id).name; }
 
     /// Refuses what was asked for: throws UsageError "node 'name': message".
-    [[noreturn]] void fail(const std::string& message) const {
-        throw UsageError(message("node '", name(), "': ", message));
+    [[noreturn]] void fail(const std::string& why) const {
+        throw UsageError(message("node '", name(), "': ", why));
     }
 
 private:
