@@ -1,7 +1,6 @@
 # isogloss::compiled, the core compiled once for float and double (include/isogloss/compiled.hpp), and how the project's
-# own programs are built against it: isogloss_core is what they link, isogloss_own_code(TARGET) what it spares them.
+# own programs are built against it. isogloss_core is what they link.
 set(isogloss_core isogloss::isogloss)
-set(isogloss_compiled_lds "")
 if(ISOGLOSS_COMPILED)
     set(sources closed_form factor graph loss node sparse_node update)
     if(TARGET isogloss_lds)
@@ -23,25 +22,21 @@ if(ISOGLOSS_COMPILED)
     set(isogloss_core isogloss::compiled)
 endif()
 
-# isogloss_links_core(TARGET): links the core, compiled where there is one. Its library comes first in the link, so that
-# a function that both it and the program hold is the library's, fully optimised; the program's own code need not be.
-function(isogloss_links_core target)
+# isogloss_links_core(TARGET OPTIMISATION): links the core, compiled where there is one. Its library comes first in the
+# link, so that a function that both it and the program hold is the library's, fully optimised. The program's own code
+# is then compiled with OPTIMISATION, and under the sanitizers, where it is run on little, with -O0.
+function(isogloss_links_core target optimisation)
     target_link_libraries(${target} PRIVATE ${isogloss_core})
     if(NOT ISOGLOSS_COMPILED)
         return()
     endif()
-    target_link_options(${target} PRIVATE
-        LINKER:--whole-archive $<TARGET_FILE:isogloss_compiled> LINKER:--no-whole-archive)
-    isogloss_own_code(${target})
-endfunction()
-
-# isogloss_own_code(TARGET): the optimisation of what leaves the work to the compiled core.
-function(isogloss_own_code target)
-    if(NOT ISOGLOSS_COMPILED)
-        return()
-    elseif(CMAKE_CXX_FLAGS_DEBUG MATCHES "-fsanitize=" AND CMAKE_BUILD_TYPE STREQUAL "Debug")
-        target_compile_options(${target} PRIVATE -O0)
-    else()
-        target_compile_options(${target} PRIVATE $<IF:$<CXX_COMPILER_ID:GNU>,-Og,-O1>)
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+        target_link_options(${target} PRIVATE
+            LINKER:--whole-archive $<TARGET_FILE:isogloss_compiled> LINKER:--no-whole-archive)
     endif()
+    if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-fsanitize=")
+        set(optimisation -O0)
+    endif()
+    target_compile_options(${target} PRIVATE ${optimisation})
 endfunction()
