@@ -39,86 +39,83 @@
 
 // `make` is `template` in src/, `extern template` everywhere else.
 
-#define ISOGLOSS_COMPILED_FACTOR(make, T)                                                                       \
-    make Tensor<T, 2> orthonormal_columns<T>(MatrixRef<const T>, const char*);                                  \
-    make Tensor<T, 1> singular_values<T>(const Tensor<T, 2>&);                                                  \
-    make Svd<T> thin_svd<T>(const Tensor<T, 2>&, const char*);                                                  \
-    make SymmetricEigen<T> symmetric_eigen<T>(const Tensor<T, 2>&, const char*);                                \
-    make Schur<T> schur<T>(const Tensor<T, 2>&, const char*);                                                   \
-    make Tensor<T, 2> solve<T>(const Tensor<T, 2>&, const Tensor<T, 2>&, const char*);                          \
-    make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>);                       \
-    make class SubspaceMonitor<T>;                                                                              \
-    make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);                                \
-    make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);
-
-#define ISOGLOSS_COMPILED_GRAPH(make, T)                                                                        \
-    make void gemm<T>(T, MatrixRef<const T>, MatrixRef<const T>, T, MatrixRef<T>);                              \
-    make struct Parameter<T>;                                                                                   \
-    make class Parameters<T>;                                                                                   \
-    make struct graph::Store<T>;                                                                                \
-    make class Setup<T>;                                                                                        \
-    make class UnitsBuilder<T>;                                                                                 \
-    make class Pass<T>;                                                                                         \
-    make class Forward<T>;                                                                                      \
-    make class Backward<T, Gradient>;                                                                           \
-    make class Backward<T, Modulus>;                                                                            \
-    make class Graph<T>;                                                                                        \
-    make void Graph<T>::backward<Gradient>(Loss<T>, Seq<T>);                                                    \
-    make void Graph<T>::backward<Modulus>(Loss<T>, Seq<T>);
-
-#define ISOGLOSS_COMPILED_NODE(make, T, Node)                                                                   \
-    make struct Node<T>;                                                                                        \
-    make struct graph::NodeOf<T, Node<T>>;
-
-#define ISOGLOSS_COMPILED_NODES(make, T)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Concatenate)                                                                \
-    ISOGLOSS_COMPILED_NODE(make, T, Dropout)                                                                    \
-    ISOGLOSS_COMPILED_NODE(make, T, Embedding)                                                                  \
-    ISOGLOSS_COMPILED_NODE(make, T, Gru)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Linear)                                                                     \
-    ISOGLOSS_COMPILED_NODE(make, T, Lstm)                                                                       \
-    ISOGLOSS_COMPILED_NODE(make, T, Rhn)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Rnn)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Softmax)                                                                    \
-    ISOGLOSS_COMPILED_NODE(make, T, Sum)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, TiedSoftmax)                                                                \
-    ISOGLOSS_COMPILED_NODE(make, T, TotalLoss)                                                                  \
-    ISOGLOSS_COMPILED_NODE(make, T, check::Probe)
-
-#define ISOGLOSS_COMPILED_SPARSE_NODES(make, T)                                                                 \
-    make struct SparseRecurrent<T, true, true>;                                                                 \
-    make struct SparseRecurrent<T, false, true>;                                                                \
-    make struct SparseRecurrent<T, false, false>;                                                               \
-    ISOGLOSS_COMPILED_NODE(make, T, Glnn)                                                                       \
-    ISOGLOSS_COMPILED_NODE(make, T, Gnn)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, SparseRnn)
-
-#define ISOGLOSS_COMPILED_LOSSES(make, T)                                                                       \
-    make class FusedSoftmax<T>;                                                                                 \
-    ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss)                                                              \
-    ISOGLOSS_COMPILED_NODE(make, T, CrossEntropy)
-
-#define ISOGLOSS_COMPILED_UPDATES(make, T)                                                                      \
-    make class Sgd<T>;                                                                                          \
-    make class AveragedSgd<T>;                                                                                  \
-    make class Adam<T>;                                                                                         \
-    make class TransitionStep<T>;                                                                               \
-    make class WritingStep<T>;                                                                                  \
-    make class AlternatingTraining<T>;                                                                          \
-    make class Riemannian<T>;
-
-#define ISOGLOSS_COMPILED_CLOSED_FORM(make, T)                                                                  \
+#define ISOGLOSS_COMPILED_FACTOR(make, T)                                                 \
+    make Tensor<T, 2> orthonormal_columns<T>(MatrixRef<const T>, const char*);            \
+    make Tensor<T, 1> singular_values<T>(const Tensor<T, 2>&);                            \
+    make Svd<T> thin_svd<T>(const Tensor<T, 2>&, const char*);                            \
+    make SymmetricEigen<T> symmetric_eigen<T>(const Tensor<T, 2>&, const char*);          \
+    make Schur<T> schur<T>(const Tensor<T, 2>&, const char*);                             \
+    make Tensor<T, 2> solve<T>(const Tensor<T, 2>&, const Tensor<T, 2>&, const char*);    \
+    make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>); \
+    make class SubspaceMonitor<T>;                                                        \
+    make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);          \
+    make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);             \
     make class ConcatenatedSoftmax<T>;
 
+#define ISOGLOSS_COMPILED_GRAPH(make, T)                                           \
+    make void gemm<T>(T, MatrixRef<const T>, MatrixRef<const T>, T, MatrixRef<T>); \
+    make struct Parameter<T>;                                                      \
+    make class Parameters<T>;                                                      \
+    make struct graph::Store<T>;                                                   \
+    make class Setup<T>;                                                           \
+    make class UnitsBuilder<T>;                                                    \
+    make class Pass<T>;                                                            \
+    make class Forward<T>;                                                         \
+    make class Backward<T, Gradient>;                                              \
+    make class Backward<T, Modulus>;                                               \
+    make class Graph<T>;                                                           \
+    make void Graph<T>::backward<Gradient>(Loss<T>, Seq<T>);                       \
+    make void Graph<T>::backward<Modulus>(Loss<T>, Seq<T>);
+
+#define ISOGLOSS_COMPILED_NODE(make, T, Node) \
+    make struct Node<T>;                      \
+    make struct graph::NodeOf<T, Node<T>>;
+
+#define ISOGLOSS_COMPILED_NODES(make, T)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Concatenate) \
+    ISOGLOSS_COMPILED_NODE(make, T, Dropout)     \
+    ISOGLOSS_COMPILED_NODE(make, T, Embedding)   \
+    ISOGLOSS_COMPILED_NODE(make, T, Gru)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Linear)      \
+    ISOGLOSS_COMPILED_NODE(make, T, Lstm)        \
+    ISOGLOSS_COMPILED_NODE(make, T, Rhn)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Rnn)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Softmax)     \
+    ISOGLOSS_COMPILED_NODE(make, T, Sum)         \
+    ISOGLOSS_COMPILED_NODE(make, T, TiedSoftmax) \
+    ISOGLOSS_COMPILED_NODE(make, T, TotalLoss)   \
+    ISOGLOSS_COMPILED_NODE(make, T, check::Probe)
+
+#define ISOGLOSS_COMPILED_SPARSE_NODES(make, T)   \
+    make struct SparseRecurrent<T, true, true>;   \
+    make struct SparseRecurrent<T, false, true>;  \
+    make struct SparseRecurrent<T, false, false>; \
+    ISOGLOSS_COMPILED_NODE(make, T, Glnn)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Gnn)          \
+    ISOGLOSS_COMPILED_NODE(make, T, SparseRnn)
+
+#define ISOGLOSS_COMPILED_LOSSES(make, T)          \
+    make class FusedSoftmax<T>;                    \
+    ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss) \
+    ISOGLOSS_COMPILED_NODE(make, T, CrossEntropy)
+
+#define ISOGLOSS_COMPILED_UPDATES(make, T) \
+    make class Sgd<T>;                     \
+    make class AveragedSgd<T>;             \
+    make class Adam<T>;                    \
+    make class TransitionStep<T>;          \
+    make class WritingStep<T>;             \
+    make class AlternatingTraining<T>;     \
+    make class Riemannian<T>;
+
 /// All of them for one scalar type.
-#define ISOGLOSS_COMPILED_CORE(make, T)                                                                         \
-    ISOGLOSS_COMPILED_FACTOR(make, T)                                                                           \
-    ISOGLOSS_COMPILED_GRAPH(make, T)                                                                            \
-    ISOGLOSS_COMPILED_NODES(make, T)                                                                            \
-    ISOGLOSS_COMPILED_SPARSE_NODES(make, T)                                                                     \
-    ISOGLOSS_COMPILED_LOSSES(make, T)                                                                           \
-    ISOGLOSS_COMPILED_UPDATES(make, T)                                                                          \
-    ISOGLOSS_COMPILED_CLOSED_FORM(make, T)
+#define ISOGLOSS_COMPILED_CORE(make, T)     \
+    ISOGLOSS_COMPILED_FACTOR(make, T)       \
+    ISOGLOSS_COMPILED_GRAPH(make, T)        \
+    ISOGLOSS_COMPILED_NODES(make, T)        \
+    ISOGLOSS_COMPILED_SPARSE_NODES(make, T) \
+    ISOGLOSS_COMPILED_LOSSES(make, T)       \
+    ISOGLOSS_COMPILED_UPDATES(make, T)
 
 #ifdef ISOGLOSS_COMPILED
 namespace isogloss {
