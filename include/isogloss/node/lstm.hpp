@@ -66,7 +66,7 @@ template <class T> struct Lstm {
             for (const Index t : part.steps_back()) {
                 kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(
                     part.batch(), h.width, part.data(z, t), part.data(c, t - 1), part.data(squashed, t),
-                    part.adjoint_data(h, t), part.share(dc, h.width), part.adjoint_data(z, t));
+                    part.adjoint_data(h, t), part.part_of(dc, h.width), part.adjoint_data(z, t));
                 part.affine_backward(z, t);
             }
         });

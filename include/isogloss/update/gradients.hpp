@@ -3,7 +3,7 @@
 
 #include <cmath>
 #include <isogloss/graph/parameters.hpp>
-#include <isogloss/graph/unit_rows.hpp>
+#include <isogloss/graph/parameters.hpp>
 #include <numeric>
 #include <string_view>
 
