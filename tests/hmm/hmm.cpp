@@ -114,7 +114,7 @@ TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
     const auto x = g.tokens("x", A);
     const auto a = g.add<Gnn>("net", {.units = N, .edges = N, .activation = Activation::identity}, x);
     auto& tau = g.parameter("net.tau");
-    const auto& e = g.store().edges[0];
+    const auto& e = edge_record(g).edges;
     std::fill_n(tau.value, tau.size(), 0.0);
     for (Index s = 0; s < A; ++s)
         for (Index j = 0; j < N; ++j)

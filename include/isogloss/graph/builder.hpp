@@ -101,7 +101,7 @@ private:
             [&] { return message(kind, " '", name, "'"); }, -1,
             [&] {
                 auto& s = store_;
-                const auto records = std::tie(s.tokens, s.parameters, s.seqs, s.units, s.edges, s.masks,
+                const auto records = std::tie(s.tokens, s.parameters, s.seqs, s.units, s.published, s.masks,
                                               s.logits, s.losses, s.node_names);
                 const auto before =
                     std::apply([](const auto&... r) { return std::array{r.size()...}; }, records);

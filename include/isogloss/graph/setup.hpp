@@ -155,12 +155,10 @@ public:
     }
     template <class U = T> U* scratch(Index n) { return scratch<U>({n}); }  ///< see above
 
-    /// Declares recurrent units on a sparse graph, for the metrics; returns where their record lies.
-    int edges(graph::EdgesRecord record) {
-        record.name = name();
-        record.node = node_;
-        store_.edges.push_back(std::move(record));
-        return store_.edges.count() - 1;
+    /// Leaves a record of the node's own type in the graph, for those who know it, such as metrics; they find it
+    /// by Store::all.
+    template <class R> void publish(R record) {
+        store_.published.push_back({node_, std::any(std::move(record))});
     }
 
     /// Declares that these tokens are read as input, so that not_predicted among them is refused.

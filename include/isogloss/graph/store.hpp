@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <any>
 #include <atomic>
 #include <deque>
 #include <isogloss/error.hpp>
@@ -47,19 +48,10 @@ struct TokensRecord {
     Token* value = nullptr;  // [T, B]
 };
 
-/// Recurrent units on a sparse graph (SparseRecurrent): unit j sums its inputs over the edges into it. A row of
-/// transition weights holds `units` biases (edges from the always-on unit), then the edges by target.
-struct EdgesRecord {
-    std::string name;
+/// What a node tells of itself beyond the graph's own records, as a record of a type of its own.
+struct Published {
     int node = -1;
-    Index units = 0;
-    std::vector<Index> first;  // [units + 1]: edges first[j] … first[j+1]-1 lead into unit j, the loop first
-    std::vector<Index> from;   // [edges]: where they come from
-    int activity = -1, potential = -1,
-        started = -1;                    // sequences a, V, and 1 from the first step after a reset
-    int tokens = -1;                     // what selects the row, -1: rows are sequences
-    int tau = -1, rho = -1, start = -1;  // parameters; rho: biases by symbol where tau is one row for all
-    Index edges() const { return static_cast<Index>(from.size()); }
+    std::any record;
 };
 
 template <class T> struct MaskRecord {
@@ -123,7 +115,7 @@ template <class T> struct Store {
     Records<SeqRecord<T>> seqs;
     Records<TokensRecord> tokens;
     Records<UnitsRecord<T>> units;
-    Records<EdgesRecord> edges;
+    Records<Published> published;
     Records<MaskRecord<T>> masks;
     Records<LogitsRecord<T>> logits;
     Records<LossRecord> losses;
@@ -152,6 +144,14 @@ template <class T> struct Store {
         if (h.graph != serial)
             throw UsageError(message(
                 what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
+    }
+
+    /// What nodes have published as records of type R, in the order of their making.
+    template <class R> std::vector<const R*> all() const {
+        std::vector<const R*> found;
+        for (const auto& p : published)
+            if (const R* record = std::any_cast<R>(&p.record)) found.push_back(record);
+        return found;
     }
 
     // All that a file can hold, see safetensors_entries, and nothing that makes a message hard to read.

@@ -1,4 +1,4 @@
-#include <isogloss/node/random_edges.hpp>
+#include <isogloss/node/edges.hpp>
 #include <set>
 
 #include "catch.hpp"
@@ -12,7 +12,7 @@ TEST_CASE("A random graph has d distinct edges from every unit, its loop among t
     for (std::uint64_t seed = 1; seed < 6; ++seed) {
         const auto g = random_edges(units, edges, seed);
         graphs.insert(g.from);
-        REQUIRE(g.edges() == units * edges);
+        REQUIRE(g.count() == units * edges);
         std::vector<std::set<Index>> targets(static_cast<std::size_t>(units));
         for (Index j = 0; j < units; ++j) {
             REQUIRE(g.from[std::size_t(g.first[std::size_t(j)])] == j);  // the loop comes first
