@@ -15,7 +15,7 @@ namespace isogloss::graph {
 /// The building half of Graph, which says what each function does.
 template <class T> class Builder {
 public:
-    Builder(Store<T>& store, std::vector<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
+    Builder(Store<T>& store, Array<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
 
     Tokens tokens(const std::string& name, Index vocabulary) {
         constexpr Index most = Index{std::numeric_limits<Token>::max()} + 1;
@@ -148,7 +148,7 @@ private:
     }
 
     Store<T>& store_;
-    std::vector<NodeRecord<T>>& nodes_;
+    Array<NodeRecord<T>>& nodes_;
 };
 
 }  // namespace isogloss::graph

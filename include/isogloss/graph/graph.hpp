@@ -197,7 +197,7 @@ private:
     }
 
     graph::Store<T> store_;
-    std::vector<graph::NodeRecord<T>> nodes_;
+    Array<graph::NodeRecord<T>> nodes_;
     graph::Builder<T> builder_{store_, nodes_};
     graph::Runner<T> runner_{store_, nodes_};
 };

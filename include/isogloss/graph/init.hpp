@@ -51,7 +51,7 @@ inline Init identity(double scale = 1) {
 /// values[k].
 inline Init per_block(std::vector<double> values) {
     return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
-        return values[static_cast<std::size_t>(j * static_cast<Index>(values.size()) / cols)];
+        return values[j * std::ssize(values) / cols];
     };
 }
 

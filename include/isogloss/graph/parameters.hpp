@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/matrix_ref.hpp>
@@ -35,10 +36,10 @@ template <class T> struct Parameter {
     T* gradient = nullptr;
     bool unit_rows = false;  ///< every row is brought back to norm 1 after each update
     Condition condition = Condition::empty;
-    int staged_by = -1;             ///< node that wrote a staged gradient
-    std::vector<Index> touched;     ///< capacity `rows`, taken when the first lookup is declared
-    std::vector<std::uint8_t> hit;  ///< by row: listed in `touched`
-    Index lookups = 0, uses = 0;    ///< declared uses as a table read by rows, and all declared uses
+    int staged_by = -1;           ///< node that wrote a staged gradient
+    Array<Index> touched;         ///< capacity `rows`, taken when the first lookup is declared
+    Array<std::uint8_t> hit;      ///< by row: listed in `touched`
+    Index lookups = 0, uses = 0;  ///< declared uses as a table read by rows, and all declared uses
 
     Index size() const { return rows * cols; }
     MatrixRef<T> values() const { return {value, rows, cols}; }
@@ -50,7 +51,7 @@ template <class T> struct Parameter {
                 break;
             case Condition::rows:
                 for (Index i = 0; i < rows; ++i)
-                    if (!hit[static_cast<std::size_t>(i)]) std::fill_n(gradient + i * cols, cols, T(0));
+                    if (!hit[i]) std::fill_n(gradient + i * cols, cols, T(0));
                 forget_rows();
                 break;
             default:
@@ -75,8 +76,8 @@ template <class T> struct Parameter {
         if (condition == Condition::staged) condition = Condition::empty;
         if (condition == Condition::empty) condition = Condition::rows;
         T* row = gradient + i * cols;
-        if (condition == Condition::rows && !hit[static_cast<std::size_t>(i)]) {
-            hit[static_cast<std::size_t>(i)] = 1;
+        if (condition == Condition::rows && !hit[i]) {
+            hit[i] = 1;
             touched.push_back(i);
             std::fill_n(row, cols, T(0));
         }
@@ -90,7 +91,7 @@ template <class T> struct Parameter {
 
 private:
     void forget_rows() {
-        for (const Index i : touched) hit[static_cast<std::size_t>(i)] = 0;
+        for (const Index i : touched) hit[i] = 0;
         touched.clear();
     }
 };

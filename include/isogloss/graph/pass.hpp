@@ -42,7 +42,7 @@ public:
     bool training() const { return store_.training; }
     Steps steps() const { return {0, store_.time, 1}; }
     Steps steps_back() const { return {store_.time - 1, -1, -1}; }
-    const std::string& name() const { return store_.node_names[static_cast<std::size_t>(node_)]; }
+    const std::string& name() const { return store_.node_names[node_]; }
 
     T* data(Seq<T> a, Index t = 0) const { return store_.value(a.id, t) + first_ * a.width; }
     T* data(Previous<T> a, Index t = 0) const { return store_.value(a.of.id, t - 1) + first_ * a.of.width; }

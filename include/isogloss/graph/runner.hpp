@@ -16,7 +16,7 @@ namespace isogloss::graph {
 /// The running half of Graph, which says what each function does.
 template <class T> class Runner {
 public:
-    Runner(Store<T>& store, std::vector<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
+    Runner(Store<T>& store, Array<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
 
     bool checking = false;
 
@@ -130,8 +130,8 @@ private:
         SubnormalsAreZero flush;
     };
 
-    NodeRecord<T>& at(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
-    const std::string& name(int id) const { return store_.node_names[static_cast<std::size_t>(id)]; }
+    NodeRecord<T>& at(int id) const { return nodes_[id]; }
+    const std::string& name(int id) const { return store_.node_names[id]; }
     int node_count() const { return static_cast<int>(nodes_.size()); }
 
     void feed(const Feed<T>& f) {
@@ -303,7 +303,7 @@ private:
     }
 
     Store<T>& store_;
-    std::vector<NodeRecord<T>>& nodes_;
+    Array<NodeRecord<T>>& nodes_;
     int last_ = -1;
 };
 

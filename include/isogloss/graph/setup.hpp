@@ -99,7 +99,7 @@ template <class T> class Setup {
 public:
     Setup(graph::Store<T>& store, int node) : store_(store), node_(node) {}
 
-    const std::string& name() const { return store_.node_names[static_cast<std::size_t>(node_)]; }
+    const std::string& name() const { return store_.node_names[node_]; }
     Capacity capacity() const { return store_.capacity; }
 
     /// An output or intermediate sequence [T, B, width].
@@ -169,8 +169,8 @@ public:
         auto& p = store_[w];
         ++p.uses;
         if (p.lookups++ == 0) {
-            p.touched.reserve(static_cast<std::size_t>(p.rows));
-            p.hit.assign(static_cast<std::size_t>(p.rows), 0);
+            p.touched.reserve(p.rows);
+            p.hit.assign(p.rows, std::uint8_t{0});
         }
     }
 

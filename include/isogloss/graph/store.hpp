@@ -119,7 +119,7 @@ template <class T> struct Store {
     Records<MaskRecord<T>> masks;
     Records<LogitsRecord<T>> logits;
     Records<LossRecord> losses;
-    std::vector<std::string> node_names;
+    Array<std::string> node_names;
     std::unordered_map<std::string, const char*> names;  // every name in use, and what it names
     std::vector<std::string> claimed;                    // the same in order
 

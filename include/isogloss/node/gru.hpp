@@ -12,9 +12,8 @@ namespace isogloss {
 ///     q = tanh(x_t Wq + (r ∘ h_{t-1}) Uq + bq)
 ///     h_t = z ∘ h_{t-1} + (1 - z) ∘ q
 ///
-/// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;  Wq [m, n];  Uq [n,
-/// n];
-///          bq [1, n];  h [T, B, n]; n = units
+/// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;
+///          Wq [m, n];  Uq [n, n];  bq [1, n];  h [T, B, n]; n = units
 /// Options  units   n ≥ 1
 ///          keep    probability to keep a unit, (0, 1], default 1; masks as `scheme` says. The mask enters
 ///                  where h_{t-1} or r ∘ h_{t-1} meets a matrix; the leak z ∘ h_{t-1} is not masked

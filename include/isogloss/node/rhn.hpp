@@ -1,9 +1,9 @@
 /// @file node/rhn.hpp  The recurrent highway layer.
 #pragma once
 
+#include <isogloss/array.hpp>
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
-#include <vector>
 
 namespace isogloss {
 
@@ -13,15 +13,14 @@ namespace isogloss {
 ///     (h, g) = 1[l = 1] x_t W + s_{l-1} R_l + b_l       h through tanh, g through σ
 ///     s_l = h ∘ g + s_{l-1} ∘ (1 - g),  l = 1 … D;      y_t = s_D
 ///
-/// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;  y [T,
-/// B, n] Options  units           n ≥ 1
+/// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;
+///          y [T, B, n];  n = units, D = depth
+/// Options  units           n ≥ 1
 ///          depth           D, 1 to 1000, default 1
-///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l
-///          and t
+///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l and t
 ///                          and enters where s meets a matrix, the carry is not masked
 ///          scheme          DropoutScheme, default recurrent, as published; under tied what goes up carries
-///          the same
-///                          mask; under gal h and g have masks of their own
+///                          the same mask; under gal h and g have masks of their own
 ///          init            start values of W and R, default uniform(0.04)
 ///          transform_bias  start value of g's part of the biases, default -2
 /// Source   Zilly et al. 2016, eqs. (6)-(9) with coupled gates, and the constants of its published runs.
@@ -37,8 +36,8 @@ template <class T> struct Rhn {
     static constexpr Index most_depth = 1000;
     Options options;
     RecurrentDropout<T> dropout;
-    std::vector<Units<T>> z;
-    std::vector<Seq<T>> s;  // s_1 … s_D; the last one is carried
+    Array<Units<T>> z;
+    Array<Seq<T>> s;  // s_1 … s_D; the last one is carried
 
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
         const Index n = options.units;
@@ -51,7 +50,7 @@ template <class T> struct Rhn {
         for (Index l = 1; l <= options.depth; ++l) {
             auto layer = u.units(message("z", l), 2 * n).init(options.init);
             if (l == 1) layer.from("W", x, dropout.input).from("R1", u.previous(s.back()), dropout.state);
-            else layer.from(message("R", l), u.current(s[static_cast<std::size_t>(l - 2)]), dropout.state);
+            else layer.from(message("R", l), u.current(s[l - 2]), dropout.state);
             z.push_back(layer.bias(message("b", l), per_block({0, options.transform_bias})));
         }
         return dropout.output(u, s.back());
