@@ -19,6 +19,16 @@ foreach(name IN LISTS isogloss_components)
     install(FILES ${isogloss_staging}/isogloss-${name}.cmake DESTINATION ${isogloss_cmake_dir})
 endforeach()
 
+if(TARGET isogloss_compiled)
+    install(TARGETS isogloss_compiled EXPORT isogloss-compiled-targets)
+    install(EXPORT isogloss-compiled-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
+    file(WRITE ${isogloss_staging}/isogloss-compiled.cmake
+        "include(\${CMAKE_CURRENT_LIST_DIR}/isogloss-compiled-targets.cmake)\n"
+        "set(isogloss_compiled_FOUND TRUE)\n")
+    install(FILES ${isogloss_staging}/isogloss-compiled.cmake DESTINATION ${isogloss_cmake_dir})
+    set(isogloss_with_compiled " compiled")
+endif()
+
 configure_package_config_file(.cmake/isogloss-config.cmake.in ${isogloss_staging}/isogloss-config.cmake
     INSTALL_DESTINATION ${isogloss_cmake_dir} NO_SET_AND_CHECK_MACRO)
 # Before 1.0 a minor version may change the interface.

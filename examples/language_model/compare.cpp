@@ -19,7 +19,7 @@ namespace lm {
 
 namespace {
 
-using Row = std::span<const float>;
+using Distribution = std::span<const float>;
 
 /// The k words nearest to each word by the angle of their vectors, <unk> and line ends left out: [V, k].
 std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>& wanted, ig::Index k) {
@@ -54,7 +54,7 @@ std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>&
     return lists;
 }
 
-std::vector<std::pair<ig::Token, float>> likeliest(Row p, ig::Index k) {
+std::vector<std::pair<ig::Token, float>> likeliest(Distribution p, ig::Index k) {
     std::vector<std::pair<ig::Token, float>> all;
     for (std::size_t v = 0; v < p.size(); ++v) all.emplace_back(static_cast<ig::Token>(v), p[v]);
     std::partial_sort(all.begin(), all.begin() + k, all.end(), [](const auto& a, const auto& b) {
@@ -127,7 +127,7 @@ public:
                     if (batch.target.data[first + r] == ig::not_predicted) continue;
                     const ig::Index t = (first + r) / o_.columns, b = (first + r) % o_.columns;
                     const auto row = [&](std::size_t k) {
-                        return Row(p[k]).subspan(static_cast<std::size_t>(r * V),
+                        return Distribution(p[k]).subspan(static_cast<std::size_t>(r * V),
                                                  static_cast<std::size_t>(V));
                     };
                     // Not the logarithm of a probability in float, which may have become 0.
@@ -153,10 +153,10 @@ private:
         return is_unk(v) || (models_[0].vocabulary.has_eos() && v == models_[0].vocabulary.eos());
     }
 
-    void position(ig::Index at, Row a, Row b, double la, double lb) {
+    void position(ig::Index at, Distribution a, Distribution b, double la, double lb) {
         const ig::Token target = found_.text[std::size_t(at)];
         const auto y = static_cast<std::size_t>(target);
-        const auto sum = [](Row p, std::span<const ig::Token> words) {
+        const auto sum = [](Distribution p, std::span<const ig::Token> words) {
             double total = 0;
             for (const ig::Token v : words) total += double(p[std::size_t(v)]);
             return total;
@@ -189,7 +189,7 @@ private:
     }
 
     /// Keeps the `show` most telling positions in order; of a word, only its most telling one.
-    template <class Better> void show(std::vector<Shown>& list, Shown s, Row a, Row b, Better better) const {
+    template <class Better> void show(std::vector<Shown>& list, Shown s, Distribution a, Distribution b, Better better) const {
         const auto same = std::find_if(list.begin(), list.end(), [&](const Shown& x) {
             return found_.text[std::size_t(x.at)] == found_.text[std::size_t(s.at)];
         });

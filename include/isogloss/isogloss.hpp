@@ -22,3 +22,6 @@
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/schedule.hpp>
 #include <isogloss/update/sgd.hpp>
+#ifdef ISOGLOSS_COMPILED
+#include <isogloss/compiled.hpp>
+#endif

@@ -17,3 +17,6 @@
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/lds/text_filter.hpp>
 // IWYU pragma: end_exports
+#ifdef ISOGLOSS_COMPILED_LDS
+#include <isogloss/compiled_lds.hpp>
+#endif

@@ -5,6 +5,7 @@
 #
 # #line makes the compiler speak of the page. Blocks with neither main nor name are left out.
 
+BEGIN { print "#undef NDEBUG  // their checks are assertions\n#include <cassert>" }
 FNR == 1 { inside = 0 }
 /^```/ {
     inside = !inside && $1 == "```cpp" ? FILENAME " " ($2 ? $2 : FNR) : 0

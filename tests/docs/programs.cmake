@@ -15,13 +15,17 @@ function(docs_program name selection pages)
     add_custom_command(OUTPUT ${unit} COMMAND ${ISOGLOSS_AWK} ${selection} -f ${script} ${pages} > ${unit}
         DEPENDS ${sources} ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM)
     add_executable(docs_${name} ${unit})
-    target_link_libraries(docs_${name} PRIVATE isogloss::isogloss isogloss::io isogloss::lds isogloss_warnings)
-    target_compile_options(docs_${name} PRIVATE -O1 -UNDEBUG -Wno-sign-conversion)  # their checks are assertions
+    target_link_libraries(docs_${name} PRIVATE isogloss::io isogloss::lds isogloss_warnings)
+    isogloss_links_core(docs_${name} ${tests_optimisation})
+    target_compile_options(docs_${name} PRIVATE -Wno-sign-conversion)
     add_test(NAME docs/${name} COMMAND docs_${name} ${ARGN} WORKING_DIRECTORY ${place})
     set_tests_properties(docs/${name} PROPERTIES LABELS docs)
 endfunction()
 
 docs_program(pages "" "${pages}")
+if(TARGET isogloss_programs)
+    target_precompile_headers(docs_pages REUSE_FROM isogloss_programs)
+endif()
 # Any two texts will do.
 docs_program(tutorial -vprogram=tutorial docs/tutorial.md
     ${PROJECT_SOURCE_DIR}/docs/surprises.md ${PROJECT_SOURCE_DIR}/docs/tutorial.md)

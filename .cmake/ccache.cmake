@@ -1,0 +1,12 @@
+# ccache where it is found, unless a launcher was named. It has to be told that a precompiled header may stand for what
+# it was made of; -fpch-preprocess is what GCC needs for that.
+if(ISOGLOSS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    find_program(ISOGLOSS_CCACHE_PROGRAM ccache)
+    if(ISOGLOSS_CCACHE_PROGRAM)
+        set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+            CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${ISOGLOSS_CCACHE_PROGRAM})
+        if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+            add_compile_options(-fpch-preprocess)
+        endif()
+    endif()
+endif()

@@ -1,0 +1,116 @@
+/// @file compiled.hpp  The core compiled once, for float and double: declared here, made in src/.
+///
+/// A program that links isogloss::compiled includes this header, by itself or through isogloss.hpp, and finds the
+/// templates below in that library instead of making them in each of its own files. Without ISOGLOSS_COMPILED, which
+/// the target defines, the header declares nothing and everything stays header-only.
+///
+/// Each list is one room and one file of src/. Whoever adds a class to a room adds a line to its list; a class that
+/// is missing is made where it is used, as ever.
+#pragma once
+
+#include <isogloss/check.hpp>
+#include <isogloss/closed_form/concatenated_softmax.hpp>
+#include <isogloss/factor.hpp>
+#include <isogloss/isogloss.hpp>
+#include <isogloss/metric/neighbours.hpp>
+#include <isogloss/metric/principal_angles.hpp>
+#include <isogloss/metric/principal_components.hpp>
+#include <isogloss/metric/subspace_distance.hpp>
+#include <isogloss/node/glnn.hpp>
+#include <isogloss/node/gnn.hpp>
+#include <isogloss/node/sparse_rnn.hpp>
+#include <isogloss/update/riemannian/alternating.hpp>
+#include <isogloss/update/riemannian/edge_metric.hpp>
+#include <isogloss/update/riemannian/riemannian.hpp>
+#include <isogloss/update/riemannian/transition.hpp>
+#include <isogloss/update/riemannian/writing.hpp>
+
+// `make` is `template` in src/, `extern template` everywhere else.
+
+#define ISOGLOSS_COMPILED_FACTOR(make, T)                                                                       \
+    make Tensor<T, 2> orthonormal_columns<T>(MatrixRef<const T>, const char*);                                  \
+    make Tensor<T, 1> singular_values<T>(const Tensor<T, 2>&);                                                  \
+    make Svd<T> thin_svd<T>(const Tensor<T, 2>&, const char*);                                                  \
+    make SymmetricEigen<T> symmetric_eigen<T>(const Tensor<T, 2>&, const char*);                                \
+    make Schur<T> schur<T>(const Tensor<T, 2>&, const char*);                                                   \
+    make Tensor<T, 2> solve<T>(const Tensor<T, 2>&, const Tensor<T, 2>&, const char*);                          \
+    make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>);                       \
+    make class SubspaceMonitor<T>;                                                                              \
+    make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);                                \
+    make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);
+
+#define ISOGLOSS_COMPILED_GRAPH(make, T)                                                                        \
+    make void gemm<T>(T, MatrixRef<const T>, MatrixRef<const T>, T, MatrixRef<T>);                              \
+    make struct Parameter<T>;                                                                                   \
+    make class Parameters<T>;                                                                                   \
+    make struct graph::Store<T>;                                                                                \
+    make class Setup<T>;                                                                                        \
+    make class UnitsBuilder<T>;                                                                                 \
+    make class Pass<T>;                                                                                         \
+    make class Forward<T>;                                                                                      \
+    make class Backward<T, Gradient>;                                                                           \
+    make class Backward<T, Modulus>;                                                                            \
+    make class Graph<T>;                                                                                        \
+    make void Graph<T>::backward<Gradient>(Loss<T>, Seq<T>);                                                    \
+    make void Graph<T>::backward<Modulus>(Loss<T>, Seq<T>);
+
+#define ISOGLOSS_COMPILED_NODE(make, T, Node)                                                                   \
+    make struct Node<T>;                                                                                        \
+    make struct graph::NodeOf<T, Node<T>>;
+
+#define ISOGLOSS_COMPILED_NODES(make, T)                                                                        \
+    ISOGLOSS_COMPILED_NODE(make, T, Concatenate)                                                                \
+    ISOGLOSS_COMPILED_NODE(make, T, Dropout)                                                                    \
+    ISOGLOSS_COMPILED_NODE(make, T, Embedding)                                                                  \
+    ISOGLOSS_COMPILED_NODE(make, T, Gru)                                                                        \
+    ISOGLOSS_COMPILED_NODE(make, T, Linear)                                                                     \
+    ISOGLOSS_COMPILED_NODE(make, T, Lstm)                                                                       \
+    ISOGLOSS_COMPILED_NODE(make, T, Rhn)                                                                        \
+    ISOGLOSS_COMPILED_NODE(make, T, Rnn)                                                                        \
+    ISOGLOSS_COMPILED_NODE(make, T, Softmax)                                                                    \
+    ISOGLOSS_COMPILED_NODE(make, T, Sum)                                                                        \
+    ISOGLOSS_COMPILED_NODE(make, T, TiedSoftmax)                                                                \
+    ISOGLOSS_COMPILED_NODE(make, T, TotalLoss)                                                                  \
+    ISOGLOSS_COMPILED_NODE(make, T, check::Probe)
+
+#define ISOGLOSS_COMPILED_SPARSE_NODES(make, T)                                                                 \
+    make struct SparseRecurrent<T, true, true>;                                                                 \
+    make struct SparseRecurrent<T, false, true>;                                                                \
+    make struct SparseRecurrent<T, false, false>;                                                               \
+    ISOGLOSS_COMPILED_NODE(make, T, Glnn)                                                                       \
+    ISOGLOSS_COMPILED_NODE(make, T, Gnn)                                                                        \
+    ISOGLOSS_COMPILED_NODE(make, T, SparseRnn)
+
+#define ISOGLOSS_COMPILED_LOSSES(make, T)                                                                       \
+    make class FusedSoftmax<T>;                                                                                 \
+    ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss)                                                              \
+    ISOGLOSS_COMPILED_NODE(make, T, CrossEntropy)
+
+#define ISOGLOSS_COMPILED_UPDATES(make, T)                                                                      \
+    make class Sgd<T>;                                                                                          \
+    make class AveragedSgd<T>;                                                                                  \
+    make class Adam<T>;                                                                                         \
+    make class TransitionStep<T>;                                                                               \
+    make class WritingStep<T>;                                                                                  \
+    make class AlternatingTraining<T>;                                                                          \
+    make class Riemannian<T>;
+
+#define ISOGLOSS_COMPILED_CLOSED_FORM(make, T)                                                                  \
+    make class ConcatenatedSoftmax<T>;
+
+/// All of them for one scalar type.
+#define ISOGLOSS_COMPILED_CORE(make, T)                                                                         \
+    ISOGLOSS_COMPILED_FACTOR(make, T)                                                                           \
+    ISOGLOSS_COMPILED_GRAPH(make, T)                                                                            \
+    ISOGLOSS_COMPILED_NODES(make, T)                                                                            \
+    ISOGLOSS_COMPILED_SPARSE_NODES(make, T)                                                                     \
+    ISOGLOSS_COMPILED_LOSSES(make, T)                                                                           \
+    ISOGLOSS_COMPILED_UPDATES(make, T)                                                                          \
+    ISOGLOSS_COMPILED_CLOSED_FORM(make, T)
+
+#ifdef ISOGLOSS_COMPILED
+namespace isogloss {
+ISOGLOSS_COMPILED_CORE(extern template, float)
+ISOGLOSS_COMPILED_CORE(extern template, double)
+}  // namespace isogloss
+#endif

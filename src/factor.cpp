@@ -1,0 +1,7 @@
+// Part of the compiled core; the list is in isogloss/compiled.hpp.
+#include <isogloss/compiled.hpp>
+
+namespace isogloss {
+ISOGLOSS_COMPILED_FACTOR(template, float)
+ISOGLOSS_COMPILED_FACTOR(template, double)
+}  // namespace isogloss

@@ -1,0 +1,7 @@
+// Part of the compiled core; the list is in isogloss/compiled_lds.hpp.
+#include <isogloss/compiled_lds.hpp>
+
+namespace isogloss {
+ISOGLOSS_COMPILED_LDS_LIST(template, float)
+ISOGLOSS_COMPILED_LDS_LIST(template, double)
+}  // namespace isogloss

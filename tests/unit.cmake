@@ -1,0 +1,22 @@
+# Writes UNIT, a translation unit of several SOURCES, so that templates they share are made once. Each stands in a
+# namespace of its own, so that their anonymous namespaces may use the same names, and every header before all of
+# them, so that none is opened inside a namespace.
+set(heads "")
+set(bodies "")
+foreach(source IN LISTS SOURCES)
+    get_filename_component(folder ${source} DIRECTORY)
+    file(STRINGS ${source} lines REGEX "^#")
+    foreach(line IN LISTS lines)
+        if(line MATCHES "^#include \"([^\"]+)\"")
+            set(beside ${folder}/${CMAKE_MATCH_1})
+            if(EXISTS ${beside})
+                set(line "#include \"${beside}\"")
+            endif()
+        endif()
+        string(APPEND heads "${line}\n")
+    endforeach()
+    file(RELATIVE_PATH name ${ROOT} ${source})
+    string(MAKE_C_IDENTIFIER "${name}" name)
+    string(APPEND bodies "namespace ${name} {\n#include \"${source}\"\n}\n")
+endforeach()
+file(WRITE ${UNIT} "${heads}\n${bodies}")
