@@ -50,6 +50,14 @@
     make class Forward<T>;                                                                                      \
     make class Backward<T, Gradient>;                                                                           \
     make class Backward<T, Modulus>;                                                                            \
+    make void graph::add_term<T>(graph::Store<T>&, const graph::UnitsRecord<T>&, graph::Source<T>&, Index, Index, \
+                                 Index, T);                                                                     \
+    make void graph::add_term_to_weight<T>(graph::Store<T>&, const graph::UnitsRecord<T>&,                      \
+                                           const graph::Source<T>&, MatrixRef<const T>);                        \
+    make class graph::Builder<T>;                                                                               \
+    make class graph::Runner<T>;                                                                                \
+    make void graph::Runner<T>::backward<Gradient>(const graph::LossRecord&, int);                              \
+    make void graph::Runner<T>::backward<Modulus>(const graph::LossRecord&, int);                               \
     make class Graph<T>;                                                                                        \
     make void Graph<T>::backward<Gradient>(Loss<T>, Seq<T>);                                                    \
     make void Graph<T>::backward<Modulus>(Loss<T>, Seq<T>);
