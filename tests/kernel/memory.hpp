@@ -36,6 +36,8 @@ public:
     T operator[](isogloss::Index i) const { return values_[offset_ + static_cast<std::size_t>(i)]; }
     /// For reading: memory that ends with the last number.
     const T* in() const { return values_.data() + offset_; }
+    /// The same through a pointer that may write, for what reads a record.
+    T* in_record() { return values_.data() + offset_; }
     /// For writing: give this to a kernel, then call written().
     T* out() {
         std::copy(values_.begin(), values_.end(), fenced_.begin());
@@ -49,6 +51,8 @@ public:
         std::copy(fenced_.begin(), fenced_.end() - fence, values_.begin());
         return intact;
     }
+
+    bool operator==(const Memory&) const = default;
 
 private:
     std::size_t offset_;

@@ -113,9 +113,9 @@ protected:
         };
         each([&](auto& u, auto& s) { bytes += s.width * u.width * Index{sizeof(T)}; });
         const Index most = bytes <= near_bytes ? store_.batch / worth_a_thread : 1;
-        if (kernel::pieces(store_.batch, 1, most) == 1) return f(whole);
+        if (piece_count(store_.batch, 1, most) == 1) return f(whole);
         each(ready);
-        kernel::parallel(store_.batch, 1, most, [&](Index first, Index last, Index) {
+        parallel(store_.batch, 1, most, [&](Index first, Index last, Index) {
             Self part = whole;
             part.first_ = first, part.share_ = last - first;
             f(std::as_const(part));
