@@ -15,7 +15,7 @@ inline std::vector<isogloss::Index> lengths() {
 /// is caught by the address sanitizer, what writes beyond by the fence.
 template <class T> class Memory {
 public:
-    static constexpr int fence = 4;
+    static constexpr int fence = 16;  // a lane group, so that a whole one written too far is seen
 
     Memory(isogloss::Index n, isogloss::Index offset, T value = T(0))
         : offset_(static_cast<std::size_t>(offset)),
