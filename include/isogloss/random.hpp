@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <isogloss/types.hpp>
+#include <numbers>
 #include <string_view>
 
 namespace isogloss {
@@ -57,7 +58,7 @@ public:
     double normal(Index position) const {
         const auto w = block(static_cast<std::uint64_t>(position));
         const double u = (w[0] + 0.5) * 0x1p-32, v = (w[1] + 0.5) * 0x1p-32;
-        return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586477 * v);
+        return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
     }
 
     /// Uniform among 0 … n-1, n ≥ 1.

@@ -40,7 +40,7 @@ TEMPLATE_TEST_CASE("The exponential of lanes is that of numbers, to its limits a
     using L = kernel::Lanes<T>;
     const auto lane = [](T x) {
         std::vector<T> in(64, x), out(64);
-        const kernel::Whole<T, L> group{0};
+        const kernel::Full<T, L> group{0};
         group.store(out.data(), kernel::exp_lanes(group.load(in.data())));
         return out[0];
     };

@@ -200,7 +200,7 @@ private:
 
     /// Sets nats_ to the loss of each row of logits, and turns z into δ where gradients are wanted.
     void losses(MatrixRef<T> z, const Index* example, std::span<const Token> y, bool gradient) {
-        kernel::parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
+        parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
             for (Index r = first; r < last; ++r) {
                 T* row = z.row(r);
                 const Token target = y[static_cast<std::size_t>(example[r])];

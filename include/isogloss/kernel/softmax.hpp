@@ -15,7 +15,7 @@ template <class T, class A = Architecture> T row_max(Index n, const T* z) {
     using L = Lanes<T, A>;
     constexpr T lowest = -std::numeric_limits<T>::infinity();
     L m(lowest);
-    sweep<T, A>(0, n, [&](auto at) { m = max(at.only(at.load(z), lowest), m); });
+    sweep<T, A>(0, n, [&](auto at) { m = max(at.mask(at.load(z), lowest), m); });
     return lane_max(m);
 }
 
@@ -29,7 +29,7 @@ template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
             const L e = exp_lanes(s * (at.load(z) - m));
             if (out) at.store(out, e);
-            part += at.only(e, T(0));
+            part += at.mask(e, T(0));
         });
         total += static_cast<double>(lane_sum(part));
     }
@@ -61,7 +61,7 @@ double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {
     for (Index i = 0; i < n; i += chunk) {
         L part(T(0)), cross_part(T(0));
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L d = s * (at.load(z) - m), e = at.only(exp_lanes(d), T(0));
+            const L d = s * (at.load(z) - m), e = at.mask(exp_lanes(d), T(0));
             at.store(z, e);
             part += e;
             cross_part += e * d;
@@ -114,8 +114,8 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
             const L d = at.load(z) - mm, e = exp_lanes(d), d_soft = it * d, e_soft = exp_lanes(d_soft);
             at.store(z, e);
             at.store(soft, e_soft);
-            sum += at.only(e, T(0));
-            soft_sum += at.only(e_soft, T(0));
+            sum += at.mask(e, T(0));
+            soft_sum += at.mask(e_soft, T(0));
             cross += at.load(weight) * d_soft;
         });
         r.sum += static_cast<double>(lane_sum(sum));

@@ -159,7 +159,7 @@ private:
     // the target needs of them. By columns, for a word may have most of the rows.
     void differences(const LogitBlock<T>& block) {
         const Index V = block.z.cols;
-        kernel::parallel(V, 256, V, [&](Index first, Index last, Index) {
+        parallel(V, 256, V, [&](Index first, Index last, Index) {
             for (Index g = 0, r = 0, end; g < block.words; ++g, r = end) {
                 for (end = r; end < block.z.rows && block.group[end] == g;) ++end;
                 kernel::sum_of_differences(first, last, end - r, block.s.row(g), block.z.row(r), V,
@@ -172,7 +172,7 @@ private:
     void soft_targets(const LogitBlock<T>& block) {
         const Index V = block.z.cols;
         const T inverse = static_cast<T>(1 / options.temperature);
-        kernel::parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
+        parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g) {
                 T* row = block.s.row(g);
                 const T m = target_max_[g] = kernel::row_max(V, row);
@@ -191,7 +191,7 @@ private:
         const double seed = p.upstream(l), tau = options.temperature;
         double* by_token = p.by_token(l);
         const Index V = block.z.cols;
-        kernel::parallel(block.z.rows, 4, row_count_, [&](Index first, Index last, Index piece) {
+        parallel(block.z.rows, 4, row_count_, [&](Index first, Index last, Index piece) {
             T* soft_row = rows_ + piece * V;
             for (Index r = first; r < last; ++r) {
                 T* z = block.z.row(r);
@@ -225,7 +225,7 @@ private:
         const double tau = options.temperature, scale = p.upstream(l) * soft / tau;
         for (Index g = 0; g < block.words; ++g) target_entropy_[g] = 0;  // it has served
         for (Index r = 0; r < block.z.rows; ++r) target_entropy_[block.group[r]] += shift_[r];
-        kernel::parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
+        parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g)
                 kernel::through_softmax(V, static_cast<T>(scale / target_sum_[g]), block.s.row(g),
                                         static_cast<T>(1 / tau), head.extra(2) + g * V,

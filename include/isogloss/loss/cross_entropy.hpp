@@ -55,7 +55,7 @@ private:
         const double seed = p.upstream(l);
         double* by_token = p.by_token(l);
         const Index V = block.z.cols;
-        kernel::parallel(block.z.rows, 4, block.z.rows, [&](Index first, Index last, Index) {
+        parallel(block.z.rows, 4, block.z.rows, [&](Index first, Index last, Index) {
             for (Index r = first; r < last; ++r) {
                 T* z = block.z.row(r);
                 const Token y = block.target[r];

@@ -179,21 +179,21 @@ private:
     // More rows than these, or more bytes, make a block hardly faster, unless the table is larger still.
     static constexpr Index enough_rows = 64, enough_bytes = Index{18} << 20;
 
-    using Few = kernel::FewRows<T>;
+    using Skinny = kernel::SkinnyGemm<T>;
 
     // The pool holds, for a block of so many rows: the arrays; the hidden states, where they do not lie
     // together, and the word vectors below them; for a few rows those packed, and dl/dh by each thread.
-    Index grain() const { return word_logits_ ? std::max<Index>(1, Few::B::lanes / 2) : Few::B::lanes; }
+    Index grain() const { return word_logits_ ? std::max<Index>(1, Skinny::Micro::lanes / 2) : Skinny::Micro::lanes; }
     Index states(Index rows) const { return (word_logits_ ? 2 : 1) * rows; }
-    bool few(Index states) const { return Few::B::wide && 1 < states && states <= Few::most_transposed; }
+    bool few(Index states) const { return Skinny::Micro::wide && 1 < states && states <= Skinny::most_transposed; }
     // A block may have fewer word vectors than rows, and be of few rows for that.
     Index packed_size(Index rows) const {
-        return Few::B::wide ? Few::size(std::min(states(rows), Few::most_transposed), hidden_.width) : 0;
+        return Skinny::Micro::wide ? Skinny::size(std::min(states(rows), Skinny::most_transposed), hidden_.width) : 0;
     }
     Index pool(Index rows) const {
         const Index n = hidden_.width;
         return arrays_ * rows * logits_.vocabulary + states(rows) * n + packed_size(rows) +
-               most_pieces_ * states(std::min(rows, Few::most(n))) * n;
+               most_pieces_ * states(std::min(rows, Skinny::most(n))) * n;
     }
     T* gathered() const { return pool_ + arrays_ * rows_ * logits_.vocabulary; }
     T* packed() const { return gathered() + states(rows_) * hidden_.width; }
@@ -270,9 +270,9 @@ private:
             else std::fill_n(z.row(r), V, T(0));
         const T beta = b ? T(1) : T(0);
         if (!few(rows)) return gemm<T>(T(1), h, t(E), beta, z);
-        Few::pack_left(h, packed());
-        kernel::parallel(V, 16, V, [&](Index first, Index last, Index) {
-            Few::product_transposed(packed(), E.rows_from(first, last - first), beta,
+        Skinny::pack_left(h, packed());
+        parallel(V, 16, V, [&](Index first, Index last, Index) {
+            Skinny::product_transposed(packed(), E.rows_from(first, last - first), beta,
                                     z.columns(first, last - first));
         });
     }
@@ -287,21 +287,21 @@ private:
         const MatrixRef<const T> E = p.parameter(head.table).values();
         Index pieces = 1;
         T* sums = gathered();
-        if (rows > Few::most(n)) {
+        if (rows > Skinny::most(n)) {
             gemm<T>(T(1), t(dl), states, beta, dE);
             gemm<T>(T(1), dl, E, T(0), {sums, rows, n});  // the states have served
         } else {
             constexpr Index part = 384;  // of dl/dz, that stays in the cache while both products read it
-            pieces = kernel::pieces(V, part, most_pieces_);
+            pieces = piece_count(V, part, most_pieces_);
             sums = partial();
-            kernel::parallel(
+            parallel(
                 V, part, most_pieces_, [&, dE = dE, beta = beta](Index first, Index last, Index piece) {
                     const MatrixRef<T> sum(sums + piece * rows * n, rows, n);
                     for (Index v = first, some; v < last; v += some) {
                         some = std::min(part, last - v);
                         const MatrixRef<const T> dz = dl.columns(v, some);
-                        kernel::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1), sum);
-                        kernel::gemm_serial<T>(T(1), t(dz), states, beta, dE.rows_from(v, some));
+                        detail::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1), sum);
+                        detail::gemm_serial<T>(T(1), t(dz), states, beta, dE.rows_from(v, some));
                     }
                 });
         }

@@ -16,7 +16,7 @@ inline constexpr Index most_shares = 64;
 /// numbers stay together.
 template <class F> void over_numbers(Index n, F&& f) {
     constexpr Index worth_sharing = Index{1} << 16;
-    kernel::parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_shares, f);
+    parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_shares, f);
 }
 
 /// Calls f(w, g, n, piece) for the contiguous stretches of a parameter in which its gradient can differ

@@ -132,7 +132,7 @@ private:
     // Σ f over lane groups of a padded row.
     template <class F> static T sum(Index count, F&& f) {
         L total(T(0));
-        for (Index i = 0; i < count; i += kernel::lane_count<L>) total += f(kernel::Whole<T, L>{i});
+        for (Index i = 0; i < count; i += kernel::lane_count<L>) total += f(kernel::Full<T, L>{i});
         return kernel::lane_sum(total);
     }
 
