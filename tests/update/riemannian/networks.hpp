@@ -7,7 +7,7 @@
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
-#include <isogloss/update/riemannian/writing.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
