@@ -81,7 +81,7 @@ public:
         const T* G0 = bias_ >= 0 ? group[std::size_t(bias_)].gradient : nullptr;
         std::fill(bias_part_.begin(), bias_part_.end(), T(0));
         for (const auto& input : inputs_) {
-            const bool with_bias = quasi() && G0 && input.source.tokens < 0;
+            const bool with_bias = quasi() && G0 && input.source.tokens.id < 0;
             const T *G = group[input.place].gradient, *M = input.square.data(), *M0 = input.cross.data();
             T* delta = group[input.place].direction;
             for (Index first = 0; first < std::ssize(input.square); first += n)
