@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/logits.hpp>
 #include <isogloss/kernel/softmax.hpp>
 
 namespace isogloss {
@@ -328,23 +329,12 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
     const BlasOnOneThread blas;
     const SubnormalsAreZero flush;
     const auto& table = store_.at(store_.parameters, head.table);
-    const Index width = table.cols;
-    T beta = 0;
-    if (head.bias >= 0) {
-        for (Index r = 0; r < out.rows; ++r)
-            std::copy_n(store_.at(store_.parameters, head.bias).value, head.vocabulary, out.row(r));
-        beta = 1;
-    }
-    gemm<T>(T(1), {store_.value(head.hidden) + first * width, out.rows, width}, t(table.values()), beta, out);
-    for (Index r = 0; r < out.rows; ++r) {
-        T* z = out.row(r);
-        const T m = kernel::row_max(out.cols, z);
-        const double sum = kernel::exp_sum(out.cols, z, m, static_cast<T>(1 / temperature), z);
-        if (!std::isfinite(sum))
+    graph::logits<T>({store_.value(head.hidden) + first * table.cols, out.rows, table.cols}, table.values(),
+                     head.bias >= 0 ? store_.at(store_.parameters, head.bias).value : nullptr, out);
+    for (Index r = 0; r < out.rows; ++r)
+        if (std::isnan(kernel::softmax(out.cols, out.row(r), static_cast<T>(1 / temperature))))
             throw NumericError(message("probabilities: the logits of '", head.name,
                                        "' are not finite at row ", first + r, ". ", not_finite_before()));
-        kernel::scale(out.cols, static_cast<T>(1 / sum), z);
-    }
 }
 
 template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {

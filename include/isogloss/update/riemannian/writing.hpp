@@ -1,6 +1,7 @@
 /// @file update/riemannian/writing.hpp  The Fisher metric of a softmax head, and its quasi-diagonal step.
 #pragma once
 
+#include <isogloss/graph/logits.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
@@ -58,19 +59,12 @@ private:
         if (count == 0) return;
         const MatrixRef<T> z(logits_.data(), count, V), h(hidden_.data(), count, n),
             squared(hidden_.data() + rows_ * n, count, n);
-        if (head_.bias >= 0)
-            for (Index r = 0; r < count; ++r)
-                std::copy_n(store_.at(store_.parameters, head_.bias).value, V, z.row(r));
-        gemm<T>(T(1), h, t(store_.at(store_.parameters, head_.table).values()), head_.bias >= 0 ? T(1) : T(0),
-                z);
+        graph::logits<T>(h, store_.at(store_.parameters, head_.table).values(),
+                         head_.bias >= 0 ? store_.at(store_.parameters, head_.bias).value : nullptr, z);
         for (Index r = 0; r < count; ++r) {
             T* p = z.row(r);
-            const double sum = kernel::exp_sum(V, p, kernel::row_max(V, p), T(1), p);
-            const T share = static_cast<T>(1 / sum);
-            for (Index v = 0; v < V; ++v) {
-                const T q = share * p[v];
-                p[v] = q * (1 - q);
-            }
+            kernel::softmax(V, p);
+            for (Index v = 0; v < V; ++v) p[v] *= 1 - p[v];
         }
         gemm<T>(weight, t(MatrixRef<const T>(z)), squared, T(1), {square.data(), V, n});
         gemm<T>(weight, t(MatrixRef<const T>(z)), h, T(1), {cross.data(), V, n});
