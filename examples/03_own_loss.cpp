@@ -12,8 +12,13 @@ template <class T> struct WeightedLoss : ig::SoftmaxLoss<T, WeightedLoss> {
     };
     Options options;
 
+    ig::Loss<T> setup(ig::Setup<T>& s, ig::Logits<T> o, ig::Tokens y) {
+        if (std::ssize(options.weights) != o.vocabulary)
+            s.fail(ig::message("found ", options.weights.size(), " weights, expected ", o.vocabulary));
+        return ig::SoftmaxLoss<T, WeightedLoss>::setup(s, o, y);
+    }
     double row(const ig::LogitRow<T>& r) const {
-        const double w = options.weights.at(std::size_t(r.target));
+        const double w = options.weights[std::size_t(r.target)];
         return w * ig::kernel::cross_entropy(r.vocabulary, r.z, r.target, w * r.upstream, r.gradient);
     }
 };
