@@ -4,6 +4,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/softmax_loss.hpp>
 #include <isogloss/metric/evaluate.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
