@@ -33,7 +33,8 @@ namespace isogloss {
 ///           gradient
 /// Errors    vocabularies differ; E has another number of rows; options out of range
 /// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1), which do not say whether the
-///           gradient flows through ỹ.  Departure: where the head has a bias it is part of o in both softmaxes.
+///           gradient flows through ỹ.
+///           Departure: where the head has a bias it is part of o in both softmaxes.
 template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
     using Base = SoftmaxLoss<T, AugmentedLoss>;
     using Base::head, Base::l;

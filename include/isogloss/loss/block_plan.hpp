@@ -26,7 +26,7 @@ struct HeadNeeds {
 /// one pool holds
 ///
 ///     arrays   [arrays, R, V]   the logits and the loss's own
-///     states   [S, n]           the hidden states, where they do not lie together, and the word vectors below
+///     states   [S, n]           the hidden states, unless they lie together, and the word vectors below
 ///     packed                    the same, packed, where they are few
 ///     partial  [threads, S, n]  dl/dh by each thread, where they are few
 template <class T> class BlockPlan {
@@ -71,8 +71,8 @@ public:
     Index packed(Index rows) const { return states(rows) + states_of(rows) * width_; }  ///< see array()
     Index partial(Index rows) const { return packed(rows) + packed_size(rows); }        ///< see array()
 
-    /// Rows of the next block when `left` are to come: as many blocks as needed, as even as they can be, for a
-    /// thin one costs a pass over the whole table too; or one more, where that fills lane groups better.
+    /// Rows of the next block when `left` are to come: as many blocks as needed, as even as they can be, for
+    /// a thin one costs a pass over the whole table too; or one more, where that fills lane groups better.
     Index next(Index left) const {
         constexpr Index pass = 24;  // rows that cost as much as passing over the table
         Index best = 0, least = 0;

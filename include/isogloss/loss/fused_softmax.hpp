@@ -35,18 +35,19 @@ struct FisherTerm {
     double inverse_temperature = 1;  ///< 1/τ > 0
 };
 
-/// Fused linear cross-entropy, also called cut cross-entropy, for any softmax loss: product with the table, loss
-/// and both gradient products for one block of rows after another, so that logits never exist as a [T·B, V] array.
+/// Fused linear cross-entropy, also called cut cross-entropy, for any softmax loss: product with the table,
+/// loss and both gradient products for one block of rows after another. Logits never exist as a [T·B, V]
+/// array.
 ///
 /// All that a loss holds, its own arrays included, stays within the graph's budget, down to a block of one
 /// row, and takes more than 18 MiB only for blocks of up to 64 rows or beside a table of twice the size.
 /// Positions that are not predicted cost nothing.
 ///
-/// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at
-/// hand and goes on to both products, a part of the vocabulary at a time, so that a part of dl/dz and of the
-/// table is read from memory once: three products in all. What it computes is staged until backward commits it
-/// (StagedGradient). Where a gradient already counts (several losses on one table or on the same hidden states,
-/// or no update since the last backward) and in evaluation, backward computes the logits again.
+/// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at hand
+/// and goes on to both products, a part of the vocabulary at a time, so that a part of dl/dz and of the table
+/// is read from memory once: three products in all. What it computes is staged until backward commits it
+/// (StagedGradient). Where a gradient already counts (several losses on one table or on the same hidden
+/// states, or no update since the last backward) and in evaluation, backward computes the logits again.
 ///
 /// A loss that looks at one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
@@ -76,7 +77,8 @@ public:
     T* extra(Index k) const { return memory_.pool + plan_.array(k, block_.rows); }
     /// A further weight that the loss differentiates (besides the head's table and bias).
     void also_writes(Weight<T> w) { also_ = w.id; }
-    /// The gradient of a weight, within f, as (matrix, beta): to be multiplied with beta, 0 or 1, and added to.
+    /// The gradient of a weight, within f, as (matrix, beta): what comes is added to beta times
+    /// it, beta being 0 or 1.
     std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, int id) { return staged_.weight(p, id); }
 
     /// Calls f(LogitBlock<T>&) for every block; f puts the loss of each row where it belongs and, where
@@ -98,8 +100,8 @@ public:
         run(p, p.adjoint_data(hidden_), f);
     }
 
-    /// Φ(h_i) += |upstream| Σ_k c_k Var_{p_k}(w_i), the Fisher norm of a change of h_i through its effect on the
-    /// predictions.
+    /// Φ(h_i) += |upstream| Σ_k c_k Var_{p_k}(w_i), the Fisher norm of a change of h_i through its effect on
+    /// the predictions.
     void modulus(Backward<T, Modulus>& p, Loss<T> l, std::span<const FisherTerm> terms) {
         const auto E = p.parameter(p.head(logits_).table).values();
         const Index n = hidden_.width, V = logits_.vocabulary;

@@ -29,7 +29,7 @@ concept HasFisher = requires(const L& loss) {
 
 /// A node of its own for any loss l = Σ_t l_t(o_t, y_t) over lazy logits. The loss says what a row costs:
 ///
-///     template <class T> struct WeightedLoss : SoftmaxLoss<T, WeightedLoss> {    // l_t = -w(y_t) log p_t(y_t)
+///     template <class T> struct WeightedLoss : SoftmaxLoss<T, WeightedLoss> {  // l_t = -w log p_t(y_t)
 ///         struct Options { std::vector<double> weights; };
 ///         Options options;
 ///         double row(const LogitRow<T>& r) const {
@@ -38,8 +38,8 @@ concept HasFisher = requires(const L& loss) {
 ///         }
 ///     };
 ///
-/// row() returns the loss of the row and is called by several threads at once. Positions without a target come
-/// in no row and count 0.
+/// row() returns the loss of the row and is called by several threads at once. Positions without a target
+/// come in no row and count 0.
 ///
 /// Checks of options belong into a `setup` of the loss that ends with this one's. With
 /// `std::array<FisherTerm, K> fisher() const` the loss carries a modulus too; without it the node trains by

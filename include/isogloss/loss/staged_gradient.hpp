@@ -21,8 +21,9 @@ namespace isogloss {
 /// discard, backward computes it.
 template <class T> class StagedGradient {
 public:
-    /// For a forward pass: the adjoint [T·B, n] of `hidden` to stage in, all zero, or null where nothing is to
-    /// be staged: not `wanted`, or one of the `weights` (-1: none) or the adjoint is taken. `node` is the head's.
+    /// For a forward pass: the adjoint [T·B, n] of `hidden` to stage in, all zero, or null where nothing is
+    /// to be staged: not `wanted`, or one of the `weights` (-1: none) or the adjoint is taken. `node` is the
+    /// head's.
     T* stage(Forward<T>& p, bool wanted, int node, Seq<T> hidden, const std::array<int, 3>& weights) {
         node_ = node, hidden_ = hidden, count_ = 0;
         const bool free = std::all_of(weights.begin(), weights.end(), [&](int id) {

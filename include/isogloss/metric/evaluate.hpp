@@ -7,8 +7,8 @@
 
 namespace isogloss {
 
-/// While it lives a graph is in evaluation mode, from zero states. Its end, by an exception too, puts back the
-/// mode and the carried states that it found, so that training goes on as if nothing had happened.
+/// While it lives a graph is in evaluation mode, from zero states. Its end, by an exception too, puts back
+/// the mode and the carried states that it found, so that training goes on as if nothing had happened.
 ///
 ///     {
 ///         const Evaluation evaluation(g);
@@ -43,10 +43,10 @@ private:
 ///
 ///     double value = evaluate(g, l, x, y, text.batches(g.capacity(), {.tail = Tail::pad})).value();
 ///
-/// `l` is a loss that has a cross-entropy (CrossEntropy, AugmentedLoss): that is what counts, whatever else is
-/// in its value. `x` and `y` are the tokens that batches are fed to, input and target. `go_on(done, all)`, where
-/// given, is asked after each batch; where it says no, the rest is left out.
-/// Throws what Graph::forward does, and UsageError for a loss without a cross-entropy.
+/// `l` is a loss that has a cross-entropy (CrossEntropy, AugmentedLoss): that is what counts, whatever else
+/// is in its value. `x` and `y` are the tokens that batches are fed to, input and target. `go_on(done, all)`,
+/// where given, is asked after each batch; where it says no, the rest is left out. Throws what Graph::forward
+/// does, and UsageError for a loss without a cross-entropy.
 template <class T, class GoOn>
 Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, Batches batches, GoOn&& go_on) {
     const Evaluation<T> evaluation(g);
