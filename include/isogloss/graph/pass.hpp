@@ -73,7 +73,7 @@ public:
 
     /// The head behind logits.
     const graph::LogitsRecord<T>& head(Logits<T> o) const { return store_[o]; }
-    Parameter<T>& parameter(int id) const { return store_.parameters[id]; }
+    Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
 
 protected:
     /// Calls f for the parts of the batch that threads() work on, or for `all`. Parts are worth it where the

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <isogloss/kernel/rows.hpp>
 #include <limits>
+#include <vector>
 
 namespace isogloss::kernel {
 
@@ -34,6 +35,27 @@ template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T
         total += static_cast<double>(lane_sum(part));
     }
     return total;
+}
+
+/// z ← softmax(scale z), for scale > 0; returns log Σ exp(scale z), which is NaN where the row is not finite.
+template <class T, class A = Architecture> double softmax(Index n, T* z, T scale = T(1)) {
+    const T m = row_max<T, A>(n, z);
+    const double sum = exp_sum<T, A>(n, z, m, scale, z);
+    kernel::scale(n, static_cast<T>(1 / sum), z);
+    return double(scale) * double(m) + std::log(sum);
+}
+
+/// -log softmax(z)[target]; with `gradient` z ← upstream (softmax(z) - 1_target), without it z stays.
+template <class T, class A = Architecture>
+double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool gradient = true) {
+    const T m = row_max<T, A>(n, z);
+    const double of_target = double(z[target]) - double(m);
+    const double sum = exp_sum<T, A>(n, z, m, T(1), gradient ? z : nullptr);
+    if (gradient) {
+        kernel::scale(n, static_cast<T>(upstream / sum), z);
+        z[target] -= static_cast<T>(upstream);
+    }
+    return std::log(sum) - of_target;
 }
 
 /// Σ weight · scale (z - shift), the cross term of a soft target with unnormalised weights.
@@ -143,6 +165,14 @@ template <class T> double log_sum_exp(Index n, const T* z, double scale = 1) {
     for (Index i = 0; i < n; ++i) m = std::max(m, scale * double(z[i]));
     for (Index i = 0; i < n; ++i) s += std::exp(scale * double(z[i]) - m);
     return m + std::log(s);
+}
+
+/// softmax(scale z)
+template <class T> std::vector<double> softmax(Index n, const T* z, double scale = 1) {
+    const double log_sum = log_sum_exp(n, z, scale);
+    std::vector<double> p;
+    for (Index i = 0; i < n; ++i) p.push_back(std::exp(scale * double(z[i]) - log_sum));
+    return p;
 }
 
 /// -log softmax(z)[target]

@@ -44,9 +44,9 @@ public:
           edges_(record.edges),
           modulus_(modulus),
           form_(form),
-          tau_(detail::place(store, group, record.tau.id)),
-          rho_(detail::place(store, group, record.rho.id)),
-          start_(detail::place(store, group, record.start.id)) {
+          tau_(detail::place(store, group, record.tau)),
+          rho_(detail::place(store, group, record.rho)),
+          start_(detail::place(store, group, record.start)) {
         if (record.tokens.id < 0 || tau_ < 0 || start_ < 0 || (!gated() && rho_ < 0))
             throw UsageError(message("riemannian: the metric of '", record.name,
                                      record.tokens.id < 0

@@ -88,10 +88,10 @@ template <class T> bool wants_modulus(const Metrics<T>& metrics) {
 
 namespace detail {
 
-/// The place of a parameter in a group; -1 where it is not in it, or id < 0.
-template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, int id) {
-    if (id < 0) return -1;
-    const auto found = std::find(group.begin(), group.end(), &store.at(store.parameters, id));
+/// The place of a parameter in a group; -1 where it is not in it, or an empty handle.
+template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, Weight<T> w) {
+    if (w.id < 0) return -1;
+    const auto found = std::find(group.begin(), group.end(), &store[w]);
     return found == group.end() ? -1 : static_cast<int>(found - group.begin());
 }
 

@@ -29,15 +29,15 @@ Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modul
                         "the others by name and train this one by another update"));
     Metrics<T> metrics;
     std::vector<bool> taken(group.size(), false);
-    const auto take = [&](std::initializer_list<int> ids) {
+    const auto take = [&](std::initializer_list<Weight<T>> weights) {
         bool any = false;
-        for (const int id : ids)
-            if (const int k = detail::place(store, group, id); k >= 0) any = taken[std::size_t(k)] = true;
+        for (const Weight<T> w : weights)
+            if (const int k = detail::place(store, group, w); k >= 0) any = taken[std::size_t(k)] = true;
         return any;
     };
     for (const auto& u : store.units) {
-        bool any = take({u.bias.id});
-        for (const auto& s : u.sources) any |= take({s.weight.id});
+        bool any = take({u.bias});
+        for (const auto& s : u.sources) any |= take({s.weight});
         if (any) metrics.push_back(std::make_unique<UnitMetric<T>>(store, group, u, modulus, form));
     }
     for (const auto& h : store.logits)
@@ -45,7 +45,7 @@ Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modul
             metrics.push_back(std::make_unique<SoftmaxFisher<T>>(
                 store, group, h, typename SoftmaxFisher<T>::Options{.form = form}));
     for (const auto* e : store.template all<EdgeRecord<T>>())
-        if (take({e->tau.id, e->rho.id, e->start.id}))
+        if (take({e->tau, e->rho, e->start}))
             metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));
     for (std::size_t k = 0; k < taken.size(); ++k)
         if (!taken[k])

@@ -116,10 +116,10 @@ protected:
         slots_.resize(members_.size());
     }
     /// The parameters of these numbers, but for negative ones.
-    static Parameters<T> parameters(Graph<T>& g, std::initializer_list<int> ids) {
+    static Parameters<T> parameters(Graph<T>& g, std::initializer_list<Weight<T>> weights) {
         std::vector<Parameter<T>*> members;
-        for (const int id : ids)
-            if (id >= 0) members.push_back(&g.store().at(g.store().parameters, id));
+        for (const Weight<T> w : weights)
+            if (w.id >= 0) members.push_back(&g.store()[w]);
         return {g.store(), std::move(members)};
     }
 

@@ -36,7 +36,7 @@ public:
         : store_(store),
           head_(head),
           options_(std::move(options)),
-          width_(store.at(store.parameters, head.table).cols),
+          width_(head.table.cols),
           table_(detail::place(store, group, head.table)),
           bias_(detail::place(store, group, head.bias)) {
         if (table_ < 0)
@@ -60,9 +60,8 @@ public:
     void add(double weight) override {
         const BlasOnOneThread blas;
         const Index n = width_;
-        const T* h = store_.value(head_.hidden);
-        const Token* y =
-            options_.targets.id >= 0 ? store_.at(store_.tokens, options_.targets.id).value : nullptr;
+        const T* h = store_.value(head_.hidden.id);
+        const Token* y = options_.targets.id >= 0 ? store_[options_.targets].value : nullptr;
         Index count = 0;
         for (Index r = 0; r < store_.rows(); ++r) {
             if (!y || y[r] >= 0) {
@@ -104,7 +103,7 @@ public:
     }
 
     std::vector<MetricSums<T>> sums() override {
-        const std::string& name = store_.at(store_.parameters, head_.table).name;
+        const std::string& name = store_[head_.table].name;
         const Index V = head_.vocabulary;
         return {{message("square/", name), &square, V},
                 {message("cross/", name), &cross, V},
@@ -126,19 +125,12 @@ private:
         const Index V = head_.vocabulary, n = width_;
         const MatrixRef<T> z(logits_.data(), count, V), h(hidden_.data(), count, n),
             squared(hidden_.data() + rows_ * n, count, n);
-        if (head_.bias >= 0)
-            for (Index r = 0; r < count; ++r)
-                std::copy_n(store_.at(store_.parameters, head_.bias).value, V, z.row(r));
-        gemm<T>(T(1), h, t(store_.at(store_.parameters, head_.table).values()), head_.bias >= 0 ? T(1) : T(0),
-                z);
+        graph::logits<T>(h, store_[head_.table].values(),
+                         head_.bias.id >= 0 ? store_[head_.bias].value : nullptr, z);
         for (Index r = 0; r < count; ++r) {
             T* p = z.row(r);
-            const double sum = kernel::exp_sum(V, p, kernel::row_max(V, p), T(1), p);
-            const T inverse = static_cast<T>(1 / sum);
-            for (Index v = 0; v < V; ++v) {
-                const T q = inverse * p[v];
-                p[v] = q * (1 - q);
-            }
+            kernel::softmax(V, p, T(1));
+            for (Index v = 0; v < V; ++v) p[v] *= 1 - p[v];
         }
         gemm<T>(weight, t(MatrixRef<const T>(z)), squared, T(1), {square.data(), V, n});
         gemm<T>(weight, t(MatrixRef<const T>(z)), h, T(1), {cross.data(), V, n});

@@ -24,9 +24,8 @@ public:
 private:
     SoftmaxStep(Graph<T>& g, const graph::LogitsRecord<T>& head, Tokens targets,
                 std::vector<double> frequencies, double damping)
-        : SearchStep<T>(
-              SearchStep<T>::parameters(g, {head.table, head.bias}), {.absolute = damping},
-              {head.hidden, g.store().at(g.store().parameters, head.table).cols, g.store().serial}) {
+        : SearchStep<T>(SearchStep<T>::parameters(g, {head.table, head.bias}), {.absolute = damping},
+                        head.hidden) {
         const Index V = head.vocabulary;
         if (targets.id < 0 || targets.graph != g.store().serial)
             throw UsageError("riemannian: the targets are not tokens of this graph");
@@ -48,15 +47,15 @@ private:
 template <class T>
 void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
     const auto& record = head_of(g, head);
-    if (record.bias < 0) throw UsageError(message("start_at_frequencies: head '", head, "' has no bias"));
+    if (record.bias.id < 0) throw UsageError(message("start_at_frequencies: head '", head, "' has no bias"));
     double total = 0;
     for (const double c : counts) total += c;
     if (std::ssize(counts) != record.vocabulary || !(total > 0))
         throw UsageError(message("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
                                  ", expected ", record.vocabulary, " with a sum above 0"));
-    auto& table = g.store().at(g.store().parameters, record.table);
+    auto& table = g.store()[record.table];
     std::fill_n(table.value, table.size(), T(0));
-    T* b = g.store().at(g.store().parameters, record.bias).value;
+    T* b = g.store()[record.bias].value;
     for (std::size_t v = 0; v < counts.size(); ++v)
         b[v] = static_cast<T>(std::log(std::max(counts[v] / total, 1e-12)));
 }

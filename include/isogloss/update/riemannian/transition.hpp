@@ -23,7 +23,7 @@ public:
 
 private:
     TransitionStep(Graph<T>& g, const EdgeRecord<T>& e, TransitionOptions options)
-        : SearchStep<T>(SearchStep<T>::parameters(g, {e.tau.id, e.start.id, e.rho.id}),
+        : SearchStep<T>(SearchStep<T>::parameters(g, {e.tau, e.start, e.rho}),
                         {.absolute = options.damping}) {
         this->metrics_.push_back(
             std::make_unique<EdgeMetric<T>>(g.store(), this->group_, e, options.modulus, options.form));

@@ -24,12 +24,12 @@ public:
                UnitModulus modulus, MetricForm form)
         : store_(store),
           units_(units),
-          bias_(detail::place(store, group, units.bias.id)),
+          bias_(detail::place(store, group, units.bias)),
           modulus_(modulus),
           form_(form) {
         Index widest = 0, all = bias_ >= 0;
         for (const auto& s : units.sources) {
-            const int place = detail::place(store, group, s.weight.id);
+            const int place = detail::place(store, group, s.weight);
             if (place < 0) continue;
             widest = std::max(widest, s.input.width), all += s.input.width;
             const Index size = group[std::size_t(place)].size();
