@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <isogloss/graph/parameters.hpp>
+#include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <limits>
 #include <memory>
