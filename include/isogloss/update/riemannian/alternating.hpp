@@ -151,8 +151,8 @@ private:
     std::vector<Sequence> sequences_;
     std::vector<double> weights_;
     double value_ = std::numeric_limits<double>::infinity();
-    bool current_ = false;   // the graph stands after a forward pass at the present values
-    bool passed_ = false;  // the last forward pass succeeded
+    bool current_ = false;  // the graph stands after a forward pass at the present values
+    bool passed_ = false;   // the last forward pass succeeded
 };
 
 }  // namespace isogloss
