@@ -4,7 +4,6 @@
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/kernel/transpose.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 
 namespace isogloss {
@@ -38,10 +37,8 @@ public:
     /// sequences rather than tokens (its rows are then units with a metric of their own).
     EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const graph::EdgesRecord& edges,
                UnitModulus modulus, MetricForm form)
-        : store_(store),
+        : Metric<T>(store, message("riemannian: '", edges.name, "'"), form, modulus),
           edges_(edges),
-          modulus_(modulus),
-          form_(form),
           tau_(detail::place(store, group, edges.tau)),
           rho_(detail::place(store, group, edges.rho)),
           start_(detail::place(store, group, edges.start)) {
@@ -57,20 +54,18 @@ public:
             most = std::max(most, m);
             at_.push_back(at_.back() + (full() ? m * m : m));
         }
-        const std::string who = message("riemannian: '", edges.name, "'");
-        within_memory(who, bytes_of(who, {A, N + edges.edges() + at_.back()}, sizeof(T)), [&] {
-            m00.resize(std::size_t(A * N)), cross.resize(std::size_t(A * edges.edges()));
-            square.resize(std::size_t((gated() ? A : 1) * at_.back()));
-        });
-        start.resize(std::size_t(N));
+        const auto name = [&](const char* what) { return message(what, "/", edges.name); };
+        this->take_sums(name("m00"), m00, A, N);
+        this->take_sums(name("cross"), cross, A, edges.edges());
+        this->take_sums(name("square"), square, gated() ? A : 1, at_.back());
+        this->take_sums(name("start"), start, 1, N);
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
-        for (auto* rows : {&gathered_, &activities_, &moduli_}) rows->resize(std::size_t(N * block_));
-        scaled_.resize(std::size_t(block_));
+        for (auto* rows : {&gathered_, &activities_, &moduli_}) this->take(*rows, N, block_);
+        this->take(scaled_, block_);
         ends_.resize(std::size_t(A + 1));
         position_.resize(std::size_t(store.capacity_rows()));
-        slopes_.resize(std::size_t((gated() ? 1 : A) * most));
-        factor_.resize(std::size_t(most * most)), step_.resize(std::size_t(most));
-        diagonal_.resize(std::size_t(most));
+        this->take(slopes_, gated() ? 1 : A, most), this->take(factor_, most, most);
+        for (auto* by_input : {&step_, &diagonal_}) this->take(*by_input, most);
     }
 
     std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
@@ -86,15 +81,9 @@ public:
     /// A
     Index symbols() const { return store_.at(store_.tokens, edges_.tokens).vocabulary; }
 
-    bool wants_modulus() const override { return modulus_ == UnitModulus::rbpm; }
-
-    void clear(double keep) override {
-        for (auto* sums : {&m00, &cross, &square, &start}) detail::decay(*sums, keep);
-    }
-
     void add(double weight) override {
-        const bool rbpm = wants_modulus();
-        detail::require_modulus(store_, rbpm);
+        this->require_modulus();
+        const bool rbpm = this->wants_modulus();
         const Index N = edges_.units, A = symbols();
         const T c = static_cast<T>(weight);
         const T *before = store_.value(edges_.activity, -1), *flow = store_.adjoint(edges_.potential, rbpm);
@@ -106,7 +95,7 @@ public:
                 kernel::pack_transposed(N, count, padded, gathered_.data(), N, activities_.data());
                 gather(r, count, [&](Index i, T* out) {
                     const T* B = flow + i * N;
-                    for (Index j = 0; j < N; ++j) out[j] = c * (rbpm ? B[j] : B[j] * B[j]);
+                    for (Index j = 0; j < N; ++j) out[j] = c * this->modulus(B[j]);
                 });
                 kernel::pack_transposed(N, count, padded, gathered_.data(), N, moduli_.data());
                 add_block(x, padded);
@@ -115,10 +104,7 @@ public:
         flow = store_.adjoint(edges_.potential, rbpm, -1);
         for (Index b = 0; b < store_.batch; ++b)
             if (!(store_.value(edges_.started, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) {
-                    const T v = flow[b * N + j];
-                    start[std::size_t(j)] += c * (rbpm ? v : v * v);
-                }
+                for (Index j = 0; j < N; ++j) start[std::size_t(j)] += c * this->modulus(flow[b * N + j]);
     }
 
     void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
@@ -138,14 +124,6 @@ public:
                     T* delta = tau.direction + x * (N + E);
                     direction({j, x, 1}, {G, delta}, {G + N, delta + N}, part, damping);
                 }
-    }
-
-    std::vector<MetricSums<T>> sums() override {
-        const Index A = symbols();
-        return {{message("m00/", edges_.name), &m00, A},
-                {message("cross/", edges_.name), &cross, A},
-                {message("square/", edges_.name), &square, gated() ? A : 1},
-                {message("start/", edges_.name), &start, 1}};
     }
 
 private:
@@ -285,12 +263,9 @@ private:
     }
 
     bool gated() const { return edges_.rho < 0; }
-    bool full() const { return form_ == MetricForm::full; }
 
-    graph::Store<T>& store_;
+    using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
     const graph::EdgesRecord& edges_;
-    UnitModulus modulus_;
-    MetricForm form_;
     int tau_, rho_, start_;  // places in the group
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
