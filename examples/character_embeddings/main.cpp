@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
-#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_components.hpp>
 
@@ -155,7 +155,7 @@ void run(const Options& o) {
 
     const auto E = model.E().values();
     const auto p = ig::principal_components<float>(E, 2);
-    ig::write_atomically(o.csv, [&](ig::AtomicFile& out) {
+    ig::write_atomically(o.csv, [&](ig::OutputFile& out) {
         out.write(ig::message(csv_header, '\n'));
         for (ig::Index v = 0; v < V; ++v)
             out.write(ig::message(csv_field(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)),

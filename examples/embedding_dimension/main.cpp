@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <functional>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/io/file_reader.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/embedding_dimension.hpp>
 #include <locale>
@@ -130,7 +130,7 @@ void train_skip_gram(const Options& o, ig::Index width, const ig::Corpus& train,
 constexpr const char* header = "model,words,width,epoch,train_perplexity,valid_perplexity";
 
 void write_table(const std::string& path, const std::vector<Row>& rows) {
-    ig::write_atomically(path, [&](ig::AtomicFile& out) {
+    ig::write_atomically(path, [&](ig::OutputFile& out) {
         out.write(ig::message(header, '\n'));
         for (const Row& r : rows)
             out.write(ig::message(r.model, ',', r.words, ',', r.width, ',', r.epoch, ',', r.train, ',',

@@ -1,5 +1,5 @@
 /// @file train.cpp  The training loop: what happens in an epoch, and how it stops and goes on.
-#include <isogloss/text/lines.hpp>
+#include <isogloss/utf8.hpp>
 #include <utility>
 
 #include "../shared/lock.hpp"

@@ -184,7 +184,7 @@ void Training::explain(Stop why) {
               << ", more than " << exact(o_.runaway) << " times the best, " << fixed(std::exp(state_.best), 2)
               << " of epoch " << state_.best_epoch
               << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
-              << ig::shown(vocabulary_.word(longest.word)) << "). ";
+              << ig::in_quotes(vocabulary_.word(longest.word)) << "). ";
     if (o_.loss != "ce" && o_.target == "held")
         std::cout << "The soft target is held constant and read off that table: once |e|^2\nnears tau ln V = "
                   << fixed(reach, 1)
@@ -273,7 +273,7 @@ bool Training::finish_epoch() {
               << clock_time(row.seconds) << "\n        gradient " << fixed(row.gradient_norm, 2)
               << ", at most " << fixed(row.largest_gradient_norm, 2) << ", "
               << fixed(100 * row.clipped_share, 0) << " % clipped  longest vector |e|^2 "
-              << fixed(row.largest_row, 1) << " " << ig::shown(row.largest_row_word)
+              << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
               << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
                              " nats a token"
                        : "")

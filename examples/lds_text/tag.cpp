@@ -7,7 +7,6 @@
 #include <isogloss/lds/files.hpp>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "common.hpp"
 #include "tagged_text.hpp"
@@ -98,16 +97,14 @@ Features of_model(const TagCommand& o, const TaggedText& text) {
 }
 
 Features of_vectors(const TagCommand& o, const TaggedText& text) {
-    auto v = ig::read_word_vectors(o.vectors);
-    std::unordered_map<std::string, std::size_t> rows;
-    for (std::size_t i = 0; i < v.words.size(); ++i) rows.emplace(v.words[i], i);
+    const auto v = ig::read_word_vectors(o.vectors);
     Features out = ig::zeros<float>(std::ssize(text.words), v.dimension);
     for (std::size_t i = 0; i < text.words.size(); ++i) {
-        auto at = rows.find(text.words[i]);
-        if (at == rows.end()) at = rows.find(lower(text.words[i]));
-        if (at == rows.end()) at = rows.find("<unk>");
-        if (at == rows.end()) continue;
-        const auto row = v.row(static_cast<ig::Index>(at->second));
+        auto at = v.words.find(text.words[i]);
+        if (at < 0) at = v.words.find(lower(text.words[i]));
+        if (at < 0) at = v.words.find("<unk>");
+        if (at < 0) continue;
+        const auto row = v.row(at);
         std::copy(row.begin(), row.end(), out.data() + static_cast<ig::Index>(i) * v.dimension);
     }
     ig::normalise_rows(out);
@@ -309,7 +306,7 @@ int tag(const TagCommand& o) {
     say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
         100 * score(test, best_tags, tags, of_entities));
     if (!o.predictions.empty()) {
-        ig::write_atomically(o.predictions, [&](ig::AtomicFile& out) {
+        ig::write_atomically(o.predictions, [&](ig::OutputFile& out) {
             for (const auto t : best_tags) out.write(tags.names[std::size_t(t)] + "\n");
         });
     }

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <isogloss/error.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/file/reader.hpp>
 #include <map>
 #include <string>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <isogloss/error.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/text/file.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/input_file.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
@@ -54,7 +54,7 @@ public:
             throw ig::FileError(ig::message("cannot create '", folder, "': ", std::strerror(errno)));
         const std::string script = folder + "/script", picture = folder + "/picture";
         const auto drawn = [&] {
-            ig::write_atomically(script, [&](ig::AtomicFile& out) {
+            ig::write_atomically(script, [&](ig::OutputFile& out) {
                 out.write("set output " + quoted(picture) + "\n" + script_.str() + "set output\n");
             });
             std::string argument = "'";
@@ -69,7 +69,7 @@ public:
         try {
             const std::string svg = drawn();
             std::filesystem::remove_all(folder, ignored);
-            ig::write_atomically(path_, [&](ig::AtomicFile& out) { out.write(svg); });
+            ig::write_atomically(path_, [&](ig::OutputFile& out) { out.write(svg); });
         } catch (...) {
             std::filesystem::remove_all(folder, ignored);
             throw;

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <isogloss/error.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 
 namespace files {

@@ -14,8 +14,8 @@
 #include <cstring>
 #include <functional>
 #include <isogloss/error.hpp>
-#include <isogloss/text/file.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 #include <string_view>
 #include <tuple>

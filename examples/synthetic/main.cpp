@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <memory>
 #include <optional>
 

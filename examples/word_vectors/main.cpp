@@ -122,13 +122,13 @@ void evaluate(Options o) {
         .write("--csv", o.csv, files::table("table of word_vectors", csv_header))
         .check();
     const auto vectors = read(o);
-    const ig::WordTable table(vectors.words, vectors.dimension, vectors.values, o.words);
+    const ig::WordTable table(vectors.words.words(), vectors.dimension, vectors.values, o.words);
     std::printf("%td words of dimension %td%s\n\n", table.size(), table.dimension(),
                 o.words.fold_case ? ", capitals as small letters" : "");
     std::string csv = ig::message(csv_header, '\n');
     if (!o.similarity.empty()) csv += evaluate_similarity(o, table);
     if (!o.analogies.empty()) csv += evaluate_analogies(o, table);
-    if (!o.csv.empty()) ig::write_atomically(o.csv, [&](ig::AtomicFile& out) { out.write(csv); });
+    if (!o.csv.empty()) ig::write_atomically(o.csv, [&](ig::OutputFile& out) { out.write(csv); });
 }
 
 int work(int argc, char** argv) {

@@ -5,6 +5,7 @@
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/metric/perplexity.hpp>
+#include <isogloss/metric/unigram.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>

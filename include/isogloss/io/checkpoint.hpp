@@ -1,4 +1,4 @@
-/// @file checkpoint.hpp  A model and everything that training it needs, in one file.
+/// @file io/checkpoint.hpp  A model and everything that training it needs, in one file.
 #pragma once
 
 #include <cstdint>
@@ -59,11 +59,12 @@ public:
         return *this;
     }
 
+    /// A number, in double.
     Checkpoint& number(const std::string& name, double& value) { return scalar(name, value); }
-    Checkpoint& counter(const std::string& name, std::uint64_t& value) {
-        return scalar(name, value);
-    }                                                         ///< 64 bits
-    Checkpoint& flag(const std::string& name, bool& value) {  ///< as 0 or 1
+    /// A counter of 64 bits.
+    Checkpoint& counter(const std::string& name, std::uint64_t& value) { return scalar(name, value); }
+    /// A flag, as 0 or 1.
+    Checkpoint& flag(const std::string& name, bool& value) {
         part({"state/" + name,
               DType::u8,
               {},

@@ -1,4 +1,4 @@
-/// @file safetensors.hpp  Named tensors in one file: written whole or not at all, read whole or refused.
+/// @file io/safetensors.hpp  Named tensors in one file: written whole or not at all, read whole or refused.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,13 @@
 #include <cstring>
 #include <filesystem>
 #include <isogloss/error.hpp>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/io/checksum.hpp>
-#include <isogloss/io/file_reader.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/io/safetensors_header.hpp>
 #include <isogloss/io/tensor_view.hpp>
-#include <isogloss/text/hash.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <map>
 #include <memory>
 #include <new>
@@ -31,7 +31,7 @@ inline constexpr std::string_view safetensors_format = "1";
 /// How the header of every file written here begins; 16 hexadecimal digits of checksum follow.
 inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"isogloss.checksum":")";
 
-/// Writes tensors and metadata to `path` in the safetensors format, by AtomicFile: after a crash there is the
+/// Writes tensors and metadata to `path` in the safetensors format, by OutputFile: after a crash there is the
 /// old file or the new one, never half of one.
 ///
 ///     bytes 0 … 7   length n of the header, little-endian; 8 + n is a multiple of 64
@@ -46,7 +46,7 @@ inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"iso
 ///
 /// Errors   DataError, before anything is written: a name that comes twice, "__metadata__" as a name, a name
 ///          or metadata that are not UTF-8, a shape that does not fit its bytes, one of the two keys above in
-///          the metadata, a header above 100 MB. FileError as for AtomicFile.
+///          the metadata, a header above 100 MB. FileError as for OutputFile.
 /// Source   The safetensors format as published with its library (0.3 and later).
 inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                               const std::map<std::string, std::string>& metadata = {}) {
@@ -80,7 +80,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
     for (const TensorView* t : order) crc.add(t->bytes);
     head.replace(digits, 16, hex16(crc.value()));
 
-    write_atomically(path, [&](AtomicFile& out) {
+    write_atomically(path.string(), [&](OutputFile& out) {
         out.write(head);
         for (const TensorView* t : order) out.write(t->bytes);
     });
@@ -108,7 +108,7 @@ class Safetensors {
 public:
     /// Reads and checks a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        FileReader in(path);
+        FileReader in(path.string());
         const auto size = static_cast<std::uint64_t>(in.bytes());
         std::uint64_t length = 0;
         if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");

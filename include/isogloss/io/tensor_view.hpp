@@ -1,4 +1,4 @@
-/// @file tensor_view.hpp  A named tensor as bytes: what files hold, free of any array library.
+/// @file io/tensor_view.hpp  A named tensor as bytes: what files hold, free of any array library.
 #pragma once
 
 #include <concepts>
@@ -116,8 +116,8 @@ struct TensorView {
 
 /// A view of numbers as a named tensor; the numbers must outlive the view.
 ///
-///     tensor_view<float>("E", {V, n}, table);          // table: std::vector<float>, std::span<const float>
-///     … tensor_view<std::uint64_t>("step", {}, {&step, 1});
+///     tensor_view<float>("E", {V, n}, table);      // table: std::vector<float>, std::span<const float> …
+///     tensor_view<std::uint64_t>("step", {}, {&step, 1});
 ///
 /// Throws DataError where `values` are not as many as the shape says.
 template <Storable T>

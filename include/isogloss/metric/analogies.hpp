@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/metric/word_table.hpp>
 #include <isogloss/sizes.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/text/words.hpp>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ inline std::vector<AnalogySection> read_analogies(const std::string& path) {
         if (words.empty()) continue;
         const auto refuse = [&](const char* expected) {
             throw DataError(
-                message(path, ":", lines.line(), ": found ", shown(line), ", expected ", expected));
+                message(path, ":", lines.line(), ": found ", in_quotes(line), ", expected ", expected));
         };
         if (words[0] == ":") {
             if (words.size() != 2) refuse("': name' with one name");

@@ -3,9 +3,10 @@
 
 #include <charconv>
 #include <cmath>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/metric/rank_correlation.hpp>
 #include <isogloss/metric/word_table.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/text/words.hpp>
 #include <limits>
 #include <string>
 #include <vector>
@@ -33,7 +34,7 @@ inline std::vector<ScoredPair> read_scored_pairs(const std::string& path) {
         const char* const end = fields.back().data() + fields.back().size();
         const auto read = std::from_chars(fields.back().data(), end, score);
         if (fields.size() != 3 || read.ec != std::errc() || read.ptr != end || !std::isfinite(score))
-            throw DataError(message(path, ":", lines.line(), ": found ", shown(line),
+            throw DataError(message(path, ":", lines.line(), ": found ", in_quotes(line),
                                     ", expected two words and a number that a double can hold"));
         pairs.push_back({std::string(fields[0]), std::string(fields[1]), score});
     }

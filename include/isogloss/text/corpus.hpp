@@ -1,15 +1,13 @@
-/// @file corpus.hpp  A text as tokens: in memory, or in a mapped file larger than the memory.
+/// @file text/corpus.hpp  A text as tokens: in memory, or in a mapped file larger than the memory.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <isogloss/error.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/text/batches.hpp>
-#include <isogloss/text/hash.hpp>
-#include <isogloss/text/lines.hpp>
 #include <isogloss/text/token_file.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <isogloss/types.hpp>
@@ -38,8 +36,7 @@ struct MapOptions {
 ///     auto corpus = Corpus::read("train.txt", vocabulary);               // 4 bytes per token in memory
 ///
 ///     Corpus::encode("train.txt", "train.tokens", vocabulary);           // once; memory stays bounded
-///     auto corpus = Corpus::map("train.tokens", vocabulary);             // pages come from the disk as
-///     needed
+///     auto corpus = Corpus::map("train.tokens", vocabulary);             // pages come as they are needed
 ///
 ///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // see Batches
 ///
@@ -74,9 +71,8 @@ public:
     static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
                                   const Vocabulary& vocabulary, CorpusOptions options = {}) {
         LineReader lines(text_path, {.max_line_bytes = options.max_line_bytes});
-        struct stat from = {}, to = {};
-        if (::stat(text_path.c_str(), &from) == 0 && ::stat(token_path.c_str(), &to) == 0 &&
-            from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+        const auto from = file_status(text_path), to = file_status(token_path);
+        if (from && to && from->st_dev == to->st_dev && from->st_ino == to->st_ino)
             throw FileError(
                 message("'", token_path, "' is the text itself; write the tokens to another file"));
         TokenFileWriter out(token_path, vocabulary);
@@ -191,45 +187,5 @@ private:
     Index types_ = 0;
     std::string source_;
 };
-
-/// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: what
-/// a model must beat. Its exponential is the unigram perplexity.
-///
-///     H = -1/N Σ_i log p(s_i),   p(w) = (c_w + a) / (Σ_v c_v + a·V)
-///
-/// Options  add  a ≥ 0, counted once more for every type (1)
-/// Errors   DataError: another vocabulary's corpus, a < 0, no counts and a = 0, a token of probability 0.
-inline double unigram_cross_entropy(const Vocabulary& vocabulary, const Corpus& corpus, double add = 1) {
-    if (corpus.vocabulary_size() != vocabulary.size())
-        throw DataError(message("unigram model: '", corpus.source(), "' has tokens of ",
-                                corpus.vocabulary_size(), " types, but the vocabulary has ",
-                                vocabulary.size()));
-    if (!(add >= 0) || std::isinf(add))
-        throw DataError(
-            message("unigram model: ", add, " is to be added to each count; it is 0 or more, and finite"));
-    const double mass =
-        static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
-    if (mass <= 0)
-        throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
-    std::vector<std::int64_t> occurrences(static_cast<std::size_t>(vocabulary.size()), 0);
-    for (const Token t : corpus.tokens()) {
-        if (t < 0 || t >= vocabulary.size())  // possible in a file that was mapped without verifying
-            throw DataError(message("unigram model: '", corpus.source(), "' holds token ", t,
-                                    ", outside the ", vocabulary.size(), " types"));
-        ++occurrences[static_cast<std::size_t>(t)];
-    }
-    double sum = 0;
-    for (Token w = 0; w < vocabulary.size(); ++w) {
-        const auto n = static_cast<double>(occurrences[static_cast<std::size_t>(w)]);
-        if (n == 0) continue;
-        const double p = (static_cast<double>(vocabulary.count(w)) + add) / mass;
-        if (p <= 0)
-            throw DataError(
-                message("unigram model: ", shown(vocabulary.word(w)), " is in '", corpus.source(),
-                        "' and has count 0, so probability 0; add something to each count (1, say)"));
-        sum -= n * std::log(p);
-    }
-    return sum / static_cast<double>(corpus.size());
-}
 
 }  // namespace isogloss

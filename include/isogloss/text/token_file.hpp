@@ -1,4 +1,4 @@
-/// @file token_file.hpp  Token streams on disk, mapped into memory when they are used.
+/// @file text/token_file.hpp  Token streams on disk, mapped into memory when they are used.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 #include <isogloss/error.hpp>
-#include <isogloss/text/file.hpp>
-#include <isogloss/text/hash.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <isogloss/types.hpp>
 #include <span>

@@ -1,10 +1,12 @@
-/// @file word_index.hpp  A table from words to numbers that looks up without making strings.
+/// @file text/word_index.hpp  A table from words to numbers that looks up without making strings.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <isogloss/error.hpp>
-#include <isogloss/text/hash.hpp>
+#include <isogloss/file/checksum.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,21 @@ namespace isogloss {
 /// full: a look-up is one hash, about one slot and one comparison, and allocates nothing.
 class WordIndex {
 public:
+    /// No words.
+    WordIndex() = default;
+    /// Numbers words in the order given. Throws DataError where a word comes twice.
+    WordIndex(const std::vector<std::string>& words) {
+        reserve(std::ssize(words));
+        for (const std::string& word : words) {
+            const Index i = size();
+            if (const Token t = insert(word); t != i)
+                throw DataError(
+                    message("the word ", in_quotes(word), " comes twice, as number ", t, " and ", i));
+        }
+    }
+    /// The same.
+    WordIndex(std::initializer_list<std::string> words) : WordIndex(std::vector<std::string>(words)) {}
+
     /// The number of `word`, or -1.
     Token find(std::string_view word) const {
         if (slots_.empty()) return -1;
@@ -36,6 +53,14 @@ public:
         return slot.token;
     }
 
+    /// Makes room for so many words in all.
+    void reserve(Index words) {
+        words_.reserve(static_cast<std::size_t>(words));
+        while (std::ssize(slots_) < 2 * words) grow();
+    }
+
+    /// Word number `i`, 0 ≤ i < size().
+    const std::string& operator[](Index i) const { return words_[i]; }
     /// Number of words.
     Index size() const { return static_cast<Index>(words_.size()); }
     /// All words in order of their numbers.
@@ -53,8 +78,7 @@ private:
         const auto tag = static_cast<std::uint32_t>(h >> 32);
         for (auto i = static_cast<std::size_t>(h) & mask;; i = (i + 1) & mask) {
             const Slot& slot = slots_[i];
-            if (slot.token < 0 || (slot.tag == tag && words_[static_cast<std::size_t>(slot.token)] == word))
-                return i;
+            if (slot.token < 0 || (slot.tag == tag && words_[slot.token] == word)) return i;
         }
     }
 

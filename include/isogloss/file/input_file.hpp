@@ -1,4 +1,4 @@
-/// @file file.hpp  Files by descriptor: read, or mapped into memory. Writing is output_file.hpp's.
+/// @file file/input_file.hpp  Files by descriptor: read, or mapped into memory. Writing is output_file.hpp's.
 ///
 /// POSIX (open, mmap). Every failure is a FileError that names the file and the reason the system gives.
 #pragma once
@@ -12,10 +12,20 @@
 #include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace isogloss {
+
+/// What the system knows of a file, links followed, or nothing where there is no such file. Throws FileError
+/// where it cannot be looked at: a folder on the way that may not be entered, a name that is too long.
+inline std::optional<struct stat> file_status(const std::string& path) {
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) == 0) return status;
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    throw FileError(message("cannot look at '", path, "': ", std::strerror(errno)));
+}
 
 /// An open file for reading. Pipes and devices are read like files; a directory is refused.
 class InputFile {
