@@ -66,7 +66,7 @@ void print(const CompareOptions& o, const Comparison& c) {
 }
 
 void write(const std::string& path, const Comparison& c) {
-    ig::write_atomically(path, [&](ig::OutputFile& out) {
+    ig::file::write_atomically(path, [&](ig::file::OutputFile& out) {
         out.write(ig::message(comparison_header, '\n'));
         for (const auto& row : c.positions) {
             std::string target = c.word_at(row.at);

@@ -15,11 +15,11 @@ namespace lm {
 ///
 /// `go_on(done, all)` is asked after each batch; nothing comes back where it said no.
 template <class GoOn> std::optional<ig::Perplexity> measure(Graph& g, const Model& model,
-                                                            const ig::Corpus& corpus,
-                                                            const ig::Vocabulary& vocabulary,
+                                                            const ig::text::Corpus& corpus,
+                                                            const ig::text::Vocabulary& vocabulary,
                                                             ig::Index columns, ig::Index time, GoOn&& go_on) {
     auto batches =
-        corpus.batches({time, columns}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()});
+        corpus.batches({time, columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()});
     const auto carried = g.carried();
     const bool training = g.training();
     g.training(false);
@@ -28,7 +28,7 @@ template <class GoOn> std::optional<ig::Perplexity> measure(Graph& g, const Mode
     for (const auto& batch : batches) {
         if (batch.first) g.reset();
         const double nats = g.forward(model.nll, {model.x, batch.input}, {model.y, batch.target});
-        const bool characters = vocabulary.level() == ig::Level::character;
+        const bool characters = vocabulary.level() == ig::text::Level::character;
         perplexity.add(nats, g.predicted(model.nll), characters ? g.predicted(model.nll) : 0);
         whole = go_on(batch.index + 1, batches.count());
         if (!whole) break;

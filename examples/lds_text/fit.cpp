@@ -30,7 +30,7 @@ ig::CountsFile counts_of(const FitCommand& o) {
         throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
     Stopwatch clock;
     auto vocabulary = read_vocabulary(o.train, o.vocabulary, 1);
-    const auto corpus = ig::Corpus::read(o.train, vocabulary);
+    const auto corpus = ig::text::Corpus::read(o.train, vocabulary);
     const double reading = clock.lap();
     ig::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});
     counts.add(corpus.tokens());
@@ -58,7 +58,8 @@ ig::Lds<float> random_system(const ig::Whitening& whitening, const FitCommand& o
     return s;
 }
 
-System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig::Vocabulary& vocabulary) {
+System start(const FitCommand& o, const ig::LagMoments<float>& moments,
+             const ig::text::Vocabulary& vocabulary) {
     Stopwatch clock;
     System it;
     it.vocabulary = vocabulary;

@@ -17,7 +17,7 @@ struct Point {
 
 /// The rows of a log of `fit`.
 std::vector<Point> read_log(const std::string& path) {
-    ig::LineReader lines(path);
+    ig::file::LineReader lines(path);
     std::vector<Point> points;
     std::string_view line;
     if (!lines.next(line) || !line.starts_with("iteration,log_likelihood,above_static,"))

@@ -49,7 +49,7 @@ std::string lower(std::string word) {
 using Features = ig::TallMatrix<float>;
 
 /// Words of the text in the vocabulary: as spelled, in lower case, or unknown.
-ig::Token known(const ig::Vocabulary& v, const std::string& word) {
+ig::Token known(const ig::text::Vocabulary& v, const std::string& word) {
     if (const auto t = v.find(word)) return *t;
     if (const auto t = v.find(lower(word))) return *t;
     return v.unk();
@@ -97,7 +97,7 @@ Features of_model(const TagCommand& o, const TaggedText& text) {
 }
 
 Features of_vectors(const TagCommand& o, const TaggedText& text) {
-    const auto v = ig::read_word_vectors(o.vectors);
+    const auto v = ig::io::read_word_vectors(o.vectors);
     Features out = ig::zeros<float>(std::ssize(text.words), v.dimension);
     for (std::size_t i = 0; i < text.words.size(); ++i) {
         auto at = v.words.find(text.words[i]);
@@ -222,7 +222,7 @@ double randomised(const TaggedText& text, const std::vector<ig::Token>& mine,
 
 /// McNemar's test on the words where exactly one of two taggers is right; for entities a test of F1 too.
 void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found, Tags& tags) {
-    ig::LineReader lines(o.against);
+    ig::file::LineReader lines(o.against);
     std::vector<ig::Token> other;
     for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
     if (other.size() != found.size())
@@ -306,7 +306,7 @@ int tag(const TagCommand& o) {
     say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
         100 * score(test, best_tags, tags, of_entities));
     if (!o.predictions.empty()) {
-        ig::write_atomically(o.predictions, [&](ig::OutputFile& out) {
+        ig::file::write_atomically(o.predictions, [&](ig::file::OutputFile& out) {
             for (const auto t : best_tags) out.write(tags.names[std::size_t(t)] + "\n");
         });
     }

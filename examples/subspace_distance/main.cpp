@@ -58,8 +58,8 @@ std::vector<Row> measure(const Options& o) {
     const files::Lock lock("--csv", o.csv);
     std::vector<Row> rows;
     if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
-    const auto vocabulary = ig::Vocabulary::from_file(path);
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path);
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
     if (corpus.size() < o.tokens)
         throw ig::DataError(
             ig::message(path, ": found ", corpus.size(), " tokens, expected at least --tokens ", o.tokens));

@@ -9,6 +9,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 
 namespace {
 std::uint64_t crc(std::string_view bytes) {

@@ -8,6 +8,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 namespace fs = std::filesystem;
 
 TEST_CASE("A file is read in pieces or whole", "[file][input_file]") {

@@ -11,6 +11,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 namespace fs = std::filesystem;
 
 TEST_CASE("A file appears whole or not at all", "[file][output_file]") {

@@ -13,6 +13,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 
 namespace {
 std::vector<std::string> lines_of(LineReader& lines) {

@@ -15,6 +15,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 namespace fs = std::filesystem;
 
 namespace {

@@ -12,6 +12,7 @@
 #include "files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 const std::vector<float> table{0.5f, -1, 3e38f, 1e-45f, 0, std::numeric_limits<float>::quiet_NaN()};
@@ -93,9 +94,9 @@ TEST_CASE("The layout is the published one", "[io][safetensors]") {
 
     std::string zeroed = bytes;  // the checksum's definition
     zeroed.replace(8 + head.size(), 16, 16, '0');
-    Crc64 crc;
+    file::Crc64 crc;
     crc.add(zeroed);
-    REQUIRE(digits == hex16(crc.value()));
+    REQUIRE(digits == file::hex16(crc.value()));
 }
 
 TEST_CASE("The bytes of a file are those of every version before", "[io][safetensors]") {
@@ -263,9 +264,9 @@ TEST_CASE("A newer format is told from a damaged file", "[io][safetensors]") {
     REQUIRE_THROWS_MATCHES(Safetensors::open(put(dir / "n", bytes)), FileError, says("damaged"));
     const std::size_t digits = 8 + safetensors_opening.size();
     bytes.replace(digits, 16, 16, '0');
-    Crc64 crc;
+    file::Crc64 crc;
     crc.add(bytes);
-    bytes.replace(digits, 16, hex16(crc.value()));
+    bytes.replace(digits, 16, file::hex16(crc.value()));
     REQUIRE_THROWS_MATCHES(Safetensors::open(put(dir / "n", bytes)), FileError,
                            says("format '2'", "newer version"));
 }

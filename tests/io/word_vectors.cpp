@@ -11,6 +11,7 @@
 #include "files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 using Format = WordVectorFormat;

@@ -10,6 +10,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 std::vector<Token> numbers(Index n) {

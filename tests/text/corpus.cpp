@@ -12,6 +12,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 using Stream = std::vector<Token>;
@@ -76,7 +77,7 @@ TEST_CASE("The checksum is that of the tokens, wherever they are", "[text][corpu
     const auto path = put(scratch / "x.txt", "the cat\nthe mat\n");
     const auto info = Corpus::encode(path, scratch / "x.tokens", v);
     const auto in_memory = Corpus::read(path, v), mapped = Corpus::map(scratch / "x.tokens", v);
-    TokenHash hash;
+    file::TokenHash hash;
     hash.add(Stream{0, 2, 1, 0, 3, 1});
     REQUIRE(in_memory.checksum() == hash.value());
     REQUIRE(mapped.checksum() == hash.value());

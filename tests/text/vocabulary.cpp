@@ -9,6 +9,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 Vocabulary vocabulary_of(const std::string& text, const VocabularyOptions& options = {}) {

@@ -7,6 +7,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 Vocabulary vocabulary_of(const std::string& text, const VocabularyOptions& options = {}) {
@@ -67,7 +68,7 @@ TEST_CASE("Several texts are counted as one", "[text][vocabulary]") {
                both = put(scratch / "ab.txt", "x y\ny z\n");
     REQUIRE(Vocabulary::from_files({a, b}) == Vocabulary::from_file(both));
     VocabularyBuilder builder;
-    LineReader first(a), second(b);
+    file::LineReader first(a), second(b);
     builder.add(first);
     REQUIRE(Vocabulary(builder) == Vocabulary::from_file(a));
     builder.add(second);

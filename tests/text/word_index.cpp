@@ -7,6 +7,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 TEST_CASE("Words are numbered as they come and found again", "[text][word_index]") {
     WordIndex index;

@@ -6,6 +6,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 std::vector<std::string> words_of(std::string_view line) {

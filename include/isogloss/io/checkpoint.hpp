@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::io {
 
 /// What Checkpoint::load takes from a file.
 enum class Restore {
@@ -183,4 +183,4 @@ private:
     std::vector<std::function<void()>> after_load_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::io

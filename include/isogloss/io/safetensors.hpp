@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::io {
 
 /// Version of what isogloss writes, in the metadata "isogloss.format".
 inline constexpr std::string_view safetensors_format = "1";
@@ -75,12 +75,12 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
                                 "; store long metadata as a tensor of bytes"));
     std::memcpy(head.data(), &length, 8);
 
-    Crc64 crc;
+    file::Crc64 crc;
     crc.add(head);
     for (const TensorView* t : order) crc.add(t->bytes);
-    head.replace(digits, 16, hex16(crc.value()));
+    head.replace(digits, 16, file::hex16(crc.value()));
 
-    write_atomically(path.string(), [&](OutputFile& out) {
+    file::write_atomically(path.string(), [&](file::OutputFile& out) {
         out.write(head);
         for (const TensorView* t : order) out.write(t->bytes);
     });
@@ -108,7 +108,7 @@ class Safetensors {
 public:
     /// Reads and checks a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        FileReader in(path.string());
+        file::FileReader in(path.string());
         const auto size = static_cast<std::uint64_t>(in.bytes());
         std::uint64_t length = 0;
         if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");
@@ -238,7 +238,7 @@ public:
 private:
     Safetensors() = default;
 
-    void verify(const FileReader& in, const std::map<std::string, std::string>& metadata,
+    void verify(const file::FileReader& in, const std::map<std::string, std::string>& metadata,
                 std::string_view json, std::span<const std::byte> data, SafetensorsOptions options) {
         const auto format = metadata.find("isogloss.format"), sum = metadata.find("isogloss.checksum");
         if (format == metadata.end() && sum == metadata.end()) {
@@ -255,14 +255,14 @@ private:
                 "the checksum is not where isogloss writes it; the file is damaged, or another program wrote "
                 "it anew and should drop the metadata 'isogloss.format' and 'isogloss.checksum'");
         const std::uint64_t length = json.size();
-        Crc64 crc;
+        file::Crc64 crc;
         crc.add(std::as_bytes(std::span(&length, 1)));
         crc.add(json.substr(0, digits));
         crc.add(std::string_view("0000000000000000"));
         crc.add(json.substr(digits + 16));
         crc.add(data);
-        if (hex16(crc.value()) != sum->second)
-            in.refuse("the file is damaged: its checksum is ", hex16(crc.value()), ", but ",
+        if (file::hex16(crc.value()) != sum->second)
+            in.refuse("the file is damaged: its checksum is ", file::hex16(crc.value()), ", but ",
                       in_quotes(sum->second), " was written; restore it from a copy");
         // After the checksum, so that a damaged file is not taken for a newer one.
         if (format->second != safetensors_format)
@@ -291,4 +291,4 @@ private:
     bool has_checksum_ = false;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::io

@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::io {
 
 /// Words and a vector for each: `words.find("north")` is the row of a word, `words[i]` the word of a row.
 struct WordVectors {
-    WordIndex words;            ///< bytes, UTF-8 as a rule
+    text::WordIndex words;      ///< bytes, UTF-8 as a rule
     Index dimension = 0;        ///< numbers per word, ≥ 1
     std::vector<float> values;  ///< [words, dimension], row-major, finite
 
@@ -172,7 +172,7 @@ public:
                           " is not finite");
     }
 
-    FileReader in;        ///< the file
+    file::FileReader in;  ///< the file
     WordVectors vectors;  ///< what was read so far
 
 private:
@@ -246,7 +246,7 @@ inline WordVectors read_glove_text(const std::filesystem::path& path) {
 /// word and value are whole numbers, and binary files of very low dimension whose numbers look like letters.
 /// Throws FileError where the file cannot be read or is empty.
 inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path) {
-    FileReader in(path.string());
+    file::FileReader in(path.string());
     if (in.bytes() == 0) in.refuse("the file is empty");
     std::string_view line;
     in.until('\n', line);
@@ -301,7 +301,7 @@ inline void require_storable(const WordVectors& v) {
 inline void write_word_vectors(const std::filesystem::path& path, const WordVectors& v,
                                WordVectorFormat format) {
     require_storable(v);
-    write_atomically(path.string(), [&](OutputFile& out) {
+    file::write_atomically(path.string(), [&](file::OutputFile& out) {
         if (format != WordVectorFormat::glove_text)
             out.write(std::to_string(v.words.size()) + " " + std::to_string(v.dimension) + "\n");
         std::string line;
@@ -336,4 +336,4 @@ inline void write_glove_text(const std::filesystem::path& path, const WordVector
     write_word_vectors(path, vectors, WordVectorFormat::glove_text);
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::io

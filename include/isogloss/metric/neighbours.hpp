@@ -103,8 +103,8 @@ inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows,
 /// table. Throws DataError where the word is not there.
 ///
 ///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
-inline std::vector<Neighbour> nearest(const WordIndex& words, std::span<const float> table, Index columns,
-                                      std::string_view word, Index k) {
+inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const float> table,
+                                      Index columns, std::string_view word, Index k) {
     const Token row = words.find(word);
     if (row < 0)
         throw DataError(message("nearest: the word ", in_quotes(word), " is not among the ", words.size(),

@@ -19,7 +19,8 @@ namespace isogloss {
 ///
 /// Options  add  a ≥ 0, counted once more for every type (1)
 /// Errors   DataError: another vocabulary's corpus, a < 0, no counts and a = 0, a token of probability 0.
-inline double unigram_cross_entropy(const Vocabulary& vocabulary, const Corpus& corpus, double add = 1) {
+inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const text::Corpus& corpus,
+                                    double add = 1) {
     if (corpus.vocabulary_size() != vocabulary.size())
         throw DataError(message("unigram model: '", corpus.source(), "' has tokens of ",
                                 corpus.vocabulary_size(), " types, but the vocabulary has ",

@@ -88,7 +88,7 @@ public:
 private:
     Index dimension_;
     WordTableOptions options_;
-    WordIndex index_;
+    text::WordIndex index_;
     std::vector<float> unit_;
 };
 

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::text {
 
 /// How a text is read into tokens. Level, line ends and unknown words are the vocabulary's.
 struct CorpusOptions {
@@ -47,13 +47,13 @@ class Corpus {
 public:
     /// Reads a text file, by streaming; the tokens stay in memory.
     static Corpus read(const std::string& path, const Vocabulary& vocabulary, CorpusOptions options = {}) {
-        LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
         return read(lines, vocabulary);
     }
     /// Reads a stream; `name` stands for it in messages.
     static Corpus read_stream(std::istream& in, const std::string& name, const Vocabulary& vocabulary,
                               CorpusOptions options = {}) {
-        LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
         return read(lines, vocabulary);
     }
     /// Takes tokens as they are. Throws DataError for a token outside 0 … vocabulary_size-1, and for none.
@@ -70,8 +70,8 @@ public:
     /// Turns a text file into a token file: a temporary name, flush, rename. Memory stays bounded.
     static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
                                   const Vocabulary& vocabulary, CorpusOptions options = {}) {
-        LineReader lines(text_path, {.max_line_bytes = options.max_line_bytes});
-        const auto from = file_status(text_path), to = file_status(token_path);
+        file::LineReader lines(text_path, {.max_line_bytes = options.max_line_bytes});
+        const auto from = file::file_status(text_path), to = file::file_status(token_path);
         if (from && to && from->st_dev == to->st_dev && from->st_ino == to->st_ino)
             throw FileError(
                 message("'", token_path, "' is the text itself; write the tokens to another file"));
@@ -131,7 +131,7 @@ public:
         c.info_.tokens = c.size();
         c.info_.unknowns = count(vocabulary.has_unk(), vocabulary.has_unk() ? vocabulary.unk() : 0);
         c.info_.lines = count(vocabulary.has_eos(), vocabulary.has_eos() ? vocabulary.eos() : 0);
-        TokenHash hash;
+        file::TokenHash hash;
         hash.add(c.tokens_);
         c.info_.checksum = hash.value();
         return c;
@@ -149,13 +149,13 @@ private:
         auto held = std::make_shared<const std::vector<Token>>(std::move(tokens));
         tokens_ = *held;
         owner_ = std::move(held);
-        TokenHash hash;
+        file::TokenHash hash;
         hash.add(tokens_);
         info_.tokens = size();
         info_.checksum = hash.value();
     }
 
-    static Corpus read(LineReader& lines, const Vocabulary& vocabulary) {
+    static Corpus read(file::LineReader& lines, const Vocabulary& vocabulary) {
         std::vector<Token> tokens;
         const Index unknowns = translate(lines, vocabulary, tokens, [] {});
         return Corpus(std::move(tokens), vocabulary.size(), {.unknowns = unknowns, .lines = lines.line()},
@@ -164,7 +164,7 @@ private:
 
     // Appends the tokens of all lines; `flush` is called after each line and may take what is there. Returns
     // the number of unknown tokens.
-    template <class Flush> static Index translate(LineReader& lines, const Vocabulary& vocabulary,
+    template <class Flush> static Index translate(file::LineReader& lines, const Vocabulary& vocabulary,
                                                   std::vector<Token>& tokens, Flush&& flush) {
         Index unknowns = 0;
         bool any = false;
@@ -188,4 +188,4 @@ private:
     std::string source_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::text

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::text {
 
 /// Where a line comes from, for messages.
 struct Place {
@@ -144,7 +144,7 @@ public:
                                  const VocabularyOptions& options = {}) {
         VocabularyBuilder builder(options);
         for (const std::string& path : paths) {
-            LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
+            file::LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
             builder.add(lines);
         }
         return Vocabulary(builder);
@@ -153,7 +153,7 @@ public:
     static Vocabulary from_stream(std::istream& in, const std::string& name,
                                   const VocabularyOptions& options = {}) {
         VocabularyBuilder builder(options);
-        LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
         builder.add(lines);
         return Vocabulary(builder);
     }
@@ -206,7 +206,9 @@ public:
         return v;
     }
     /// Reads a file that `save` wrote.
-    static Vocabulary load(const std::string& path) { return from_text(InputFile(path).read_all(), path); }
+    static Vocabulary load(const std::string& path) {
+        return from_text(file::InputFile(path).read_all(), path);
+    }
 
     /// The vocabulary as text: five header lines (format, level, eos_per_line, unk, eos), the number of
     /// types, then one line `word<TAB>count` per type, words in the spelling of `escaped`.
@@ -222,7 +224,7 @@ public:
     }
     /// Writes to_text to a file: a temporary name, flush, rename.
     void save(const std::string& path) const {
-        write_atomically(path, [this](OutputFile& out) { out.write(to_text()); });
+        file::write_atomically(path, [this](file::OutputFile& out) { out.write(to_text()); });
     }
 
     /// V, the number of types.
@@ -263,10 +265,11 @@ public:
     /// 64-bit hash of all that decides how a text becomes tokens: level, eos_per_line, unk, eos and the
     /// words in order; not the counts.
     std::uint64_t checksum() const {
-        std::uint64_t h = hash_bytes(level_ == Level::word ? "word" : "character", eos_per_line_ ? 1 : 0);
-        h = hash_bytes(has_unk() ? std::string_view(unk_name_) : std::string_view(), h);
-        h = hash_bytes(eos_per_line_ ? std::string_view(eos_name_) : std::string_view(), h);
-        for (const auto& word : words()) h = hash_bytes(word, h);
+        std::uint64_t h =
+            file::hash_bytes(level_ == Level::word ? "word" : "character", eos_per_line_ ? 1 : 0);
+        h = file::hash_bytes(has_unk() ? std::string_view(unk_name_) : std::string_view(), h);
+        h = file::hash_bytes(eos_per_line_ ? std::string_view(eos_name_) : std::string_view(), h);
+        for (const auto& word : words()) h = file::hash_bytes(word, h);
         return h;
     }
 
@@ -352,7 +355,7 @@ private:
     static void require_line(std::string_view line) {
         if (const auto bad = bad_byte(line))
             throw DataError(
-                message("line to encode: ", describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
+                message("line to encode: ", file::describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
         if (line.find('\n') != std::string_view::npos)
             throw DataError(
                 "line to encode: there is a line feed in it; encode takes one line, without its end");
@@ -411,4 +414,4 @@ private:
     Token unk_ = -1, eos_ = -1;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::text

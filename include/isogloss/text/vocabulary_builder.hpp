@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::text {
 
 /// What a token stands for.
 enum class Level {
@@ -82,7 +82,7 @@ public:
     }
 
     /// Counts every line that `lines` has left. Throws DataError where that is none at all.
-    void add(LineReader& lines) {
+    void add(file::LineReader& lines) {
         const auto take = [this](std::string_view word) { count(word); };
         const Index before = lines.line();
         for (std::string_view line; lines.next(line);) {
@@ -181,4 +181,4 @@ private:
     std::string sources_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::text

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::text {
 
 /// Numbers words 0, 1, 2 … in the order they come in, and finds them again. Open addressing, at most half
 /// full: a look-up is one hash, about one slot and one comparison, and allocates nothing.
@@ -35,14 +35,14 @@ public:
     /// The number of `word`, or -1.
     Token find(std::string_view word) const {
         if (slots_.empty()) return -1;
-        const std::uint64_t h = hash_bytes(word);
+        const std::uint64_t h = file::hash_bytes(word);
         return slots_[slot_of(word, h)].token;
     }
 
     /// The number of `word`, which is added at the end where it is new. Throws DataError past 2³¹-1 words.
     Token insert(std::string_view word) {
         if (2 * words_.size() >= slots_.size()) grow();
-        const std::uint64_t h = hash_bytes(word);
+        const std::uint64_t h = file::hash_bytes(word);
         Slot& slot = slots_[slot_of(word, h)];
         if (slot.token < 0) {
             if (words_.size() >= 0x7fffffffu)
@@ -85,7 +85,7 @@ private:
     void grow() {
         slots_.assign(slots_.empty() ? 64 : 2 * slots_.size(), Slot{});
         for (std::size_t i = 0; i < words_.size(); ++i) {
-            const std::uint64_t h = hash_bytes(words_[i]);
+            const std::uint64_t h = file::hash_bytes(words_[i]);
             slots_[slot_of(words_[i], h)] = {static_cast<std::uint32_t>(h >> 32), static_cast<Token>(i)};
         }
     }
@@ -94,4 +94,4 @@ private:
     std::vector<Slot> slots_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::text

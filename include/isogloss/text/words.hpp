@@ -8,7 +8,7 @@
 #include <isogloss/file/checksum.hpp>
 #include <string_view>
 
-namespace isogloss {
+namespace isogloss::text {
 
 /// True for the bytes that separate words: space, tab, vertical tab, form feed, carriage return and line
 /// feed. Spaces beyond ASCII (U+00A0, U+3000 …) belong to words.
@@ -20,7 +20,7 @@ inline const char* find_space(const char* p, const char* end) {
     // Eight bytes at a time, without a branch for each: marks the bytes below 0x21. A mark above the lowest
     // one may be false (the borrow of the subtraction), the lowest is right.
     while (end - p >= 8) {
-        const std::uint64_t w = little_endian_64(p);
+        const std::uint64_t w = file::little_endian_64(p);
         const std::uint64_t low = (w - ones * 0x21) & ~w & highs;
         if (low == 0) {
             p += 8;
@@ -56,4 +56,4 @@ template <class Use> void for_each_character(std::string_view line, Use&& use) {
     }
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::text
