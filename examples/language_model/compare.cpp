@@ -79,10 +79,9 @@ public:
         for (const auto& [name, value] :
              {std::pair("--neighbours", o.neighbours), std::pair("--frequent", o.frequent),
               std::pair("--likeliest", o.likeliest)})
-            if (value < 1 || value > V - special - 1)
-                throw ig::UsageError(ig::message(name, " is ", value, ", expected 1 to ", V - special - 1));
-        if (o.show < 0 || o.context < 1)
-            throw ig::UsageError("--show: expected at least 0; --context: at least 1");
+            ig::require("compare", name, value, 1, V - special - 1);
+        ig::require("compare", "--show", o.show, 0);
+        ig::require("compare", "--context", o.context, 1);
         for (ig::Token v = 0; v < V && std::ssize(frequent_) < o.frequent; ++v)  // in order of their counts
             if (!is_special(v)) frequent_.push_back(v);
         is_frequent_.resize(static_cast<std::size_t>(V));

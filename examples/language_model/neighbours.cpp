@@ -27,7 +27,7 @@ void export_vectors(const NeighbourOptions& o, const ig::text::Vocabulary& vocab
 int neighbours(const NeighbourOptions& o) {
     if (o.words.empty() && o.export_to.empty())
         throw ig::UsageError("neighbours: nothing to do; give --word, --export or both");
-    if (o.k < 1) throw ig::UsageError(ig::message("--k is ", o.k, ", expected at least 1"));
+    ig::require("neighbours", "--k", o.k, 1);
     files::Outputs().read("--model", o.model).write_unmarked("--export", o.export_to, o.overwrite).check();
     const auto it = load_model(o.model, 1);
     const auto E = it.g->parameter("E").values();  // [V, embedding]

@@ -42,11 +42,6 @@ inline double peak_memory() {
     return static_cast<double>(use.ru_maxrss) / 1024;
 }
 
-/// Throws DataError where an option is not what is expected of it.
-template <class Value> void require(bool fine, const char* option, const Value& value, const char* expected) {
-    if (!fine) throw ig::DataError(ig::message(option, " is ", value, ", expected ", expected));
-}
-
 /// The first lines of the logs.
 inline constexpr const char* fit_header = "iteration,log_likelihood,above_static,radius,noise_factor,seconds";
 inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds";

@@ -3,6 +3,7 @@
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <limits>
 #include <locale>
 #include <sstream>
 
@@ -122,11 +123,11 @@ std::string digits(double x) {
 int fit(const FitCommand& o) {
     ig::threads(o.threads);
     const ig::BlasOnOneThread blas;
-    require(o.iterations >= 0, "--iterations", o.iterations, "0 or more");
-    require(std::isfinite(o.stop), "--stop", o.stop, "a finite number");
-    require(
-        o.pseudo_counts >= 0 && o.pseudo_counts <= 1e12 && (o.pseudo_counts == 0 || o.pseudo_counts >= 1e-6),
-        "--pseudo-counts", o.pseudo_counts, "0, or a number from 1e-6 to 1e12");
+    ig::require("fit", "--iterations", o.iterations, 0);
+    ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
+    if (o.pseudo_counts != 0 && !(o.pseudo_counts >= 1e-6 && o.pseudo_counts <= 1e12))
+        throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", o.pseudo_counts,
+                                         ", expected 0, or a number from 1e-6 to 1e12"));
     files::Outputs().write_unmarked("--model", o.model, true).check();  // its folder, for the lock
     const files::Lock lock("--model", o.model);
     files::Outputs()

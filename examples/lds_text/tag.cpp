@@ -246,9 +246,9 @@ void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::
 
 int tag(const TagCommand& o) {
     ig::threads(o.threads);
-    require(o.epochs >= 1, "--epochs", o.epochs, "at least 1");
-    require(o.window >= 0 && o.window <= 100, "--window", o.window, "0 to 100");
-    require(o.units >= 1 && o.units <= 100000, "--units", o.units, "1 to 100000");
+    ig::require("tag", "--epochs", o.epochs, 1);
+    ig::require("tag", "--window", o.window, 0, 100);
+    ig::require("tag", "--units", o.units, 1, 100000);
     files::Outputs()
         .read("--model", o.model)
         .read("--vectors", o.vectors)

@@ -57,7 +57,7 @@ public:
     /// Reads up to `bytes` bytes from where the last call stopped; returns how many came, 0 at the end.
     Index read(char* into, Index bytes) {
         for (;;) {
-            const auto got = ::read(descriptor_, into, static_cast<std::size_t>(bytes));
+            const auto got = ::read(descriptor_, into, bytes);
             if (got >= 0) return static_cast<Index>(got);
             if (errno != EINTR) fail("cannot read", errno);
         }
@@ -110,7 +110,7 @@ public:
     explicit MappedFile(const std::string& path) : path_(path) {
         const InputFile file(path);
         if (file.bytes() < 0) throw FileError(message("cannot map '", path, "': it is not a regular file"));
-        bytes_ = static_cast<std::size_t>(file.bytes());
+        bytes_ = file.bytes();
         if (bytes_ == 0) return;  // mmap refuses length 0; an empty view is what the file holds
         void* const at = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
         if (at == MAP_FAILED) throw FileError(message("cannot map '", path, "': ", std::strerror(errno)));
@@ -133,14 +133,14 @@ public:
     /// First byte, aligned to a page; null for an empty file.
     const char* data() const { return data_; }
     /// Size in bytes.
-    Index bytes() const { return static_cast<Index>(bytes_); }
+    Index bytes() const { return bytes_; }
     /// The name it was opened under.
     const std::string& path() const { return path_; }
 
 private:
     std::string path_;
     const char* data_ = nullptr;
-    std::size_t bytes_ = 0;
+    Index bytes_ = 0;
 };
 
 }  // namespace isogloss::file

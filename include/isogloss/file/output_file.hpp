@@ -42,7 +42,7 @@ inline std::string link_target(std::string path) {
         char to[PATH_MAX];
         const auto length = ::readlink(path.c_str(), to, sizeof to);
         if (length < 0) throw FileError(message("cannot look at '", name, "': ", std::strerror(errno)));
-        const std::string target(to, static_cast<std::size_t>(length));
+        const std::string target(to, length);
         path = target.starts_with('/') || path.find('/') == std::string::npos ? target
                                                                               : folder_of(path) + target;
     }
@@ -141,7 +141,7 @@ private:
             const auto put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
             if (put < 0 && errno == EINTR) continue;
             if (put < 0) fail("cannot write", errno);
-            bytes.remove_prefix(static_cast<std::size_t>(put));
+            bytes.remove_prefix(put);
             offset += static_cast<Index>(put);
         }
     }

@@ -117,7 +117,7 @@ public:
             in.refuse("the header should take ", length, " bytes, but the file has ", size - 8,
                       " after its length and the limit is ", max_safetensors_header,
                       "; the file is cut or not a safetensors file");
-        std::string json(static_cast<std::size_t>(length), '\0');
+        std::string json(length, '\0');
         in.read(std::as_writable_bytes(std::span(json)));
         const std::uint64_t data = size - 8 - length;
         auto header =
@@ -126,11 +126,11 @@ public:
         Safetensors file;
         file.name_ = in.name();
         try {
-            file.data_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(data));
+            file.data_ = std::make_unique_for_overwrite<std::byte[]>(data);
         } catch (const std::bad_alloc&) {
             in.refuse("the tensors take ", data, " bytes, more than there is memory");
         }
-        const std::span bytes(file.data_.get(), static_cast<std::size_t>(data));
+        const std::span bytes(file.data_.get(), data);
         in.read(bytes);
         file.verify(in, header.metadata, json, bytes, options);
 
@@ -140,8 +140,7 @@ public:
         file.tensors_.reserve(header.entries.size());
         for (auto& e : header.entries)
             file.tensors_.push_back({std::move(e.tensor.name), e.tensor.dtype, std::move(e.tensor.shape),
-                                     bytes.subspan(static_cast<std::size_t>(e.begin),
-                                                   static_cast<std::size_t>(e.end - e.begin))});
+                                     bytes.subspan(e.begin, e.end - e.begin)});
         file.by_name_.resize(file.tensors_.size());
         for (std::size_t i = 0; i < file.by_name_.size(); ++i) file.by_name_[i] = i;
         std::sort(file.by_name_.begin(), file.by_name_.end(), [&file](std::size_t a, std::size_t b) {

@@ -30,10 +30,7 @@ struct WordVectors {
     std::vector<float> values;  ///< [words, dimension], row-major, finite
 
     /// The vector of word number `i`.
-    std::span<const float> row(Index i) const {
-        return std::span(values).subspan(static_cast<std::size_t>(i * dimension),
-                                         static_cast<std::size_t>(dimension));
-    }
+    std::span<const float> row(Index i) const { return std::span(values).subspan(i * dimension, dimension); }
 };
 
 /// The file formats of word vectors.
@@ -111,7 +108,7 @@ public:
                       room, " bytes that follow; the file is cut or not of this format");
         try {
             vectors.words.reserve(h->words);
-            vectors.values.reserve(static_cast<std::size_t>(h->words * h->dimension));
+            vectors.values.reserve(h->words * h->dimension);
         } catch (const std::exception&) {
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension,
                       " need more memory than there is");
@@ -163,7 +160,7 @@ public:
         if (piece.starts_with('\n')) piece.remove_prefix(1);  // the line end of the word before
         word(piece, "word ", 1, place);
         const std::size_t begin = vectors.values.size();
-        vectors.values.resize(begin + static_cast<std::size_t>(vectors.dimension));
+        vectors.values.resize(begin + vectors.dimension);
         const auto row = std::span(vectors.values).subspan(begin);
         in.read(std::as_writable_bytes(row));
         for (std::size_t i = 0; i < row.size(); ++i)

@@ -101,7 +101,7 @@ public:
         const Index most = bytes_of<DataError>(
             source_, {std::min(capacity_.time, length_), capacity_.batch, 2}, sizeof(Token));
         within_memory<DataError>(source_, most, [&] {
-            input_.resize(static_cast<std::size_t>(most) / (2 * sizeof(Token)));
+            input_.resize(most / (2 * sizeof(Token)));
             target_.resize(input_.size());
         });
     }

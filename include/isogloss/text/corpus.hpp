@@ -22,9 +22,7 @@
 namespace isogloss::text {
 
 /// How a text is read into tokens. Level, line ends and unknown words are the vocabulary's.
-struct CorpusOptions {
-    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
-};
+using CorpusOptions = file::LineOptions;
 
 /// How a token file is mapped.
 struct MapOptions {
@@ -47,13 +45,13 @@ class Corpus {
 public:
     /// Reads a text file, by streaming; the tokens stay in memory.
     static Corpus read(const std::string& path, const Vocabulary& vocabulary, CorpusOptions options = {}) {
-        file::LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(path, options);
         return read(lines, vocabulary);
     }
     /// Reads a stream; `name` stands for it in messages.
     static Corpus read_stream(std::istream& in, const std::string& name, const Vocabulary& vocabulary,
                               CorpusOptions options = {}) {
-        file::LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(in, name, options);
         return read(lines, vocabulary);
     }
     /// Takes tokens as they are. Throws DataError for a token outside 0 … vocabulary_size-1, and for none.
@@ -70,7 +68,7 @@ public:
     /// Turns a text file into a token file: a temporary name, flush, rename. Memory stays bounded.
     static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
                                   const Vocabulary& vocabulary, CorpusOptions options = {}) {
-        file::LineReader lines(text_path, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(text_path, options);
         const auto from = file::file_status(text_path), to = file::file_status(token_path);
         if (from && to && from->st_dev == to->st_dev && from->st_ino == to->st_ino)
             throw FileError(
@@ -124,7 +122,7 @@ public:
             throw DataError(message(source_, ": it was read with a vocabulary of ", types_,
                                     " types, found one of ", vocabulary.size()));
         Corpus c = *this;
-        c.tokens_ = tokens_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+        c.tokens_ = tokens_.subspan(first, last - first);
         const auto count = [&c](bool there, Token t) {
             return there ? Index{std::count(c.tokens_.begin(), c.tokens_.end(), t)} : 0;
         };

@@ -151,8 +151,8 @@ private:
     Type type(Token t) const { return {counts_[t], t, t}; }
 
     void count(std::string_view word) {
-        const auto t = static_cast<std::size_t>(index_.insert(word));
-        if (t == counts_.size()) counts_.push_back(0);
+        const Token t = index_.insert(word);
+        if (t == std::ssize(counts_)) counts_.push_back(0);
         ++counts_[t];
     }
 

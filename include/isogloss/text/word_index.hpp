@@ -55,7 +55,7 @@ public:
 
     /// Makes room for so many words in all.
     void reserve(Index words) {
-        words_.reserve(static_cast<std::size_t>(words));
+        words_.reserve(words);
         while (std::ssize(slots_) < 2 * words) grow();
     }
 
@@ -76,7 +76,7 @@ private:
     std::size_t slot_of(std::string_view word, std::uint64_t h) const {
         const std::size_t mask = slots_.size() - 1;
         const auto tag = static_cast<std::uint32_t>(h >> 32);
-        for (auto i = static_cast<std::size_t>(h) & mask;; i = (i + 1) & mask) {
+        for (std::size_t i = h & mask;; i = (i + 1) & mask) {
             const Slot& slot = slots_[i];
             if (slot.token < 0 || (slot.tag == tag && words_[slot.token] == word)) return i;
         }

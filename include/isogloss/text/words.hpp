@@ -42,7 +42,7 @@ template <class Use> void for_each_word(std::string_view line, Use&& use) {
         if (p == end) return;
         const char* const word = p;
         p = find_space(word, end);
-        use(std::string_view(word, static_cast<std::size_t>(p - word)));
+        use(std::string_view(word, p - word));
     }
 }
 
