@@ -71,7 +71,7 @@ bool fuzz::take(std::string_view input) {
     else FUZZ_REQUIRE(small.losses.size() == file.at("state/losses").bytes.size() / 8);
     io::Checkpoint parameters;
     parameters.model(small.g);
-    FUZZ_REQUIRE(!all || accepted([&] { parameters.load(file, Restore::parameters); }));
+    FUZZ_REQUIRE(!all || accepted([&] { parameters.load(file, io::Restore::parameters); }));
     // Whatever numbers stand in it: a pass ends, in a result or in a sentence.
     for (int i = 0; i < 2; ++i)
         accepted([&] {

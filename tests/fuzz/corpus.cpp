@@ -20,7 +20,7 @@ bool fuzz::take(std::string_view input) {
     const std::string path = as_file(input);
     // Options that differ from input to input, and not from run to run.
     Dice dice(static_cast<unsigned>(file::hash_bytes(input)));
-    text::VocabularyOptions options{.level = dice.chance(0.5) ? Level::word : Level::character,
+    text::VocabularyOptions options{.level = dice.chance(0.5) ? text::Level::word : text::Level::character,
                                     .min_count = static_cast<std::int64_t>(1 + dice.below(3)),
                                     .max_size = dice.chance(0.5) ? 0 : static_cast<Index>(dice.below(6)),
                                     .eos_per_line = dice.chance(0.5),
@@ -52,8 +52,9 @@ bool fuzz::take(std::string_view input) {
     });
     accepted([&] {
         Index predicted = 0;
-        auto batches = mapped.batches(
-            capacity, {.tail = dice.chance(0.5) ? Tail::pad : Tail::drop, .random_length = dice.chance(0.3)});
+        auto batches =
+            mapped.batches(capacity, {.tail = dice.chance(0.5) ? text::Tail::pad : text::Tail::drop,
+                                      .random_length = dice.chance(0.3)});
         for (const Batch& batch : batches) predicted += batch.predicted;
         FUZZ_REQUIRE(predicted == batches.predictions());
     });

@@ -29,7 +29,8 @@ std::string fuzz::fresh(Dice& dice) {
     return text::Vocabulary::from_words(
                {"a", "\\", words ? "caf\xC3\xA9" : "\xC3\xA9", "<unk>", words ? "<eos>" : "\n"},
                {9, 8, 7, 1, 0},
-               {.level = words ? Level::word : Level::character, .eos_per_line = dice.chance(0.5)})
+               {.level = words ? text::Level::word : text::Level::character,
+                .eos_per_line = dice.chance(0.5)})
         .to_text();
 }
 

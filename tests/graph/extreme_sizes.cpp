@@ -175,8 +175,10 @@ std::vector<Case> other_cases() {
     std::vector<Case> all = {
         {"time of batches", [=](Index n) { batches({.time = n, .batch = 2}, {}); }},
         {"batch of batches", [=](Index n) { batches({.time = 2, .batch = n}, {}); }},
-        {"batch of padded batches", [=](Index n) { batches({.time = 2, .batch = n}, {.tail = Tail::pad}); }},
-        {"both of padded batches", [=](Index n) { batches({.time = n, .batch = n}, {.tail = Tail::pad}); }},
+        {"batch of padded batches",
+         [=](Index n) { batches({.time = 2, .batch = n}, {.tail = text::Tail::pad}); }},
+        {"both of padded batches",
+         [=](Index n) { batches({.time = n, .batch = n}, {.tail = text::Tail::pad}); }},
         {"random lengths",
          [=](Index n) {
              batches({.time = n, .batch = 1}, {.random_length = true, .predict_first = Token{1}});
