@@ -1,9 +1,9 @@
 #include <sys/stat.h>
 
 #include <cstddef>
-#include <filesystem>
 #include <fstream>
 #include <isogloss/file/reader.hpp>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -64,6 +64,27 @@ TEST_CASE("FileReader splits at a delimiter, across its buffer too", "[file][rea
     REQUIRE_FALSE(in.until('\n', line));
     REQUIRE(line.empty());
     REQUIRE(in.remaining() == 0);
+}
+
+TEST_CASE("A Reader of a stream hands out bytes and pieces, and stops at a limit", "[file][reader]") {
+    std::istringstream in("one,two" + std::string(600'000, 'x') + ",end");
+    Reader r(in, "memory");
+    std::string_view piece;
+    REQUIRE(r.until(',', piece));
+    REQUIRE(piece == "one");
+    char two[3];
+    r.read(std::as_writable_bytes(std::span(two)));
+    REQUIRE((std::string_view(two, 3) == "two" && r.position() == 7));
+    REQUIRE_FALSE(r.until(',', piece, 1000));  // does not go on to the comma
+    REQUIRE((piece.size() > 1000 && piece.size() < 600'000));
+    const auto part = piece.size();
+    REQUIRE(r.until(',', piece));
+    REQUIRE(part + piece.size() == 600'000);
+    r.read(std::as_writable_bytes(std::span(two)));
+    REQUIRE(std::string_view(two, 3) == "end");
+    REQUIRE_THROWS_MATCHES(r.read(std::as_writable_bytes(std::span(two))), FileError,
+                           says("memory: the file ends at byte 600011", "cut"));
+    REQUIRE_THROWS_MATCHES(Reader(in, "memory"), FileError, says("memory", "good state"));
 }
 
 TEST_CASE("FileReader says why a file cannot be read", "[file][reader]") {

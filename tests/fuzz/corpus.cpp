@@ -55,7 +55,7 @@ bool fuzz::take(std::string_view input) {
         auto batches =
             mapped.batches(capacity, {.tail = dice.chance(0.5) ? text::Tail::pad : text::Tail::drop,
                                       .random_length = dice.chance(0.3)});
-        for (const Batch& batch : batches) predicted += batch.predicted;
+        for (const text::Batch& batch : batches) predicted += batch.predicted;
         FUZZ_REQUIRE(predicted == batches.predictions());
     });
     return true;

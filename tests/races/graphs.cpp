@@ -68,7 +68,7 @@ TEST_CASE("Two passes over one corpus do not disturb each other", "[races]") {
     const auto corpus = text::Corpus::from_tokens(tokens, V);
     const auto sum = [&corpus] {
         double total = 0;
-        for (const Batch& batch : corpus.batches({.time = 7, .batch = 3}))
+        for (const text::Batch& batch : corpus.batches({.time = 7, .batch = 3}))
             for (Index i = 0; i < batch.input.time * 3; ++i)
                 total += batch.input.data[i] * double(batch.target.data[i]);
         return total;
