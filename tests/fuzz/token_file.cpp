@@ -1,5 +1,6 @@
 // Token files of a fixed vocabulary, verified and trusted.
 #include <cstring>
+#include <isogloss/metric/unigram.hpp>
 #include <isogloss/text/corpus.hpp>
 
 #include "fuzz.hpp"
@@ -71,7 +72,8 @@ bool fuzz::take(std::string_view input) {
         FUZZ_REQUIRE(corpus.size() * 4 + 128 == std::ssize(input));
         accepted([&] {
             Index predicted = 0;
-            for (const Batch& batch : corpus.batches({.time = 3, .batch = 2})) predicted += batch.predicted;
+            for (const text::Batch& batch : corpus.batches({.time = 3, .batch = 2}))
+                predicted += batch.predicted;
             FUZZ_REQUIRE(predicted > 0 && predicted < corpus.size());
         });
         accepted([&] { unigram_cross_entropy(vocabulary(), corpus); });
