@@ -57,7 +57,7 @@ public:
     void add(double weight) override {
         this->require_modulus();
         const Index n = units_.width, rows = store_.rows();
-        const T* flow = store_.adjoint(units_.seq, this->wants_modulus());
+        const T* flow = store_.adjoint(units_.z.id, this->wants_modulus());
         for (Index i = 0; i < rows * n; ++i) modulus_rows_[std::size_t(i)] = this->modulus(flow[i]);
         const double kept = std::exchange(keep_, 1);
         const T keep = static_cast<T>(kept), c = static_cast<T>(weight);
