@@ -127,7 +127,7 @@ public:
                     const ig::Index t = (first + r) / o_.columns, b = (first + r) % o_.columns;
                     const auto row = [&](std::size_t k) {
                         return Distribution(p[k]).subspan(static_cast<std::size_t>(r * V),
-                                                 static_cast<std::size_t>(V));
+                                                          static_cast<std::size_t>(V));
                     };
                     // Not the logarithm of a probability in float, which may have become 0.
                     const auto log_p = [&](std::size_t k) {
@@ -188,7 +188,8 @@ private:
     }
 
     /// Keeps the `show` most telling positions in order; of a word, only its most telling one.
-    template <class Better> void show(std::vector<Shown>& list, Shown s, Distribution a, Distribution b, Better better) const {
+    template <class Better>
+    void show(std::vector<Shown>& list, Shown s, Distribution a, Distribution b, Better better) const {
         const auto same = std::find_if(list.begin(), list.end(), [&](const Shown& x) {
             return found_.text[std::size_t(x.at)] == found_.text[std::size_t(s.at)];
         });

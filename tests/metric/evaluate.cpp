@@ -30,7 +30,9 @@ template <class T> struct Language {
         const Random random(5, 5);
         for (Index i = 0; i < size; ++i) text.push_back(static_cast<Token>(random.below(i, V)));
     }
-    text::Batches batches() const { return {text, V, g.capacity(), {.tail = text::Tail::pad, .predict_first = 0}}; }
+    text::Batches batches() const {
+        return {text, V, g.capacity(), {.tail = text::Tail::pad, .predict_first = 0}};
+    }
     // One training pass, after which states are not zero.
     double train() {
         const std::vector<Token> a = {1, 2, 3, 4, 5, 6}, b = {2, 3, 4, 5, 6, 7};
