@@ -4,6 +4,7 @@
 /// themselves; the others have a plain reference.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
 
@@ -95,6 +96,23 @@ template <class T, class A = Architecture> double sum_of_squares(Index n, const 
         return v * v;
     });
     return std::isfinite(sum) ? sum : plain::dot(n, x, x);
+}
+
+/// x / ‖x‖, in place; returns ‖x‖, its Euclidean norm. A row whose norm is 0 or not finite stays as it is.
+template <class T, class A = Architecture> double normalise(Index n, T* x) {
+    double norm = std::sqrt(sum_of_squares<T, A>(n, x));
+    if (norm >= 1e-15 && norm <= 1e15) {
+        scale(n, static_cast<T>(1 / norm), x);
+    } else if (std::isfinite(norm)) {  // squares, or 1 / ‖x‖, may be beyond T
+        double largest = 0;
+        for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(double(x[i])));
+        if (largest == 0) return 0;
+        double squares = 0;
+        for (Index i = 0; i < n; ++i) squares += std::pow(double(x[i]) / largest, 2);
+        norm = largest * std::sqrt(squares);
+        for (Index i = 0; i < n; ++i) x[i] = static_cast<T>(double(x[i]) / largest / std::sqrt(squares));
+    }
+    return norm;
 }
 
 /// Σ x y; right for all finite x and y, also where a product exceeds T.
