@@ -13,9 +13,11 @@
 #include <isogloss/factor.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/metric/principal_angles.hpp>
 #include <isogloss/metric/principal_components.hpp>
 #include <isogloss/metric/subspace_distance.hpp>
+#include <isogloss/metric/subspace_monitor.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>
@@ -31,21 +33,20 @@
 #include <isogloss/node/sum.hpp>
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/riemannian/alternating.hpp>
-#include <isogloss/update/riemannian/edge_metric.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
-#include <isogloss/update/riemannian/writing.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
 #include <isogloss/update/sgd.hpp>
 
 // `make` is `template` in src/, `extern template` everywhere else.
 
 #define ISOGLOSS_COMPILED_FACTOR(make, T)                                                                       \
-    make Tensor<T, 2> orthonormal_columns<T>(MatrixRef<const T>, const char*);                                  \
-    make Tensor<T, 1> singular_values<T>(const Tensor<T, 2>&);                                                  \
-    make Svd<T> thin_svd<T>(const Tensor<T, 2>&, const char*);                                                  \
-    make SymmetricEigen<T> symmetric_eigen<T>(const Tensor<T, 2>&, const char*);                                \
-    make Schur<T> schur<T>(const Tensor<T, 2>&, const char*);                                                   \
-    make Tensor<T, 2> solve<T>(const Tensor<T, 2>&, const Tensor<T, 2>&, const char*);                          \
+    make Tensor<T, 2> dense::orthonormal_columns<T>(MatrixRef<const T>, const char*);                                  \
+    make Tensor<T, 1> dense::singular_values<T>(const Tensor<T, 2>&);                                                  \
+    make dense::Svd<T> dense::thin_svd<T>(const Tensor<T, 2>&, const char*);                                                  \
+    make dense::SymmetricEigen<T> dense::symmetric_eigen<T>(const Tensor<T, 2>&, const char*);                                \
+    make dense::Schur<T> dense::schur<T>(const Tensor<T, 2>&, const char*);                                                   \
+    make Tensor<T, 2> dense::solve<T>(const Tensor<T, 2>&, const Tensor<T, 2>&, const char*);                          \
     make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>);                       \
     make class SubspaceMonitor<T>;                                                                              \
     make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);                                \
@@ -110,8 +111,12 @@
     make class Sgd<T>;                                                                                          \
     make class AveragedSgd<T>;                                                                                  \
     make class Adam<T>;                                                                                         \
+    make class UnitMetric<T>;                                                                                   \
+    make class SoftmaxFisher<T>;                                                                                \
+    make class EdgeMetric<T>;                                                                                   \
+    make class SearchStep<T>;                                                                                   \
     make class TransitionStep<T>;                                                                               \
-    make class WritingStep<T>;                                                                                  \
+    make class SoftmaxStep<T>;                                                                                  \
     make class AlternatingTraining<T>;                                                                          \
     make class Riemannian<T>;
 
