@@ -1,4 +1,4 @@
-// Part of the compiled core; the list is in isogloss/compiled.hpp.
+// Part of the compiled core; the lists are in isogloss/compiled.hpp.
 #include <isogloss/compiled.hpp>
 
 namespace isogloss {
