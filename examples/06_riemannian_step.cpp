@@ -20,7 +20,7 @@ void train(const ig::Corpus& corpus, const char* name, bool riemannian) {
     ig::Riemannian cells(g, "lstm.*", {.modulus = ig::UnitModulus::ruop, .rate = 0.003, .clip = 5});
     ig::Riemannian head(g, "out.*", {.rate = 0.03, .clip = 5});
     ig::Adam table(g.parameters("E"), {.rate = 0.01, .divisor = ig::Divisor::tokens});
-    ig::Adam all(g.parameters(), {.rate = 0.005, .clip = 5, .divisor = ig::Divisor::tokens});
+    ig::Adam all(g.parameters(), {.rate = 0.02, .clip = 5, .divisor = ig::Divisor::tokens});
 
     std::printf("%-5s", name);
     ig::Perplexity seen;
@@ -48,3 +48,6 @@ int main() {
     train(corpus, "RUOP", true);
     train(corpus, "Adam", false);
 }
+
+// RUOP   3.45  2.85  2.66  2.59  bits per character
+// Adam   3.81  2.99  2.77  2.68  bits per character        (the best of the rates 0.005, 0.01, 0.02 and 0.04)

@@ -45,3 +45,16 @@ int main() {
     for (std::size_t i = 0; i < 40; ++i) cosine += double(a(3, i)) * double(b(2, i));
     std::printf("to love and the love of: cosine %.2f\n", cosine);
 }
+
+// EM 0: +0.20 nats per token beside a model without dynamics
+// EM 1: +1.08 nats per token beside a model without dynamics
+// EM 2: +1.40 nats per token beside a model without dynamics
+// EM 3: +1.68 nats per token beside a model without dynamics
+// EM 4: +1.96 nats per token beside a model without dynamics
+// EM 5: +2.23 nats per token beside a model without dynamics
+// EM 6: +2.49 nats per token beside a model without dynamics
+// king  ground house loss queen world gates
+// thou  thou, thyself she Warwick Thou e'er
+// his   our their these the thy this
+// upon  against on unto before with above
+// to love and the love of: cosine 0.41

@@ -41,3 +41,7 @@ int main() {
         std::printf("step %4td: %.3f bits per character\n", step, p.bits_per_token());
     }
 }
+
+// step  500: 3.338 bits per character
+// step 1000: 3.327 bits per character
+// step 1500: 3.297 bits per character
