@@ -33,14 +33,11 @@ int main() {
     g.reset();
     const ig::Random random(1, ig::stream_of("sampling"));
     std::vector<ig::Token> text = {vocabulary["\n"]};
-    ig::Tensor<float, 2> p({std::size_t{1}, static_cast<std::size_t>(V)});
+    std::vector<float> p(static_cast<std::size_t>(V));
     for (ig::Index i = 0; i < 300; ++i) {
         g.forward(o, {x, std::span<const ig::Token>(&text.back(), 1)});  // T = B = 1; the state is carried
         g.probabilities(o, 0, {p.data(), 1, V}, 0.7);
-        double left = random.uniform(i);
-        ig::Token next = 0;
-        while (next + 1 < V && (left -= double(p(0, static_cast<std::size_t>(next)))) > 0) ++next;
-        text.push_back(next);
+        text.push_back(ig::sample(p, random.uniform(i)));
     }
     std::printf("%s\n", vocabulary.decode(text).c_str());
 }

@@ -58,19 +58,15 @@ void train_tied(const Options& o, ig::Index width, const ig::Corpus& train, cons
     ig::Sgd sgd(g.parameters(), {.rate = o.rate, .clip = 5});
     for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
         sgd.rate(o.rate * std::pow(0.5, double(std::max<ig::Index>(0, epoch - (o.epochs + 1) / 2))));
-        ig::Perplexity in_training, in_validation;
-        g.training(true);
+        ig::Perplexity in_training;
         for (const auto& batch : train.batches(g.capacity())) {
             if (batch.first) g.reset();
             in_training.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l));
             g.backward(l);
             sgd.step();
         }
-        g.training(false);
-        for (const auto& batch : valid.batches(g.capacity(), {.tail = ig::Tail::pad, .predict_first = eos})) {
-            if (batch.first) g.reset();
-            in_validation.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l));
-        }
+        const auto in_validation = ig::evaluate(
+            g, l, x, y, valid.batches(g.capacity(), {.tail = ig::Tail::pad, .predict_first = eos}));
         report({"tied", V, width, epoch, in_training.value(), in_validation.value()});
     }
 }

@@ -49,18 +49,10 @@ int rnn(const RnnCommand& o) {
                          (static_cast<double>(vocabulary.total()) + static_cast<double>(V))));
     }
     const auto perplexity = [&](const ig::Corpus& corpus) {
-        g.training(false);
-        g.reset();
-        ig::Perplexity p;
-        for (const auto& batch :
-             corpus.batches({o.bptt, o.batch}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()})) {
-            if (batch.first) g.reset();
-            const double nats = g.forward(loss, {x, batch.input}, {y, batch.target});
-            p.add(nats, g.predicted(loss), 0);
-        }
-        g.training(true);
-        g.reset();
-        return p.value();
+        return ig::evaluate(g, loss, x, y,
+                            corpus.batches({o.bptt, o.batch},
+                                           {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()}))
+            .value();
     };
 
     const files::CsvLog log(o.log, rnn_header, [](std::string_view) { return false; });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_angles.hpp>
+#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ struct Row {
     double turn = 0;  ///< angle between a word's vector and its start, degrees; mean over the stretch's words
 };
 
-inline double in_degrees(double radians) { return radians * 180 / 3.14159265358979324; }
+inline double in_degrees(double radians) { return radians * 180 / std::numbers::pi; }
 
 /// The rules that train a model, and their schedule: all rates fall along a straight line to 0; that of the
 /// table is there earlier, so that the softmax matrix can come to it.

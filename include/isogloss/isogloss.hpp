@@ -4,8 +4,9 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/softmax_loss.hpp>
 #include <isogloss/loss/total.hpp>
-#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/metric/evaluate.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>

@@ -26,6 +26,8 @@ template <class T> struct MatrixRef {
     /// Whether sizes and stride are possible, and there is memory where there are elements.
     bool is_valid() const { return rows >= 0 && cols >= 0 && stride >= cols && (data || !rows || !cols); }
     T* row(Index i) const { return data + i * stride; }
+    /// Element (i, j) as read, after transposition.
+    T& operator()(Index i, Index j) const { return transposed ? row(j)[i] : row(i)[j]; }
     /// Columns [first, first + count) of a matrix that is not transposed.
     MatrixRef columns(Index first, Index count) const { return {data + first, rows, count, stride}; }
     /// Rows [first, first + count) of a matrix that is not transposed.

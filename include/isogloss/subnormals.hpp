@@ -1,4 +1,4 @@
-/// @file subnormals.hpp  Numbers next to nothing are nothing while the library computes.
+/// @file subnormals.hpp  Subnormal numbers count as 0 while the library computes.
 #pragma once
 
 #if defined(__SSE2__)

@@ -118,8 +118,8 @@ TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
     std::fill_n(tau.value, tau.size(), 0.0);
     for (Index s = 0; s < A; ++s)
         for (Index j = 0; j < N; ++j)
-            for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k) {
-                const Index i = e.from[std::size_t(k)];
+            for (Index k = e.first[j]; k < e.first[j + 1]; ++k) {
+                const Index i = e.from[k];
                 tau.value[s * (N + N * N) + N + k] =
                     m.emission[std::size_t(i * A + s)] * m.transition[std::size_t(i * N + j)];
             }

@@ -110,10 +110,8 @@ public:
         }
         gemm<T>(T(1), {phi_, N, n}, W().values(), T(0), out);
         for (Index i = 0; i < N; ++i) {
-            T* z = out.row(i);
-            const double sum = kernel::exp_sum(out.cols, z, kernel::row_max(out.cols, z), T(1), z);
-            if (!std::isfinite(sum)) not_finite(i, sum);
-            kernel::scale(out.cols, static_cast<T>(1 / sum), z);
+            const double log_sum = kernel::softmax(out.cols, out.row(i));
+            if (std::isnan(log_sum)) not_finite(i, log_sum);
         }
     }
 
@@ -200,18 +198,10 @@ private:
 
     /// Sets nats_ to the loss of each row of logits, and turns z into δ where gradients are wanted.
     void losses(MatrixRef<T> z, const Index* example, std::span<const Token> y, bool gradient) {
-        kernel::parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
-            for (Index r = first; r < last; ++r) {
-                T* row = z.row(r);
-                const Token target = y[static_cast<std::size_t>(example[r])];
-                const T most = kernel::row_max(z.cols, row);
-                const double of_target = double(row[target]) - double(most);
-                const double sum = kernel::exp_sum(z.cols, row, most, T(1), gradient ? row : nullptr);
-                nats_[r] = std::log(sum) - of_target;
-                if (!gradient) continue;
-                kernel::scale(z.cols, static_cast<T>(1 / sum), row);
-                row[target] -= T(1);
-            }
+        parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
+            for (Index r = first; r < last; ++r)
+                nats_[r] = kernel::cross_entropy(z.cols, z.row(r), y[static_cast<std::size_t>(example[r])], 1,
+                                                 gradient);
         });
     }
 

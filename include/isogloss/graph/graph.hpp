@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <isogloss/graph/builder.hpp>
+#include <isogloss/graph/logits.hpp>
 #include <isogloss/graph/runner.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <span>
@@ -349,25 +350,14 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
                                  store_.rows(), ", ", head.vocabulary, " columns, and memory for them"));
     const BlasOnOneThread blas;
     const SubnormalsAreZero flush;
-    const auto& table = store_.parameters[head.table];
-    const Index width = table.cols;
-    T beta = 0;
-    if (head.bias >= 0) {
-        for (Index r = 0; r < out.rows; ++r)
-            std::copy_n(store_.parameters[head.bias].value, head.vocabulary, out.row(r));
-        beta = 1;
-    }
-    gemm<T>(T(1), {store_.value(head.hidden) + first * width, out.rows, width}, t(table.values()), beta, out);
-    for (Index r = 0; r < out.rows; ++r) {
-        T* z = out.row(r);
-        const T m = kernel::row_max(out.cols, z);
-        const double sum = kernel::exp_sum(out.cols, z, m, static_cast<T>(1 / temperature), z);
-        if (!std::isfinite(sum))
+    const auto table = store_[head.table].values();
+    graph::logits<T>({store_.value(head.hidden.id) + first * table.cols, out.rows, table.cols}, table,
+                     head.bias.id >= 0 ? store_[head.bias].value : nullptr, out);
+    for (Index r = 0; r < out.rows; ++r)
+        if (std::isnan(kernel::softmax(out.cols, out.row(r), static_cast<T>(1 / temperature))))
             throw NumericError(message("probabilities: the logits of '", head.name,
                                        "' are not finite at row ", first + r, ". ",
                                        runner_.not_finite_before()));
-        kernel::scale(out.cols, static_cast<T>(1 / sum), z);
-    }
 }
 
 template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {

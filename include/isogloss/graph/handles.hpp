@@ -27,6 +27,7 @@ template <class T> struct Weight {
     int id = -1;
     Index rows = 0, cols = 0;
     std::uint64_t graph = 0;
+    bool operator==(const Weight&) const = default;
 };
 
 /// Logits [T, B, vocabulary] that are never held: hidden states, table and bias, from which losses and

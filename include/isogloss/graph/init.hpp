@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <isogloss/array.hpp>
 #include <isogloss/random.hpp>
 #include <utility>
 #include <vector>
@@ -49,7 +50,7 @@ inline Init identity(double scale = 1) {
 
 /// One value per equal block of columns, for the biases of gates: block k of the columns starts at
 /// values[k].
-inline Init per_block(std::vector<double> values) {
+inline Init per_block(Array<double> values) {
     return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
         return values[j * std::ssize(values) / cols];
     };

@@ -73,7 +73,7 @@ public:
 
     /// The head behind logits.
     const graph::LogitsRecord<T>& head(Logits<T> o) const { return store_[o]; }
-    Parameter<T>& parameter(int id) const { return store_.parameters[id]; }
+    Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
 
 protected:
     /// Calls f for the parts of the batch that threads() work on, or for `all`. Parts are worth it where the
@@ -92,9 +92,9 @@ protected:
         };
         each([&](auto& u, auto& s) { bytes += s.input.width * u.width * Index{sizeof(T)}; });
         const Index most = bytes <= near_bytes ? store_.batch / worth_a_thread : 1;
-        if (kernel::pieces(store_.batch, 1, most) == 1) return f(all);
+        if (piece_count(store_.batch, 1, most) == 1) return f(all);
         each(ready);
-        kernel::parallel(store_.batch, 1, most, [&](Index first, Index last, Index) {
+        parallel(store_.batch, 1, most, [&](Index first, Index last, Index) {
             Self part = all;
             part.first_ = first, part.columns_ = last - first;
             f(std::as_const(part));

@@ -184,12 +184,12 @@ public:
         graph::LogitsRecord<T> r;
         r.name = name();
         r.vocabulary = table.rows;
-        r.hidden = hidden.id;
-        r.table = table.id;
-        r.bias = bias.id;
+        r.hidden = hidden;
+        r.table = table;
+        r.bias = bias;
         r.node = node_;
-        for (const int w : {table.id, bias.id})
-            if (w >= 0) ++store_.parameters[w].uses;
+        ++store_[table].uses;
+        if (bias.id >= 0) ++store_[bias].uses;
         store_.logits.push_back(r);
         return {store_.logits.count() - 1, r.vocabulary, store_.serial};
     }
@@ -208,11 +208,8 @@ public:
     void part(Loss<T> total, Loss<T> of, double weight) { store_[total].parts.push_back({of.id, weight}); }
 
     /// The record behind logits: hidden states, table and bias as handles.
-    Seq<T> hidden(Logits<T> o) const {
-        const auto& s = store_[o];
-        return {s.hidden, store_.seqs[s.hidden].width, store_.serial};
-    }
-    Weight<T> table(Logits<T> o) const { return handle(store_[o].table); }
+    Seq<T> hidden(Logits<T> o) const { return store_[o].hidden; }
+    Weight<T> table(Logits<T> o) const { return store_[o].table; }  ///< see above
 
     /// Whether some node looks the rows of this weight up, as in an embedding table.
     bool is_looked_up(Weight<T> w) const { return store_[w].lookups > 0; }
@@ -233,10 +230,6 @@ public:
 private:
     friend class UnitsBuilder<T>;
     std::string full(const std::string& local) const { return name() + "." + local; }
-    Weight<T> handle(int id) const {
-        const auto& p = store_.parameters[id];
-        return {id, p.rows, p.cols, store_.serial};
-    }
     Seq<T> add(const std::string& local, Index width, int lead, bool carried) {
         store_.claim(full(local), "sequence");
         return {store_.add_seq(full(local), width, lead, carried, node_), width, store_.serial};

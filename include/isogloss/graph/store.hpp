@@ -66,7 +66,9 @@ template <class T> struct MaskRecord {
 template <class T> struct LogitsRecord {
     std::string name;
     Index vocabulary = 0;
-    int hidden = -1, table = -1, bias = -1, node = -1;
+    Seq<T> hidden;
+    Weight<T> table, bias;  // no bias: an empty handle
+    int node = -1;
 };
 
 struct LossRecord {
@@ -135,7 +137,6 @@ template <class T> struct Store {
     LogitsRecord<T>& operator[](Logits<T> o) { return logits[o.id]; }
     LossRecord& operator[](Loss<T> l) { return losses[l.id]; }
 
-    template <class Deque> auto& at(Deque& records, int id) { return records[id]; }
     /// Throws UsageError unless a handle is one of this graph's.
     template <class H> void require_own(const H& h, const char* what) const {
         if (h.id < 0)

@@ -177,18 +177,16 @@ public:
     std::vector<Token> sample(Index n, const Random& random) const {
         const Index N = options_.states, A = options_.symbols;
         Index place = 0;
-        const auto draw = [&](const double* p, Index count) {
-            double left = random.uniform(place++);
-            Index k = 0;
-            while (k + 1 < count && (left -= p[k]) > 0) ++k;
-            return k;
+        const auto draw = [&](const std::vector<double>& p, Index row, Index width) {
+            return isogloss::sample(std::span(p.data() + row * width, std::size_t(width)),
+                                    random.uniform(place++));
         };
         std::vector<Token> x;
         within_memory("hmm: a text", bytes_of("hmm: a text", {n}, sizeof(Token)),
                       [&] { x.reserve(std::size_t(n)); });
         if (n == 0) return x;
-        for (Index i = draw(initial.data(), N); std::ssize(x) < n; i = draw(transition.data() + i * N, N))
-            x.push_back(static_cast<Token>(draw(emission.data() + i * A, A)));
+        for (Index i = draw(initial, 0, N); std::ssize(x) < n; i = draw(transition, i, N))
+            x.push_back(draw(emission, i, A));
         return x;
     }
 

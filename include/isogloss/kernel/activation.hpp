@@ -14,6 +14,19 @@ enum class Activation {
 
 namespace kernel {
 
+/// s and its slope by the formulas of the enumeration, in double.
+namespace plain {
+
+inline double activation(Activation s, double V) {
+    return s == Activation::tanh ? std::tanh(V) : s == Activation::logistic ? 1 / (1 + std::exp(-V)) : V;
+}
+inline double activation_slope(Activation s, double V) {
+    const double a = activation(s, V);
+    return s == Activation::tanh ? 1 - a * a : s == Activation::logistic ? a * (1 - a) : 1;
+}
+
+}  // namespace plain
+
 /// a = s(V), n numbers.
 template <class T, class A = Architecture> void activate(Activation s, Index n, const T* V, T* a) {
     switch (s) {

@@ -1,10 +1,37 @@
 /// @file kernel/rows.hpp  Elementwise work on contiguous rows: masks, sums, norms, finiteness.
+///
+/// multiply_rows, add_multiplied_rows, add and scale are the obvious loops, which compilers vectorise by
+/// themselves; the others have a plain reference.
 #pragma once
 
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
 
 namespace isogloss::kernel {
+
+/// The obvious loops, with sums in double: what the kernels below are tested against. Only dot has another use:
+/// what is added up when a product exceeds T.
+namespace plain {
+
+template <class T> void add_column_sums(Index rows, Index width, const T* x, T* sums) {
+    for (Index j = 0; j < width; ++j) {
+        double sum = static_cast<double>(sums[j]);
+        for (Index r = 0; r < rows; ++r) sum += static_cast<double>(x[r * width + j]);
+        sums[j] = static_cast<T>(sum);
+    }
+}
+template <class T> double dot(Index n, const T* x, const T* y) {
+    double sum = 0;
+    for (Index i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+    return sum;
+}
+template <class T> Index first_non_finite(Index n, const T* x) {
+    Index i = 0;
+    while (i < n && std::isfinite(x[i])) ++i;
+    return i;
+}
+
+}  // namespace plain
 
 /// How many numbers are added in T before the sum moves to double.
 inline constexpr Index chunk = 512;
@@ -50,25 +77,6 @@ void add_column_sums(Index rows, Index width, const T* x, T* sums) {
     });
 }
 
-/// Σ x², added up in double by chunks; right for all finite x, also where a square exceeds T.
-template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
-    using L = Lanes<T, A>;
-    double total = 0;
-    for (Index i = 0; i < n; i += chunk) {
-        L part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L v = at.load(x);
-            part += v * v;
-        });
-        total += static_cast<double>(lane_sum(part));
-    }
-    if (!std::isfinite(total)) {
-        total = 0;
-        for (Index i = 0; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    }
-    return total;
-}
-
 /// Σ x y, added up in double by chunks; right for all finite x and y, also where a product exceeds T.
 template <class T, class A = Architecture> double dot(Index n, const T* x, const T* y) {
     using L = Lanes<T, A>;
@@ -78,11 +86,12 @@ template <class T, class A = Architecture> double dot(Index n, const T* x, const
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) { part += at.load(x) * at.load(y); });
         total += static_cast<double>(lane_sum(part));
     }
-    if (!std::isfinite(total)) {
-        total = 0;
-        for (Index i = 0; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(y[i]);
-    }
-    return total;
+    return std::isfinite(total) ? total : plain::dot(n, x, y);
+}
+
+/// Σ x², as dot(n, x, x).
+template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
+    return dot<T, A>(n, x, x);
 }
 
 /// Position of the first element that is not finite, or n.

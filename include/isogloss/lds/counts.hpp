@@ -228,7 +228,7 @@ private:
         std::vector<SparseCounts> out(static_cast<std::size_t>(lags()));
         std::vector<std::exception_ptr> failed(out.size());
         const std::vector<std::uint16_t> reach = reaches(tokens, from, last);
-        kernel::parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
+        parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
             for (Index k = a; k < b; ++k) {
                 try {
                     out[std::size_t(k)] = one_lag(tokens, from, first, last, k + 1, rows, places, reach);

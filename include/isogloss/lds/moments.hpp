@@ -137,7 +137,7 @@ private:
         }
         const SparseCounts& N = counts_->lag(k);
         for (Index i = 0; i < x.rows; ++i) scale(z.row(i), x.cols, whitening_.w[std::size_t(i)]);
-        kernel::parallel(x.cols, 16, x.cols, [&](Index first, Index last, Index) {
+        parallel(x.cols, 16, x.cols, [&](Index first, Index last, Index) {
             const Index n = last - first;
             for (Index i = 0; i < y.rows; ++i) std::fill_n(y.row(i) + first, n, T(0));
             for (Index i = 0; i < y.rows; ++i) {

@@ -63,11 +63,9 @@ template <class T> struct Gru {
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
                 part.affine(gates, t);
-                kernel::gru_gates_forward(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
-                                          part.data(reset, t));
+                kernel::gru_gates_forward(part.batch(), n, at(part, t));
                 part.affine(candidate, t);
-                kernel::gru_state_forward(part.batch(), n, part.data(gates, t), part.data(candidate, t),
-                                          part.data(h, t - 1), part.data(h, t));
+                kernel::gru_state_forward(part.batch(), n, at(part, t));
             }
         });
         dropout.forward(p);
@@ -78,19 +76,22 @@ template <class T> struct Gru {
         const Index n = h.width;
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back()) {
-                kernel::gru_state_backward<squared>(
-                    part.batch(), n, part.data(gates, t), part.data(candidate, t), part.data(h, t - 1),
-                    part.adjoint_data(h, t), part.adjoint_data(gates, t), part.adjoint_data(candidate, t),
-                    part.adjoint_data(h, t - 1));
+                const kernel::GruAdjoints<T> adjoints{
+                    part.adjoint_data(h, t), part.adjoint_data(reset, t), part.adjoint_data(gates, t),
+                    part.adjoint_data(candidate, t), part.adjoint_data(h, t - 1)};
+                kernel::gru_state_backward<squared>(part.batch(), n, at(part, t), adjoints);
                 part.affine_backward(candidate, t);
-                kernel::gru_gates_backward<squared>(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
-                                                    part.adjoint_data(reset, t), part.adjoint_data(gates, t),
-                                                    part.adjoint_data(h, t - 1));
+                kernel::gru_gates_backward<squared>(part.batch(), n, at(part, t), adjoints);
                 part.affine_backward(gates, t);
             }
         });
         p.affine_backward(gates);
         p.affine_backward(candidate);
+    }
+
+private:
+    kernel::GruRows<T> at(const Pass<T>& p, Index t) const {
+        return {p.data(gates, t), p.data(h, t - 1), p.data(reset, t), p.data(candidate, t), p.data(h, t)};
     }
 };
 

@@ -61,9 +61,7 @@ template <class T> struct Rhn {
             for (const Index t : part.steps())
                 for (std::size_t l = 0; l < z.size(); ++l) {
                     part.affine(z[l], t);
-                    const T* before = l > 0 ? part.data(s[l - 1], t) : part.data(s.back(), t - 1);
-                    kernel::highway_forward(part.batch(), s[l].width, part.data(z[l], t), before,
-                                            part.data(s[l], t));
+                    kernel::highway_forward(part.batch(), s[l].width, at(part, l, t));
                 }
         });
         dropout.forward(p);
@@ -73,15 +71,19 @@ template <class T> struct Rhn {
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back())
                 for (std::size_t l = z.size(); l-- > 0;) {
-                    const Seq<T> from = l > 0 ? s[l - 1] : s.back();
-                    const Index at = l > 0 ? t : t - 1;
-                    kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(
-                        part.batch(), s[l].width, part.data(z[l], t), part.data(from, at),
-                        part.adjoint_data(s[l], t), part.adjoint_data(z[l], t), part.adjoint_data(from, at));
+                    T* before = l > 0 ? part.adjoint_data(s[l - 1], t) : part.adjoint_data(s.back(), t - 1);
+                    kernel::highway_backward<!Backward<T, Quantity>::is_gradient, T>(
+                        part.batch(), s[l].width, at(part, l, t),
+                        {part.adjoint_data(s[l], t), part.adjoint_data(z[l], t), before});
                     part.affine_backward(z[l], t);
                 }
         });
         for (const auto& units : z) p.affine_backward(units);
+    }
+
+private:
+    kernel::HighwayRows<T> at(const Pass<T>& p, std::size_t l, Index t) const {
+        return {p.data(z[l], t), l > 0 ? p.data(s[l - 1], t) : p.data(s.back(), t - 1), p.data(s[l], t)};
     }
 };
 

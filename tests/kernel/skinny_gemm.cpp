@@ -1,5 +1,4 @@
-#include <isogloss/kernel/few_rows.hpp>
-#include <isogloss/linalg.hpp>
+#include <isogloss/kernel/skinny_gemm.hpp>
 #include <isogloss/random.hpp>
 #include <vector>
 
@@ -18,10 +17,10 @@ template <class T> std::vector<T> numbers(Index n, std::uint32_t stream) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Products of a few rows are BLAS's, whatever the shape", "[kernel][few_rows]", float,
-                   double) {
+TEMPLATE_TEST_CASE("Products of a few rows are those of the plain loops, whatever the shape",
+                   "[kernel][skinny_gemm]", float, double) {
     using T = TestType;
-    using Few = kernel::FewRows<T>;
+    using Skinny = kernel::SkinnyGemm<T>;
     const T beta = GENERATE(T(0), T(1), T(-0.5));
     for (const Index m : {1, 2, 7, 8, 9, 16, 33, 64})
         for (const auto& [columns, inner] :
@@ -33,8 +32,7 @@ TEMPLATE_TEST_CASE("Products of a few rows are BLAS's, whatever the shape", "[ke
             if (beta == T(0)) c.assign(c.size(), std::numeric_limits<T>::quiet_NaN());
             const auto compare = [&](MatrixRef<const T> right, auto&& product) {
                 auto expected = c, got = c;
-                kernel::gemm_serial<T>(T(1), {a.data(), m, k, k + 2}, right, beta,
-                                       {expected.data(), m, n, n + 3});
+                kernel::plain::gemm<T>({a.data(), m, k, k + 2}, right, beta, {expected.data(), m, n, n + 3});
                 product(MatrixRef<T>(got.data(), m, n, n + 3));
                 for (Index i = 0; i < m; ++i)
                     for (Index j = 0; j < n + 3; ++j) {
@@ -47,41 +45,24 @@ TEMPLATE_TEST_CASE("Products of a few rows are BLAS's, whatever the shape", "[ke
             };
             const MatrixRef<const T> right(b.data(), k, n, n + 1), transposed(b.data(), n, k, k + 5);
             compare(right, [&](MatrixRef<T> out) {
-                Few::product({a.data(), m, k, k + 2}, right, beta, out);
+                Skinny::product({a.data(), m, k, k + 2}, right, beta, out);
             });
             compare(t(transposed), [&](MatrixRef<T> out) {
-                std::vector<T> packed(static_cast<std::size_t>(Few::size(m, k)) + 1, T(77));
-                Few::pack_left({a.data(), m, k, k + 2}, packed.data());
+                std::vector<T> packed(static_cast<std::size_t>(Skinny::size(m, k)) + 1, T(77));
+                Skinny::pack_left({a.data(), m, k, k + 2}, packed.data());
                 REQUIRE(packed.back() == T(77));
-                Few::product_transposed(packed.data(), transposed, beta, out);
+                Skinny::product_transposed(packed.data(), transposed, beta, out);
             });
         }
 }
 
-TEMPLATE_TEST_CASE("A square turned twice is itself, and sums go where they belong", "[kernel][transpose]",
-                   float, double) {
-    using T = TestType;
-    for (const auto& [n, m] : {std::pair<Index, Index>{1, 1}, {8, 8}, {9, 17}, {32, 5}, {30, 40}}) {
-        const auto from = numbers<T>(n * (m + 2), 4), before = numbers<T>(m * (n + 1), 5);
-        for (const T beta : {T(0), T(1), T(2)}) {
-            auto to = before;
-            kernel::turn(n, m, from.data(), m + 2, beta, to.data(), n + 1);
-            CAPTURE(n, m, beta);
-            for (Index j = 0; j < m; ++j)
-                for (Index i = 0; i < n; ++i)
-                    REQUIRE(to[std::size_t(j * (n + 1) + i)] ==
-                            from[std::size_t(i * (m + 2) + j)] + beta * before[std::size_t(j * (n + 1) + i)]);
-        }
-    }
-}
-
-TEST_CASE("A row of a product does not depend on the rows beside it", "[kernel][few_rows]") {
-    using Few = kernel::FewRows<float>;
+TEST_CASE("A row of a product does not depend on the rows beside it", "[kernel][skinny_gemm]") {
+    using Skinny = kernel::SkinnyGemm<float>;
     constexpr Index n = 100, k = 300;
     const auto a = numbers<float>(64 * k, 1), b = numbers<float>(n * k, 2);
     const auto product = [&](Index m) {
         std::vector<float> c(std::size_t(m * n));
-        Few::product({a.data(), m, k}, {b.data(), k, n}, 0.f, {c.data(), m, n});
+        Skinny::product({a.data(), m, k}, {b.data(), k, n}, 0.f, {c.data(), m, n});
         return c;
     };
     const auto all = product(64), few = product(3);

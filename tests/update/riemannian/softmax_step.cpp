@@ -5,9 +5,12 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
     Net<Glnn> n(40);
     auto& W = n.g.parameter("out.W");
     auto& b = n.g.parameter("out.b");
-    WritingMetric<double> metric(n.g.store(), head_of(n.g, "out"), GENERATE(Index{1}, Index{1} << 20));
+    const auto group = n.g.parameters("out.*");
+    using Metric = SoftmaxFisher<double>;
+    Metric metric(n.g.store(), group, head_of(n.g, "out"),
+                  {.targets = n.y, .budget = GENERATE(Index{1}, Index{1} << 20)});
     n.forward();
-    metric.add(n.next.data(), 1);
+    metric.add(1);
     const auto second = [&](double& p, double& q) {  // ∂²l/∂p∂q by differences
         const double h = 1e-4, p0 = p, q0 = q;
         const auto at = [&](double dp, double dq) {
@@ -20,7 +23,7 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
         return (at(h, h) - at(h, -h) - at(-h, h) + at(-h, -h)) / (4 * h * h);
     };
     for (Index v = 0; v < 4; ++v) {
-        REQUIRE(std::abs(second(b.value[v], b.value[v]) - metric.whole[std::size_t(v)]) < 1e-5);
+        REQUIRE(std::abs(second(b.value[v], b.value[v]) - metric.m00[std::size_t(v)]) < 1e-5);
         for (Index i = 0; i < 5; ++i) {
             REQUIRE(std::abs(second(W.value[v * 5 + i], W.value[v * 5 + i]) -
                              metric.square[std::size_t(v * 5 + i)]) < 1e-5);
@@ -28,18 +31,18 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
                     1e-5);
         }
     }
-    metric.scale(0.5);
-    metric.add(n.next.data(), 0.25);
-    WritingMetric<double> once(n.g.store(), head_of(n.g, "out"));
-    once.add(n.next.data(), 0.75);
+    metric.clear(0.5);
+    metric.add(0.25);
+    Metric once(n.g.store(), group, head_of(n.g, "out"), {.targets = n.y});
+    once.add(0.75);
     REQUIRE(apart(metric.square, once.square) < 1e-13);
-    REQUIRE(apart(metric.whole, once.whole) < 1e-13);
+    REQUIRE(apart(metric.m00, once.m00) < 1e-13);
 }
 
 TEST_CASE("The step of a head is that of each weight with its bias", "[riemannian]") {
     Net<Glnn> n(40);
     const std::vector<double> f = {0.1, 0.2, 0.3, 0.4};
-    WritingStep<double> step(n.g, "out", n.y, f);
+    SoftmaxStep<double> step(n.g, "out", n.y, f);
     n.forward();
     n.g.backward(n.l);
     const Numbers G = gradient(n.g, "out.W"), G0 = gradient(n.g, "out.b");
@@ -47,7 +50,7 @@ TEST_CASE("The step of a head is that of each weight with its bias", "[riemannia
     step.solve();
     const auto& m = step.metric();
     for (std::size_t v = 0; v < 4; ++v) {
-        const double H00 = m.whole[v] + f[v];
+        const double H00 = m.m00[v] + f[v];
         double bias = -G0[v] / H00;
         for (std::size_t i = 0; i < 5; ++i) {
             const double H = m.square[5 * v + i] + f[v], H0 = m.cross[5 * v + i];
@@ -72,6 +75,6 @@ TEST_CASE("A head starts at the frequencies", "[riemannian]") {
                            says("2 counts", "expected 4"));
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,
                            says("'net' is no softmax head"));
-    REQUIRE_THROWS_MATCHES(WritingStep<double>(n.g, "out", n.y, {1, 2}), UsageError,
+    REQUIRE_THROWS_MATCHES(SoftmaxStep<double>(n.g, "out", n.y, {1, 2}), UsageError,
                            says("2 frequencies", "4 words"));
 }
