@@ -61,6 +61,8 @@ if(ISOGLOSS_INSTALL)
     endforeach()
 endif()
 
+tests_in_python(docs/links docs/links.py ${PROJECT_SOURCE_DIR})
+set_tests_properties(docs/links PROPERTIES LABELS docs)
 include(docs/programs.cmake)
 
 if(TARGET docs)
