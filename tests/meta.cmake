@@ -61,8 +61,10 @@ if(ISOGLOSS_INSTALL)
     endforeach()
 endif()
 
-tests_in_python(docs/links docs/links.py ${PROJECT_SOURCE_DIR})
-set_tests_properties(docs/links PROPERTIES LABELS docs)
+foreach(script links architecture)
+    tests_in_python(docs/${script} docs/${script}.py ${PROJECT_SOURCE_DIR})
+    set_tests_properties(docs/${script} PROPERTIES LABELS docs)
+endforeach()
 include(docs/programs.cmake)
 
 if(TARGET docs)
