@@ -7,7 +7,7 @@
 namespace ig = isogloss;
 
 // Trains a language model of characters and prints its bits per character, 100 batches at a time.
-void train(const ig::Corpus& corpus, const char* name, bool riemannian) {
+void train(const ig::text::Corpus& corpus, const char* name, bool riemannian) {
     const ig::Index V = corpus.vocabulary_size();
     ig::Graph<float> g({.time = 50, .batch = 32});
     auto x = g.tokens("x", V), y = g.tokens("y", V);
@@ -43,8 +43,8 @@ void train(const ig::Corpus& corpus, const char* name, bool riemannian) {
 
 int main() {
     const std::string path = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
-    const auto vocabulary = ig::Vocabulary::from_file(path, {.level = ig::Level::character});
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path, {.level = ig::text::Level::character});
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
     train(corpus, "RUOP", true);
     train(corpus, "Adam", false);
 }

@@ -8,8 +8,8 @@ namespace ig = isogloss;
 
 int main() {
     const std::string path = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
-    const auto vocabulary = ig::Vocabulary::from_file(path, {.max_size = 1500});
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path, {.max_size = 1500});
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
 
     ig::LagCounts counts(vocabulary.size(), {.lags = 7});  // the text is read once, here
     counts.add(corpus.tokens());

@@ -9,8 +9,8 @@ namespace ig = isogloss;
 
 int main() {
     const std::string path = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
-    const auto vocabulary = ig::Vocabulary::from_file(path, {.level = ig::Level::character});
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path, {.level = ig::text::Level::character});
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
     const auto text = corpus.tokens();
     const ig::Index V = vocabulary.size(), M = 4, N = 500;
 

@@ -6,7 +6,7 @@
 
 namespace ig = isogloss;
 
-void train(const ig::Corpus& corpus, const char* name, double gamma) {
+void train(const ig::text::Corpus& corpus, const char* name, double gamma) {
     const ig::Index V = corpus.vocabulary_size();
     ig::Graph<float> g({.time = 50, .batch = 32});
     auto x = g.tokens("x", V), y = g.tokens("y", V);
@@ -32,8 +32,8 @@ void train(const ig::Corpus& corpus, const char* name, double gamma) {
 
 int main() {
     const std::string path = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
-    const auto vocabulary = ig::Vocabulary::from_file(path, {.level = ig::Level::character});
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path, {.level = ig::text::Level::character});
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
     std::printf("distance at step    0    100    200    300    400\n");
     train(corpus, "cross-entropy", 0);
     train(corpus, "augmented loss", 1);

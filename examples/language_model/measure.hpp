@@ -14,15 +14,15 @@ namespace lm {
 ///
 /// `go_on(done, all)` is asked after each batch; nothing comes back where it said no.
 template <class GoOn> std::optional<ig::Perplexity> measure(Graph& g, const Model& model,
-                                                            const ig::Corpus& corpus,
-                                                            const ig::Vocabulary& vocabulary,
+                                                            const ig::text::Corpus& corpus,
+                                                            const ig::text::Vocabulary& vocabulary,
                                                             ig::Index columns, ig::Index time, GoOn&& go_on) {
     bool whole = true;
     ig::Perplexity perplexity = ig::evaluate(
         g, model.nll, model.x, model.y,
-        corpus.batches({time, columns}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()}),
+        corpus.batches({time, columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()}),
         [&](ig::Index done, ig::Index all) { return whole = go_on(done, all); });
-    if (vocabulary.level() == ig::Level::character) perplexity.add(0, 0, perplexity.tokens());
+    if (vocabulary.level() == ig::text::Level::character) perplexity.add(0, 0, perplexity.tokens());
     return whole ? std::optional(perplexity) : std::nullopt;
 }
 

@@ -1,6 +1,5 @@
 /// @file sample.cpp  A text, drawn token by token from the model's own predictions.
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <vector>
 
@@ -10,10 +9,8 @@
 namespace lm {
 
 int sample(const SampleOptions& o) {
-    if (o.length < 1) throw ig::UsageError(ig::message("--words is ", o.length, ", expected at least 1"));
-    if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
-        throw ig::UsageError(
-            ig::message("--temperature is ", o.temperature, ", expected a finite number of at least 0"));
+    ig::require("sample", "--words", o.length, 1);
+    ig::require("sample", "--temperature", o.temperature, 0);
     auto it = load_model(o.model, 1);
     const auto& vocabulary = it.vocabulary;
     const ig::Token unk = vocabulary.has_unk() ? vocabulary.unk() : -1, eos = vocabulary.eos();

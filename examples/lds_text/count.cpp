@@ -49,9 +49,9 @@ int count(const CountCommand& o) {
     }
     if (o.text.empty()) throw ig::DataError("count: give --text to count, or --add to add counts");
     const auto vocabulary = o.vocabulary_from.empty() ? read_vocabulary(o.text, o.vocabulary, o.min_count)
-                                                      : ig::Vocabulary::load(o.vocabulary_from);
+                                                      : ig::text::Vocabulary::load(o.vocabulary_from);
     if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);
-    const auto corpus = ig::Corpus::read(o.text, vocabulary);
+    const auto corpus = ig::text::Corpus::read(o.text, vocabulary);
     const double reading = clock.lap();
     ig::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});
     const auto [number, of] = parse_shard(o.shard);

@@ -3,6 +3,7 @@
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <limits>
 #include <locale>
 #include <sstream>
 
@@ -30,7 +31,7 @@ ig::CountsFile counts_of(const FitCommand& o) {
         throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
     Stopwatch clock;
     auto vocabulary = read_vocabulary(o.train, o.vocabulary, 1);
-    const auto corpus = ig::Corpus::read(o.train, vocabulary);
+    const auto corpus = ig::text::Corpus::read(o.train, vocabulary);
     const double reading = clock.lap();
     ig::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});
     counts.add(corpus.tokens());
@@ -58,7 +59,8 @@ ig::Lds<float> random_system(const ig::Whitening& whitening, const FitCommand& o
     return s;
 }
 
-System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig::Vocabulary& vocabulary) {
+System start(const FitCommand& o, const ig::LagMoments<float>& moments,
+             const ig::text::Vocabulary& vocabulary) {
     Stopwatch clock;
     System it;
     it.vocabulary = vocabulary;
@@ -121,11 +123,11 @@ std::string digits(double x) {
 int fit(const FitCommand& o) {
     ig::threads(o.threads);
     const ig::BlasOnOneThread blas;
-    require(o.iterations >= 0, "--iterations", o.iterations, "0 or more");
-    require(std::isfinite(o.stop), "--stop", o.stop, "a finite number");
-    require(
-        o.pseudo_counts >= 0 && o.pseudo_counts <= 1e12 && (o.pseudo_counts == 0 || o.pseudo_counts >= 1e-6),
-        "--pseudo-counts", o.pseudo_counts, "0, or a number from 1e-6 to 1e12");
+    ig::require("fit", "--iterations", o.iterations, 0);
+    ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
+    if (o.pseudo_counts != 0 && !(o.pseudo_counts >= 1e-6 && o.pseudo_counts <= 1e12))
+        throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", o.pseudo_counts,
+                                         ", expected 0, or a number from 1e-6 to 1e12"));
     files::Outputs().write_unmarked("--model", o.model, true).check();  // its folder, for the lock
     const files::Lock lock("--model", o.model);
     files::Outputs()

@@ -1,6 +1,5 @@
 /// @file inspect.cpp  What a system has learnt: its sizes, its spectrum, what leads to what.
 #include <algorithm>
-#include <cmath>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 
@@ -9,10 +8,9 @@
 namespace lt {
 
 int inspect(const InspectCommand& o) {
-    require(o.min_count >= 0 && std::isfinite(o.min_count), "--min-count", o.min_count,
-            "a finite number of at least 0");
-    require(o.pairs >= 1, "--pairs", o.pairs, "at least 1");
-    require(o.words >= 1, "--words", o.words, "at least 1");
+    ig::require("inspect", "--min-count", o.min_count, 0);
+    ig::require("inspect", "--pairs", o.pairs, 1);
+    ig::require("inspect", "--words", o.words, 1);
     const auto it = ig::load_lds<float>(o.model);
     const auto& s = it.system;
     say("%td states, %td types, %zu iterations of EM\n", s.states(), s.vocabulary(),

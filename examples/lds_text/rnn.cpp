@@ -22,9 +22,10 @@ int rnn(const RnnCommand& o) {
         .check();
     std::optional<ig::LdsFile<float>> start;
     if (!o.model.empty()) start = ig::load_lds<float>(o.model);
-    const auto vocabulary = start ? start->vocabulary : ig::Vocabulary::from_file(o.train);
+    const auto vocabulary = start ? start->vocabulary : ig::text::Vocabulary::from_file(o.train);
     const ig::Index V = vocabulary.size(), h = start ? start->system.states() : o.units;
-    const auto train = ig::Corpus::read(o.train, vocabulary), valid = ig::Corpus::read(o.valid, vocabulary);
+    const auto train = ig::text::Corpus::read(o.train, vocabulary),
+               valid = ig::text::Corpus::read(o.valid, vocabulary);
 
     ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = o.seed});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
@@ -48,16 +49,16 @@ int rnn(const RnnCommand& o) {
                 std::log((static_cast<double>(vocabulary.counts()[std::size_t(i)]) + 1) /
                          (static_cast<double>(vocabulary.total()) + static_cast<double>(V))));
     }
-    const auto perplexity = [&](const ig::Corpus& corpus) {
+    const auto perplexity = [&](const ig::text::Corpus& corpus) {
         return ig::evaluate(g, loss, x, y,
                             corpus.batches({o.bptt, o.batch},
-                                           {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()}))
+                                           {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()}))
             .value();
     };
 
     const files::CsvLog log(o.log, rnn_header, [](std::string_view) { return false; });
-    std::optional<ig::Corpus> test;
-    if (!o.test.empty()) test = ig::Corpus::read(o.test, vocabulary);
+    std::optional<ig::text::Corpus> test;
+    if (!o.test.empty()) test = ig::text::Corpus::read(o.test, vocabulary);
     double best = perplexity(valid), rate = o.rate, at_best = test ? perplexity(*test) : 0;
     // the test text is read where validation is the best so far; the column is empty elsewhere
     const auto row = [&](ig::Index epoch, double trained, double validated, bool tested, double seconds) {

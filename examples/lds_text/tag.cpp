@@ -7,7 +7,6 @@
 #include <isogloss/lds/files.hpp>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "common.hpp"
 #include "tagged_text.hpp"
@@ -50,7 +49,7 @@ std::string lower(std::string word) {
 using Features = ig::TallMatrix<float>;
 
 /// Words of the text in the vocabulary: as spelled, in lower case, or unknown.
-ig::Token known(const ig::Vocabulary& v, const std::string& word) {
+ig::Token known(const ig::text::Vocabulary& v, const std::string& word) {
     if (const auto t = v.find(word)) return *t;
     if (const auto t = v.find(lower(word))) return *t;
     return v.unk();
@@ -98,16 +97,14 @@ Features of_model(const TagCommand& o, const TaggedText& text) {
 }
 
 Features of_vectors(const TagCommand& o, const TaggedText& text) {
-    auto v = ig::read_word_vectors(o.vectors);
-    std::unordered_map<std::string, std::size_t> rows;
-    for (std::size_t i = 0; i < v.words.size(); ++i) rows.emplace(v.words[i], i);
+    const auto v = ig::io::read_word_vectors(o.vectors);
     Features out = ig::zeros<float>(std::ssize(text.words), v.dimension);
     for (std::size_t i = 0; i < text.words.size(); ++i) {
-        auto at = rows.find(text.words[i]);
-        if (at == rows.end()) at = rows.find(lower(text.words[i]));
-        if (at == rows.end()) at = rows.find("<unk>");
-        if (at == rows.end()) continue;
-        const auto row = v.row(static_cast<ig::Index>(at->second));
+        auto at = v.words.find(text.words[i]);
+        if (at < 0) at = v.words.find(lower(text.words[i]));
+        if (at < 0) at = v.words.find("<unk>");
+        if (at < 0) continue;
+        const auto row = v.row(at);
         std::copy(row.begin(), row.end(), out.data() + static_cast<ig::Index>(i) * v.dimension);
     }
     ig::normalise_rows(out);
@@ -225,7 +222,7 @@ double randomised(const TaggedText& text, const std::vector<ig::Token>& mine,
 
 /// McNemar's test on the words where exactly one of two taggers is right; for entities a test of F1 too.
 void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found, Tags& tags) {
-    ig::LineReader lines(o.against);
+    ig::file::LineReader lines(o.against);
     std::vector<ig::Token> other;
     for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
     if (other.size() != found.size())
@@ -249,9 +246,9 @@ void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::
 
 int tag(const TagCommand& o) {
     ig::threads(o.threads);
-    require(o.epochs >= 1, "--epochs", o.epochs, "at least 1");
-    require(o.window >= 0 && o.window <= 100, "--window", o.window, "0 to 100");
-    require(o.units >= 1 && o.units <= 100000, "--units", o.units, "1 to 100000");
+    ig::require("tag", "--epochs", o.epochs, 1);
+    ig::require("tag", "--window", o.window, 0, 100);
+    ig::require("tag", "--units", o.units, 1, 100000);
     files::Outputs()
         .read("--model", o.model)
         .read("--vectors", o.vectors)
@@ -309,7 +306,7 @@ int tag(const TagCommand& o) {
     say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
         100 * score(test, best_tags, tags, of_entities));
     if (!o.predictions.empty()) {
-        ig::write_atomically(o.predictions, [&](ig::AtomicFile& out) {
+        ig::file::write_atomically(o.predictions, [&](ig::file::OutputFile& out) {
             for (const auto t : best_tags) out.write(tags.names[std::size_t(t)] + "\n");
         });
     }

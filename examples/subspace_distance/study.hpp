@@ -103,12 +103,12 @@ std::vector<Point> points(const Options& o);
 /// Trains a model for one point, and calls report(row) after each epoch. `corpus` is the whole text; each run
 /// takes a stretch of it that starts at random.
 template <class Report>
-void train(const Options& o, const Point& point, const ig::Corpus& corpus, Report&& report) {
+void train(const Options& o, const Point& point, const ig::text::Corpus& corpus, Report&& report) {
     const ig::Index V = corpus.vocabulary_size();
     const std::uint64_t seed = o.seed + static_cast<std::uint64_t>(point.run);
     const ig::Index start = ig::Random(seed, ig::stream_of("stretch")).below(0, corpus.size() - o.tokens + 1);
     const auto stretch = corpus.tokens().subspan(std::size_t(start), std::size_t(o.tokens));
-    const auto text = ig::Corpus::from_tokens({stretch.begin(), stretch.end()}, V, "the stretch");
+    const auto text = ig::text::Corpus::from_tokens({stretch.begin(), stretch.end()}, V, "the stretch");
 
     ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = seed});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);

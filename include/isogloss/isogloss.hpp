@@ -7,6 +7,7 @@
 #include <isogloss/loss/softmax_loss.hpp>
 #include <isogloss/loss/total.hpp>
 #include <isogloss/metric/evaluate.hpp>
+#include <isogloss/metric/unigram.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>

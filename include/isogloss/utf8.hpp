@@ -67,8 +67,8 @@ inline std::string escaped(std::string_view word, bool backslash = true) {
     return out;
 }
 
-/// A word in quotes for a message: control bytes escaped, and cut where it is longer than 80 bytes.
-inline std::string shown(std::string_view word) {
+/// A word or a name in quotes for a message: control bytes escaped, and cut where it is longer than 80 bytes.
+inline std::string in_quotes(std::string_view word) {
     std::size_t keep = std::min<std::size_t>(word.size(), 80);
     if (keep < word.size())  // not in the middle of a character
         while (keep > 0 && (static_cast<unsigned char>(word[keep]) & 0xC0u) == 0x80u) --keep;

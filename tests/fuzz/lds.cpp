@@ -10,7 +10,7 @@ using namespace isogloss;
 std::string fuzz::fresh(Dice& dice) {
     const Index V = 5, h = static_cast<Index>(1 + dice.below(3));
     LdsFile<float> it;
-    it.vocabulary = Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
+    it.vocabulary = text::Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
     it.system.A = identity(h) * 0.5;
     it.system.M = identity(h) * 0.1;
     it.xx = it.xx_filtered = identity(h);

@@ -9,7 +9,7 @@ using namespace isogloss;
 TEMPLATE_TEST_CASE("Logits are H Eᵀ + b, packed or not, the last rows without b", "[graph][logits]", float,
                    double) {
     using T = TestType;
-    using Few = kernel::FewRows<T>;
+    using Skinny = kernel::SkinnyGemm<T>;
     const Index rows = GENERATE(1, 2, 7, 33, 257), V = GENERATE(1, 19, 300), n = GENERATE(1, 13);
     const bool bias = GENERATE(false, true), packs = GENERATE(false, true);
     const Index without_bias = GENERATE_COPY(Index{0}, rows / 2);
@@ -20,7 +20,7 @@ TEMPLATE_TEST_CASE("Logits are H Eᵀ + b, packed or not, the last rows without 
     };
     const auto h = some(rows * n, 1), e = some(V * n, 2), b = some(V, 3);
     std::vector<T> z(static_cast<std::size_t>(rows * V), std::numeric_limits<T>::quiet_NaN()),
-        packed(static_cast<std::size_t>(Few::size(std::min(rows, Few::most_transposed), n)));
+        packed(static_cast<std::size_t>(Skinny::size(std::min(rows, Skinny::most_transposed), n)));
     graph::logits<T>({h.data(), rows, n}, {e.data(), V, n}, bias ? b.data() : nullptr, {z.data(), rows, V},
                      packs ? packed.data() : nullptr, without_bias);
     Numbers expected;

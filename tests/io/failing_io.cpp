@@ -19,6 +19,7 @@
 #endif
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 
@@ -115,8 +116,8 @@ void all_or_error(const std::string& path, const Value& expected, const std::fun
     CHECK(refused >= 2);
 }
 
-const Vocabulary& vocabulary() {
-    static const auto v = Vocabulary::from_words({"a", "b", "c", "<eos>"}, {4, 3, 2, 1});
+const text::Vocabulary& vocabulary() {
+    static const auto v = text::Vocabulary::from_words({"a", "b", "c", "<eos>"}, {4, 3, 2, 1});
     return v;
 }
 
@@ -152,16 +153,17 @@ TEST_CASE("A vocabulary is the old or the new one, whatever call fails", "[io][f
     TemporaryDirectory dir;
     vocabulary().save(dir / "v");
     all_or_error<std::string>(dir / "v", vocabulary().to_text(),
-                              [&] { return Vocabulary::load(dir / "v").to_text(); });
+                              [&] { return text::Vocabulary::load(dir / "v").to_text(); });
 }
 
 TEST_CASE("A token file is the old or the new one, whatever call fails", "[io][failing]") {
     TemporaryDirectory dir;
     const auto text = put(dir / "precious.txt", "a b c\nb a\n");  // named where it cannot be read, too
-    old_or_new("old tokens", [&](const std::string& path) { Corpus::encode(text, path, vocabulary()); });
-    Corpus::encode(text, dir / "t", vocabulary());
+    old_or_new("old tokens",
+               [&](const std::string& path) { text::Corpus::encode(text, path, vocabulary()); });
+    text::Corpus::encode(text, dir / "t", vocabulary());
     all_or_error<std::vector<Token>>(dir / "t", {0, 1, 2, 3, 1, 0, 3}, [&] {
-        const auto corpus = Corpus::map(dir / "t", vocabulary());
+        const auto corpus = text::Corpus::map(dir / "t", vocabulary());
         const auto tokens = corpus.tokens();
         return std::vector<Token>(tokens.begin(), tokens.end());
     });
@@ -221,7 +223,7 @@ TEST_CASE("Counts and systems are the old or the new ones, whatever call fails",
     const LdsFile<float> it{texts::recorded<float>(),
                             identity(Index{2}),
                             2 * identity(Index{2}),
-                            Vocabulary::from_words({"a", "b", "c", "d", "e", "<eos>"}),
+                            text::Vocabulary::from_words({"a", "b", "c", "d", "e", "<eos>"}),
                             {3, 2},
                             {-7, -6.5},
                             {}};

@@ -66,6 +66,6 @@ TEMPLATE_TEST_CASE("The parts of the pool follow one another", "[loss][block_pla
     REQUIRE(plan.states(R) == 3 * R * V);
     REQUIRE(plan.packed(R) == plan.states(R) + S * n);
     REQUIRE(plan.partial(R) >= plan.packed(R));
-    if (kernel::FewRows<T>::B::wide) REQUIRE(plan.partial(R) >= plan.packed(R) + S * n);
+    if (kernel::SkinnyGemm<T>::Micro::wide) REQUIRE(plan.partial(R) >= plan.packed(R) + S * n);
     REQUIRE(plan.size(R) >= plan.partial(R) + plan.threads_at_most() * S * n);
 }

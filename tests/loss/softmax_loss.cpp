@@ -3,7 +3,7 @@
 #include <isogloss/loss/softmax_loss.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/softmax.hpp>
-#include <isogloss/node/sum.hpp>
+#include <isogloss/loss/total.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"

@@ -30,7 +30,9 @@ template <class T> struct Language {
         const Random random(5, 5);
         for (Index i = 0; i < size; ++i) text.push_back(static_cast<Token>(random.below(i, V)));
     }
-    Batches batches() const { return {text, V, g.capacity(), {.tail = Tail::pad, .predict_first = 0}}; }
+    text::Batches batches() const {
+        return {text, V, g.capacity(), {.tail = text::Tail::pad, .predict_first = 0}};
+    }
     // One training pass, after which states are not zero.
     double train() {
         const std::vector<Token> a = {1, 2, 3, 4, 5, 6}, b = {2, 3, 4, 5, 6, 7};
@@ -93,7 +95,7 @@ TEST_CASE("Mode and states come back after an exception too", "[metric][evaluate
             m.g.add<CrossEntropy>("other", {}, m.g.add<Softmax>("wide", {.vocabulary = V + 1}, m.h), z);
         m.train();
         const auto now = m.g.carried().values;
-        REQUIRE_THROWS_AS(evaluate(m.g, l, m.x, z, Batches(text, V + 1, m.g.capacity())), DataError);
+        REQUIRE_THROWS_AS(evaluate(m.g, l, m.x, z, text::Batches(text, V + 1, m.g.capacity())), DataError);
         REQUIRE(m.g.carried().values == now);
     }
     SECTION("from who is asked whether to go on") {

@@ -165,7 +165,7 @@ template <class T> struct Store {
 
     void claim(const std::string& name, const char* kind) {
         if (!is_name(name))
-            throw UsageError(message(kind, " name ", shown(name),
+            throw UsageError(message(kind, " name ", in_quotes(name),
                                      ": a name is UTF-8 of at least one character, with no blank, control "
                                      "character, '*' or '/' in it, and not '__metadata__', so that files can "
                                      "hold it"));

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <isogloss/graph/arena.hpp>
-#include <isogloss/kernel/few_rows.hpp>
+#include <isogloss/kernel/skinny_gemm.hpp>
 #include <isogloss/threads.hpp>
 #include <thread>
 

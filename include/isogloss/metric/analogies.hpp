@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/metric/word_table.hpp>
 #include <isogloss/sizes.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/text/words.hpp>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,16 @@ struct AnalogySection {
 /// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form,
 ///          a question before the first section, a file without questions.
 inline std::vector<AnalogySection> read_analogies(const std::string& path) {
-    LineReader lines(path);
+    file::LineReader lines(path);
     std::vector<AnalogySection> sections;
     bool any = false;
     for (std::string_view line; lines.next(line);) {
         std::vector<std::string> words;
-        for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
+        text::for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
         if (words.empty()) continue;
         const auto refuse = [&](const char* expected) {
             throw DataError(
-                message(path, ":", lines.line(), ": found ", shown(line), ", expected ", expected));
+                message(path, ":", lines.line(), ": found ", in_quotes(line), ", expected ", expected));
         };
         if (words[0] == ":") {
             if (words.size() != 2) refuse("': name' with one name");

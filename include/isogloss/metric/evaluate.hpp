@@ -48,7 +48,7 @@ private:
 /// where given, is asked after each batch; where it says no, the rest is left out. Throws what Graph::forward
 /// does, and UsageError for a loss without a cross-entropy.
 template <class T, class GoOn>
-Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, Batches batches, GoOn&& go_on) {
+Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, GoOn&& go_on) {
     const Evaluation<T> evaluation(g);
     Perplexity p;
     for (const auto& batch : batches) {
@@ -60,7 +60,7 @@ Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, Batches batches,
 }
 
 template <class T>
-Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, Batches batches) {  ///< see above
+Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches) {  ///< see above
     return evaluate(g, l, x, y, std::move(batches), [](Index, Index) { return true; });
 }
 

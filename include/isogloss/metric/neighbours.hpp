@@ -5,8 +5,11 @@
 #include <cmath>
 #include <cstddef>
 #include <isogloss/error.hpp>
+#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace isogloss {
@@ -94,6 +97,19 @@ inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, 
 inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns, Index row,
                                       Index k) {
     return nearest_rows<double>(table, rows, columns, table_row(table, rows, columns, row), k, row);
+}
+
+/// The k words nearest to a word by the angle of their vectors, itself left out; word number i has row i of the
+/// table. Throws DataError where the word is not there.
+///
+///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
+inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const float> table,
+                                      Index columns, std::string_view word, Index k) {
+    const Token row = words.find(word);
+    if (row < 0)
+        throw DataError(message("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
+                                " words; check its spelling and case"));
+    return nearest(table, words.size(), columns, row, k);
 }
 
 }  // namespace isogloss

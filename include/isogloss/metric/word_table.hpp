@@ -29,7 +29,7 @@ inline std::string folded(std::string_view word) {
 
 /// A copy of word vectors with rows of norm 1, so that an inner product is a cosine.
 ///
-///     WordTable of_a_file(vectors.words, vectors.dimension, vectors.values);
+///     WordTable of_a_file(vectors.words.words(), vectors.dimension, vectors.values);
 ///     WordTable of_a_model(vocabulary.words(), E.cols, {E.data, size_t(E.rows * E.cols)});
 ///
 /// A vector of zeros has no direction: its word counts as missing.
@@ -88,7 +88,7 @@ public:
 private:
     Index dimension_;
     WordTableOptions options_;
-    WordIndex index_;
+    text::WordIndex index_;
     std::vector<float> unit_;
 };
 

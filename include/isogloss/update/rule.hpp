@@ -7,12 +7,12 @@
 
 namespace isogloss {
 
-/// An update of a group of parameters, of which a class derives. Options have
+/// The base of an update: its group of parameters and its options, of which these mean the same in all updates:
 ///
 ///     rate          learning rate η ≥ 0
-///     clip          largest length of the whole group's direction, ≥ 0; 0: no clipping. Where there is clipping
-///     weight_decay  λ ≥ 0. Where there is weight decay
-///     divisor       what raw sums of derivatives are divided by before clipping
+///     clip          largest length of the whole group's direction, ≥ 0; 0: no clipping (if it has this option)
+///     weight_decay  λ ≥ 0 (if it has this option)
+///     divisor       d, what raw sums of derivatives are divided by before clipping
 template <class T, class O> class Rule {
 public:
     using Options = O;

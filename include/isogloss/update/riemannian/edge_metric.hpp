@@ -5,7 +5,6 @@
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/node/edges.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 
 namespace isogloss {
@@ -39,11 +38,9 @@ public:
     /// sequences rather than tokens (its rows are then units with a metric of their own).
     EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
                UnitModulus modulus, MetricForm form)
-        : store_(store),
+        : Metric<T>(store, message("riemannian: '", record.name, "'"), form, modulus),
           record_(record),
           edges_(record.edges),
-          modulus_(modulus),
-          form_(form),
           tau_(detail::place(store, group, record.tau)),
           rho_(detail::place(store, group, record.rho)),
           start_(detail::place(store, group, record.start)) {
@@ -60,20 +57,18 @@ public:
             most = std::max(most, m);
             at_.push_back(at_.back() + (full() ? m * m : m));
         }
-        const std::string who = message("riemannian: '", record.name, "'");
-        within_memory(who, bytes_of(who, {A, N + edges_.count() + at_.back()}, sizeof(T)), [&] {
-            m00.resize(std::size_t(A * N)), cross.resize(std::size_t(A * edges_.count()));
-            square.resize(std::size_t((gated() ? A : 1) * at_.back()));
-        });
-        start.resize(std::size_t(N));
+        const auto name = [&](const char* what) { return message(what, "/", record.name); };
+        this->take_sums(name("m00"), m00, A, N);
+        this->take_sums(name("cross"), cross, A, edges_.count());
+        this->take_sums(name("square"), square, gated() ? A : 1, at_.back());
+        this->take_sums(name("start"), start, 1, N);
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
-        for (auto* rows : {&gathered_, &activities_, &moduli_}) rows->resize(std::size_t(N * block_));
-        scaled_.resize(std::size_t(block_));
+        for (auto* rows : {&gathered_, &activities_, &moduli_}) this->take(*rows, N, block_);
+        this->take(scaled_, block_);
         ends_.resize(std::size_t(A + 1));
         position_.resize(std::size_t(store.capacity_rows()));
-        slopes_.resize(std::size_t((gated() ? 1 : A) * most));
-        factor_.resize(std::size_t(most * most)), step_.resize(std::size_t(most));
-        diagonal_.resize(std::size_t(most));
+        this->take(slopes_, gated() ? 1 : A, most), this->take(factor_, most, most);
+        for (auto* by_input : {&step_, &diagonal_}) this->take(*by_input, most);
     }
 
     std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
@@ -89,15 +84,9 @@ public:
     /// A
     Index symbols() const { return store_[record_.tokens].vocabulary; }
 
-    bool wants_modulus() const override { return modulus_ == UnitModulus::rbpm; }
-
-    void clear(double keep) override {
-        for (auto* sums : {&m00, &cross, &square, &start}) detail::decay(*sums, keep);
-    }
-
     void add(double weight) override {
-        const bool rbpm = wants_modulus();
-        detail::require_modulus(store_, rbpm);
+        this->require_modulus();
+        const bool rbpm = this->wants_modulus();
         const Index N = edges_.units, A = symbols();
         const T c = static_cast<T>(weight);
         const T *before = store_.value(record_.activity.id, -1),
@@ -110,7 +99,7 @@ public:
                 kernel::pack_transposed(N, count, padded, gathered_.data(), N, activities_.data());
                 gather(r, count, [&](Index i, T* out) {
                     const T* B = flow + i * N;
-                    for (Index j = 0; j < N; ++j) out[j] = c * (rbpm ? B[j] : B[j] * B[j]);
+                    for (Index j = 0; j < N; ++j) out[j] = c * this->modulus(B[j]);
                 });
                 kernel::pack_transposed(N, count, padded, gathered_.data(), N, moduli_.data());
                 add_block(x, padded);
@@ -119,10 +108,7 @@ public:
         flow = store_.adjoint(record_.potential.id, rbpm, -1);
         for (Index b = 0; b < store_.batch; ++b)
             if (!(store_.value(record_.started.id, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) {
-                    const T v = flow[b * N + j];
-                    start[std::size_t(j)] += c * (rbpm ? v : v * v);
-                }
+                for (Index j = 0; j < N; ++j) start[std::size_t(j)] += c * this->modulus(flow[b * N + j]);
     }
 
     void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
@@ -142,14 +128,6 @@ public:
                     T* delta = tau.direction + x * (N + E);
                     direction({j, x, 1}, {G, delta}, {G + N, delta + N}, part, damping);
                 }
-    }
-
-    std::vector<MetricSums<T>> sums() override {
-        const Index A = symbols();
-        return {{message("m00/", record_.name), &m00, A},
-                {message("cross/", record_.name), &cross, A},
-                {message("square/", record_.name), &square, gated() ? A : 1},
-                {message("start/", record_.name), &start, 1}};
     }
 
 private:
@@ -287,13 +265,10 @@ private:
     }
 
     bool gated() const { return record_.rho.id < 0; }
-    bool full() const { return form_ == MetricForm::full; }
 
-    graph::Store<T>& store_;
+    using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
     const EdgeRecord<T>& record_;
     const Edges& edges_;
-    UnitModulus modulus_;
-    MetricForm form_;
     int tau_, rho_, start_;  // places in the group
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time

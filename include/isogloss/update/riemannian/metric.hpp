@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <isogloss/graph/parameters.hpp>
+#include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/rows.hpp>
+#include <isogloss/sizes.hpp>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isogloss {
@@ -62,29 +64,67 @@ template <class T> struct MetricSums {
 template <class T> class Metric {
 public:
     virtual ~Metric() = default;
-    Metric() = default;
     Metric(const Metric&) = delete;
     Metric& operator=(const Metric&) = delete;
 
     /// The sums so far count `keep` ≥ 0 times: 0 begins anew, less than 1 decays an average.
-    virtual void clear(double keep) = 0;
+    virtual void clear(double keep) {
+        for (const auto& s : sums_) decay(*s.values, keep);
+    }
     /// Adds the positions of the last passes times `weight`.
     virtual void add(double weight) = 0;
     /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters, `group` having a slot for each one of the group.
     virtual void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) = 0;
+
     /// Its state.
-    virtual std::vector<MetricSums<T>> sums() = 0;
+    const std::vector<MetricSums<T>>& sums() const { return sums_; }
     /// Whether add() needs backward<Modulus>(l) after backward(l).
-    virtual bool wants_modulus() const { return false; }
+    bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }
+    /// Throws UsageError where it does, and no such pass has run.
+    void require_modulus() const {
+        if (wants_modulus() && !store_.moduli)
+            throw UsageError(
+                "riemannian: RBPM needs backward<Modulus>(loss) after backward(loss), before step() or "
+                "add(); "
+                "see wants_modulus()");
+    }
+
+protected:
+    /// `who` begins the messages about memory.
+    Metric(graph::Store<T>& store, std::string who, MetricForm form, UnitModulus modulus = UnitModulus::ruop)
+        : store_(store), form_(form), modulus_(modulus), who_(std::move(who)) {}
+
+    bool full() const { return form_ == MetricForm::full; }
+    bool quasi() const { return form_ == MetricForm::quasi_diagonal; }
+    /// Φ from what flows back to a unit.
+    T modulus(T flow) const { return wants_modulus() ? flow : flow * flow; }
+    const Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
+    static void decay(std::vector<T>& sums, double keep) {
+        if (keep == 0) std::fill(sums.begin(), sums.end(), T(0));  // whatever they hold, NaN included
+        else kernel::scale(std::ssize(sums), static_cast<T>(keep), sums.data());
+    }
+    /// Memory for [rows, cols] zeros. Throws UsageError where there is none.
+    void take(std::vector<T>& numbers, Index rows, Index cols = 1) const {
+        const Index bytes = bytes_of(who_, {rows, cols}, sizeof(T));
+        within_memory(who_, bytes, [&] { numbers.resize(std::size_t(bytes) / sizeof(T)); });
+    }
+    /// The same for sums.
+    void take_sums(std::string name, std::vector<T>& numbers, Index rows, Index cols) {
+        take(numbers, rows, cols);
+        sums_.push_back({std::move(name), &numbers, rows});
+    }
+
+    graph::Store<T>& store_;
+    MetricForm form_;
+
+private:
+    UnitModulus modulus_;
+    std::string who_;
+    std::vector<MetricSums<T>> sums_;
 };
 
 /// The metrics of the parameters of one group.
 template <class T> using Metrics = std::vector<std::unique_ptr<Metric<T>>>;
-
-/// Whether one of them does, see Metric.
-template <class T> bool wants_modulus(const Metrics<T>& metrics) {
-    return std::any_of(metrics.begin(), metrics.end(), [](auto& m) { return m->wants_modulus(); });
-}
 
 namespace detail {
 
@@ -93,21 +133,6 @@ template <class T> int place(graph::Store<T>& store, const Parameters<T>& group,
     if (w.id < 0) return -1;
     const auto found = std::find(group.begin(), group.end(), &store[w]);
     return found == group.end() ? -1 : static_cast<int>(found - group.begin());
-}
-
-/// Throws UsageError where moduli are `wanted` and no backward<Modulus> has run.
-template <class T> void require_modulus(const graph::Store<T>& store, bool wanted) {
-    if (wanted && !store.moduli)
-        throw UsageError(
-            "riemannian: RBPM needs backward<Modulus>(loss) after backward(loss), before step() or add(); "
-            "see "
-            "wants_modulus()");
-}
-
-/// Multiplies sums by keep; 0 clears them of all that they hold, NaN included.
-template <class T> void decay(std::vector<T>& sums, double keep) {
-    if (keep == 0) std::fill(sums.begin(), sums.end(), T(0));
-    else kernel::scale(std::ssize(sums), static_cast<T>(keep), sums.data());
 }
 
 /// What is left of a diagonal entry when that of another direction is taken out, below which the two are

@@ -48,7 +48,7 @@ public:
     /// The parameters whose names match `pattern`. Throws UsageError for options out of range, and as
     /// metrics_of.
     Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
-        : Rule<T, RiemannianOptions>("riemannian", g.parameters(pattern), options), store_(g.store()) {
+        : Rule<T, RiemannianOptions>("riemannian", g.parameters(pattern), options) {
         require("riemannian", "damping", options.damping, std::numeric_limits<double>::min(), no_limit);
         require("riemannian", "floor", options.floor, 0.0, no_limit);
         require("riemannian", "decay", options.decay, 0.0, std::nextafter(1.0, 0.0));
@@ -117,7 +117,7 @@ private:
     }
 
     void refresh(double d) {
-        detail::require_modulus(store_, isogloss::wants_modulus(metrics_));
+        for (const auto& m : metrics_) m->require_modulus();
         const double keep = std::min(options_.decay, plain());
         ++refreshments_;
         const BlasOnOneThread blas;
@@ -128,7 +128,6 @@ private:
     }
 
     using Rule<T, RiemannianOptions>::group_, Rule<T, RiemannianOptions>::options_;
-    graph::Store<T>& store_;
     Metrics<T> metrics_;
     std::vector<Slot<T>> slots_;
     std::vector<std::vector<T>> delta_;

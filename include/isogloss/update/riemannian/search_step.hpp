@@ -1,6 +1,7 @@
 /// @file update/riemannian/search_step.hpp  A direction that can be tried at several rates, and taken back.
 #pragma once
 
+#include <functional>
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/rule.hpp>
 
@@ -55,6 +56,7 @@ public:
         for (std::size_t k = 0; k < members_.size(); ++k) {
             auto& m = members_[k];
             std::copy_n(group_[k].value, group_[k].size(), m.before.begin());
+            std::transform(m.gradient.begin(), m.gradient.end(), m.direction.begin(), std::negate<T>());
             slots_[k] = {m.gradient.data(), m.direction.data()};
         }
         for (auto& metric : metrics_) metric->direction(slots_, 1, damping_);
@@ -77,7 +79,9 @@ public:
         for (std::size_t k = 0; k < members_.size(); ++k)
             std::copy(members_[k].before.begin(), members_[k].before.end(), group_[k].value);
     }
-    bool wants_modulus() const { return isogloss::wants_modulus(metrics_); }
+    bool wants_modulus() const {
+        return std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->wants_modulus(); });
+    }
     /// A sequence that none of its parameters has a part in, only what comes after it: passes then begin and
     /// end there. None by default.
     Seq<T> behind() const { return behind_; }
@@ -102,7 +106,7 @@ public:
     const std::vector<T>& direction(std::size_t k) const { return members_[k].direction; }
 
 protected:
-    /// A group that is to get its metrics from the derived class. `behind`: see behind().
+    /// A group that gets its metrics from the derived class; without one Δ = -G. `behind`: see behind().
     SearchStep(Parameters<T> group, Damping damping, Seq<T> behind = {})
         : group_(std::move(group)), damping_(damping), behind_(behind) {
         require("riemannian", "damping", damping.relative, 0.0, no_limit);
@@ -163,30 +167,12 @@ private:
     double slope_before_ = 0;
 };
 
-/// The metric 1 of every parameter of a group: Δ = -G.
-template <class T> class EuclideanMetric final : public Metric<T> {
-public:
-    explicit EuclideanMetric(const Parameters<T>& group) : group_(group) {}
-    void clear(double) override {}
-    void add(double) override {}
-    void direction(std::span<const Slot<T>> group, double scale, const Damping&) override {
-        for (std::size_t k = 0; k < group_.size(); ++k)
-            for (Index i = 0; i < group_[k].size(); ++i)
-                group[k].direction[i] = -static_cast<T>(scale) * group[k].gradient[i];
-    }
-    std::vector<MetricSums<T>> sums() override { return {}; }
-
-private:
-    Parameters<T> group_;
-};
-
 /// Plain gradient descent, under the same control of rates as the metrics.
 template <class T> class GradientStep final : public SearchStep<T> {
 public:
     /// `behind`: see SearchStep::behind().
-    explicit GradientStep(const Parameters<T>& group, Seq<T> behind = {}) : SearchStep<T>(group, {}, behind) {
-        this->metrics_.push_back(std::make_unique<EuclideanMetric<T>>(group));
-    }
+    explicit GradientStep(const Parameters<T>& group, Seq<T> behind = {})
+        : SearchStep<T>(group, {}, behind) {}
 };
 
 }  // namespace isogloss

@@ -3,9 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/softmax.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
-#include <utility>
 
 namespace isogloss {
 
@@ -33,29 +31,25 @@ public:
     /// The head's parameters that are in `group`. Throws UsageError when the table is not.
     SoftmaxFisher(graph::Store<T>& store, const Parameters<T>& group, const graph::LogitsRecord<T>& head,
                   Options options)
-        : store_(store),
+        : Metric<T>(store, message("riemannian: head '", head.name, "'"), options.form),
           head_(head),
           options_(std::move(options)),
           width_(head.table.cols),
           table_(detail::place(store, group, head.table)),
           bias_(detail::place(store, group, head.bias)) {
+        const std::string& name = this->parameter(head.table).name;
         if (table_ < 0)
             throw UsageError(message("riemannian: the table of head '", head.name, "' is not in the group"));
         const Index V = head.vocabulary, n = width_;
         rows_ =
             std::clamp<Index>(options_.budget / ((V + 2 * n) * Index{sizeof(T)}), 1, store.capacity_rows());
-        const std::string who = message("riemannian: head '", head.name, "'");
-        within_memory(who, bytes_of(who, {V + rows_, V + 2 * n}, sizeof(T)), [&] {
-            square.resize(std::size_t(V * n)), cross.resize(std::size_t(V * n)), m00.resize(std::size_t(V));
-            logits_.resize(std::size_t(rows_ * V)), hidden_.resize(std::size_t(2 * rows_ * n));
-        });
+        this->take_sums(message("square/", name), square, V, n);
+        this->take_sums(message("cross/", name), cross, V, n);
+        this->take_sums(message("whole/", name), m00, 1, V);  // H_00, by its name in a checkpoint
+        this->take(logits_, rows_, V), this->take(hidden_, 2 * rows_, n);
     }
 
     std::vector<T> square, cross, m00;  ///< H_ii [V, n], H_0i [V, n], H_00 [V]
-
-    void clear(double keep) override {
-        for (auto* sums : {&square, &cross, &m00}) detail::decay(*sums, keep);
-    }
 
     void add(double weight) override {
         const BlasOnOneThread blas;
@@ -102,14 +96,6 @@ public:
         }
     }
 
-    std::vector<MetricSums<T>> sums() override {
-        const std::string& name = store_[head_.table].name;
-        const Index V = head_.vocabulary;
-        return {{message("square/", name), &square, V},
-                {message("cross/", name), &cross, V},
-                {message("whole/", name), &m00, 1}};  // H_00, by its name in a checkpoint
-    }
-
 private:
     // ε of a word.
     T damp(Damping damping, Index v) const {
@@ -138,7 +124,7 @@ private:
         kernel::add_column_sums(count, V, z.data, m00.data());
     }
 
-    graph::Store<T>& store_;
+    using Metric<T>::store_;
     const graph::LogitsRecord<T>& head_;
     Options options_;
     Index width_, rows_ = 1;

@@ -1,7 +1,6 @@
 /// @file update/riemannian/transition.hpp  Search steps of the networks on a sparse graph.
 #pragma once
 
-#include <isogloss/update/riemannian/edge_metric.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
 
 namespace isogloss {
@@ -19,15 +18,13 @@ template <class T> class TransitionStep final : public SearchStep<T> {
 public:
     /// `node`: the network's name. Throws UsageError when there is none of that name or ε is not ≥ 0.
     TransitionStep(Graph<T>& g, std::string_view node, TransitionOptions options)
-        : TransitionStep(g, find(g, node), options) {}
+        : SearchStep<T>(
+              SearchStep<T>::parameters(g, {find(g, node).tau, find(g, node).start, find(g, node).rho}),
+              {.absolute = options.damping}) {
+        this->metrics_ = metrics_of(g, this->group_, options.modulus, options.form);
+    }
 
 private:
-    TransitionStep(Graph<T>& g, const EdgeRecord<T>& e, TransitionOptions options)
-        : SearchStep<T>(SearchStep<T>::parameters(g, {e.tau, e.start, e.rho}),
-                        {.absolute = options.damping}) {
-        this->metrics_.push_back(
-            std::make_unique<EdgeMetric<T>>(g.store(), this->group_, e, options.modulus, options.form));
-    }
     static const EdgeRecord<T>& find(Graph<T>& g, std::string_view node) {
         std::string known;
         for (const auto* e : g.store().template all<EdgeRecord<T>>()) {

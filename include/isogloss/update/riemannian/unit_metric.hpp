@@ -2,7 +2,6 @@
 #pragma once
 
 #include <isogloss/graph/graph.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 #include <utility>
 
@@ -22,45 +21,44 @@ public:
     /// selected by tokens or masked by gate, and where there is no memory.
     UnitMetric(graph::Store<T>& store, const Parameters<T>& group, const graph::UnitsRecord<T>& units,
                UnitModulus modulus, MetricForm form)
-        : store_(store),
+        : Metric<T>(store, message("riemannian: units '", units.name, "'"), form, modulus),
           units_(units),
-          bias_(detail::place(store, group, units.bias)),
-          modulus_(modulus),
-          form_(form) {
+          bias_(detail::place(store, group, units.bias)) {
+        const auto name = [&](const char* what, std::size_t k) { return message(what, k, "/", units.name); };
+        const Index n = units.width, rows = store.capacity_rows();
         Index widest = 0, all = bias_ >= 0;
+        this->take_sums(name("whole", 0), m00_, 1, n);  // M_00, by its name in a checkpoint
+        inputs_.reserve(units.sources.size());
         for (const auto& s : units.sources) {
             const int place = detail::place(store, group, s.weight);
             if (place < 0) continue;
             widest = std::max(widest, s.input.width), all += s.input.width;
-            const Index size = group[std::size_t(place)].size();
+            const std::size_t k = inputs_.size();
             auto& input = inputs_.emplace_back(Input{s, std::size_t(place), {}, {}});
+            const Index of_weight = group[input.place].rows;
             if (full()) require_shared(s);
-            else resize(input.square, {size}), resize(input.cross, {quasi() ? size : 0});
+            else this->take_sums(name("square", k), input.square, of_weight, n);
+            if (quasi()) this->take_sums(name("cross", k), input.cross, of_weight, n);
         }
-        const Index n = units.width, rows = store.capacity_rows();
-        resize(m00_, {n}), resize(modulus_rows_, {rows, n});
-        resize(scaled_, {rows, full() ? all : widest});
-        for (auto* of_units : {&unit_sums_, &epsilon_, &inverse_, &bias_part_}) resize(*of_units, {n});
+        const Index width = full() ? all : widest;
+        this->take(scaled_, rows, width);
+        this->take(modulus_rows_, rows, n);
+        for (auto* by_unit : {&unit_sums_, &epsilon_, &inverse_, &bias_part_}) this->take(*by_unit, n);
         if (!full()) return;
-        order_ = all;
-        resize(matrix_, {n, all, all}), resize(signals_, {rows, all});
-        resize(factor_, {all, all}), resize(solution_, {all});
+        this->take_sums(name("matrix", 0), matrix_, n, all * all);
+        this->take(signals_, rows, all), this->take(factor_, all, all), this->take(solution_, all);
     }
 
     void clear(double keep) override {
         keep_ *= keep;
-        if (keep > 0) return;
-        for (auto* sums : {&m00_, &matrix_}) detail::decay(*sums, 0);
-        for (auto& input : inputs_) detail::decay(input.square, 0), detail::decay(input.cross, 0);
+        if (keep == 0) Metric<T>::clear(0);
     }
 
     void add(double weight) override {
-        const bool rbpm = wants_modulus();
-        detail::require_modulus(store_, rbpm);
+        this->require_modulus();
         const Index n = units_.width, rows = store_.rows();
-        const T* flow = store_.adjoint(units_.z.id, rbpm);
-        for (Index i = 0; i < rows * n; ++i)
-            modulus_rows_[std::size_t(i)] = rbpm ? flow[i] : flow[i] * flow[i];
+        const T* flow = store_.adjoint(units_.z.id, this->wants_modulus());
+        for (Index i = 0; i < rows * n; ++i) modulus_rows_[std::size_t(i)] = this->modulus(flow[i]);
         const double kept = std::exchange(keep_, 1);
         const T keep = static_cast<T>(kept), c = static_cast<T>(weight);
         if (full()) return add_full(keep, c);
@@ -95,20 +93,6 @@ public:
                 group[std::size_t(bias_)].direction[j] = -part * G0[j] * inverse_[j] - bias_part_[j];
     }
 
-    std::vector<MetricSums<T>> sums() override {
-        const auto name = [&](const char* what, std::size_t k) { return message(what, k, "/", units_.name); };
-        const Index n = units_.width;
-        std::vector<MetricSums<T>> all = {{name("whole", 0), &m00_, 1}};  // M_00, by its name in a checkpoint
-        for (std::size_t k = 0; k < inputs_.size() && !full(); ++k) {
-            auto& [source, place, square, cross] = inputs_[k];
-            all.push_back({name("square", k), &square, std::ssize(square) / n});
-            if (quasi()) all.push_back({name("cross", k), &cross, std::ssize(cross) / n});
-        }
-        if (full()) all.push_back({name("matrix", 0), &matrix_, n});
-        return all;
-    }
-    bool wants_modulus() const override { return modulus_ == UnitModulus::rbpm; }
-
 private:
     struct Input {
         const graph::Source<T>& source;
@@ -116,14 +100,8 @@ private:
         std::vector<T> square, cross;  // M_ii, M_0i
     };
 
-    bool full() const { return form_ == MetricForm::full; }
-    bool quasi() const { return form_ == MetricForm::quasi_diagonal; }
+    using Metric<T>::store_, Metric<T>::full, Metric<T>::quasi;
 
-    void resize(std::vector<T>& numbers, std::initializer_list<Index> sizes) const {
-        const std::string who = message("riemannian: units '", units_.name, "'");
-        const Index bytes = bytes_of(who, sizes, sizeof(T));
-        within_memory(who, bytes, [&] { numbers.resize(std::size_t(bytes) / sizeof(T)); });
-    }
     // That all units have the same inputs at every position.
     void require_shared(const graph::Source<T>& s) const {
         if (s.tokens.id >= 0 || (s.mask.id >= 0 && store_[s.mask].groups > 1))
@@ -151,8 +129,8 @@ private:
     void add_selected(Input& input, double keep, T weight) {
         const graph::Term<T> term(store_, units_, input.source);
         const Index n = units_.width;
-        detail::decay(input.square, keep);
-        detail::decay(input.cross, keep);
+        this->decay(input.square, keep);
+        this->decay(input.cross, keep);
         term.products(0, store_.rows(), [&](const graph::TermProduct<T>& q) {
             const T* in = term.input(q).data;
             for (Index i = 0; i < term.width(); ++i)
@@ -166,7 +144,7 @@ private:
     }
 
     void add_full(T keep, T weight) {
-        const Index n = units_.width, rows = store_.rows(), m = order_;
+        const Index n = units_.width, rows = store_.rows(), m = std::ssize(solution_);
         T* z = signals_.data();
         Index first = 0;
         for (const auto& input : inputs_) {
@@ -219,7 +197,7 @@ private:
     }
 
     void solve_full(std::span<const Slot<T>> group, T part, const Damping& damping) {
-        const Index n = units_.width, m = order_;
+        const Index n = units_.width, m = std::ssize(solution_);
         for (Index j = 0; j < n; ++j) {
             T* M = factor_.data();
             std::copy_n(matrix_.data() + j * m * m, m * m, M);
@@ -240,16 +218,12 @@ private:
         }
     }
 
-    graph::Store<T>& store_;
     const graph::UnitsRecord<T>& units_;
     std::vector<Input> inputs_;
-    int bias_;  // its place in the group, or -1
-    UnitModulus modulus_;
-    MetricForm form_;
+    int bias_;                     // its place in the group, or -1
     double keep_ = 1;              // what the sums are multiplied with when more is added
-    Index order_ = 0;              // of a unit's full matrix
     std::vector<T> m00_, matrix_;  // M_00 [n]; full: [n, order, order]
-    // while sums are added: Φ, an input masked, one times itself or Φ, all inputs side by side
+    // while sums are added: Φ, an input times itself or Φ, all inputs side by side
     std::vector<T> modulus_rows_, scaled_, signals_, unit_sums_;
     // while directions are solved for, by unit; full: one unit's matrix and step
     std::vector<T> epsilon_, inverse_, bias_part_, factor_, solution_;

@@ -4,16 +4,17 @@
 
 #include <csignal>
 #include <filesystem>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 
 #include "catch.hpp"
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 namespace fs = std::filesystem;
 
-TEST_CASE("A file appears whole or not at all", "[text][file]") {
+TEST_CASE("A file appears whole or not at all", "[file][output_file]") {
     TemporaryDirectory scratch;
     const auto path = put(scratch / "x", "old");
     {
@@ -35,7 +36,7 @@ TEST_CASE("A file appears whole or not at all", "[text][file]") {
     REQUIRE(scratch.entries() == 1);
 }
 
-TEST_CASE("A link stays, and what it points to is replaced", "[text][file]") {
+TEST_CASE("A link stays, and what it points to is replaced", "[file][output_file]") {
     TemporaryDirectory scratch;
     put(scratch / "real", "old");
     fs::create_symlink("real", scratch / "link");
@@ -46,7 +47,8 @@ TEST_CASE("A link stays, and what it points to is replaced", "[text][file]") {
     REQUIRE(contents(scratch / "real") == "new");
 }
 
-TEST_CASE("A link to what is not there yet stays, and what it points to comes into being", "[text][file]") {
+TEST_CASE("A link to what is not there yet stays, and what it points to comes into being",
+          "[file][output_file]") {
     TemporaryDirectory scratch;
     fs::create_directory(scratch / "place");
     fs::create_symlink("place/new", scratch / "relative");
@@ -68,7 +70,7 @@ TEST_CASE("A link to what is not there yet stays, and what it points to comes in
     REQUIRE_THROWS_MATCHES(OutputFile(scratch / "loop"), FileError, says("loop", "symbolic links"));
 }
 
-TEST_CASE("What cannot be written is named, and nothing is left behind", "[text][file]") {
+TEST_CASE("What cannot be written is named, and nothing is left behind", "[file][output_file]") {
     TemporaryDirectory scratch;
     REQUIRE_THROWS_MATCHES(OutputFile(scratch / "none/x"), FileError,
                            says("cannot create a file beside", "none/x", "No such file or directory"));
@@ -100,7 +102,7 @@ TEST_CASE("What cannot be written is named, and nothing is left behind", "[text]
     REQUIRE(scratch.entries() == 1);
 }
 
-TEST_CASE("A new file has the permissions of any other", "[text][file]") {
+TEST_CASE("A new file has the permissions of any other", "[file][output_file]") {
     TemporaryDirectory scratch;
     put(scratch / "plain", "x");
     OutputFile out(scratch / "ours");
@@ -108,7 +110,8 @@ TEST_CASE("A new file has the permissions of any other", "[text][file]") {
     REQUIRE(fs::status(scratch / "ours").permissions() == fs::status(scratch / "plain").permissions());
 }
 
-TEST_CASE("What replaces a file has its permissions, and nobody else reads it before", "[text][file]") {
+TEST_CASE("What replaces a file has its permissions, and nobody else reads it before",
+          "[file][output_file]") {
     TemporaryDirectory scratch;
     const auto path = put(scratch / "x", "old");
     const auto mode = [](const std::string& of) {
@@ -145,7 +148,7 @@ template <class Body> int in_child(Body&& body) {
 }
 }  // namespace
 
-TEST_CASE("The owner and the group are kept where the system allows it", "[text][file]") {
+TEST_CASE("The owner and the group are kept where the system allows it", "[file][output_file]") {
     if (::geteuid() != 0) return;  // nobody else may give files away
     TemporaryDirectory scratch;
     fs::permissions(scratch.path(), fs::perms::all);
@@ -176,7 +179,7 @@ TEST_CASE("The owner and the group are kept where the system allows it", "[text]
     REQUIRE((status().st_uid == 65534 && status().st_gid == 65534 && (status().st_mode & 0777) == 0622));
 }
 
-TEST_CASE("What a killed program left is removed, what a living one writes is not", "[text][file]") {
+TEST_CASE("What a killed program left is removed, what a living one writes is not", "[file][output_file]") {
     TemporaryDirectory scratch;
     const auto path = put(scratch / "x", "old");
     const int ended = in_child([&] {

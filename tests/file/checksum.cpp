@@ -1,20 +1,62 @@
-#include <isogloss/text/hash.hpp>
+#include <cstdint>
+#include <isogloss/file/checksum.hpp>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 
-TEST_CASE("The finaliser is that of SplitMix64", "[text][hash]") {
+namespace {
+std::uint64_t crc(std::string_view bytes) {
+    Crc64 c;
+    c.add(bytes);
+    return c.value();
+}
+
+// One bit after the other, straight from the definition.
+std::uint64_t slow_crc(std::string_view bytes) {
+    std::uint64_t state = ~std::uint64_t{0};
+    for (const char c : bytes)
+        for (int bit = 0; bit < 8; ++bit) {
+            const std::uint64_t in = (static_cast<unsigned char>(c) >> bit & 1u) ^ (state & 1u);
+            state = (state >> 1) ^ (in ? 0xC96C5795D7870F42u : 0u);
+        }
+    return ~state;
+}
+}  // namespace
+
+TEST_CASE("Crc64 is CRC-64/XZ", "[file][checksum]") {
+    REQUIRE(crc("123456789") == 0x995DC9BBDF1939FAu);  // the check value of the catalogue of CRCs
+    REQUIRE(crc("") == 0);
+}
+
+TEST_CASE("Crc64 equals its definition at every length and however it is cut", "[file][checksum]") {
+    std::string bytes;
+    for (int i = 0; i < 67; ++i) {
+        REQUIRE(crc(bytes) == slow_crc(bytes));
+        for (std::size_t cut = 0; cut <= bytes.size(); cut += 5) {
+            Crc64 c;
+            c.add(std::string_view(bytes).substr(0, cut));
+            c.add(std::string_view(bytes).substr(cut));
+            REQUIRE(c.value() == slow_crc(bytes));
+        }
+        bytes += static_cast<char>(i * 37 + 11);
+    }
+}
+
+TEST_CASE("The finaliser is that of SplitMix64", "[file][checksum]") {
     // The first three outputs of the published generator with seed 0.
     REQUIRE(mix_bits(0x9E3779B97F4A7C15u) == 0xE220A8397B1DCDAFu);
     REQUIRE(mix_bits(0x9E3779B97F4A7C15u * 2) == 0x6E789E6AA1B965F4u);
     REQUIRE(mix_bits(0x9E3779B97F4A7C15u * 3) == 0x06C45D188009454Fu);
 }
 
-TEST_CASE("Bytes hash to the same number everywhere", "[text][hash]") {
+TEST_CASE("Bytes hash to the same number everywhere", "[file][checksum]") {
     // From a recomputation with whole numbers in Python; one for each way the last block is read.
     REQUIRE(hash_bytes("") == 0xe220a8397b1dcdafu);
     REQUIRE(hash_bytes("a") == 0x967afb186792d511u);
@@ -27,7 +69,7 @@ TEST_CASE("Bytes hash to the same number everywhere", "[text][hash]") {
     REQUIRE(hash_bytes("the", 7) == 0x98bb193d8617bb14u);
 }
 
-TEST_CASE("Every byte of a string counts, and its length", "[text][hash]") {
+TEST_CASE("Every byte of a string counts, and its length", "[file][checksum]") {
     std::set<std::uint64_t> seen;
     std::size_t made = 0;
     for (std::size_t n = 0; n <= 20; ++n) {
@@ -44,7 +86,7 @@ TEST_CASE("Every byte of a string counts, and its length", "[text][hash]") {
     REQUIRE(seen.size() == made);
 }
 
-TEST_CASE("A token stream hashes to the same number however it is cut", "[text][hash]") {
+TEST_CASE("A token stream hashes to the same number however it is cut", "[file][checksum]") {
     const std::vector<Token> tokens{3, 1, 4, 1, 5, 9, 2, 6};
     for (std::size_t cut = 0; cut <= tokens.size(); ++cut) {
         TokenHash hash;
@@ -57,7 +99,7 @@ TEST_CASE("A token stream hashes to the same number however it is cut", "[text][
     REQUIRE(other.value() == 0xf8e5a3deb0494b1cu);
 }
 
-TEST_CASE("Any changed, moved, added or missing token changes the hash", "[text][hash]") {
+TEST_CASE("Any changed, moved, added or missing token changes the hash", "[file][checksum]") {
     const auto of = [](const std::vector<Token>& tokens) {
         TokenHash hash;
         hash.add(tokens);
@@ -68,7 +110,7 @@ TEST_CASE("Any changed, moved, added or missing token changes the hash", "[text]
     REQUIRE(seen.size() == 10);
 }
 
-TEST_CASE("Checksums are printed with 16 digits", "[text][hash]") {
+TEST_CASE("Checksums are printed with 16 digits", "[file][checksum]") {
     REQUIRE(hex16(0) == "0000000000000000");
     REQUIRE(hex16(0x0123456789abcdefu) == "0123456789abcdef");
     REQUIRE(hex16(~std::uint64_t{0}) == "ffffffffffffffff");

@@ -1,13 +1,19 @@
+#include <sys/stat.h>
+
+#include <cstddef>
 #include <fstream>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/file/reader.hpp>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catch.hpp"
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 
 namespace {
 std::vector<std::string> lines_of(LineReader& lines) {
@@ -20,15 +26,77 @@ std::vector<std::string> lines_of(const std::string& bytes, LineOptions options 
     LineReader lines(in, "memory", options);
     return lines_of(lines);
 }
-std::vector<std::string> words_of(std::string_view line) {
-    std::vector<std::string> all;
-    for_each_word(line, [&](std::string_view w) { all.emplace_back(w); });
-    return all;
-}
 using Strings = std::vector<std::string>;
 }  // namespace
 
-TEST_CASE("Lines come with all line ends and without them", "[text][lines]") {
+TEST_CASE("FileReader hands out every byte once, by pieces of all sizes", "[file][reader]") {
+    TemporaryDirectory dir;
+    std::string all;
+    for (int i = 0; i < 900000; ++i) all += static_cast<char>(i * 31 + i / 256);
+    FileReader in(put(dir / "f", all));
+    REQUIRE(in.bytes() == 900000);
+    std::string got;
+    for (const std::size_t n : {1u, 0u, 7u, 262144u, 1000u, 400000u, 236848u}) {
+        std::vector<std::byte> piece(n);
+        in.read(piece);
+        got.append(reinterpret_cast<const char*>(piece.data()), n);
+        REQUIRE(in.position() == static_cast<Index>(got.size()));
+    }
+    REQUIRE(in.remaining() == 0);
+    REQUIRE(got == all);
+    std::byte more[1];
+    REQUIRE_THROWS_MATCHES(in.read(more), FileError, says(dir / "f", "ends at byte 900000", "cut"));
+}
+
+TEST_CASE("FileReader splits at a delimiter, across its buffer too", "[file][reader]") {
+    TemporaryDirectory dir;
+    const std::string lengthy(700000, 'x');
+    FileReader in(put(dir / "f", "a\n\n" + lengthy + "\nlast"));
+    std::string_view line;
+    REQUIRE(in.until('\n', line));
+    REQUIRE(line == "a");
+    REQUIRE(in.until('\n', line));
+    REQUIRE(line.empty());
+    REQUIRE(in.until('\n', line));
+    REQUIRE(line == lengthy);
+    REQUIRE_FALSE(in.until('\n', line));
+    REQUIRE(line == "last");
+    REQUIRE_FALSE(in.until('\n', line));
+    REQUIRE(line.empty());
+    REQUIRE(in.remaining() == 0);
+}
+
+TEST_CASE("A Reader of a stream hands out bytes and pieces, and stops at a limit", "[file][reader]") {
+    std::istringstream in("one,two" + std::string(600'000, 'x') + ",end");
+    Reader r(in, "memory");
+    std::string_view piece;
+    REQUIRE(r.until(',', piece));
+    REQUIRE(piece == "one");
+    char two[3];
+    r.read(std::as_writable_bytes(std::span(two)));
+    REQUIRE((std::string_view(two, 3) == "two" && r.position() == 7));
+    REQUIRE_FALSE(r.until(',', piece, 1000));  // does not go on to the comma
+    REQUIRE((piece.size() > 1000 && piece.size() < 600'000));
+    const auto part = piece.size();
+    REQUIRE(r.until(',', piece));
+    REQUIRE(part + piece.size() == 600'000);
+    r.read(std::as_writable_bytes(std::span(two)));
+    REQUIRE(std::string_view(two, 3) == "end");
+    REQUIRE_THROWS_MATCHES(r.read(std::as_writable_bytes(std::span(two))), FileError,
+                           says("memory: the file ends at byte 600011", "cut"));
+    REQUIRE_THROWS_MATCHES(Reader(in, "memory"), FileError, says("memory", "good state"));
+}
+
+TEST_CASE("FileReader says why a file cannot be read", "[file][reader]") {
+    TemporaryDirectory dir;
+    REQUIRE_THROWS_MATCHES(FileReader(dir / "none"), FileError,
+                           says(dir / "none", "No such file or directory"));
+    REQUIRE_THROWS_MATCHES(FileReader(dir.path()), FileError, says("not a regular file"));
+    REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+    REQUIRE_THROWS_MATCHES(FileReader(dir / "pipe"), FileError, says(dir / "pipe", "not a regular file"));
+}
+
+TEST_CASE("Lines come with all line ends and without them", "[file][reader]") {
     REQUIRE(lines_of("one\ntwo\n") == Strings{"one", "two"});
     REQUIRE(lines_of("one\ntwo") == Strings{"one", "two"});
     REQUIRE(lines_of("one\r\ntwo\r\n") == Strings{"one", "two"});
@@ -41,7 +109,7 @@ TEST_CASE("Lines come with all line ends and without them", "[text][lines]") {
     REQUIRE(lines_of("one\n\xEF\xBB\xBFtwo") == Strings{"one", "\xEF\xBB\xBFtwo"});
 }
 
-TEST_CASE("Lines longer than the buffer and lines across its border come whole", "[text][lines]") {
+TEST_CASE("Lines longer than the buffer and lines across its border come whole", "[file][reader]") {
     Strings expected;
     std::string all;
     for (std::size_t n :
@@ -59,7 +127,7 @@ TEST_CASE("Lines longer than the buffer and lines across its border come whole",
     REQUIRE(file.bytes() == static_cast<Index>(all.size()));
 }
 
-TEST_CASE("A line over the limit is an error with its number", "[text][lines]") {
+TEST_CASE("A line over the limit is an error with its number", "[file][reader]") {
     REQUIRE(lines_of("1234567890\n12345\n", {.max_line_bytes = 10}) == Strings{"1234567890", "12345"});
     REQUIRE(lines_of("1234567890\r\n1234567890", {.max_line_bytes = 10}).size() == 2);
     REQUIRE_THROWS_MATCHES(lines_of("short\n12345678901\n", {.max_line_bytes = 10}), DataError,
@@ -70,10 +138,11 @@ TEST_CASE("A line over the limit is an error with its number", "[text][lines]") 
     const std::string endless(3'000'000, 'x');
     REQUIRE_THROWS_MATCHES(lines_of("a\nb\n" + endless, {.max_line_bytes = 300'000}), DataError,
                            says("memory:3:", "300000 bytes"));
-    REQUIRE_THROWS_MATCHES(lines_of("x", {.max_line_bytes = 0}), DataError, says("max_line_bytes is 0"));
+    REQUIRE_THROWS_MATCHES(lines_of("x", {.max_line_bytes = 0}), DataError,
+                           says("memory: found max_line_bytes = 0, expected at least 1"));
 }
 
-TEST_CASE("A bad byte is an error with line, value and offset", "[text][lines]") {
+TEST_CASE("A bad byte is an error with line, value and offset", "[file][reader]") {
     TemporaryDirectory scratch;
     const auto read = [&](const std::string& bytes) {
         LineReader lines(put(scratch / "bad.txt", bytes));
@@ -91,44 +160,10 @@ TEST_CASE("A bad byte is an error with line, value and offset", "[text][lines]")
                            says("bad.txt:2: byte 0x80 at offset 500001"));
 }
 
-TEST_CASE("A reader names what it cannot open", "[text][lines]") {
+TEST_CASE("A reader names what it cannot open", "[file][reader]") {
     TemporaryDirectory scratch;
     REQUIRE_THROWS_MATCHES(LineReader(scratch / "none.txt"), FileError, says("none.txt", "No such file"));
     REQUIRE_THROWS_MATCHES(LineReader(scratch.path().string()), FileError, says("Is a directory"));
     std::ifstream missing(scratch / "none.txt");
     REQUIRE_THROWS_MATCHES(LineReader(missing, "none.txt"), FileError, says("none.txt", "good state"));
-}
-
-TEST_CASE("Words are the runs between ASCII white space", "[text][lines]") {
-    REQUIRE(words_of("the  quick\tbrown\v\ffox \r") == Strings{"the", "quick", "brown", "fox"});
-    REQUIRE(words_of(" \t ").empty());
-    REQUIRE(words_of("").empty());
-    // Other control bytes and other spaces belong to the word.
-    REQUIRE(words_of("a\x01"
-                     "b\x1F"
-                     "c d\u00A0e\u3000f") == Strings{"a\x01"
-                                                     "b\x1F"
-                                                     "c",
-                                                     "d\u00A0e\u3000f"});
-}
-
-TEST_CASE("The search for white space agrees with a look at every byte", "[text][lines]") {
-    // Every byte at every distance from the start and the end of a line, with false marks before and after.
-    std::size_t wrong = 0;
-    for (int c = 0; c < 256; ++c)
-        for (std::size_t at = 0; at < 20; ++at)
-            for (const char around : {'x', '!', '\x7F', '\x80', '\xA0', '\x01'}) {
-                std::string line(20, around);
-                line[at] = static_cast<char>(c);
-                const bool space = c == ' ' || (c >= 9 && c <= 13);
-                const char* const found = find_space(line.data(), line.data() + line.size());
-                wrong += found != line.data() + (space ? at : line.size());
-            }
-    REQUIRE(wrong == 0);
-}
-
-TEST_CASE("Characters are code points", "[text][lines]") {
-    Strings all;
-    for_each_character("a \u00E9\u6226\U0001F600\t.", [&](std::string_view c) { all.emplace_back(c); });
-    REQUIRE(all == Strings{"a", " ", "\u00E9", "\u6226", "\U0001F600", "\t", "."});
 }

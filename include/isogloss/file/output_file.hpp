@@ -1,4 +1,4 @@
-/// @file output_file.hpp  A file that is written whole or not at all, and what it takes care of beside it.
+/// @file file/output_file.hpp  A file that is written whole or not at all, and what it takes care of beside it.
 ///
 /// POSIX (open, flock, fsync, rename). Every failure is a FileError that names the file and the reason the
 /// system gives.
@@ -13,16 +13,18 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstring>
 #include <isogloss/error.hpp>
+#include <isogloss/file/input_file.hpp>
 #include <isogloss/types.hpp>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
-namespace isogloss {
+namespace isogloss::file {
 
 /// The folder that a file lies in, with the slash at its end; "./" where the name has none.
 inline std::string folder_of(const std::string& path) {
@@ -40,27 +42,18 @@ inline std::string link_target(std::string path) {
         char to[PATH_MAX];
         const auto length = ::readlink(path.c_str(), to, sizeof to);
         if (length < 0) throw FileError(message("cannot look at '", name, "': ", std::strerror(errno)));
-        const std::string target(to, static_cast<std::size_t>(length));
+        const std::string target(to, length);
         path = target.starts_with('/') || path.find('/') == std::string::npos ? target
                                                                               : folder_of(path) + target;
     }
     throw FileError(message("cannot look at '", name, "': ", std::strerror(ELOOP)));
 }
 
-/// What the system knows of a file, links followed, or nothing where there is no such file. Throws FileError
-/// where it cannot be looked at: a folder on the way that may not be entered, a name that is too long.
-inline std::optional<struct stat> file_status(const std::string& path) {
-    struct stat status = {};
-    if (::stat(path.c_str(), &status) == 0) return status;
-    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    throw FileError(message("cannot look at '", path, "': ", std::strerror(errno)));
-}
-
-/// A file that appears under its name complete, or not at all.
+/// A file that appears under its name complete, or not at all; written through a buffer.
 ///
 ///     OutputFile out("model.bin");    // writes to model.bin.part-<process>-<number>
 ///     out.write(bytes);
-///     out.commit();                   // flush to the disk, rename
+///     out.commit();                   // flush to the disk, rename, flush the directory
 ///
 /// Without `commit` (an exception, say) the temporary file is removed and what was there before stays. A
 /// program that is killed leaves the temporary file behind, and the old file untouched; the next that writes
@@ -87,6 +80,7 @@ public:
                                     "regular file, and it is not replaced; choose another name"));
         if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
             fail("cannot write", errno);
+        buffer_.reserve(capacity);
         remove_abandoned();
         // Nobody else reads what replaces a file before it has that file's permissions.
         open_part(replaced ? 0600 : 0666);
@@ -102,23 +96,24 @@ public:
 
     /// Appends bytes.
     void write(std::string_view bytes) {
-        write_at(end_, bytes);
-        end_ += static_cast<Index>(bytes.size());
+        if (buffer_.size() + bytes.size() > capacity) flush();
+        if (bytes.size() > capacity) put(bytes);
+        else buffer_ += bytes;
+    }
+    /// Appends bytes.
+    void write(std::span<const std::byte> bytes) {
+        if (!bytes.empty()) write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
 
     /// Writes over bytes that were written before, a header for instance; `write` goes on at the end.
     void write_at(Index offset, std::string_view bytes) {
-        while (!bytes.empty()) {
-            const auto put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) fail("cannot write", errno);
-            bytes.remove_prefix(static_cast<std::size_t>(put));
-            offset += static_cast<Index>(put);
-        }
+        flush();
+        put_at(offset, bytes);
     }
 
     /// Flushes to the disk and gives the file its name, in place of any older one. Call it once, last.
     void commit() {
+        flush();
         if (::fsync(descriptor_) != 0) fail("cannot flush", errno);
         // Renamed before it is closed: with the lock gone, another writer might take it for abandoned.
         if (::rename(part_.c_str(), path_.c_str()) != 0) fail("cannot replace", errno);
@@ -131,6 +126,26 @@ public:
     }
 
 private:
+    static constexpr std::size_t capacity = std::size_t{1} << 18;
+
+    void flush() {
+        put(buffer_);
+        buffer_.clear();
+    }
+    void put(std::string_view bytes) {
+        put_at(end_, bytes);
+        end_ += std::ssize(bytes);
+    }
+    void put_at(Index offset, std::string_view bytes) {
+        while (!bytes.empty()) {
+            const auto put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            if (put < 0 && errno == EINTR) continue;
+            if (put < 0) fail("cannot write", errno);
+            bytes.remove_prefix(put);
+            offset += static_cast<Index>(put);
+        }
+    }
+
     [[noreturn]] void fail(const char* what, int error) const {
         throw FileError(message(what, " '", path_, "': ", std::strerror(error)));
     }
@@ -190,9 +205,18 @@ private:
         }
     }
 
-    std::string path_, part_;
+    std::string path_, part_, buffer_;
     int descriptor_ = -1;
-    Index end_ = 0;
+    Index end_ = 0;  // bytes that are in the file, without those in the buffer
 };
 
-}  // namespace isogloss
+/// Calls `writer(OutputFile&)` and commits what it wrote. Where the writer throws, nothing has happened.
+///
+///     write_atomically("words.txt", [&](OutputFile& out) { for (auto& w : words) out.write(w + "\n"); });
+template <class Writer> void write_atomically(const std::string& path, Writer&& writer) {
+    OutputFile file(path);
+    writer(file);
+    file.commit();
+}
+
+}  // namespace isogloss::file

@@ -1,6 +1,6 @@
 #include <filesystem>
-#include <isogloss/text/file.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 #include <utility>
 
@@ -8,9 +8,10 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 namespace fs = std::filesystem;
 
-TEST_CASE("A file is read in pieces or whole", "[text][file]") {
+TEST_CASE("A file is read in pieces or whole", "[file][input_file]") {
     TemporaryDirectory scratch;
     const std::string bytes = std::string(100'000, 'a') + "b" + std::string(1, '\0') + "c";
     const auto path = put(scratch / "x", bytes);
@@ -24,7 +25,7 @@ TEST_CASE("A file is read in pieces or whole", "[text][file]") {
     REQUIRE(InputFile(put(scratch / "empty", "")).read_all().empty());
 }
 
-TEST_CASE("What cannot be read is named, with the reason", "[text][file]") {
+TEST_CASE("What cannot be read is named, with the reason", "[file][input_file]") {
     TemporaryDirectory scratch;
     REQUIRE_THROWS_MATCHES(InputFile(scratch / "none.txt"), FileError,
                            says("isogloss: cannot open", "none.txt", "No such file or directory"));
@@ -37,7 +38,7 @@ TEST_CASE("What cannot be read is named, with the reason", "[text][file]") {
     REQUIRE_THROWS_MATCHES(InputFile(scratch / "plain/below"), FileError, says("Not a directory"));
 }
 
-TEST_CASE("A mapped file is its bytes, even when it is replaced", "[text][file]") {
+TEST_CASE("A mapped file is its bytes, even when it is replaced", "[file][input_file]") {
     TemporaryDirectory scratch;
     const auto path = put(scratch / "x", "first");
     MappedFile mapped(path);

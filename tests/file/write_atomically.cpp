@@ -6,15 +6,16 @@
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
-#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "catch.hpp"
-#include "files.hpp"
+#include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::file;
 namespace fs = std::filesystem;
 
 namespace {
@@ -35,10 +36,10 @@ template <class Body> int in_child(Body&& body) {
 }
 }  // namespace
 
-TEST_CASE("AtomicFile writes small and large pieces in order", "[io][atomic_file]") {
+TEST_CASE("Small and large pieces are written in order", "[file][output_file]") {
     TemporaryDirectory dir;
     std::string expected;
-    write_atomically(dir / "f", [&](AtomicFile& out) {
+    write_atomically(dir / "f", [&](OutputFile& out) {
         for (const std::size_t n : {1u, 0u, 1000u, 300000u, 5u, 262144u, 262143u, 2u}) {
             const std::string piece(n, static_cast<char>('a' + expected.size() % 26));
             out.write(piece);
@@ -50,11 +51,11 @@ TEST_CASE("AtomicFile writes small and large pieces in order", "[io][atomic_file
     REQUIRE(dir.entries() == 1);
 }
 
-TEST_CASE("A file is not there before commit and never after a failure", "[io][atomic_file]") {
+TEST_CASE("A file is not there before commit and never after a failure", "[file][output_file]") {
     TemporaryDirectory dir;
     put(dir / "f", "old");
     {
-        AtomicFile file(dir / "f");
+        OutputFile file(dir / "f");
         file.write("new");
         REQUIRE(contents(dir / "f") == "old");
         REQUIRE(dir.entries() == 2);
@@ -63,7 +64,7 @@ TEST_CASE("A file is not there before commit and never after a failure", "[io][a
     REQUIRE(dir.entries() == 1);
 
     REQUIRE_THROWS_AS(write_atomically(dir / "f",
-                                       [](AtomicFile& out) {
+                                       [](OutputFile& out) {
                                            out.write("half");
                                            throw std::runtime_error("stop");
                                        }),
@@ -71,12 +72,12 @@ TEST_CASE("A file is not there before commit and never after a failure", "[io][a
     REQUIRE(contents(dir / "f") == "old");
     REQUIRE(dir.entries() == 1);
 
-    write_atomically(dir / "f", [](AtomicFile& out) { out.write("new"); });
+    write_atomically(dir / "f", [](OutputFile& out) { out.write("new"); });
     REQUIRE(contents(dir / "f") == "new");
     REQUIRE(dir.entries() == 1);
 }
 
-TEST_CASE("A full disk leaves the old file", "[io][atomic_file]") {
+TEST_CASE("A full disk leaves the old file", "[file][output_file]") {
     TemporaryDirectory dir;
     put(dir / "f", "old");
     const int status = in_child([&] {
@@ -84,7 +85,7 @@ TEST_CASE("A full disk leaves the old file", "[io][atomic_file]") {
         const rlimit limit{100000, 100000};
         ::setrlimit(RLIMIT_FSIZE, &limit);
         try {
-            write_atomically(dir / "f", [](AtomicFile& out) { out.write(std::string(400000, 'x')); });
+            write_atomically(dir / "f", [](OutputFile& out) { out.write(std::string(400000, 'x')); });
         } catch (const FileError& e) {
             const std::string what = e.what();
             return what.find(dir / "f") != std::string::npos &&
@@ -99,7 +100,7 @@ TEST_CASE("A full disk leaves the old file", "[io][atomic_file]") {
     REQUIRE(dir.entries() == 1);
 }
 
-TEST_CASE("A program killed while it writes leaves a whole file", "[io][atomic_file]") {
+TEST_CASE("A program killed while it writes leaves a whole file", "[file][output_file]") {
     TemporaryDirectory dir;
     const std::string a(1000000, 'a'), b(1000000, 'b');
     put(dir / "f", a);
@@ -107,7 +108,7 @@ TEST_CASE("A program killed while it writes leaves a whole file", "[io][atomic_f
         const pid_t child = ::fork();
         if (child == 0) {
             for (int i = 0;; ++i)
-                write_atomically(dir / "f", [&](AtomicFile& out) { out.write(i % 2 == 0 ? b : a); });
+                write_atomically(dir / "f", [&](OutputFile& out) { out.write(i % 2 == 0 ? b : a); });
         }
         std::this_thread::sleep_for(std::chrono::microseconds(1500 * round + 700));
         ::kill(child, SIGKILL);
@@ -117,11 +118,11 @@ TEST_CASE("A program killed while it writes leaves a whole file", "[io][atomic_f
     }
 }
 
-TEST_CASE("Targets that are not plain files are refused and stay", "[io][atomic_file]") {
+TEST_CASE("Targets that are not plain files are refused and stay", "[file][output_file]") {
     TemporaryDirectory dir;
     fs::create_directory(dir / "folder");
     const auto write = [](const std::string& path) {
-        write_atomically(path, [](AtomicFile& out) { out.write("x"); });
+        write_atomically(path, [](OutputFile& out) { out.write("x"); });
     };
     REQUIRE_THROWS_MATCHES(write(dir / "folder"), FileError,
                            says(dir / "folder", "not a regular file", "another name"));
@@ -136,17 +137,17 @@ TEST_CASE("Targets that are not plain files are refused and stay", "[io][atomic_
     REQUIRE(dir.entries() == 2);
 }
 
-TEST_CASE("A link stays a link and its target is replaced", "[io][atomic_file]") {
+TEST_CASE("A link stays a link and its target is replaced", "[file][output_file]") {
     TemporaryDirectory dir;
     fs::create_directory(dir / "store");
     put(dir / "store/f", "old");
     fs::create_symlink("store/f", dir / "link");
-    write_atomically(dir / "link", [](AtomicFile& out) { out.write("new"); });
+    write_atomically(dir / "link", [](OutputFile& out) { out.write("new"); });
     REQUIRE(fs::is_symlink(dir / "link"));
     REQUIRE(contents(dir / "store/f") == "new");
 }
 
-TEST_CASE("A write-protected file is not replaced", "[io][atomic_file]") {
+TEST_CASE("A write-protected file is not replaced", "[file][output_file]") {
     TemporaryDirectory dir;
     fs::permissions(dir.path(), fs::perms::all);
     put(dir / "f", "best");
@@ -155,7 +156,7 @@ TEST_CASE("A write-protected file is not replaced", "[io][atomic_file]") {
         if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0))
             return 1;  // root may write all
         try {
-            write_atomically(dir / "f", [](AtomicFile& out) { out.write("worse"); });
+            write_atomically(dir / "f", [](OutputFile& out) { out.write("worse"); });
         } catch (const FileError& e) {
             return std::string(e.what()).find("Permission denied") != std::string::npos ? 7 : 8;
         }

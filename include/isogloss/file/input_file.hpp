@@ -1,4 +1,4 @@
-/// @file file.hpp  Files by descriptor: read, or mapped into memory. Writing is output_file.hpp's.
+/// @file file/input_file.hpp  Files by descriptor: read, or mapped into memory. Writing is output_file.hpp's.
 ///
 /// POSIX (open, mmap). Every failure is a FileError that names the file and the reason the system gives.
 #pragma once
@@ -12,10 +12,20 @@
 #include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
-namespace isogloss {
+namespace isogloss::file {
+
+/// What the system knows of a file, links followed, or nothing where there is no such file. Throws FileError
+/// where it cannot be looked at: a folder on the way that may not be entered, a name that is too long.
+inline std::optional<struct stat> file_status(const std::string& path) {
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) == 0) return status;
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    throw FileError(message("cannot look at '", path, "': ", std::strerror(errno)));
+}
 
 /// An open file for reading. Pipes and devices are read like files; a directory is refused.
 class InputFile {
@@ -47,7 +57,7 @@ public:
     /// Reads up to `bytes` bytes from where the last call stopped; returns how many came, 0 at the end.
     Index read(char* into, Index bytes) {
         for (;;) {
-            const auto got = ::read(descriptor_, into, static_cast<std::size_t>(bytes));
+            const auto got = ::read(descriptor_, into, bytes);
             if (got >= 0) return static_cast<Index>(got);
             if (errno != EINTR) fail("cannot read", errno);
         }
@@ -100,7 +110,7 @@ public:
     explicit MappedFile(const std::string& path) : path_(path) {
         const InputFile file(path);
         if (file.bytes() < 0) throw FileError(message("cannot map '", path, "': it is not a regular file"));
-        bytes_ = static_cast<std::size_t>(file.bytes());
+        bytes_ = file.bytes();
         if (bytes_ == 0) return;  // mmap refuses length 0; an empty view is what the file holds
         void* const at = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
         if (at == MAP_FAILED) throw FileError(message("cannot map '", path, "': ", std::strerror(errno)));
@@ -123,14 +133,14 @@ public:
     /// First byte, aligned to a page; null for an empty file.
     const char* data() const { return data_; }
     /// Size in bytes.
-    Index bytes() const { return static_cast<Index>(bytes_); }
+    Index bytes() const { return bytes_; }
     /// The name it was opened under.
     const std::string& path() const { return path_; }
 
 private:
     std::string path_;
     const char* data_ = nullptr;
-    std::size_t bytes_ = 0;
+    Index bytes_ = 0;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::file
