@@ -11,20 +11,20 @@ int main() {
     const auto vocabulary = ig::text::Vocabulary::from_file(path, {.max_size = 1500});
     const auto corpus = ig::text::Corpus::read(path, vocabulary);
 
-    ig::LagCounts counts(vocabulary.size(), {.lags = 7});  // the text is read once, here
+    ig::lds::LagCounts counts(vocabulary.size(), {.lags = 7});  // the text is read once, here
     counts.add(corpus.tokens());
-    const ig::LagMoments<float> moments(counts, {.pseudo_counts = 20});
-    auto system = ig::subspace_identification(moments, {.states = 40, .lags = 4}).system;
+    const ig::lds::LagMoments<float> moments(counts, {.pseudo_counts = 20});
+    auto system = ig::lds::subspace_identification(moments, {.states = 40, .lags = 4}).system;
 
-    ig::Statistics<float> averages;
+    ig::lds::Statistics<float> averages;
     for (int i = 0; i <= 6; ++i) {  // EM: x_t = A x_{t-1} + η, y_t = C x_t + ε
-        if (i > 0) ig::maximise(std::move(averages), system);
-        averages = ig::asos_statistics(system, ig::steady_state(system), moments, 7);
+        if (i > 0) ig::lds::maximise(std::move(averages), system);
+        averages = ig::lds::asos_statistics(system, ig::lds::steady_state(system), moments, 7);
         std::printf("EM %d: %+.2f nats per token beside a model without dynamics\n", i,
-                    averages.log_likelihood - ig::static_log_likelihood(vocabulary.size()));
+                    averages.log_likelihood - ig::lds::static_log_likelihood(vocabulary.size()));
     }
 
-    const auto types = ig::type_embedding(system, averages.xx);  // [V, 40], rows of norm 1
+    const auto types = ig::lds::type_embedding(system, averages.xx);  // [V, 40], rows of norm 1
     for (const char* word : {"king", "thou", "his", "upon"}) {
         std::printf("%-5s", word);
         for (const auto& n : ig::nearest({types.data(), types.size()}, vocabulary.size(), 40, vocabulary[word], 6))
@@ -33,8 +33,8 @@ int main() {
     }
 
     // The same word in two contexts: vectors of tokens, which depend on the words around them.
-    const ig::TokenEmbedding<float> embed(system, ig::steady_state(system), averages.xx,
-                                          ig::TokenStates::smoother);
+    const ig::lds::TokenEmbedding<float> embed(system, ig::lds::steady_state(system), averages.xx,
+                                          ig::lds::TokenStates::smoother);
     const auto vector = [&](const char* line) {
         std::vector<ig::Token> tokens;
         vocabulary.encode(line, tokens);

@@ -20,10 +20,10 @@ int main() {
     }
 
     // Baum-Welch climbs to a local maximum, which depends on the random start: the best of a few starts.
-    ig::Hmm best({.states = 2, .symbols = 27});
+    ig::hmm::Hmm best({.states = 2, .symbols = 27});
     double most = -std::numeric_limits<double>::infinity();
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-        ig::Hmm model({.states = 2, .symbols = 27, .prior = 0.1, .seed = seed});
+        ig::hmm::Hmm model({.states = 2, .symbols = 27, .prior = 0.1, .seed = seed});
         double nats = 0;
         for (int step = 0; step < 100; ++step) nats = model.step(texts);  // never falls
         std::printf("start %d: %.3f bits per letter\n", static_cast<int>(seed),
@@ -31,10 +31,10 @@ int main() {
         if (nats > most) most = nats, best = model;
     }
 
-    for (std::size_t state : {0, 1}) {
-        std::printf("state %zu goes on to itself with probability %.2f and emits", state,
+    for (int state : {0, 1}) {
+        std::printf("state %d goes on to itself with probability %.2f and emits", state,
                     best.transition[state * 2 + state]);
-        for (std::size_t s = 0; s < 27; ++s)  // the letters that this state emits more often than the other
+        for (int s = 0; s < 27; ++s)  // the letters that this state emits more often than the other
             if (best.emission[state * 27 + s] > best.emission[(1 - state) * 27 + s])
                 std::printf(" %c", s == 26 ? '_' : static_cast<char>('a' + s));
         std::printf("\n");

@@ -2,7 +2,7 @@
 // loss draws the column space of the softmax matrix towards that of the embedding table, cross-entropy does not.
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/principal_angles.hpp>
+#include <isogloss/metric/subspace_monitor.hpp>
 
 namespace ig = isogloss;
 
