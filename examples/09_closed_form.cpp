@@ -15,7 +15,8 @@ int main() {
     const ig::Index V = vocabulary.size(), M = 4, N = 500;
 
     // z = [E[x_1] … E[x_4]] W,  l = -log softmax(z)[y]
-    ig::ConcatenatedSoftmax<float> model({.vocabulary = V, .width = 24, .words = M, .classes = V, .batch = N});
+    ig::ConcatenatedSoftmax<float> model(
+        {.vocabulary = V, .width = 24, .words = M, .classes = V, .batch = N});
     ig::Adam adam(model.parameters(), {.rate = 0.01, .divisor = ig::Divisor::tokens});
 
     std::vector<ig::Token> X(static_cast<std::size_t>(N * M)), y(static_cast<std::size_t>(N));
