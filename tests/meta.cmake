@@ -1,50 +1,99 @@
 # Tests of the project rather than of its functions: each header by itself, wiring errors at compile time,
 # what the smallest program costs to compile, use from outside, the API reference.
 
-# Each header alone and twice, in a unit of its own, and all units in one program: a header that leans on
-# another, lacks its guard or defines what is not inline does not build.
-file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.hpp)
-# The tests of some headers include them first, which shows the same.
-foreach(header IN LISTS headers)
-    string(REGEX REPLACE "^isogloss/(.*)hpp$" "${CMAKE_CURRENT_SOURCE_DIR}/\\1cpp" test ${header})
-    if(EXISTS ${test})
-        file(STRINGS ${test} first LIMIT_COUNT 1 REGEX "^#include")
-        if(first STREQUAL "#include <${header}>")
-            list(REMOVE_ITEM headers ${header})
-        endif()
-    endif()
-endforeach()
+# Each header alone and twice, by the front end of the compiler: a header that leans on another or lacks its guard is
+# refused. Of what a header includes, the last of the bases below is compiled beforehand. The bases are proved like the
+# others, and that one was there before changes nothing, as headers include before they do anything else.
+set(headers_bases error random tensor factor graph/graph io/safetensors lds/model)
+set(headers_folder ${CMAKE_CURRENT_BINARY_DIR}/headers)
+set(include_folder ${PROJECT_SOURCE_DIR}/include)
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${include_folder} ${include_folder}/*.hpp)
+list(FILTER headers EXCLUDE REGEX "^isogloss/compiled(_lds)?[.]hpp$")  # src/ compiles these
 foreach(component IN LISTS isogloss_components_left_out)
     list(FILTER headers EXCLUDE REGEX "^isogloss/${component}[/.]")
 endforeach()
-set(units ${CMAKE_CURRENT_BINARY_DIR}/headers/main.cpp)
-file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/headers/main.cpp CONTENT "int main() {}\n")
-foreach(header IN LISTS headers)
-    string(REGEX REPLACE "hpp$" "cpp" unit ${CMAKE_CURRENT_BINARY_DIR}/headers/${header})
-    file(CONFIGURE OUTPUT ${unit} CONTENT "#include <${header}>\n#include <${header}>\n")
-    list(APPEND units ${unit})
-endforeach()
-add_executable(headers_alone ${units})
-target_link_libraries(headers_alone PRIVATE isogloss::isogloss isogloss_warnings)
-foreach(component IN LISTS isogloss_components)
-    target_link_libraries(headers_alone PRIVATE isogloss::${component})
-endforeach()
-target_compile_options(headers_alone PRIVATE -O0)
-add_test(NAME headers_alone COMMAND headers_alone)
 
-# The compiler by hand, with the flags of a program that uses the library
+# The unit that includes them all, twice. What is defined there and not inline would be defined twice in a program.
+set(all "")
+foreach(round IN ITEMS 1 2)
+    foreach(header IN LISTS headers)
+        string(APPEND all "#include <${header}>\n")
+    endforeach()
+endforeach()
+file(CONFIGURE OUTPUT ${headers_folder}/all.cpp CONTENT "${all}")
+add_library(headers_all OBJECT ${headers_folder}/all.cpp)
+target_link_libraries(headers_all PRIVATE isogloss::isogloss isogloss_warnings)
+foreach(component IN LISTS isogloss_components)
+    target_link_libraries(headers_all PRIVATE isogloss::${component})
+endforeach()
+target_compile_options(headers_all PRIVATE -O0)
+add_test(NAME headers_inline COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DOBJECT=$<TARGET_OBJECTS:headers_all>
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/headers_inline.cmake)
+
+# The compiler by hand, with the flags of a program that uses the library.
 set(flags ${CMAKE_CURRENT_BINARY_DIR}/flags)
-set(directories $<TARGET_PROPERTY:headers_alone,INCLUDE_DIRECTORIES>)
-set(definitions $<TARGET_PROPERTY:headers_alone,COMPILE_DEFINITIONS>)
+set(directories $<TARGET_PROPERTY:headers_all,INCLUDE_DIRECTORIES>)
+set(definitions $<TARGET_PROPERTY:headers_all,COMPILE_DEFINITIONS>)
 string(REPLACE " " "\n" options "${CMAKE_CXX_FLAGS} ${isogloss_native} ${OpenMP_CXX_FLAGS}")
 file(GENERATE OUTPUT ${flags} CONTENT
     "-std=c++20\n\"-I$<JOIN:${directories},\"\n\"-I>\"\n$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},\n-D>>\n${options}\n")
+
+# headers_below(HEADER OUT): the headers of the library that a header includes, directly or through others.
+function(headers_below header out)
+    set(below "")
+    set(open ${header})
+    while(open)
+        list(POP_FRONT open next)
+        file(STRINGS ${include_folder}/${next} lines REGEX "^#include <isogloss/")
+        foreach(line IN LISTS lines)
+            string(REGEX REPLACE "^#include <([^>]+)>.*" "\\1" included "${line}")
+            if(NOT included IN_LIST below)
+                list(APPEND below ${included})
+                list(APPEND open ${included})
+            endif()
+        endforeach()
+    endwhile()
+    set(${out} ${below} PARENT_SCOPE)
+endfunction()
+
+foreach(base IN LISTS headers_bases)
+    string(MAKE_C_IDENTIFIER ${base} name)
+    set(${name}_base ${headers_folder}/${name}.hxx)
+    file(CONFIGURE OUTPUT ${${name}_base} CONTENT "#include <isogloss/${base}.hpp>\n")
+    headers_below(isogloss/${base}.hpp ${name}_below)
+    list(TRANSFORM ${name}_below PREPEND ${include_folder}/ OUTPUT_VARIABLE below)
+    add_custom_command(OUTPUT ${${name}_base}.gch
+        COMMAND ${CMAKE_CXX_COMPILER} @${flags} -x c++-header ${${name}_base} -o ${${name}_base}.gch
+        DEPENDS ${${name}_base} ${below} ${include_folder}/isogloss/${base}.hpp ${flags} VERBATIM)
+endforeach()
+
+set(stamps "")
+foreach(header IN LISTS headers)
+    string(REGEX REPLACE "hpp$" "cpp" unit ${headers_folder}/${header})
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include <${header}>\n#include <${header}>\n")
+    headers_below(${header} below)
+    set(before "")
+    foreach(base IN LISTS headers_bases)
+        string(MAKE_C_IDENTIFIER ${base} name)
+        if("isogloss/${base}.hpp" IN_LIST below AND NOT header IN_LIST ${name}_below)
+            set(before ${${name}_base})
+        endif()
+    endforeach()
+    list(TRANSFORM before PREPEND "-include;" OUTPUT_VARIABLE included)
+    list(TRANSFORM before APPEND .gch)
+    add_custom_command(OUTPUT ${unit}.done
+        COMMAND ${CMAKE_CXX_COMPILER} @${flags} -fsyntax-only ${included} ${unit} -MD -MF ${unit}.d -MT ${unit}.done
+        COMMAND ${CMAKE_COMMAND} -E touch ${unit}.done
+        DEPENDS ${unit} ${before} ${flags} DEPFILE ${unit}.d VERBATIM)
+    list(APPEND stamps ${unit}.done)
+endforeach()
+add_custom_target(headers_alone ALL DEPENDS ${stamps})
 
 file(GLOB mistakes CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/*.cpp)
 foreach(mistake IN LISTS mistakes)
     get_filename_component(name ${mistake} NAME_WE)
     add_test(NAME compile_fail/${name} COMMAND ${CMAKE_COMMAND} -DFILE=${mistake} -DCOMPILER=${CMAKE_CXX_COMPILER}
-        -DFLAGS=${flags} -P ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/expect.cmake)
+        -DFLAGS=${flags} -DBASE=${graph_graph_base} -P ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/expect.cmake)
 endforeach()
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/include/isogloss/isogloss.hpp)
@@ -53,7 +102,11 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/include/isogloss/isogloss.hpp)
 endif()
 
 if(ISOGLOSS_INSTALL)
-    foreach(how IN ITEMS installed subdirectory pkg-config)
+    set(ways installed subdirectory pkg-config)
+    if(TARGET isogloss_compiled)
+        list(APPEND ways compiled)
+    endif()
+    foreach(how IN LISTS ways)
         add_test(NAME consumer/${how} COMMAND ${CMAKE_COMMAND} -DHOW=${how} -DSOURCE=${PROJECT_SOURCE_DIR}
             -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/consumer/${how}
             -DCOMPILER=${CMAKE_CXX_COMPILER} -DGENERATOR=${CMAKE_GENERATOR}

@@ -16,6 +16,8 @@
 
 namespace lt {
 
+namespace lds = isogloss::lds;
+
 /// Seconds since it was made or read last.
 class Stopwatch {
 public:
@@ -49,7 +51,7 @@ inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds";
 /// Files that the program writes over.
 inline files::Kind model_kind() {
     return {"model of lds_text", [](const std::string& path) {
-                ig::load_lds<float>(path);
+                lds::load_lds<float>(path);
                 return true;
             }};
 }

@@ -1,6 +1,7 @@
 /// @file isogloss.hpp  The modelling core in one line: graph, nodes, losses, updates, metrics, text.
 #pragma once
 
+#include <isogloss/config.hpp>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>

@@ -35,12 +35,12 @@ template <class T> struct MatrixRef {
     /// Rows and columns as read, after transposition.
     Index height() const { return transposed ? cols : rows; }
     Index width() const { return transposed ? rows : cols; }  ///< see height()
-};
 
-/// The transpose, without moving anything.
-template <class T> MatrixRef<T> t(MatrixRef<T> m) {
-    m.transposed = !m.transposed;
-    return m;
-}
+    /// The transpose, without moving anything. Found by its argument alone.
+    friend MatrixRef t(MatrixRef m) {
+        m.transposed = !m.transposed;
+        return m;
+    }
+};
 
 }  // namespace isogloss

@@ -1,9 +1,10 @@
 cmake_minimum_required(VERSION 3.21)
 # Compiles FILE, which must fail with the message its first line expects: "// expect: <regular expression>";
-# a first line "// compiles" says the contrary. Needs COMPILER and FLAGS (a file of them).
+# a first line "// compiles" says the contrary. Needs COMPILER, FLAGS (a file of them) and
+# BASE, a header that is included first.
 file(STRINGS ${FILE} first LIMIT_COUNT 1)
 set(ENV{LC_ALL} C)  # plain quotation marks, English words
-execute_process(COMMAND ${COMPILER} @${FLAGS} -fsyntax-only ${FILE}
+execute_process(COMMAND ${COMPILER} @${FLAGS} -include ${BASE} -fsyntax-only ${FILE}
     RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
 if(first STREQUAL "// compiles")
     if(NOT result EQUAL 0)

@@ -1,5 +1,6 @@
 cmake_minimum_required(VERSION 3.21)
-# Uses the library as a stranger would, in one of three ways (HOW): installed, subdirectory, pkg-config.
+# Uses the library as a stranger would, in one of four ways (HOW): installed, compiled (installed, with the compiled core),
+# subdirectory, pkg-config.
 # Needs SOURCE (the project), BUILD (its build tree), WORK (an own directory), COMPILER and GENERATOR.
 
 function(run)
@@ -54,7 +55,17 @@ if(HOW STREQUAL "installed")
         -B ${WORK}/unknown/build)
 endif()
 
-if(HOW STREQUAL "pkg-config")
+if(HOW STREQUAL "compiled")
+    run(${configure} -DCMAKE_PREFIX_PATH=${WORK}/prefix -S ${SOURCE}/tests/consumer/compiled -B ${WORK}/build)
+    run(${CMAKE_COMMAND} --build ${WORK}/build)
+    run(${WORK}/build/consumer)
+    # The program takes the core from the library: its own object only asks for it.
+    file(GLOB_RECURSE object ${WORK}/build/main.cpp.o)
+    execute_process(COMMAND nm -C ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT symbols MATCHES " U isogloss::Graph<float>::Graph" OR symbols MATCHES " [TWV] isogloss::Graph<float>::Graph")
+        message(FATAL_ERROR "consumer/compiled made the core itself:\n${symbols}")
+    endif()
+elseif(HOW STREQUAL "pkg-config")
     find_program(PKG_CONFIG pkg-config)
     if(NOT PKG_CONFIG)
         message(FATAL_ERROR "pkg-config is missing: apt-get install pkg-config")

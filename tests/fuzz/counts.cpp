@@ -4,6 +4,7 @@
 #include "safetensors_bytes.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 namespace {
 

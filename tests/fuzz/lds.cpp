@@ -6,6 +6,7 @@
 #include "safetensors_bytes.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 std::string fuzz::fresh(Dice& dice) {
     const Index V = 5, h = static_cast<Index>(1 + dice.below(3));
@@ -50,7 +51,7 @@ bool fuzz::take(std::string_view input) {
         const TextFilter<float> filter(it.system, steady_state(it.system));
         const std::vector<Token> tokens(4, 0);
         const auto states = filter.smooth(tokens);
-        FUZZ_REQUIRE(rows_of(states) == 4);
+        FUZZ_REQUIRE(rows(states) == 4);
     });
     return true;
 }

@@ -224,11 +224,11 @@ std::vector<Case> other_cases() {
              static std::vector<float> a(16), c(16);
              gemm<float>(1.f, {a.data(), 1, 2, n}, {a.data(), 2, 1}, 0.f, {c.data(), 1, 1});
          }},
-        {"states", [](Index n) { Hmm({.states = n, .symbols = 2}); }},
-        {"symbols", [](Index n) { Hmm({.states = 2, .symbols = n}); }},
-        {"states and symbols", [](Index n) { Hmm({.states = n, .symbols = n}); }},
-        {"edges of an hmm", [](Index n) { Hmm({.states = 2, .symbols = 2, .edges = n}); }},
-        {"a text of an hmm", [](Index n) { Hmm({.states = 2, .symbols = 2}).sample(n, Random(1, 2)); }},
+        {"states", [](Index n) { hmm::Hmm({.states = n, .symbols = 2}); }},
+        {"symbols", [](Index n) { hmm::Hmm({.states = 2, .symbols = n}); }},
+        {"states and symbols", [](Index n) { hmm::Hmm({.states = n, .symbols = n}); }},
+        {"edges of an hmm", [](Index n) { hmm::Hmm({.states = 2, .symbols = 2, .edges = n}); }},
+        {"a text of an hmm", [](Index n) { hmm::Hmm({.states = 2, .symbols = 2}).sample(n, Random(1, 2)); }},
     };
     for (auto [name, member] : {std::pair{"vocabulary", &ConcatenatedSoftmaxOptions::vocabulary},
                                 std::pair{"width", &ConcatenatedSoftmaxOptions::width},

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <isogloss/io.hpp>
+#include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <string>
 #include <vector>
@@ -11,15 +12,11 @@
 #include "catch.hpp"
 #include "failing_calls.hpp"
 #include "files.hpp"
-
-#if __has_include(<Eigen/SparseCore>)
-#include <isogloss/lds/files.hpp>
-
 #include "lds/texts.hpp"
-#endif
 
 using namespace isogloss;
 using namespace isogloss::io;
+using namespace isogloss::lds;
 
 namespace {
 
@@ -211,7 +208,6 @@ TEST_CASE("A log has its rows or those and a new one, whatever call fails", "[io
         });
 }
 
-#if __has_include(<Eigen/SparseCore>)
 TEST_CASE("Counts and systems are the old or the new ones, whatever call fails", "[io][failing]") {
     LagCounts counts(4, {.lags = 2, .boundary = 3});
     counts.add(std::vector<Token>{0, 1, 2, 3, 1, 0, 3, 0, 0, 2, 3});
@@ -234,4 +230,3 @@ TEST_CASE("Counts and systems are the old or the new ones, whatever call fails",
         return back.system.A == it.system.A && back.vocabulary == it.vocabulary;
     });
 }
-#endif

@@ -126,3 +126,30 @@ TEMPLATE_TEST_CASE("The first number that is not finite is found where it is", "
     const std::vector<T> greatest(40, std::numeric_limits<T>::max());
     REQUIRE(kernel::first_non_finite(40, greatest.data()) == 40);
 }
+
+TEMPLATE_TEST_CASE("A row is brought to norm 1 where it has a direction, however short or long",
+                   "[kernel][rows]", float, double) {
+    using T = TestType;
+    const T least = std::numeric_limits<T>::denorm_min(), most = std::numeric_limits<T>::max();
+    for (const Index n : {1, 2, 15, 16, 17, 700})
+        for (const T size : {T(3), T(1e-3), T(1e-15), T(1e-30), T(1e30), least, most}) {
+            CAPTURE(n, size);
+            auto x = Memory<T>(n, n % 3);
+            for (Index i = 0; i < n; ++i) x[i] = i % 2 ? size : -size;
+            const double norm = kernel::normalise(n, x.out());
+            REQUIRE(x.written());
+            if (std::isinf(norm)) continue;  // squares that a double cannot hold
+            CHECK(norm == Approx(double(size) * std::sqrt(double(n))).epsilon(rounding<T>));
+            bool right = true;
+            for (Index i = 0; i < n; ++i)
+                right = right && std::abs(std::abs(x[i]) * std::sqrt(double(n)) - 1) <= rounding<T>;
+            CHECK(right);
+        }
+    T zero[] = {0, 0, 0}, infinite[] = {1, std::numeric_limits<T>::infinity(), 2};
+    CHECK(kernel::normalise(3, zero) == 0);
+    CHECK(zero[1] == 0);
+    CHECK(std::isinf(kernel::normalise(3, infinite)));
+    CHECK(infinite[0] == 1);
+    T none[] = {std::numeric_limits<T>::quiet_NaN()};
+    CHECK(std::isnan(kernel::normalise(1, none)));
+}

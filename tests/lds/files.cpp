@@ -7,6 +7,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 using texts::difference;
 
 namespace {
@@ -50,7 +51,7 @@ TEST_CASE("What are no counts is refused", "[lds][files]") {
     REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));
     columns[1] = 5;
     write();
-    CHECK(load_counts(place / "f").counts.lag(1).coeff(5, 5) == 1);
+    CHECK(load_counts(place / "f").counts.lag(1)(5, 5) == 1);
     starts[3] = 7;
     write();
     REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));

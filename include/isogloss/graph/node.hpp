@@ -60,16 +60,21 @@ template <class T> struct AnyNode {
     virtual bool has_modulus() const = 0;
 };
 
+// Its functions are not inline, so that a compiled core keeps the bodies of nodes out of the files that use them.
 template <class T, class N> struct NodeOf final : AnyNode<T> {
     N node{};
-    void forward(Forward<T>& p) override { node.forward(p); }
-    void backward(Backward<T, Gradient>& p) override { node.backward(p); }
-    void backward(Backward<T, Modulus>& p) override {
-        if constexpr (HasModulus<N, T>) node.backward(p);
-        else static_cast<void>(p);  // Graph::backward has refused the pass
-    }
-    bool has_modulus() const override { return HasModulus<N, T>; }
+    void forward(Forward<T>& p) override;
+    void backward(Backward<T, Gradient>& p) override;
+    void backward(Backward<T, Modulus>& p) override;
+    bool has_modulus() const override;
 };
+template <class T, class N> void NodeOf<T, N>::forward(Forward<T>& p) { node.forward(p); }
+template <class T, class N> void NodeOf<T, N>::backward(Backward<T, Gradient>& p) { node.backward(p); }
+template <class T, class N> void NodeOf<T, N>::backward(Backward<T, Modulus>& p) {
+    if constexpr (HasModulus<N, T>) node.backward(p);
+    else static_cast<void>(p);  // Graph::backward has refused the pass
+}
+template <class T, class N> bool NodeOf<T, N>::has_modulus() const { return HasModulus<N, T>; }
 
 /// A node with what the graph must know of it: where its records begin and end, and what it reads.
 template <class T> struct NodeRecord {

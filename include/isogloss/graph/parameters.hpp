@@ -101,13 +101,11 @@ private:
 /// Divides one row of a parameter by its Euclidean norm. Throws NumericError for a row that is zero or
 /// not finite.
 template <class T> void normalise_row(Parameter<T>& p, Index row) {
-    T* x = p.value + row * p.cols;
-    const double norm = std::sqrt(kernel::sum_of_squares(p.cols, x));
+    const double norm = kernel::normalise(p.cols, p.value + row * p.cols);
     if (!(norm > 0) || !std::isfinite(norm))
         throw NumericError(
             message("weight '", p.name, "': row ", row, " has norm ", norm,
                     " and cannot be brought to norm 1; start from values that are not all zero"));
-    kernel::scale(p.cols, static_cast<T>(1 / norm), x);
 }
 
 /// Throws NumericError where a step would take a row that is held at norm 1 to one without a direction, zero

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::lds {
 
 /// Counts with the vocabulary they are of.
 struct CountsFile {
@@ -36,13 +36,10 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
         io::tensor_view<std::int64_t>("occurrences", {counts.vocabulary()}, counts.occurrences())};
     for (Index k = 1; k <= counts.lags(); ++k) {
         const SparseCounts& m = counts.lag(k);
-        const auto n = static_cast<std::size_t>(m.nonZeros());
         const std::string of = message("/", k);
-        tensors.push_back(io::tensor_view<std::int32_t>(
-            "starts" + of, {m.rows() + 1}, {m.outerIndexPtr(), static_cast<std::size_t>(m.rows() + 1)}));
-        tensors.push_back(
-            io::tensor_view<std::int32_t>("columns" + of, {m.nonZeros()}, {m.innerIndexPtr(), n}));
-        tensors.push_back(io::tensor_view<std::uint32_t>("values" + of, {m.nonZeros()}, {m.valuePtr(), n}));
+        tensors.push_back(io::tensor_view<std::int32_t>("starts" + of, {std::ssize(m.starts)}, m.starts));
+        tensors.push_back(io::tensor_view<std::int32_t>("columns" + of, {m.pairs()}, m.columns));
+        tensors.push_back(io::tensor_view<std::uint32_t>("values" + of, {m.pairs()}, m.values));
     }
     io::write_safetensors(path, tensors, {{"isogloss.kind", "lag counts"}});
 }
@@ -64,27 +61,13 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         if (n > room) refuse("the words occur more than 2³² - 1 times");
         room -= n;
     }
-    std::vector<SparseCounts> lags;
+    Array<SparseCounts> lags;
     for (Index k = 1; file.find(message("starts/", k)); ++k) {
         const std::string of = message("/", k);
-        const auto starts = file.values<std::int32_t>("starts" + of),
-                   columns = file.values<std::int32_t>("columns" + of);
-        const auto values = file.values<std::uint32_t>("values" + of);
-        bool good = std::ssize(starts) == V + 1 && columns.size() == values.size() && starts.front() == 0 &&
-                    static_cast<std::size_t>(starts.back()) == columns.size();
-        for (std::size_t i = 1; good && i < starts.size(); ++i) {
-            good = starts[i] >= starts[i - 1] && static_cast<std::size_t>(starts[i]) <= columns.size();
-            for (auto at = starts[i - 1]; good && at < starts[i]; ++at)
-                good = columns[std::size_t(at)] >= 0 && columns[std::size_t(at)] < V &&
-                       (at == starts[i - 1] || columns[std::size_t(at)] > columns[std::size_t(at - 1)]);
-        }
-        if (!good) refuse(message("lag ", k, " is no matrix of counts"));
-        SparseCounts m(V, V);
-        m.resizeNonZeros(std::ssize(columns));
-        std::copy(starts.begin(), starts.end(), m.outerIndexPtr());
-        std::copy(columns.begin(), columns.end(), m.innerIndexPtr());
-        std::copy(values.begin(), values.end(), m.valuePtr());
-        lags.push_back(std::move(m));
+        lags.push_back({file.values<std::int32_t>("starts" + of), file.values<std::int32_t>("columns" + of),
+                        file.values<std::uint32_t>("values" + of)});
+        if (lags.back().rows() != V || !lags.back().is_valid())
+            refuse(message("lag ", k, " is no matrix of counts"));
     }
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
@@ -98,8 +81,8 @@ template <class T> struct LdsFile {
     Lds<T> system;
     SmallMatrix xx, xx_filtered;  ///< of Statistics, for embeddings
     text::Vocabulary vocabulary;
-    std::vector<double> singular_values;       ///< of the Hankel operator; none after another start
-    std::vector<double> log_likelihoods;       ///< per token, before each iteration of EM, and after the last
+    Array<double> singular_values;             ///< of the Hankel operator; none after another start
+    Array<double> log_likelihoods;             ///< per token, before each iteration of EM, and after the last
     std::map<std::string, std::string> notes;  ///< the program's own
 };
 
@@ -110,7 +93,7 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
     const Index h = it.system.states(), V = it.system.vocabulary();
     const std::string words = it.vocabulary.to_text();
     const auto matrix = [](const std::string& name, const SmallMatrix& m) {
-        return io::tensor_view<double>(name, {rows_of(m), cols_of(m)}, {m.data(), m.size()});
+        return io::tensor_view<double>(name, {rows(m), cols(m)}, {m.data(), m.size()});
     };
     io::write_safetensors(
         path,
@@ -164,4 +147,4 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     return it;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::lds

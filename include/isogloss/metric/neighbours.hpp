@@ -1,4 +1,4 @@
-/// @file neighbours.hpp  The rows of a table that point in the direction of a vector.
+/// @file metric/neighbours.hpp  The rows of a table that point in the direction of a vector.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,8 @@ struct Neighbour {
     Index row = 0;          ///< its number, from 0
     double similarity = 0;  ///< cosine of the angle to the query, -1 … 1
 };
+
+namespace detail {
 
 /// The implementation of `nearest` for one scalar type; `skip` is a row that is left out, or -1.
 template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table, Index rows, Index columns,
@@ -67,6 +69,8 @@ std::span<const T> table_row(std::span<const T> table, Index rows, Index columns
     return table.subspan(static_cast<std::size_t>(row * columns), static_cast<std::size_t>(columns));
 }
 
+}  // namespace detail
+
 /// The k rows of a table nearest to a query by the angle between them, nearest first.
 ///
 ///     similarity(w, q) = w·q / (‖w‖ ‖q‖)
@@ -80,23 +84,25 @@ std::span<const T> table_row(std::span<const T> table, Index rows, Index columns
 ///          not finite, with its number.
 inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns,
                                       std::span<const float> query, Index k) {
-    return nearest_rows<float>(table, rows, columns, query, k, -1);
+    return detail::nearest_rows<float>(table, rows, columns, query, k, -1);
 }
 /// The same in double.
 inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns,
                                       std::span<const double> query, Index k) {
-    return nearest_rows<double>(table, rows, columns, query, k, -1);
+    return detail::nearest_rows<double>(table, rows, columns, query, k, -1);
 }
 
 /// The k rows nearest to row `row` of the same table, itself left out. Throws DataError for a row outside.
 inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns, Index row,
                                       Index k) {
-    return nearest_rows<float>(table, rows, columns, table_row(table, rows, columns, row), k, row);
+    return detail::nearest_rows<float>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
+                                       row);
 }
 /// The same in double.
 inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns, Index row,
                                       Index k) {
-    return nearest_rows<double>(table, rows, columns, table_row(table, rows, columns, row), k, row);
+    return detail::nearest_rows<double>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
+                                        row);
 }
 
 /// The k words nearest to a word by the angle of their vectors, itself left out; word number i has row i of the

@@ -48,8 +48,8 @@ struct WordSimilarity {
     Index pairs = 0;    ///< in the set
     Index found = 0;    ///< of which both words have a vector
     Index unknown = 0;  ///< different words of the set that have none
-    double spearman =
-        std::numeric_limits<double>::quiet_NaN();  ///< over the pairs found; NaN where it is undefined
+    /// Over the pairs found; NaN where it is undefined.
+    double spearman = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// Spearman's correlation between the cosines of word vectors and the scores of a set, over the pairs of

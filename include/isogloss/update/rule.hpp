@@ -7,10 +7,10 @@
 
 namespace isogloss {
 
-/// The base of an update: its group of parameters and its options, of which these mean the same in all updates:
+/// The base of an update: its group of parameters and its options, of which these mean the same in all:
 ///
 ///     rate          learning rate η ≥ 0
-///     clip          largest length of the whole group's direction, ≥ 0; 0: no clipping (if it has this option)
+///     clip          largest length of the group's direction, ≥ 0; 0: no clipping (if it has this option)
 ///     weight_decay  λ ≥ 0 (if it has this option)
 ///     divisor       d, what raw sums of derivatives are divided by before clipping
 template <class T, class O> class Rule {

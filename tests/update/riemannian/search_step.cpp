@@ -155,7 +155,4 @@ TEST_CASE("Search steps refuse what they cannot work on", "[riemannian]") {
     Net<Glnn> sparse(10);
     REQUIRE_THROWS_MATCHES(SearchStep<double>(sparse.g, "net.tau", {}), UsageError,
                            says("'net'", "name them all"));
-    Graph<double> g(GraphOptions{.time = 4, .batch = 1});
-    g.add<Glnn>("net", {.units = 4, .edges = 2}, g.input("u", 3));
-    REQUIRE_THROWS_MATCHES(TransitionStep<double>(g, "net", {}), UsageError, says("input is a sequence"));
 }

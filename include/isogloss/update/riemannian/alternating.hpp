@@ -18,8 +18,8 @@ struct RateControl {
 
 /// Full-batch training of one loss by several groups of parameters in turn. A step of a group is worked out,
 /// tried, and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled,
-/// the rate shrinks, and the same direction is tried again. What is left is never worse than what was found:
-/// when all trials fail the old values come back bit by bit.
+/// the rate shrinks, and the same direction is tried again. The loss is never worse after a round than before
+/// it: when all trials fail the old values come back bit by bit.
 ///
 ///     AlternatingTraining<double> training(g, l);
 ///     training.add(softmax, {.rate = 0.05});      // first: see below
@@ -27,10 +27,10 @@ struct RateControl {
 ///     training.data({{{x, text}, {y, next}}});
 ///     while (...) training.round();
 ///
-/// The weights of the softmax come first: at the start they are 0, no gradient flows back, and the transitions
-/// would have no metric. A sequence starts from the start values (Graph::reset). Several are summed, each times its
-/// weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length are best put
-/// side by side as columns of one pass, padded with not_predicted.
+/// The weights of the softmax come first: at the start they are 0, no gradient flows back, and the other
+/// groups would have no metric. A sequence starts from the start values (Graph::reset). Several are summed,
+/// each times its weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length
+/// are best put side by side as columns of one pass, padded with not_predicted.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", section 3; the factors are not known
 ///          from there.
 template <class T> class AlternatingTraining {

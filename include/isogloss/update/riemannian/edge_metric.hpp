@@ -9,8 +9,8 @@
 
 namespace isogloss {
 
-/// The metric of transition weights and start values of Glnn, Gnn and SparseRnn. For each unit j and symbol x,
-/// over the inputs i, k of j (the always-on 0 among them), with sums over t with x_t = x,
+/// The metric of transition weights and start values of Glnn, Gnn and SparseRnn. For each unit j and symbol
+/// x, over the inputs i, k of j (the always-on 0 among them), with sums over t with x_t = x,
 ///
 ///     G_i = Σ a_i^{t-1} B_j^t,   M_ik = Σ a_i^{t-1} a_k^{t-1} Φ_j^t
 ///
@@ -21,8 +21,8 @@ namespace isogloss {
 ///                      Δ_0 = -G_0/M_00 - Σ_i (M_0i/M_00) Δ_i
 ///     diagonal         Δ_i = -G_i / M_ii
 ///
-/// and of a start value Δ = -B_j^{start} / (Φ_j^{start} + ε). B is the derivative of the loss, Φ = B² for RUOP,
-/// the modulus for RBPM.
+/// and of a start value Δ = -B_j^{start} / (Φ_j^{start} + ε). B is the derivative of the loss, Φ = B² for
+/// RUOP, the modulus for RBPM.
 ///
 /// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
 /// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
@@ -34,8 +34,8 @@ namespace isogloss {
 ///          is added for the start values is our reading of the source.
 template <class T> class EdgeMetric final : public Metric<T> {
 public:
-    /// Throws UsageError when some of the network's parameters are not in `group`, or when it runs over
-    /// sequences rather than tokens (its rows are then units with a metric of their own).
+    /// Throws UsageError when some of the network's parameters are not in `group`, and where there is no
+    /// memory.
     EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: '", record.name, "'"), form, modulus),
@@ -44,11 +44,9 @@ public:
           tau_(detail::place(store, group, record.tau)),
           rho_(detail::place(store, group, record.rho)),
           start_(detail::place(store, group, record.start)) {
-        if (record.tokens.id < 0 || tau_ < 0 || start_ < 0 || (!gated() && rho_ < 0))
+        if (tau_ < 0 || start_ < 0 || (!gated() && rho_ < 0))
             throw UsageError(message("riemannian: the metric of '", record.name,
-                                     record.tokens.id < 0
-                                         ? "' is that of symbols, and its input is a sequence"
-                                         : "' is that of all its parameters; name them all"));
+                                     "' is that of all its parameters; name them all"));
         const Index N = edges_.units, A = symbols();
         Index most = 0;
         at_.push_back(0);
@@ -139,7 +137,7 @@ private:
         const Token* x = store_[record_.tokens].value;
         std::fill(ends_.begin(), ends_.end(), Index{0});
         for (Index r = 0; r < store_.rows(); ++r) ++ends_[std::size_t(x[r]) + 1];
-        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // so far where they begin
+        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // for now where they begin
         for (Index r = 0; r < store_.rows(); ++r) position_[std::size_t(ends_[std::size_t(x[r])]++)] = r;
     }
 
@@ -187,8 +185,8 @@ private:
         Index j, x, biases;
     };
 
-    // The step of one unit, its biases N apart in `bias`. Biases are eliminated from the system of the inputs,
-    // that of a single input or of all, and follow from its solution.
+    // The step of one unit, its biases N apart in `bias`. They are eliminated from the systems of the inputs
+    // (one of all, or one of each), and follow from their solution.
     void direction(const Unit& u, const Slot<T>& bias, const Slot<T>& edge, T part, const Damping& damping) {
         const Index N = edges_.units, first = edges_.first[u.j], m = inputs(u.j);
         const T epsilon = damp(u, damping);

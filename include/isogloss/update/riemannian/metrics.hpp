@@ -16,8 +16,7 @@ template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::strin
 
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
 /// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
-/// units (a table that is looked up) or to several (a tied one): name the others by a pattern of their own and
-/// give those to another update.
+/// units (a table that is looked up) or to several (a tied one): leave it to another update.
 template <class T>
 Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus, MetricForm form) {
     auto& store = g.store();

@@ -20,18 +20,18 @@ struct RiemannianOptions {
     Divisor divisor = Divisor::tokens;  ///< what raw sums are divided by, of gradient and metric alike
 };
 
-/// Natural gradient on minibatches, at a fixed rate, with running averages of the metrics of metrics_of: of the
-/// units that nodes declare (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), of softmax heads and of
-/// networks on sparse graphs. For unit j with inputs z (z_0 = 1 where it has a bias), modulus Φ_j and gradient
-/// G_j = Σ z ∂l/∂z_j / d:
+/// Natural gradient on minibatches, at a fixed rate, with running averages of the metrics (metrics_of): of
+/// the units that nodes declare (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), of softmax heads and
+/// of networks on sparse graphs. For unit j with inputs z (z_0 = 1 where it has a bias), modulus Φ_j and
+/// gradient G_j = Σ z ∂l/∂z_j / d:
 ///
 ///     M_j ← γ M_j + (1-γ) Σ Φ_j z zᵀ / d,     w_j ← w_j - η (M_j + ε_j + f)⁻¹ G_j     in the form asked for
 ///
 /// The damping ε_j is proportional to the mean diagonal of M_j and leaves the step as it is when a unit's
 /// outputs are rescaled. The floor f does not. It is for units that have little effect on the loss yet, as at
 /// the start of a training: M_j is then close to 0, the step M_j⁻¹ G_j too long, and M_j grows by orders of
-/// magnitude within one step. With the floor such a unit takes a gradient step of rate η / f. Invariance holds
-/// in the limit of damping and floor 0.
+/// magnitude within one step. With the floor such a unit takes a gradient step of rate η / f. Invariance
+/// holds in the limit of damping and floor 0.
 ///
 /// RUOP takes Φ = (∂l/∂z_j)²; RBPM takes the modulus of backward<Modulus>(l), which has to run before a step
 /// for which wants_modulus() is true. Heads take their Fisher metric, Φ_v = p_v (1 - p_v), with either

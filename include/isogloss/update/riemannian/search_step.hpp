@@ -16,8 +16,8 @@ struct SearchOptions {
 };
 
 /// A group of parameters with a direction Δ = -(M + ε)⁻¹ G by metrics of any kind: `move(rate)` sets
-/// w = w₀ + rate Δ, w₀ being the values when the direction was solved for, and `cancel()` brings w₀ back bit by
-/// bit.
+/// w = w₀ + rate Δ, w₀ being the values when the direction was solved for, and `cancel()` brings w₀ back bit
+/// by bit.
 ///
 /// One round is: clear(); for each sequence backward (and backward<Modulus> where wants_modulus()), then
 /// add(weight); solve(); then move and cancel at will. Gradients and metrics of sequences are summed with

@@ -11,8 +11,8 @@ namespace isogloss {
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(21).
 template <class T> class SoftmaxStep final : public SearchStep<T> {
 public:
-    /// `targets`: the tokens that the head predicts; positions without one do not count. `frequencies`: f_v of
-    /// every word, or none for 1/V each. `damping` ≥ 0. Throws UsageError where something does not fit.
+    /// `targets`: the tokens that the head predicts; positions without one do not count. `frequencies`: f_v
+    /// of every word, or none for 1/V each. `damping` ≥ 0. Throws UsageError where something does not fit.
     SoftmaxStep(Graph<T>& g, std::string_view head, Tokens targets, std::vector<double> frequencies = {},
                 double damping = 1)
         : SoftmaxStep(g, head_of(g, head), targets, std::move(frequencies), damping) {}

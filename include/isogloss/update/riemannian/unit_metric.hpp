@@ -12,7 +12,7 @@ namespace isogloss {
 ///     M_ii = (a∘a)ᵀ Φ [m, n],   M_0i = aᵀ Φ [m, n],   M_00 = 1ᵀ Φ [n]
 ///
 /// or, in the full form, all entries of every unit: [n, inputs + 1, inputs + 1]. Inputs are masked gate by
-/// gate. One that a token selects has sums for each symbol and, having a weight for each, no coupling with the
+/// gate. An input whose weights are selected by a token has sums for each symbol and no coupling with the
 /// bias. ε is relative to the mean of a unit's diagonal over its weights and bias.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35).
 template <class T> class UnitMetric final : public Metric<T> {
