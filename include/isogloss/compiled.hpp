@@ -133,8 +133,8 @@
     ISOGLOSS_COMPILED_CLOSED_FORM(make, T)
 
 #ifdef ISOGLOSS_COMPILED
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ISOGLOSS_COMPILED_CORE(extern template, float)
 ISOGLOSS_COMPILED_CORE(extern template, double)
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
 #endif

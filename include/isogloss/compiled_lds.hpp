@@ -18,8 +18,8 @@
     make std::vector<Direction> dynamics<T>(const Lds<T>&, const SmallMatrix&, Index, Index, double);
 
 #ifdef ISOGLOSS_COMPILED_LDS
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ISOGLOSS_COMPILED_LDS_LIST(extern template, float)
 ISOGLOSS_COMPILED_LDS_LIST(extern template, double)
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
 #endif

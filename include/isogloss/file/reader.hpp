@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::file {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
 /// Bytes from start to end through a buffer, of a file or of a stream.
 ///
@@ -225,4 +225,4 @@ private:
     Index line_ = 0;
 };
 
-}  // namespace isogloss::file
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

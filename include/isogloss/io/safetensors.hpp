@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::io {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Version of what isogloss writes, in the metadata "isogloss.format".
 inline constexpr std::string_view safetensors_format = "1";
@@ -281,4 +281,4 @@ private:
     bool has_checksum_ = false;
 };
 
-}  // namespace isogloss::io
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
