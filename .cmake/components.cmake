@@ -1,13 +1,16 @@
-# isogloss_component(NAME PACKAGE VERSION DEBIAN TARGET): a part of the library beside the core that is
-# asked for by name, in CMake as isogloss::NAME, and that alone needs PACKAGE.
-macro(isogloss_component name package version debian target)
+# isogloss_component(NAME [PACKAGE VERSION DEBIAN TARGET]): a part of the library beside the core that is
+# asked for by name, in CMake as isogloss::NAME, and that alone needs PACKAGE, where it needs one.
+macro(isogloss_component name)
     if("${name}" IN_LIST ISOGLOSS_COMPONENTS)
-        isogloss_find(${package} ${version} ${debian})
         add_library(isogloss_${name} INTERFACE)
         add_library(isogloss::${name} ALIAS isogloss_${name})
-        target_link_libraries(isogloss_${name} INTERFACE isogloss ${target})
+        target_link_libraries(isogloss_${name} INTERFACE isogloss)
         set_target_properties(isogloss_${name} PROPERTIES EXPORT_NAME ${name})
-        set(isogloss_${name}_dependency ${package})
+        if(${ARGC} GREATER 1)
+            isogloss_find(${ARGV1} ${ARGV2} ${ARGV3})
+            target_link_libraries(isogloss_${name} INTERFACE ${ARGV4})
+            set(isogloss_${name}_dependency "find_dependency(${ARGV1})\n")
+        endif()
         list(APPEND isogloss_components ${name})
     else()
         list(APPEND isogloss_components_left_out ${name})

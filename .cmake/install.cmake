@@ -13,7 +13,7 @@ foreach(name IN LISTS isogloss_components)
     install(TARGETS isogloss_${name} EXPORT isogloss-${name}-targets)
     install(EXPORT isogloss-${name}-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
     file(WRITE ${isogloss_staging}/isogloss-${name}.cmake
-        "find_dependency(${isogloss_${name}_dependency})\n"
+        "${isogloss_${name}_dependency}"
         "include(\${CMAKE_CURRENT_LIST_DIR}/isogloss-${name}-targets.cmake)\n"
         "set(isogloss_${name}_FOUND TRUE)\n")
     install(FILES ${isogloss_staging}/isogloss-${name}.cmake DESTINATION ${isogloss_cmake_dir})

@@ -4,8 +4,8 @@
 
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
-#include <isogloss/update/riemannian/writing.hpp>
 
 #include "measure.hpp"
 
@@ -62,11 +62,11 @@ void metric(benchmark::State& state, TransitionOptions options) {
     state.counters["ratio"] = 1 / state.counters["floor/time"];
 }
 
-// The same for the writing weights.
-void writing(benchmark::State& state) {
+// The same for the softmax head.
+void head(benchmark::State& state) {
     const Shape s{state.range(0), state.range(1), state.range(2), state.range(3)};
     Net net(s);
-    WritingStep<double> step(net.g, "out", net.y);
+    SoftmaxStep<double> step(net.g, "out", net.y);
     const auto all = net.g.parameters();
     measure::against_floor(
         state, 0, double(s.length),
@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
                                                 [m = modulus, f = form](benchmark::State& state) {
                                                     metric(state, {.modulus = m, .form = f});
                                                 }));
-    shapes(benchmark::RegisterBenchmark("glnn/writing", writing));
+    shapes(benchmark::RegisterBenchmark("glnn/softmax", head));
     for (const Index every : {1, 4})
         for (const Index vocabulary : {1000, 10000})
             benchmark::RegisterBenchmark(

@@ -6,8 +6,8 @@ namespace ig = isogloss;
 
 int main() {
     const std::string path = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
-    const auto vocabulary = ig::Vocabulary::from_file(path, {.min_count = 3});
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path, {.min_count = 3});
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
     const ig::Index V = vocabulary.size();
     std::printf("%td words, %td of them different\n", corpus.size(), V);
 

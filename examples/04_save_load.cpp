@@ -7,7 +7,7 @@
 namespace ig = isogloss;
 
 struct Training {
-    const ig::Corpus& corpus;
+    const ig::text::Corpus& corpus;
     ig::Graph<float> g{ig::GraphOptions{.time = 20, .batch = 10}};
     ig::Tokens x = g.tokens("x", corpus.vocabulary_size()), y = g.tokens("y", corpus.vocabulary_size());
     ig::Weight<float> E = g.weight("E", corpus.vocabulary_size(), 32, ig::uniform(0.1));
@@ -17,8 +17,8 @@ struct Training {
     ig::Adam<float> adam{g.parameters(), {.rate = 0.003, .clip = 5}};
     std::uint64_t batch = 0;  // where the corpus is
 
-    ig::Checkpoint checkpoint() {
-        ig::Checkpoint c;
+    ig::io::Checkpoint checkpoint() {
+        ig::io::Checkpoint c;
         return c.model(g).state("adam", adam).counter("batch", batch);
     }
     void run(std::uint64_t until) {
@@ -34,8 +34,8 @@ struct Training {
 
 int main() {
     const std::string text = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt", file = "04_save_load.safetensors";
-    const auto vocabulary = ig::Vocabulary::from_file(text, {.level = ig::Level::character});
-    const auto corpus = ig::Corpus::read(text, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(text, {.level = ig::text::Level::character});
+    const auto corpus = ig::text::Corpus::read(text, vocabulary);
 
     Training whole{corpus}, first{corpus}, second{corpus};
     whole.run(40);
@@ -44,7 +44,7 @@ int main() {
     first.checkpoint().save(file);  // parameters, Adam's moments, seed and step, carried states, position
 
     second.checkpoint().load(
-        ig::Safetensors::open(file));  // all of it, or an error that lists what does not fit
+        ig::io::Safetensors::open(file));  // all of it, or an error that lists what does not fit
     second.run(40);
     std::filesystem::remove(file);
 

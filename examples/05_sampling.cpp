@@ -6,8 +6,8 @@ namespace ig = isogloss;
 
 int main() {
     const std::string path = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
-    const auto vocabulary = ig::Vocabulary::from_file(path, {.level = ig::Level::character});
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path, {.level = ig::text::Level::character});
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
     const ig::Index V = vocabulary.size();
 
     ig::Graph<float> g({.time = 50, .batch = 32});
@@ -33,14 +33,11 @@ int main() {
     g.reset();
     const ig::Random random(1, ig::stream_of("sampling"));
     std::vector<ig::Token> text = {vocabulary["\n"]};
-    ig::Tensor<float, 2> p({std::size_t{1}, static_cast<std::size_t>(V)});
+    std::vector<float> p(static_cast<std::size_t>(V));
     for (ig::Index i = 0; i < 300; ++i) {
         g.forward(o, {x, std::span<const ig::Token>(&text.back(), 1)});  // T = B = 1; the state is carried
         g.probabilities(o, 0, {p.data(), 1, V}, 0.7);
-        double left = random.uniform(i);
-        ig::Token next = 0;
-        while (next + 1 < V && (left -= double(p(0, static_cast<std::size_t>(next)))) > 0) ++next;
-        text.push_back(next);
+        text.push_back(ig::sample(p, random.uniform(i)));
     }
     std::printf("%s\n", vocabulary.decode(text).c_str());
 }

@@ -27,7 +27,6 @@ without_package(LAPACK libopenblas-openmp-dev)
 without_package(xtensor-blas libxtensor-blas-dev)
 without_package(xsimd libxsimd-dev)
 without_package(nlohmann_json nlohmann-json3-dev)
-without_package(Eigen3 libeigen3-dev)
 without_package(Catch2 catch2)
 
 # A BLAS that CMake takes for one and that has none of its functions

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/node/edges.hpp>
 #include <limits>
 #include <string>
 #include <vector>
@@ -89,6 +90,11 @@ template <class T> isogloss::Seq<T> sequence(isogloss::Graph<T>& g, const std::s
     for (std::size_t i = 0; i < seqs.size(); ++i)
         if (seqs[i].name == name) return {static_cast<int>(i), seqs[i].width, g.store().serial};
     throw isogloss::UsageError("no sequence " + name);
+}
+
+/// What the first network on a sparse graph has published of itself.
+template <class T> const isogloss::EdgeRecord<T>& edge_record(isogloss::Graph<T>& g) {
+    return *g.store().template all<isogloss::EdgeRecord<T>>().at(0);
 }
 
 /// The mask [groups, B, width] that a node has drawn in the last pass, by its full name; empty where none is

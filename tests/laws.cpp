@@ -10,3 +10,7 @@ namespace {
 std::string laws(const Model& model, const isogloss::check::LawOptions& options) {
     return isogloss::check::laws(model, options);
 }
+std::vector<isogloss::check::Breach> broken_laws(const Model& model,
+                                                 const isogloss::check::LawOptions& options) {
+    return isogloss::check::broken_laws(model, options);
+}

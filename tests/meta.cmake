@@ -114,6 +114,10 @@ if(ISOGLOSS_INSTALL)
     endforeach()
 endif()
 
+foreach(script links architecture)
+    tests_in_python(docs/${script} docs/${script}.py ${PROJECT_SOURCE_DIR})
+    set_tests_properties(docs/${script} PROPERTIES LABELS docs)
+endforeach()
 include(docs/programs.cmake)
 
 if(TARGET docs)

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
-#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_components.hpp>
 
@@ -73,7 +73,7 @@ int kind(const std::string& character) {
     return c >= 'a' && c <= 'z' ? 1 : c >= 'A' && c <= 'Z' ? 2 : 3;
 }
 
-void draw(const Options& o, const ig::Vocabulary& vocabulary, const ig::PrincipalComponents& p) {
+void draw(const Options& o, const ig::text::Vocabulary& vocabulary, const ig::PrincipalComponents& p) {
     plot::Figure figure(o.svg, 720, 540);
     figure << "$points << end_of_data\n";
     for (ig::Index v = 0; v < p.rows; ++v) {
@@ -110,8 +110,8 @@ void run(const Options& o) {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time).count();
     };
     const auto vocabulary =
-        ig::Vocabulary::from_file(o.text, {.level = ig::Level::character, .add_unk = false});
-    const auto corpus = ig::Corpus::read(o.text, vocabulary);
+        ig::text::Vocabulary::from_file(o.text, {.level = ig::text::Level::character, .add_unk = false});
+    const auto corpus = ig::text::Corpus::read(o.text, vocabulary);
     const ig::Index V = vocabulary.size(), cut = corpus.size() * 9 / 10;
     std::printf("%td characters, %td of them different; the last tenth is for validation\n", corpus.size(),
                 V);
@@ -155,7 +155,7 @@ void run(const Options& o) {
 
     const auto E = model.E().values();
     const auto p = ig::principal_components<float>(E, 2);
-    ig::write_atomically(o.csv, [&](ig::AtomicFile& out) {
+    ig::file::write_atomically(o.csv, [&](ig::file::OutputFile& out) {
         out.write(ig::message(csv_header, '\n'));
         for (ig::Index v = 0; v < V; ++v)
             out.write(ig::message(csv_field(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)),

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <functional>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/io/file_reader.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/embedding_dimension.hpp>
 #include <locale>
@@ -45,8 +45,8 @@ struct Row {
 using Report = std::function<void(const Row&)>;
 
 /// One LSTM layer as wide as the table, which is the softmax matrix too.
-void train_tied(const Options& o, ig::Index width, const ig::Corpus& train, const ig::Corpus& valid,
-                ig::Token eos, const Report& report) {
+void train_tied(const Options& o, ig::Index width, const ig::text::Corpus& train,
+                const ig::text::Corpus& valid, ig::Token eos, const Report& report) {
     const ig::Index V = train.vocabulary_size();
     ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = o.seed});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
@@ -58,19 +58,15 @@ void train_tied(const Options& o, ig::Index width, const ig::Corpus& train, cons
     ig::Sgd sgd(g.parameters(), {.rate = o.rate, .clip = 5});
     for (ig::Index epoch = 1; epoch <= o.epochs; ++epoch) {
         sgd.rate(o.rate * std::pow(0.5, double(std::max<ig::Index>(0, epoch - (o.epochs + 1) / 2))));
-        ig::Perplexity in_training, in_validation;
-        g.training(true);
+        ig::Perplexity in_training;
         for (const auto& batch : train.batches(g.capacity())) {
             if (batch.first) g.reset();
             in_training.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l));
             g.backward(l);
             sgd.step();
         }
-        g.training(false);
-        for (const auto& batch : valid.batches(g.capacity(), {.tail = ig::Tail::pad, .predict_first = eos})) {
-            if (batch.first) g.reset();
-            in_validation.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l));
-        }
+        const auto in_validation = ig::evaluate(
+            g, l, x, y, valid.batches(g.capacity(), {.tail = ig::text::Tail::pad, .predict_first = eos}));
         report({"tied", V, width, epoch, in_training.value(), in_validation.value()});
     }
 }
@@ -78,7 +74,7 @@ void train_tied(const Options& o, ig::Index width, const ig::Corpus& train, cons
 /// Pairs of words at most `window` apart, one for each token: its neighbour is drawn at random.
 struct Pairs {
     std::vector<ig::Token> X, y;
-    Pairs(const ig::Corpus& text, ig::Index window, std::uint64_t seed, std::uint64_t epoch) {
+    Pairs(const ig::text::Corpus& text, ig::Index window, std::uint64_t seed, std::uint64_t epoch) {
         const ig::Random random(seed, ig::stream_of("pairs"), epoch),
             order(seed, ig::stream_of("order"), epoch);
         const auto tokens = text.tokens();
@@ -98,8 +94,8 @@ struct Pairs {
 };
 
 /// p(j | i) = softmax(E_i W)_j: skip-gram without sampling, by its closed-form gradient.
-void train_skip_gram(const Options& o, ig::Index width, const ig::Corpus& train, const ig::Corpus& valid,
-                     const Report& report) {
+void train_skip_gram(const Options& o, ig::Index width, const ig::text::Corpus& train,
+                     const ig::text::Corpus& valid, const Report& report) {
     const ig::Index V = train.vocabulary_size(), N = 512;
     ig::ConcatenatedSoftmax<float> model({.vocabulary = V,
                                           .width = width,
@@ -130,7 +126,7 @@ void train_skip_gram(const Options& o, ig::Index width, const ig::Corpus& train,
 constexpr const char* header = "model,words,width,epoch,train_perplexity,valid_perplexity";
 
 void write_table(const std::string& path, const std::vector<Row>& rows) {
-    ig::write_atomically(path, [&](ig::AtomicFile& out) {
+    ig::file::write_atomically(path, [&](ig::file::OutputFile& out) {
         out.write(ig::message(header, '\n'));
         for (const Row& r : rows)
             out.write(ig::message(r.model, ',', r.words, ',', r.width, ',', r.epoch, ',', r.train, ',',
@@ -139,7 +135,7 @@ void write_table(const std::string& path, const std::vector<Row>& rows) {
 }
 
 std::vector<Row> read_table(const std::string& path) {
-    ig::LineReader lines(path);
+    ig::file::LineReader lines(path);
     std::vector<Row> rows;
     for (std::string_view line; lines.next(line);) {
         if (lines.line() == 1 && line == header) continue;
@@ -210,13 +206,14 @@ std::vector<Row> measure(const Options& o) {
     const files::Lock lock("--csv", o.csv);
     std::vector<Row> rows;
     if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
-    const auto vocabulary = ig::Vocabulary::from_file(train_path, {.max_size = o.max_vocabulary});
-    const auto text = ig::Corpus::read(train_path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(train_path, {.max_size = o.max_vocabulary});
+    const auto text = ig::text::Corpus::read(train_path, vocabulary);
     const auto whole = text.tokens();
     const auto kept =
         o.tokens > 0 ? whole.first(std::min<std::size_t>(whole.size(), std::size_t(o.tokens))) : whole;
-    const auto train = ig::Corpus::from_tokens({kept.begin(), kept.end()}, vocabulary.size(), train_path);
-    const auto valid = ig::Corpus::read(valid_path, vocabulary);
+    const auto train =
+        ig::text::Corpus::from_tokens({kept.begin(), kept.end()}, vocabulary.size(), train_path);
+    const auto valid = ig::text::Corpus::read(valid_path, vocabulary);
     const auto rule = ig::embedding_dimension(double(vocabulary.size()));
     std::printf("%td tokens, %td words; the rule: n = %td (%.1f)\n", train.size(), vocabulary.size(),
                 rule.exact, rule.rule);

@@ -35,7 +35,7 @@ std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>&
     const ig::MatrixRef<const float> table(unit.data(), E.rows, E.cols);
     for (ig::Index first = 0; first < E.rows; first += 64) {
         const ig::Index some = std::min<ig::Index>(64, E.rows - first);
-        ig::gemm<float>(1.f, {unit.data() + first * E.cols, some, E.cols}, ig::t(table), 0.f,
+        ig::gemm<float>(1.f, {unit.data() + first * E.cols, some, E.cols}, t(table), 0.f,
                         {cosines.data(), some, E.rows});
         for (ig::Index r = 0; r < some; ++r) {
             if (!wanted[std::size_t(first + r)]) continue;
@@ -72,17 +72,16 @@ public:
         const auto &a = models_[0].vocabulary, &b = models_[1].vocabulary;
         if (a.checksum() != b.checksum())
             throw ig::DataError(ig::message("compare: the models have different vocabularies, ",
-                                            ig::hex16(a.checksum()), " of ", a.size(), " types and ",
-                                            ig::hex16(b.checksum()), " of ", b.size(),
+                                            ig::file::hex16(a.checksum()), " of ", a.size(), " types and ",
+                                            ig::file::hex16(b.checksum()), " of ", b.size(),
                                             "; train both on the same text with the same options"));
         const ig::Index V = a.size(), special = a.has_unk() + a.has_eos();
         for (const auto& [name, value] :
              {std::pair("--neighbours", o.neighbours), std::pair("--frequent", o.frequent),
               std::pair("--likeliest", o.likeliest)})
-            if (value < 1 || value > V - special - 1)
-                throw ig::UsageError(ig::message(name, " is ", value, ", expected 1 to ", V - special - 1));
-        if (o.show < 0 || o.context < 1)
-            throw ig::UsageError("--show: expected at least 0; --context: at least 1");
+            ig::require("compare", name, value, 1, V - special - 1);
+        ig::require("compare", "--show", o.show, 0);
+        ig::require("compare", "--context", o.context, 1);
         for (ig::Token v = 0; v < V && std::ssize(frequent_) < o.frequent; ++v)  // in order of their counts
             if (!is_special(v)) frequent_.push_back(v);
         is_frequent_.resize(static_cast<std::size_t>(V));
@@ -96,10 +95,10 @@ public:
         }
     }
 
-    const ig::Vocabulary& vocabulary() const { return models_[0].vocabulary; }
+    const ig::text::Vocabulary& vocabulary() const { return models_[0].vocabulary; }
 
     /// What both models make of a text, which outlives it.
-    const Comparison& run(const ig::Corpus& corpus) {
+    const Comparison& run(const ig::text::Corpus& corpus) {
         const auto& vocabulary = models_[0].vocabulary;
         found_.vocabulary = &vocabulary;
         found_.text = corpus.tokens();
@@ -110,7 +109,7 @@ public:
         const ig::Index T = std::min(models_[0].g->capacity().time, models_[1].g->capacity().time),
                         V = vocabulary.size();
         auto batches =
-            corpus.batches({T, o_.columns}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()});
+            corpus.batches({T, o_.columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()});
         std::array<std::vector<float>, 2> p;
         for (auto& block : p) block.resize(static_cast<std::size_t>(64 * V));
         Progress progress("comparison");
@@ -128,7 +127,7 @@ public:
                     const ig::Index t = (first + r) / o_.columns, b = (first + r) % o_.columns;
                     const auto row = [&](std::size_t k) {
                         return Distribution(p[k]).subspan(static_cast<std::size_t>(r * V),
-                                                 static_cast<std::size_t>(V));
+                                                          static_cast<std::size_t>(V));
                     };
                     // Not the logarithm of a probability in float, which may have become 0.
                     const auto log_p = [&](std::size_t k) {
@@ -189,7 +188,8 @@ private:
     }
 
     /// Keeps the `show` most telling positions in order; of a word, only its most telling one.
-    template <class Better> void show(std::vector<Shown>& list, Shown s, Distribution a, Distribution b, Better better) const {
+    template <class Better>
+    void show(std::vector<Shown>& list, Shown s, Distribution a, Distribution b, Better better) const {
         const auto same = std::find_if(list.begin(), list.end(), [&](const Shown& x) {
             return found_.text[std::size_t(x.at)] == found_.text[std::size_t(s.at)];
         });
@@ -224,7 +224,7 @@ int compare(const CompareOptions& o) {
         .check();
     ig::threads(o.threads);
     Comparer comparer(o);
-    const auto corpus = ig::Corpus::read(o.text, comparer.vocabulary());
+    const auto corpus = ig::text::Corpus::read(o.text, comparer.vocabulary());
     std::cout << "text        " << describe(corpus, o.text) << std::endl;
     const Comparison& found = comparer.run(corpus);
     print(o, found);

@@ -1,7 +1,7 @@
 /// @file compare_report.cpp  What a comparison found, on the screen and as a table.
 #include <cmath>
 #include <iostream>
-#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/file/output_file.hpp>
 
 #include "comparison.hpp"
 #include "print.hpp"
@@ -66,7 +66,7 @@ void print(const CompareOptions& o, const Comparison& c) {
 }
 
 void write(const std::string& path, const Comparison& c) {
-    ig::write_atomically(path, [&](ig::AtomicFile& out) {
+    ig::file::write_atomically(path, [&](ig::file::OutputFile& out) {
         out.write(ig::message(comparison_header, '\n'));
         for (const auto& row : c.positions) {
             std::string target = c.word_at(row.at);

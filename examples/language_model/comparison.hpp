@@ -46,8 +46,8 @@ struct ComparedPosition {
 
 /// What a pass of both models over a text found. Of each pair the first model's comes first.
 struct Comparison {
-    const ig::Vocabulary* vocabulary = nullptr;  ///< of both models; outlives this
-    std::span<const ig::Token> text;             ///< outlives this
+    const ig::text::Vocabulary* vocabulary = nullptr;  ///< of both models; outlives this
+    std::span<const ig::Token> text;                   ///< outlives this
     Mean log_p, target;
     std::array<Mean, 2> neighbours;  ///< by the table of the first and of the second model
     Mean unknown, frequent;

@@ -12,7 +12,7 @@ namespace lm {
 int evaluate(const EvaluateOptions& o) {
     ig::threads(o.threads);
     const auto it = load_model(o.model, o.columns);
-    const auto corpus = ig::Corpus::read(o.text, it.vocabulary);
+    const auto corpus = ig::text::Corpus::read(o.text, it.vocabulary);
     std::cout << "text        " << describe(corpus, o.text) << "\nunigram     perplexity "
               << fixed(unigram_perplexity(it.vocabulary, corpus), 2) << ", for comparison" << std::endl;
     Progress progress("evaluation");

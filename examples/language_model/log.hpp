@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <isogloss/error.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/utf8.hpp>
 #include <optional>
 #include <string>
 #include <string_view>

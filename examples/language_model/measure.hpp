@@ -4,7 +4,6 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <optional>
-#include <utility>
 
 #include "model.hpp"
 
@@ -15,26 +14,15 @@ namespace lm {
 ///
 /// `go_on(done, all)` is asked after each batch; nothing comes back where it said no.
 template <class GoOn> std::optional<ig::Perplexity> measure(Graph& g, const Model& model,
-                                                            const ig::Corpus& corpus,
-                                                            const ig::Vocabulary& vocabulary,
+                                                            const ig::text::Corpus& corpus,
+                                                            const ig::text::Vocabulary& vocabulary,
                                                             ig::Index columns, ig::Index time, GoOn&& go_on) {
-    auto batches =
-        corpus.batches({time, columns}, {.tail = ig::Tail::pad, .predict_first = vocabulary.eos()});
-    const auto carried = g.carried();
-    const bool training = g.training();
-    g.training(false);
-    ig::Perplexity perplexity;
     bool whole = true;
-    for (const auto& batch : batches) {
-        if (batch.first) g.reset();
-        const double nats = g.forward(model.nll, {model.x, batch.input}, {model.y, batch.target});
-        const bool characters = vocabulary.level() == ig::Level::character;
-        perplexity.add(nats, g.predicted(model.nll), characters ? g.predicted(model.nll) : 0);
-        whole = go_on(batch.index + 1, batches.count());
-        if (!whole) break;
-    }
-    g.training(training);
-    g.carry(carried);
+    ig::Perplexity perplexity = ig::evaluate(
+        g, model.nll, model.x, model.y,
+        corpus.batches({time, columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()}),
+        [&](ig::Index done, ig::Index all) { return whole = go_on(done, all); });
+    if (vocabulary.level() == ig::text::Level::character) perplexity.add(0, 0, perplexity.tokens());
     return whole ? std::optional(perplexity) : std::nullopt;
 }
 

@@ -22,12 +22,12 @@ inline std::map<std::string, std::string> metadata(const nlohmann::json& options
 /// Throws FileError where the tensors of a file have no room for what its options say: the word vectors are
 /// of another width, or all parameters together are fewer than the square matrices of the recurrent layers
 /// take. Before a graph is built, whose size nothing else would bound.
-inline void require_room(const ig::Safetensors& file, const Options& o) {
+inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     const auto* table = file.find("E");
     double room = 0;  // parameters
     for (const auto& t : file.tensors())
         if (!t.name.starts_with("state/"))
-            room += static_cast<double>(t.bytes.size()) * 8 / static_cast<double>(ig::info(t.dtype).bits);
+            room += static_cast<double>(t.bytes.size()) * 8 / static_cast<double>(ig::io::info(t.dtype).bits);
     const double units = static_cast<double>(o.units),
                  steps = o.cell == "rhn" ? static_cast<double>(o.depth) : 1;
     const double least = static_cast<double>(o.layers) * steps * units * units;
@@ -39,7 +39,7 @@ inline void require_room(const ig::Safetensors& file, const Options& o) {
 
 /// The options in a file that this program wrote, held to the same bounds as those of the command line.
 /// Throws FileError for another program's.
-inline Options stored_options(const ig::Safetensors& file) {
+inline Options stored_options(const ig::io::Safetensors& file) {
     const auto at = file.metadata().find(metadata_key);
     const auto json =
         at == file.metadata().end() ? nlohmann::json() : nlohmann::json::parse(at->second, nullptr, false);
@@ -55,14 +55,14 @@ inline Options stored_options(const ig::Safetensors& file) {
 }
 
 /// The vocabulary in a file.
-inline ig::Vocabulary stored_vocabulary(const ig::Safetensors& file) {
-    return ig::Vocabulary::from_text(file.characters("state/vocabulary"), file.name() + ", vocabulary");
+inline ig::text::Vocabulary stored_vocabulary(const ig::io::Safetensors& file) {
+    return ig::text::Vocabulary::from_text(file.characters("state/vocabulary"), file.name() + ", vocabulary");
 }
 
 /// A file that may become a model: one of this program.
 inline files::Kind model_kind() {
     return {"model of language_model", [](const std::string& path) {
-                stored_options(ig::Safetensors::open(path));
+                stored_options(ig::io::Safetensors::open(path));
                 return true;
             }};
 }
@@ -70,7 +70,7 @@ inline files::Kind model_kind() {
 /// A model from a file, ready to run.
 struct LoadedModel {
     Options options;
-    ig::Vocabulary vocabulary;
+    ig::text::Vocabulary vocabulary;
     std::unique_ptr<Graph> g;
     Model model;
 };
@@ -80,11 +80,11 @@ inline LoadedModel load_model(const std::string& path, ig::Index batch) {
     if (batch > most_size)
         throw ig::UsageError(
             ig::message(batch, " columns side by side are asked for, expected at most ", most_size));
-    const auto file = ig::Safetensors::open(path);
+    const auto file = ig::io::Safetensors::open(path);
     LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
     it.g = std::make_unique<Graph>(ig::GraphOptions{.time = it.options.bptt, .batch = batch});
     it.model = build(*it.g, it.options, it.vocabulary.size());
-    ig::Checkpoint().model(*it.g).load(file, ig::Restore::parameters);
+    ig::io::Checkpoint().model(*it.g).load(file, ig::io::Restore::parameters);
     it.g->training(false);
     return it;
 }

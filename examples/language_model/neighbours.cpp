@@ -11,12 +11,13 @@ namespace lm {
 
 namespace {
 
-void export_vectors(const NeighbourOptions& o, const ig::Vocabulary& vocabulary, std::span<const float> table,
-                    ig::Index width) {
-    const auto format = o.format == "glove"             ? ig::WordVectorFormat::glove_text
-                        : o.format == "word2vec-binary" ? ig::WordVectorFormat::word2vec_binary
-                                                        : ig::WordVectorFormat::word2vec_text;
-    ig::write_word_vectors(o.export_to, {vocabulary.words(), width, {table.begin(), table.end()}}, format);
+void export_vectors(const NeighbourOptions& o, const ig::text::Vocabulary& vocabulary,
+                    std::span<const float> table, ig::Index width) {
+    const auto format = o.format == "glove"             ? ig::io::WordVectorFormat::glove_text
+                        : o.format == "word2vec-binary" ? ig::io::WordVectorFormat::word2vec_binary
+                                                        : ig::io::WordVectorFormat::word2vec_text;
+    ig::io::write_word_vectors(o.export_to, {vocabulary.words(), width, {table.begin(), table.end()}},
+                               format);
     std::cout << counted(vocabulary.size(), "word vector") << " of width " << width << " written to '"
               << o.export_to << "'\n";
 }
@@ -26,7 +27,7 @@ void export_vectors(const NeighbourOptions& o, const ig::Vocabulary& vocabulary,
 int neighbours(const NeighbourOptions& o) {
     if (o.words.empty() && o.export_to.empty())
         throw ig::UsageError("neighbours: nothing to do; give --word, --export or both");
-    if (o.k < 1) throw ig::UsageError(ig::message("--k is ", o.k, ", expected at least 1"));
+    ig::require("neighbours", "--k", o.k, 1);
     files::Outputs().read("--model", o.model).write_unmarked("--export", o.export_to, o.overwrite).check();
     const auto it = load_model(o.model, 1);
     const auto E = it.g->parameter("E").values();  // [V, embedding]

@@ -1,6 +1,5 @@
 /// @file sample.cpp  A text, drawn token by token from the model's own predictions.
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <vector>
 
@@ -9,30 +8,9 @@
 
 namespace lm {
 
-namespace {
-
-/// The token at a point u in (0, 1) of the cumulative probabilities; `otherwise` where all of them are 0.
-ig::Token draw(const std::vector<float>& p, double u, ig::Token otherwise) {
-    double mass = 0;
-    for (const float q : p) mass += static_cast<double>(q);
-    ig::Token last = otherwise;
-    double left = u * mass;
-    for (std::size_t w = 0; w < p.size(); ++w) {
-        if (p[w] == 0) continue;
-        last = static_cast<ig::Token>(w);
-        left -= static_cast<double>(p[w]);
-        if (left < 0) break;
-    }
-    return last;
-}
-
-}  // namespace
-
 int sample(const SampleOptions& o) {
-    if (o.length < 1) throw ig::UsageError(ig::message("--words is ", o.length, ", expected at least 1"));
-    if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
-        throw ig::UsageError(
-            ig::message("--temperature is ", o.temperature, ", expected a finite number of at least 0"));
+    ig::require("sample", "--words", o.length, 1);
+    ig::require("sample", "--temperature", o.temperature, 0);
     auto it = load_model(o.model, 1);
     const auto& vocabulary = it.vocabulary;
     const ig::Token unk = vocabulary.has_unk() ? vocabulary.unk() : -1, eos = vocabulary.eos();
@@ -53,9 +31,10 @@ int sample(const SampleOptions& o) {
         const bool likeliest = o.temperature == 0;
         it.g->probabilities(it.model.o, 0, {p.data(), 1, vocabulary.size()}, likeliest ? 1 : o.temperature);
         if (!o.unknowns && unk >= 0) p[static_cast<std::size_t>(unk)] = 0;
-        const ig::Token token = likeliest
-                                    ? static_cast<ig::Token>(std::max_element(p.begin(), p.end()) - p.begin())
-                                    : draw(p, random.uniform(i), eos);
+        const auto most = std::max_element(p.begin(), p.end());
+        const ig::Token token = likeliest   ? static_cast<ig::Token>(most - p.begin())
+                                : *most > 0 ? ig::sample(p, random.uniform(i))
+                                            : eos;  // it is sure of <unk>
         shown.push_back(token);
         if (token != eos) ++drawn;
         feed(token);

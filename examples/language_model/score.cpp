@@ -81,7 +81,8 @@ void print(const std::vector<Line>& lines, bool& titled) {
 int score(const ScoreOptions& o) {
     ig::threads(o.threads);
     auto it = load_model(o.model, o.batch);
-    auto reader = o.text == "-" ? ig::LineReader(std::cin, "standard input") : ig::LineReader(o.text);
+    auto reader =
+        o.text == "-" ? ig::file::LineReader(std::cin, "standard input") : ig::file::LineReader(o.text);
     // Without sorting, what was read is written a window at a time, so that any input will do.
     const std::size_t window =
         o.sort.empty() ? static_cast<std::size_t>(64 * o.batch) : std::numeric_limits<std::size_t>::max();

@@ -26,15 +26,15 @@ struct Text {
     std::string lines;  ///< its lines, where only a part is meant
     std::string name;   ///< for messages and output
 
-    ig::Vocabulary vocabulary(const ig::VocabularyOptions& options) const {
-        if (lines.empty()) return ig::Vocabulary::from_file(path, options);
+    ig::text::Vocabulary vocabulary(const ig::text::VocabularyOptions& options) const {
+        if (lines.empty()) return ig::text::Vocabulary::from_file(path, options);
         std::istringstream in(lines);
-        return ig::Vocabulary::from_stream(in, name, options);
+        return ig::text::Vocabulary::from_stream(in, name, options);
     }
-    ig::Corpus read(const ig::Vocabulary& vocabulary) const {
-        if (lines.empty()) return ig::Corpus::read(path, vocabulary);
+    ig::text::Corpus read(const ig::text::Vocabulary& vocabulary) const {
+        if (lines.empty()) return ig::text::Corpus::read(path, vocabulary);
         std::istringstream in(lines);
-        return ig::Corpus::read_stream(in, name, vocabulary);
+        return ig::text::Corpus::read_stream(in, name, vocabulary);
     }
 };
 
@@ -47,7 +47,7 @@ struct Texts {
 /// The bundled text, its first 90 % of lines for training and the rest for validation.
 inline Texts bundled_texts() {
     const std::string path = std::string(ISOGLOSS_EXAMPLES_DATA) + "/tinyshakespeare.txt";
-    const std::string all = ig::InputFile(path).read_all();
+    const std::string all = ig::file::InputFile(path).read_all();
     const ig::Index lines = std::count(all.begin(), all.end(), '\n'), first = lines * 9 / 10;
     std::size_t cut = 0;
     for (ig::Index i = 0; i < first; ++i) cut = all.find('\n', cut) + 1;
@@ -122,29 +122,30 @@ inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig:
 }
 
 /// How a corpus is counted: tokens, types, unknowns, line ends, checksum.
-inline std::string describe(const ig::Corpus& corpus, const std::string& name) {
+inline std::string describe(const ig::text::Corpus& corpus, const std::string& name) {
     const double share = 100.0 * static_cast<double>(corpus.unknowns()) / static_cast<double>(corpus.size());
     return ig::message(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()),
                        " of them line ends, ", grouped(corpus.unknowns()), " <unk> (", fixed(share, 1),
-                       " %), checksum ", ig::hex16(corpus.checksum()));
+                       " %), checksum ", ig::file::hex16(corpus.checksum()));
 }
 
 /// A perplexity with all that it depends on.
-inline std::string describe(const ig::Perplexity& p, const ig::Corpus& corpus,
-                            const ig::Vocabulary& vocabulary, ig::Index columns) {
+inline std::string describe(const ig::Perplexity& p, const ig::text::Corpus& corpus,
+                            const ig::text::Vocabulary& vocabulary, ig::Index columns) {
     std::string out = ig::message("perplexity ", fixed(p.value(), 2), " (", fixed(p.nats(), 4), " nats, ",
                                   fixed(p.bits_per_token(), 4), " bits a token)");
-    if (vocabulary.level() == ig::Level::character)
+    if (vocabulary.level() == ig::text::Level::character)
         out += ig::message(", ", fixed(p.bits_per_character(), 4), " bits a character");
     return out + ig::message("\n    exp of the mean -log p, logarithm to base e, over ",
                              counted(p.tokens(), "token"), ", ", grouped(corpus.unknowns()), " <unk> and ",
                              grouped(corpus.lines()), " line ends among them,\n    in ",
                              counted(columns, "column"), ", a line end fed first, state carried; corpus ",
-                             ig::hex16(corpus.checksum()), ", vocabulary ", ig::hex16(vocabulary.checksum()));
+                             ig::file::hex16(corpus.checksum()), ", vocabulary ",
+                             ig::file::hex16(vocabulary.checksum()));
 }
 
 /// Perplexity of a corpus under the unigram model of the vocabulary's counts.
-inline double unigram_perplexity(const ig::Vocabulary& vocabulary, const ig::Corpus& corpus) {
+inline double unigram_perplexity(const ig::text::Vocabulary& vocabulary, const ig::text::Corpus& corpus) {
     return std::exp(ig::unigram_cross_entropy(vocabulary, corpus));
 }
 

@@ -1,5 +1,5 @@
 /// @file train.cpp  The training loop: what happens in an epoch, and how it stops and goes on.
-#include <isogloss/text/lines.hpp>
+#include <isogloss/utf8.hpp>
 #include <utility>
 
 #include "../shared/lock.hpp"
@@ -37,7 +37,8 @@ void require_same_architecture(const Options& o, const Options& model) {
 /// to start from, or the defaults.
 Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored) {
     std::optional<Options> start;
-    if (!stored && !given.start_from.empty()) start = stored_options(ig::Safetensors::open(given.start_from));
+    if (!stored && !given.start_from.empty())
+        start = stored_options(ig::io::Safetensors::open(given.start_from));
     Options o = stored ? *stored : start ? options_of_model(*start) : Options{};
     if (!given.corpus.empty()) o.corpus = given.corpus;
     if (!given.preset.empty()) {
@@ -115,7 +116,7 @@ void require_outputs(const Options& o) {
 /// Throws where starting anew would destroy a training that is not finished.
 void require_finished(const std::string& state) {
     if (!files::exists(state)) return;
-    const auto file = ig::Safetensors::open(state);
+    const auto file = ig::io::Safetensors::open(state);
     const auto epoch = file.scalar<std::uint64_t>("state/epoch"),
                batch = file.scalar<std::uint64_t>("state/batch");
     const auto stored = stored_options(file);
@@ -137,7 +138,7 @@ int train(const Options& given, const std::set<std::string>& named) {
     files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
     const files::Lock lock("--model", given.model);
     std::optional<Training> training;
-    const auto begin = [&](const ig::Safetensors* file) {
+    const auto begin = [&](const ig::io::Safetensors* file) {
         const auto stored = file ? std::optional(stored_options(*file)) : std::nullopt;
         const Options o = resolve(given, named, stored ? &*stored : nullptr);
         require_utf8(o);
@@ -151,7 +152,7 @@ int train(const Options& given, const std::set<std::string>& named) {
         training.emplace(o, file);
     };
     if (given.resume && files::exists(state)) {
-        const auto file = ig::Safetensors::open(state);
+        const auto file = ig::io::Safetensors::open(state);
         begin(&file);
     } else {
         begin(nullptr);

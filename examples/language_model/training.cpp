@@ -32,7 +32,7 @@ ig::Index most_steps(const Options& o) { return o.bptt + (o.random_bptt ? 15 : 0
 
 }  // namespace
 
-Training::Training(const Options& options, const ig::Safetensors* from)
+Training::Training(const Options& options, const ig::io::Safetensors* from)
     : o_(with_threads(options)),
       texts_(find_texts(o_)),
       vocabulary_(make_vocabulary(from)),
@@ -58,14 +58,15 @@ Training::Training(const Options& options, const ig::Safetensors* from)
     best_.model(g_).text("vocabulary", state_.vocabulary);
     if (from) load(*from);
     else if (!o_.start_from.empty())
-        ig::Checkpoint().model(g_).load(ig::Safetensors::open(o_.start_from), ig::Restore::parameters);
+        ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.start_from),
+                                            ig::io::Restore::parameters);
     if (!from) checkpoint_.state("health", health_);
     log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
     introduce();
 }
 
 // Files of earlier versions have no health: what it counts begins with the resumption then.
-void Training::load(const ig::Safetensors& from) {
+void Training::load(const ig::io::Safetensors& from) {
     const bool has_health = from.find("state/health/steps") != nullptr;
     if (has_health) checkpoint_.state("health", health_);
     checkpoint_.load(from);
@@ -73,24 +74,24 @@ void Training::load(const ig::Safetensors& from) {
     require_same_texts();
 }
 
-ig::Vocabulary Training::make_vocabulary(const ig::Safetensors* from) const {
+ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from) const {
     if (from) return stored_vocabulary(*from);
-    if (!o_.start_from.empty()) return stored_vocabulary(ig::Safetensors::open(o_.start_from));
+    if (!o_.start_from.empty()) return stored_vocabulary(ig::io::Safetensors::open(o_.start_from));
     const bool words = o_.level == "word";
     if (!o_.vocabulary.empty()) {
-        auto v = ig::Vocabulary::load(o_.vocabulary);
-        if ((v.level() == ig::Level::word) != words)
+        auto v = ig::text::Vocabulary::load(o_.vocabulary);
+        if ((v.level() == ig::text::Level::word) != words)
             throw ig::DataError(ig::message("--vocabulary '", o_.vocabulary, "' is one of ",
                                             words ? "characters" : "words", ", but --level is ", o_.level));
         v.eos();  // fed before a text: an error where there is none
         return v;
     }
-    return texts_.train.vocabulary({.level = words ? ig::Level::word : ig::Level::character,
+    return texts_.train.vocabulary({.level = words ? ig::text::Level::word : ig::text::Level::character,
                                     .min_count = *o_.min_count,
                                     .max_size = o_.max_vocabulary});
 }
 
-ig::Corpus Training::read_train() {
+ig::text::Corpus Training::read_train() {
     auto corpus = texts_.train.read(vocabulary_);
     if (!o_.train_tokens.empty()) {
         const auto [first, last] = token_range(o_.train_tokens, corpus.size());
@@ -103,12 +104,12 @@ ig::Corpus Training::read_train() {
 }
 
 void Training::require_same_texts() const {
-    const auto require = [](const ig::Corpus& found, std::uint64_t expected, const Text& text) {
+    const auto require = [](const ig::text::Corpus& found, std::uint64_t expected, const Text& text) {
         if (found.checksum() != expected)
             throw ig::DataError(
                 ig::message("--resume: ", text.name,
                             " is not the text that the training was begun with: its tokens have checksum ",
-                            ig::hex16(found.checksum()), ", expected ", ig::hex16(expected)));
+                            ig::file::hex16(found.checksum()), ", expected ", ig::file::hex16(expected)));
     };
     require(train_, state_.train_checksum, texts_.train);
     require(valid_, state_.valid_checksum, texts_.valid);
@@ -126,7 +127,7 @@ void Training::introduce() {
     const auto& source = o_.start_from.empty() ? o_.vocabulary : o_.start_from;
     std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, "
               << (source.empty() ? ig::message("min-count ", *o_.min_count) : "of '" + source + "'")
-              << "), checksum " << ig::hex16(V.checksum()) << "\nunigram     validation perplexity "
+              << "), checksum " << ig::file::hex16(V.checksum()) << "\nunigram     validation perplexity "
               << fixed(unigram_perplexity(V, valid_), 2)
               << ", for comparison (counts of the vocabulary, one added to each)"
               << "\nmodel       " << o_.layers << " x " << o_.units << " " << o_.cell << ", " << o_.head
@@ -146,7 +147,7 @@ void Training::introduce() {
 
 // Where the loss is a mean over the steps, the rate makes up for it that tokens of a short segment weigh
 // more.
-double Training::rate_of(const ig::Batch& batch) const {
+double Training::rate_of(const ig::text::Batch& batch) const {
     const double share = o_.random_bptt && update_.takes_means()
                              ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt)
                              : 1;
@@ -184,7 +185,7 @@ void Training::explain(Stop why) {
               << ", more than " << exact(o_.runaway) << " times the best, " << fixed(std::exp(state_.best), 2)
               << " of epoch " << state_.best_epoch
               << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
-              << ig::shown(vocabulary_.word(longest.word)) << "). ";
+              << ig::in_quotes(vocabulary_.word(longest.word)) << "). ";
     if (o_.loss != "ce" && o_.target == "held")
         std::cout << "The soft target is held constant and read off that table: once |e|^2\nnears tau ln V = "
                   << fixed(reach, 1)
@@ -195,11 +196,11 @@ void Training::explain(Stop why) {
 }
 
 bool Training::run_epoch() {
-    const ig::BatchOptions cut{.time = o_.bptt,
-                               .random_length = o_.random_bptt,
-                               .seed = o_.seed,
-                               .epoch = state_.epoch,
-                               .start = static_cast<ig::Index>(state_.batch)};
+    const ig::text::BatchOptions cut{.time = o_.bptt,
+                                     .random_length = o_.random_bptt,
+                                     .seed = o_.seed,
+                                     .epoch = state_.epoch,
+                                     .start = static_cast<ig::Index>(state_.batch)};
     auto batches = train_.batches(g_.capacity(), cut);
     Progress progress(ig::message("epoch ", state_.epoch, "/", o_.epochs));
     Stopwatch watch;
@@ -273,7 +274,7 @@ bool Training::finish_epoch() {
               << clock_time(row.seconds) << "\n        gradient " << fixed(row.gradient_norm, 2)
               << ", at most " << fixed(row.largest_gradient_norm, 2) << ", "
               << fixed(100 * row.clipped_share, 0) << " % clipped  longest vector |e|^2 "
-              << fixed(row.largest_row, 1) << " " << ig::shown(row.largest_row_word)
+              << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
               << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
                              " nats a token"
                        : "")
@@ -290,9 +291,9 @@ bool Training::finish_epoch() {
 }
 
 int Training::finish_run() {
-    ig::Checkpoint().model(g_).load(ig::Safetensors::open(o_.model), ig::Restore::parameters);
+    ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.model), ig::io::Restore::parameters);
     std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
-    const auto report = [this](const char* title, const Text& text, const ig::Corpus& corpus) {
+    const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus) {
         const auto p = measure(g_, model_, corpus, vocabulary_, o_.batch, o_.bptt,
                                [](auto...) { return interrupt::wanted == 0; });
         if (p)

@@ -33,16 +33,16 @@ struct State {
 class Training {
 public:
     /// `from`: the FILE.train to go on from.
-    explicit Training(const Options& options, const ig::Safetensors* from = nullptr);
+    explicit Training(const Options& options, const ig::io::Safetensors* from = nullptr);
 
     /// Trains; returns the exit status: 0, 3 where it ran away, or that of the signal that interrupted it, 130 after
     /// Ctrl-C.
     int run();
 
 private:
-    ig::Vocabulary make_vocabulary(const ig::Safetensors* from) const;
-    ig::Corpus read_train();
-    void load(const ig::Safetensors& from);
+    ig::text::Vocabulary make_vocabulary(const ig::io::Safetensors* from) const;
+    ig::text::Corpus read_train();
+    void load(const ig::io::Safetensors& from);
     void require_same_texts() const;
     void introduce();
     bool run_epoch();
@@ -53,22 +53,22 @@ private:
         return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation);
     }
     void explain(Stop why);
-    double rate_of(const ig::Batch& batch) const;
+    double rate_of(const ig::text::Batch& batch) const;
     void save() const { checkpoint_.save(o_.model + ".train", metadata(to_json(o_))); }
     void save_best() const;
 
     Options o_;
     Texts texts_;
-    ig::Vocabulary vocabulary_;
-    ig::Corpus train_, valid_;
-    std::optional<ig::Corpus> test_;
+    ig::text::Vocabulary vocabulary_;
+    ig::text::Corpus train_, valid_;
+    std::optional<ig::text::Corpus> test_;
     Graph g_;
     Model model_;
     Update update_;
     Schedule schedule_;
     State state_;
     Health health_;
-    ig::Checkpoint checkpoint_, best_;
+    ig::io::Checkpoint checkpoint_, best_;
     std::optional<Log> log_;
 };
 

@@ -17,6 +17,8 @@
 
 namespace lt {
 
+namespace lds = isogloss::lds;
+
 /// Seconds since it was made or read last.
 class Stopwatch {
 public:
@@ -43,11 +45,6 @@ inline double peak_memory() {
     return static_cast<double>(use.ru_maxrss) / 1024;
 }
 
-/// Throws DataError where an option is not what is expected of it.
-template <class Value> void require(bool fine, const char* option, const Value& value, const char* expected) {
-    if (!fine) throw ig::DataError(ig::message(option, " is ", value, ", expected ", expected));
-}
-
 /// The first lines of the logs.
 inline constexpr const char* fit_header = "iteration,log_likelihood,above_static,radius,noise_factor,seconds";
 inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds";
@@ -55,13 +52,13 @@ inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds";
 /// Files that the program writes over.
 inline files::Kind model_kind() {
     return {"model of lds_text", [](const std::string& path) {
-                ig::load_lds<float>(path);
+                lds::load_lds<float>(path);
                 return true;
             }};
 }
 inline files::Kind counts_kind() {
     return {"file of `lds_text count`", [](const std::string& path) {
-                const auto& metadata = ig::Safetensors::open(path).metadata();
+                const auto& metadata = ig::io::Safetensors::open(path).metadata();
                 const auto kind = metadata.find("isogloss.kind");
                 return kind != metadata.end() && kind->second == "lag counts";
             }};
@@ -72,19 +69,19 @@ inline files::Kind vocabulary_kind() {
 }
 inline files::Kind embeddings_kind() {
     return {"file of `lds_text embed`", [](const std::string& path) {
-                const auto file = ig::Safetensors::open(path);
+                const auto file = ig::io::Safetensors::open(path);
                 return file.tensors().size() == 2 && file.find("embeddings") && file.find("tokens");
             }};
 }
 
 /// The token that ends a sentence where sentences are respected, and -1 elsewhere.
-inline ig::Token boundary(bool sentences, const ig::Vocabulary& vocabulary) {
+inline ig::Token boundary(bool sentences, const ig::text::Vocabulary& vocabulary) {
     return sentences ? vocabulary.eos() : ig::Token{-1};
 }
 
 /// The vocabulary of a text: at most `size` types, 0 for no limit.
-inline ig::Vocabulary read_vocabulary(const std::string& path, ig::Index size, std::int64_t min_count) {
-    return ig::Vocabulary::from_file(path, {.min_count = min_count, .max_size = size});
+inline ig::text::Vocabulary read_vocabulary(const std::string& path, ig::Index size, std::int64_t min_count) {
+    return ig::text::Vocabulary::from_file(path, {.min_count = min_count, .max_size = size});
 }
 
 }  // namespace lt

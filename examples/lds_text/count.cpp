@@ -32,9 +32,9 @@ int count(const CountCommand& o) {
         .check();
     Stopwatch clock;
     if (!o.add.empty()) {
-        auto sum = ig::load_counts(o.add.front());
+        auto sum = lds::load_counts(o.add.front());
         for (std::size_t i = 1; i < o.add.size(); ++i) {
-            auto other = ig::load_counts(o.add[i]);
+            auto other = lds::load_counts(o.add[i]);
             if (!(other.vocabulary == sum.vocabulary))
                 throw ig::DataError(
                     ig::message("'", o.add[i], "' and '", o.add.front(),
@@ -42,22 +42,22 @@ int count(const CountCommand& o) {
                                 "--vocabulary-from"));
             sum.counts.add(std::move(other.counts));
         }
-        ig::save_counts(o.counts, sum.counts, sum.vocabulary);
+        lds::save_counts(o.counts, sum.counts, sum.vocabulary);
         say("%zu files added, %lld tokens, %.2f s\n", o.add.size(),
             static_cast<long long>(sum.counts.tokens()), clock.lap());
         return 0;
     }
     if (o.text.empty()) throw ig::DataError("count: give --text to count, or --add to add counts");
     const auto vocabulary = o.vocabulary_from.empty() ? read_vocabulary(o.text, o.vocabulary, o.min_count)
-                                                      : ig::Vocabulary::load(o.vocabulary_from);
+                                                      : ig::text::Vocabulary::load(o.vocabulary_from);
     if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);
-    const auto corpus = ig::Corpus::read(o.text, vocabulary);
+    const auto corpus = ig::text::Corpus::read(o.text, vocabulary);
     const double reading = clock.lap();
-    ig::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});
+    lds::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});
     const auto [number, of] = parse_shard(o.shard);
     counts.add(corpus.tokens(), corpus.size() * (number - 1) / of, corpus.size() * number / of);
     const double counting = clock.lap();
-    ig::save_counts(o.counts, counts, vocabulary);
+    lds::save_counts(o.counts, counts, vocabulary);
     say("%lld tokens, %td types, %td lags: reading %.2f s, counting %.2f s, writing %.2f s, peak %.0f MiB\n",
         static_cast<long long>(counts.tokens()), vocabulary.size(), counts.lags(), reading, counting,
         clock.lap(), peak_memory());

@@ -16,29 +16,30 @@ int embed(const EmbedCommand& o) {
         .write("--out", o.out, embeddings_kind())
         .write_unmarked("--types", o.types, o.overwrite)
         .check();
-    const auto it = ig::load_lds<float>(o.model);
+    const auto it = lds::load_lds<float>(o.model);
     if (o.types.empty() && o.text.empty()) throw ig::DataError("embed: give --types, or --text and --out");
     if (!o.types.empty()) {
-        const auto v = ig::type_embedding(it.system, it.xx);
-        ig::write_word2vec_text(o.types, {it.vocabulary.words(), ig::cols_of(v), {v.begin(), v.end()}});
-        say("%td word vectors of %td numbers in %s\n", ig::rows_of(v), ig::cols_of(v), o.types.c_str());
+        const auto v = lds::type_embedding(it.system, it.xx);
+        ig::io::write_word2vec_text(o.types, {it.vocabulary.words(), lds::cols(v), {v.begin(), v.end()}});
+        say("%td word vectors of %td numbers in %s\n", lds::rows(v), lds::cols(v), o.types.c_str());
     }
     if (o.text.empty()) return 0;
     if (o.out.empty())
         throw ig::DataError("embed: give --out, the file that the vectors of the tokens go to");
-    const auto corpus = ig::Corpus::read(o.text, it.vocabulary);
+    const auto corpus = ig::text::Corpus::read(o.text, it.vocabulary);
     const bool filter = o.states == "filter";
     Stopwatch clock;
-    const ig::TokenEmbedding<float> tokens(it.system, ig::steady_state(it.system),
-                                           filter ? it.xx_filtered : it.xx,
-                                           filter ? ig::TokenStates::filter : ig::TokenStates::smoother);
+    const lds::TokenEmbedding<float> tokens(it.system, lds::steady_state(it.system),
+                                            filter ? it.xx_filtered : it.xx,
+                                            filter ? lds::TokenStates::filter : lds::TokenStates::smoother);
     const auto z = tokens(corpus.tokens());
     const double seconds = clock.lap();
     std::vector<std::int32_t> ids(corpus.tokens().begin(), corpus.tokens().end());
-    ig::write_safetensors(o.out, std::vector<ig::TensorView>{
-                                     ig::tensor_view<float>("embeddings", {ig::rows_of(z), ig::cols_of(z)},
-                                                            {z.data(), z.size()}),
-                                     ig::tensor_view<std::int32_t>("tokens", {std::ssize(ids)}, ids)});
+    ig::io::write_safetensors(
+        o.out,
+        std::vector<ig::io::TensorView>{
+            ig::io::tensor_view<float>("embeddings", {lds::rows(z), lds::cols(z)}, {z.data(), z.size()}),
+            ig::io::tensor_view<std::int32_t>("tokens", {std::ssize(ids)}, ids)});
     say("%td tokens in %.2f s, %.2f µs each; log-likelihood %.5f per token\n", corpus.size(), seconds,
         1e6 * seconds / static_cast<double>(corpus.size()), tokens.filter().log_likelihood(corpus.tokens()));
     return 0;

@@ -3,6 +3,7 @@
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <limits>
 #include <locale>
 #include <sstream>
 
@@ -15,12 +16,12 @@ namespace lt {
 
 namespace {
 
-using System = ig::LdsFile<float>;
+using System = lds::LdsFile<float>;
 
-ig::CountsFile counts_of(const FitCommand& o) {
+lds::CountsFile counts_of(const FitCommand& o) {
     const ig::Index lags = std::max(2 * o.ssid_lags - 1, o.em_lags);
     if (!o.counts.empty()) {
-        auto counted = ig::load_counts(o.counts);
+        auto counted = lds::load_counts(o.counts);
         if (o.sentences && counted.counts.options().boundary < 0)
             throw ig::DataError(ig::message("--sentences is given, but '", o.counts,
                                             "' was counted across sentences; count with --sentences"));
@@ -30,9 +31,9 @@ ig::CountsFile counts_of(const FitCommand& o) {
         throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
     Stopwatch clock;
     auto vocabulary = read_vocabulary(o.train, o.vocabulary, 1);
-    const auto corpus = ig::Corpus::read(o.train, vocabulary);
+    const auto corpus = ig::text::Corpus::read(o.train, vocabulary);
     const double reading = clock.lap();
-    ig::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});
+    lds::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});
     counts.add(corpus.tokens());
     say("counts: %td tokens, %td types, %td lags; reading %.2f s, counting %.2f s\n", corpus.size(),
         vocabulary.size(), lags, reading, clock.lap());
@@ -40,25 +41,26 @@ ig::CountsFile counts_of(const FitCommand& o) {
 }
 
 /// Small random parameters: the flat start that subspace identification is compared with.
-ig::Lds<float> random_system(const ig::Whitening& whitening, const FitCommand& o) {
+lds::Lds<float> random_system(const lds::Whitening& whitening, const FitCommand& o) {
     const auto V = static_cast<ig::Index>(whitening.mu.size());
     const ig::Random random(o.seed, ig::stream_of("random start"));
-    ig::Lds<float> s;
-    s.A = ig::zeros<double>(o.states, o.states);
+    lds::Lds<float> s;
+    s.A = lds::zeros<double>(o.states, o.states);
     for (std::size_t i = 0; i < s.A.size(); ++i) s.A.data()[i] = random.normal(ig::Index(i));
-    s.A *= 0.5 / ig::spectral_radius(s.A, "random start");
-    s.C = ig::zeros<float>(V, o.states);
+    s.A *= 0.5 / lds::spectral_radius(s.A, "random start");
+    s.C = lds::zeros<float>(V, o.states);
     const double scale = 0.5 / std::sqrt(static_cast<double>(V));
     for (std::size_t i = 0; i < s.C.size(); ++i)
         s.C.data()[i] = static_cast<float>(scale * random.normal(ig::Index(i + s.A.size())));
     s.whitening = whitening;
-    ig::project_out<float>(whitening.m, ig::ref(s.C));
-    s.M = ig::lyapunov(s.A, ig::identity(o.states));
-    ig::repair_noise(ig::inner_products(s.C, s.C), s.M);
+    lds::project_out<float>(whitening.m, lds::ref(s.C));
+    s.M = lds::lyapunov(s.A, lds::identity(o.states));
+    lds::repair_noise(lds::inner_products(s.C, s.C), s.M);
     return s;
 }
 
-System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig::Vocabulary& vocabulary) {
+System start(const FitCommand& o, const lds::LagMoments<float>& moments,
+             const ig::text::Vocabulary& vocabulary) {
     Stopwatch clock;
     System it;
     it.vocabulary = vocabulary;
@@ -66,7 +68,7 @@ System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig
         it.system = random_system(moments.whitening(), o);
         say("random start\n");
     } else {
-        auto found = ig::subspace_identification(
+        auto found = lds::subspace_identification(
             moments, {.states = o.states, .lags = o.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}});
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
@@ -81,8 +83,8 @@ System start(const FitCommand& o, const ig::LagMoments<float>& moments, const ig
     return it;
 }
 
-System resumed(const FitCommand& o, const ig::LagMoments<float>& moments) {
-    System it = ig::load_lds<float>(o.model);
+System resumed(const FitCommand& o, const lds::LagMoments<float>& moments) {
+    System it = lds::load_lds<float>(o.model);
     if (it.system.whitening.mu != moments.whitening().mu)
         throw ig::DataError(
             ig::message("'", o.model, "' has other word frequencies than these counts with ", o.pseudo_counts,
@@ -121,11 +123,11 @@ std::string digits(double x) {
 int fit(const FitCommand& o) {
     ig::threads(o.threads);
     const ig::BlasOnOneThread blas;
-    require(o.iterations >= 0, "--iterations", o.iterations, "0 or more");
-    require(std::isfinite(o.stop), "--stop", o.stop, "a finite number");
-    require(
-        o.pseudo_counts >= 0 && o.pseudo_counts <= 1e12 && (o.pseudo_counts == 0 || o.pseudo_counts >= 1e-6),
-        "--pseudo-counts", o.pseudo_counts, "0, or a number from 1e-6 to 1e12");
+    ig::require("fit", "--iterations", o.iterations, 0);
+    ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
+    if (o.pseudo_counts != 0 && !(o.pseudo_counts >= 1e-6 && o.pseudo_counts <= 1e12))
+        throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", o.pseudo_counts,
+                                         ", expected 0, or a number from 1e-6 to 1e12"));
     files::Outputs().write_unmarked("--model", o.model, true).check();  // its folder, for the lock
     const files::Lock lock("--model", o.model);
     files::Outputs()
@@ -138,14 +140,14 @@ int fit(const FitCommand& o) {
     interrupt::catch_signals();
     Stopwatch clock;
     const auto counted = counts_of(o);
-    const ig::LagMoments<float> moments(counted.counts, {.pseudo_counts = o.pseudo_counts});
+    const lds::LagMoments<float> moments(counted.counts, {.pseudo_counts = o.pseudo_counts});
     System it = o.resume ? resumed(o, moments) : start(o, moments, counted.vocabulary);
-    const double baseline = ig::static_log_likelihood(it.system.whitening.words);
+    const double baseline = lds::static_log_likelihood(it.system.whitening.words);
     auto iteration = static_cast<ig::Index>(it.log_likelihoods.size());
 
     const auto log = open_log(o, iteration);
-    const auto note = [&](const ig::Statistics<float>& s, double factor) {
-        const double radius = ig::spectral_radius(it.system.A, "fit"), seconds = clock.lap();
+    const auto note = [&](const lds::Statistics<float>& s, double factor) {
+        const double radius = lds::spectral_radius(it.system.A, "fit"), seconds = clock.lap();
         it.log_likelihoods.push_back(s.log_likelihood);
         say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
             s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
@@ -156,18 +158,18 @@ int fit(const FitCommand& o) {
     clock.lap();
     double factor = 1;
     for (;; ++iteration) {
-        auto statistics = ig::asos_statistics(it.system, ig::steady_state(it.system), moments, o.em_lags);
+        auto statistics = lds::asos_statistics(it.system, lds::steady_state(it.system), moments, o.em_lags);
         note(statistics, factor);
         it.xx = statistics.xx;
         it.xx_filtered = statistics.xx_filtered;
         it.notes["lds_text.iteration"] = ig::message(iteration);
         // here and not after the M-step: the file holds a system with its own covariances, whenever the
         // program ends
-        ig::save_lds(o.model, it);
+        lds::save_lds(o.model, it);
         const std::size_t n = it.log_likelihoods.size();
         const bool settled = n > 1 && it.log_likelihoods[n - 1] - it.log_likelihoods[n - 2] < o.stop;
         if (iteration >= o.iterations || settled || interrupt::wanted) break;
-        factor = ig::maximise(std::move(statistics), it.system);
+        factor = lds::maximise(std::move(statistics), it.system);
     }
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
     if (!interrupt::wanted) return 0;

@@ -1,6 +1,5 @@
 /// @file inspect.cpp  What a system has learnt: its sizes, its spectrum, what leads to what.
 #include <algorithm>
-#include <cmath>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 
@@ -9,20 +8,17 @@
 namespace lt {
 
 int inspect(const InspectCommand& o) {
-    require(o.min_count >= 0 && std::isfinite(o.min_count), "--min-count", o.min_count,
-            "a finite number of at least 0");
-    require(o.pairs >= 1, "--pairs", o.pairs, "at least 1");
-    require(o.words >= 1, "--words", o.words, "at least 1");
-    const auto it = ig::load_lds<float>(o.model);
+    ig::require("inspect", "--min-count", o.min_count, 0);
+    ig::require("inspect", "--pairs", o.pairs, 1);
+    ig::require("inspect", "--words", o.words, 1);
+    const auto it = lds::load_lds<float>(o.model);
     const auto& s = it.system;
     say("%td states, %td types, %zu iterations of EM\n", s.states(), s.vocabulary(),
         it.log_likelihoods.empty() ? 0 : it.log_likelihoods.size() - 1);
     if (!it.log_likelihoods.empty())
         say("log-likelihood %.5f per token, %+.5f above none\n", it.log_likelihoods.back(),
-            it.log_likelihoods.back() - ig::static_log_likelihood(s.whitening.words));
-    const auto f = ig::schur<double>(s.A, "inspect");
-    std::vector<double> moduli;
-    for (std::size_t i = 0; i < f.real.size(); ++i) moduli.push_back(std::hypot(f.real[i], f.imaginary[i]));
+            it.log_likelihoods.back() - lds::static_log_likelihood(s.whitening.words));
+    auto moduli = lds::schur<double>(s.A, "inspect").moduli();
     std::sort(moduli.rbegin(), moduli.rend());
     say("moduli of the eigenvalues of A:");
     for (std::size_t i = 0; i < moduli.size(); i += std::max<std::size_t>(1, moduli.size() / 10))
@@ -34,8 +30,8 @@ int inspect(const InspectCommand& o) {
         return line;
     };
     const double tokens = static_cast<double>(it.vocabulary.total());
-    for (const auto& d : ig::dynamics(s, it.xx, std::min(o.pairs, s.states()), o.words,
-                                      tokens > 0 ? o.min_count / tokens : 0))
+    for (const auto& d : lds::dynamics(s, it.xx, std::min(o.pairs, s.states()), o.words,
+                                       tokens > 0 ? o.min_count / tokens : 0))
         say("%.3f  %s  ->  %s\n", d.strength, words(d.from).c_str(), words(d.to).c_str());
     return 0;
 }

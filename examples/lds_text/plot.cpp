@@ -1,6 +1,6 @@
 /// @file plot.cpp  Log-likelihood over the iterations of EM, from the logs of several fits.
 #include <filesystem>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/file/reader.hpp>
 #include <sstream>
 
 #include "../shared/gnuplot.hpp"
@@ -17,7 +17,7 @@ struct Point {
 
 /// The rows of a log of `fit`.
 std::vector<Point> read_log(const std::string& path) {
-    ig::LineReader lines(path);
+    ig::file::LineReader lines(path);
     std::vector<Point> points;
     std::string_view line;
     if (!lines.next(line) || !line.starts_with("iteration,log_likelihood,above_static,"))
@@ -29,7 +29,7 @@ std::vector<Point> read_log(const std::string& path) {
         double likelihood = 0;
         char a = 0, b = 0;
         if (!(in >> p.iteration >> a >> likelihood >> b >> p.above) || a != ',' || b != ',')
-            throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::shown(line),
+            throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
                                             ", expected iteration,log_likelihood,above_static,…"));
         points.push_back(p);
     }

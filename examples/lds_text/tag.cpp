@@ -7,7 +7,6 @@
 #include <isogloss/lds/files.hpp>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "common.hpp"
 #include "tagged_text.hpp"
@@ -47,17 +46,17 @@ std::string lower(std::string word) {
 }
 
 /// Vectors of all words of a text, one row each.
-using Features = ig::TallMatrix<float>;
+using Features = lds::TallMatrix<float>;
 
 /// Words of the text in the vocabulary: as spelled, in lower case, or unknown.
-ig::Token known(const ig::Vocabulary& v, const std::string& word) {
+ig::Token known(const ig::text::Vocabulary& v, const std::string& word) {
     if (const auto t = v.find(word)) return *t;
     if (const auto t = v.find(lower(word))) return *t;
     return v.unk();
 }
 
 Features of_model(const TagCommand& o, const TaggedText& text) {
-    const auto it = ig::load_lds<float>(o.model);
+    const auto it = lds::load_lds<float>(o.model);
     std::vector<std::vector<ig::Token>> sentences;
     const bool eos = it.vocabulary.has_eos();
     for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
@@ -69,24 +68,24 @@ Features of_model(const TagCommand& o, const TaggedText& text) {
     }
     Features all;
     if (o.states == "types") {
-        const auto types = ig::type_embedding(it.system, it.xx);
+        const auto types = lds::type_embedding(it.system, it.xx);
         ig::Index rows = 0;
         for (const auto& tokens : sentences) rows += std::ssize(tokens);
-        all = ig::zeros<float>(rows, ig::cols_of(types));
+        all = lds::zeros<float>(rows, lds::cols(types));
         float* to = all.data();
         for (const auto& tokens : sentences)
             for (const auto t : tokens)
-                to = std::copy_n(types.data() + t * ig::cols_of(types), ig::cols_of(types), to);
+                to = std::copy_n(types.data() + t * lds::cols(types), lds::cols(types), to);
     } else {
         const bool filter = o.states == "filter";
         const std::vector<std::span<const ig::Token>> spans(sentences.begin(), sentences.end());
-        all =
-            ig::TokenEmbedding<float>(it.system, ig::steady_state(it.system), filter ? it.xx_filtered : it.xx,
-                                      filter ? ig::TokenStates::filter : ig::TokenStates::smoother)(spans);
+        all = lds::TokenEmbedding<float>(
+            it.system, lds::steady_state(it.system), filter ? it.xx_filtered : it.xx,
+            filter ? lds::TokenStates::filter : lds::TokenStates::smoother)(spans);
     }
     // without the line ends around each sentence
-    const ig::Index n = ig::cols_of(all);
-    Features out = ig::zeros<float>(std::ssize(text.words), n);
+    const ig::Index n = lds::cols(all);
+    Features out = lds::zeros<float>(std::ssize(text.words), n);
     float* to = out.data();
     const float* from = all.data();
     for (const auto& tokens : sentences) {
@@ -98,26 +97,24 @@ Features of_model(const TagCommand& o, const TaggedText& text) {
 }
 
 Features of_vectors(const TagCommand& o, const TaggedText& text) {
-    auto v = ig::read_word_vectors(o.vectors);
-    std::unordered_map<std::string, std::size_t> rows;
-    for (std::size_t i = 0; i < v.words.size(); ++i) rows.emplace(v.words[i], i);
-    Features out = ig::zeros<float>(std::ssize(text.words), v.dimension);
+    const auto v = ig::io::read_word_vectors(o.vectors);
+    Features out = lds::zeros<float>(std::ssize(text.words), v.dimension);
     for (std::size_t i = 0; i < text.words.size(); ++i) {
-        auto at = rows.find(text.words[i]);
-        if (at == rows.end()) at = rows.find(lower(text.words[i]));
-        if (at == rows.end()) at = rows.find("<unk>");
-        if (at == rows.end()) continue;
-        const auto row = v.row(static_cast<ig::Index>(at->second));
+        auto at = v.words.find(text.words[i]);
+        if (at < 0) at = v.words.find(lower(text.words[i]));
+        if (at < 0) at = v.words.find("<unk>");
+        if (at < 0) continue;
+        const auto row = v.row(at);
         std::copy(row.begin(), row.end(), out.data() + static_cast<ig::Index>(i) * v.dimension);
     }
-    ig::normalise_rows(out);
+    lds::normalise_rows(out);
     return out;
 }
 
 /// Each row with those of the words around it in its sentence.
 Features with_window(const Features& x, const TaggedText& text, ig::Index window) {
-    const ig::Index n = ig::cols_of(x), width = n * (2 * window + 1);
-    Features out = ig::zeros<float>(ig::rows_of(x), width);
+    const ig::Index n = lds::cols(x), width = n * (2 * window + 1);
+    Features out = lds::zeros<float>(lds::rows(x), width);
     for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
         const auto first = static_cast<ig::Index>(text.starts[s]),
                    end = static_cast<ig::Index>(text.starts[s + 1]);
@@ -145,9 +142,9 @@ struct Network {
         g.training(false);
         std::vector<ig::Token> out;
         ig::Tensor<float, 2> p({1024, std::size_t(tags)});
-        for (ig::Index i = 0; i < ig::rows_of(f); i += 1024) {
-            const ig::Index n = std::min<ig::Index>(1024, ig::rows_of(f) - i);
-            g.forward(logits, {x, f.data() + i * ig::cols_of(f), 1, n});
+        for (ig::Index i = 0; i < lds::rows(f); i += 1024) {
+            const ig::Index n = std::min<ig::Index>(1024, lds::rows(f) - i);
+            g.forward(logits, {x, f.data() + i * lds::cols(f), 1, n});
             g.probabilities(logits, 0, {p.data(), n, tags});
             for (ig::Index r = 0; r < n; ++r)
                 out.push_back(
@@ -225,7 +222,7 @@ double randomised(const TaggedText& text, const std::vector<ig::Token>& mine,
 
 /// McNemar's test on the words where exactly one of two taggers is right; for entities a test of F1 too.
 void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found, Tags& tags) {
-    ig::LineReader lines(o.against);
+    ig::file::LineReader lines(o.against);
     std::vector<ig::Token> other;
     for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
     if (other.size() != found.size())
@@ -249,9 +246,9 @@ void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::
 
 int tag(const TagCommand& o) {
     ig::threads(o.threads);
-    require(o.epochs >= 1, "--epochs", o.epochs, "at least 1");
-    require(o.window >= 0 && o.window <= 100, "--window", o.window, "0 to 100");
-    require(o.units >= 1 && o.units <= 100000, "--units", o.units, "1 to 100000");
+    ig::require("tag", "--epochs", o.epochs, 1);
+    ig::require("tag", "--window", o.window, 0, 100);
+    ig::require("tag", "--units", o.units, 1, 100000);
     files::Outputs()
         .read("--model", o.model)
         .read("--vectors", o.vectors)
@@ -272,13 +269,13 @@ int tag(const TagCommand& o) {
     const auto count = std::ssize(tags.names);
     const bool of_entities = o.format == "conll";
     const char* measure = of_entities ? "F1" : "accuracy";
-    say("%zu words to learn from, %td numbers each, %td tags\n", train.words.size(), ig::cols_of(x), count);
+    say("%zu words to learn from, %td numbers each, %td tags\n", train.words.size(), lds::cols(x), count);
 
-    Network net(ig::cols_of(x), count, o);
+    Network net(lds::cols(x), count, o);
     ig::Adam<float> adam(net.g.parameters(), {.rate = o.rate, .divisor = ig::Divisor::tokens});
     std::vector<std::size_t> order(train.words.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    Features block = ig::zeros<float>(o.batch, ig::cols_of(x));
+    Features block = lds::zeros<float>(o.batch, lds::cols(x));
     std::vector<ig::Token> target(std::size_t(o.batch)), best_tags;
     double best = -1;
     for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
@@ -289,8 +286,8 @@ int tag(const TagCommand& o) {
         for (std::size_t i = 0; i < order.size(); i += std::size_t(o.batch)) {
             const auto n = std::min(order.size() - i, std::size_t(o.batch));
             for (std::size_t r = 0; r < n; ++r) {
-                std::copy_n(x.data() + ig::Index(order[i + r]) * ig::cols_of(x), ig::cols_of(x),
-                            block.data() + ig::Index(r) * ig::cols_of(x));
+                std::copy_n(x.data() + ig::Index(order[i + r]) * lds::cols(x), lds::cols(x),
+                            block.data() + ig::Index(r) * lds::cols(x));
                 target[r] = train.tags[order[i + r]];
             }
             nats += net.g.forward(net.loss, {net.x, block.data(), 1, ig::Index(n)},
@@ -309,7 +306,7 @@ int tag(const TagCommand& o) {
     say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
         100 * score(test, best_tags, tags, of_entities));
     if (!o.predictions.empty()) {
-        ig::write_atomically(o.predictions, [&](ig::AtomicFile& out) {
+        ig::file::write_atomically(o.predictions, [&](ig::file::OutputFile& out) {
             for (const auto t : best_tags) out.write(tags.names[std::size_t(t)] + "\n");
         });
     }

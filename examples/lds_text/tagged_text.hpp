@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <isogloss/error.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/file/reader.hpp>
 #include <map>
 #include <string>
 #include <vector>
@@ -37,7 +37,7 @@ inline TaggedText read_tagged(const std::string& path, const std::string& format
     const bool conllu = format == "conllu";
     TaggedText out;
     out.starts.push_back(0);
-    ig::LineReader lines(path);
+    ig::file::LineReader lines(path);
     const auto end_sentence = [&] {
         if (out.words.size() > out.starts.back()) out.starts.push_back(out.words.size());
     };

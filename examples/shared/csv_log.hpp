@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <isogloss/error.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,7 +34,7 @@ public:
     template <class Keeps> CsvLog(std::string path, const std::string& header, Keeps&& keeps)
         : path_(std::move(path)), header_(header + "\n") {
         if (path_.empty()) return;
-        const std::string before = exists(path_) ? ig::InputFile(path_).read_all() : "";
+        const std::string before = exists(path_) ? ig::file::InputFile(path_).read_all() : "";
         if (!before.empty() && !before.starts_with(header_))
             throw ig::FileError(ig::message("'", path_,
                                             "' is there and is no log of this program; it is left as it is. ",
@@ -46,7 +46,7 @@ public:
             if (keeps(row)) kept.append(row) += '\n';
         }
         if (kept == before) return;
-        ig::OutputFile out(path_);
+        ig::file::OutputFile out(path_);
         out.write(kept);
         out.commit();
     }

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/text/file.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
@@ -54,7 +54,7 @@ public:
             throw ig::FileError(ig::message("cannot create '", folder, "': ", std::strerror(errno)));
         const std::string script = folder + "/script", picture = folder + "/picture";
         const auto drawn = [&] {
-            ig::write_atomically(script, [&](ig::AtomicFile& out) {
+            ig::file::write_atomically(script, [&](ig::file::OutputFile& out) {
                 out.write("set output " + quoted(picture) + "\n" + script_.str() + "set output\n");
             });
             std::string argument = "'";
@@ -63,13 +63,13 @@ public:
                 throw ig::FileError(ig::message("'", path_,
                                                 "' could not be drawn by gnuplot; it says why above. ",
                                                 "On Debian and Ubuntu: apt-get install gnuplot-nox"));
-            return ig::InputFile(picture).read_all();
+            return ig::file::InputFile(picture).read_all();
         };
         std::error_code ignored;
         try {
             const std::string svg = drawn();
             std::filesystem::remove_all(folder, ignored);
-            ig::write_atomically(path_, [&](ig::AtomicFile& out) { out.write(svg); });
+            ig::file::write_atomically(path_, [&](ig::file::OutputFile& out) { out.write(svg); });
         } catch (...) {
             std::filesystem::remove_all(folder, ignored);
             throw;
@@ -84,7 +84,7 @@ private:
 /// A picture that gnuplot drew.
 inline files::Kind kind() {
     return {"picture drawn by gnuplot", [](const std::string& path) {
-                ig::InputFile file(path);
+                ig::file::InputFile file(path);
                 std::string beginning(4096, '\0');
                 file.read(beginning.data(), std::ssize(beginning));
                 return beginning.find("<svg") != std::string::npos &&

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <isogloss/error.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 
 namespace files {
@@ -24,7 +24,7 @@ namespace ig = isogloss;
 class Lock {
 public:
     /// Throws FileError where another program has the lock; `option` names the file.
-    Lock(const std::string& option, const std::string& file) : name_(ig::link_target(file) + ".lock") {
+    Lock(const std::string& option, const std::string& file) : name_(ig::file::link_target(file) + ".lock") {
         if (file.empty()) throw ig::FileError(ig::message(option, " is an empty name; give it another"));
         for (;;) {
             descriptor_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);

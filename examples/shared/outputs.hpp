@@ -14,8 +14,8 @@
 #include <cstring>
 #include <functional>
 #include <isogloss/error.hpp>
-#include <isogloss/text/file.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -27,11 +27,11 @@ namespace files {
 namespace ig = isogloss;
 
 /// Whether there is a file of this name. Throws FileError where that cannot be seen.
-inline bool exists(const std::string& path) { return ig::file_status(path).has_value(); }
+inline bool exists(const std::string& path) { return ig::file::file_status(path).has_value(); }
 
 /// Whether a file begins with these bytes.
 inline bool begins_with(const std::string& path, std::string_view opening) {
-    ig::InputFile file(path);
+    ig::file::InputFile file(path);
     std::string found(opening.size(), '\0');
     ig::Index used = 0, got = 1;
     while (got > 0) used += got = file.read(found.data() + used, std::ssize(found) - used);
@@ -104,9 +104,9 @@ private:
     using Identity = std::tuple<dev_t, ino_t, std::string>;
 
     static Identity identity(const std::string& path) {
-        if (const auto status = ig::file_status(path)) return {status->st_dev, status->st_ino, ""};
-        const std::string target = ig::link_target(path);
-        const auto folder = ig::file_status(ig::folder_of(target));
+        if (const auto status = ig::file::file_status(path)) return {status->st_dev, status->st_ino, ""};
+        const std::string target = ig::file::link_target(path);
+        const auto folder = ig::file::file_status(ig::file::folder_of(target));
         const std::string name = target.substr(target.rfind('/') + 1);
         return folder ? Identity{folder->st_dev, folder->st_ino, name} : Identity{0, 0, target};
     }
@@ -115,8 +115,8 @@ private:
             ig::message(file.option, " '", file.path, "' ", why, ". Give ", file.option, " another name"));
     }
     static void require_place(const File& file) {
-        const std::string folder = ig::folder_of(ig::link_target(file.path));
-        const auto status = ig::file_status(folder);
+        const std::string folder = ig::file::folder_of(ig::file::link_target(file.path));
+        const auto status = ig::file::file_status(folder);
         if (!status)
             refuse(file, ig::message("is in the folder '", folder, "', which is not there; create it"));
         if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
@@ -124,7 +124,7 @@ private:
                                      "', which may not be written: ", std::strerror(errno)));
     }
     static void require_replaceable(const File& file) {
-        const auto status = ig::file_status(file.path);
+        const auto status = ig::file::file_status(file.path);
         if (!status) return;
         if (!S_ISREG(status->st_mode)) refuse(file, "is there already and is no regular file");
         if (::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) != 0)

@@ -24,15 +24,14 @@ std::string ptb() {
 }
 
 void check(const Options& o) {
-    const auto require = [](bool holds, const char* what) {
-        if (!holds) throw ig::UsageError(what);
-    };
-    for (const double b : o.betas) require(b >= 0 && b <= 1, "--betas: expected numbers from 0 to 1");
-    for (const double t : o.taus) require(t > 0, "--taus: expected numbers above 0");
-    require(o.beta >= 0 && o.beta <= 1, "--beta: expected a number from 0 to 1");
-    require(o.rest >= 0 && o.rest < 1, "--rest: expected a number from 0 to below 1");
-    require(o.epochs >= 1 && o.runs >= 1, "--epochs and --runs: expected at least 1");
-    require(o.tokens > o.batch, "--tokens: expected more than --batch");
+    const std::string who = "subspace_distance";
+    for (const double b : o.betas) ig::require(who, "--betas", b, 0, 1);
+    for (const double t : o.taus) ig::require(who, "--taus", t, ig::Exclusive{0});
+    ig::require(who, "--beta", o.beta, 0, 1);
+    ig::require(who, "--rest", o.rest, 0, ig::Exclusive{1});
+    ig::require(who, "--epochs", o.epochs, 1);
+    ig::require(who, "--runs", o.runs, 1);
+    ig::require(who, "--tokens", o.tokens, o.batch + 1);
 }
 
 void print(const std::vector<Row>& rows, const std::string& sweep) {
@@ -58,8 +57,8 @@ std::vector<Row> measure(const Options& o) {
     const files::Lock lock("--csv", o.csv);
     std::vector<Row> rows;
     if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
-    const auto vocabulary = ig::Vocabulary::from_file(path);
-    const auto corpus = ig::Corpus::read(path, vocabulary);
+    const auto vocabulary = ig::text::Vocabulary::from_file(path);
+    const auto corpus = ig::text::Corpus::read(path, vocabulary);
     if (corpus.size() < o.tokens)
         throw ig::DataError(
             ig::message(path, ": found ", corpus.size(), " tokens, expected at least --tokens ", o.tokens));

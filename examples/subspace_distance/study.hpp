@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/principal_angles.hpp>
+#include <isogloss/metric/subspace_monitor.hpp>
+#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ struct Row {
     double turn = 0;  ///< angle between a word's vector and its start, degrees; mean over the stretch's words
 };
 
-inline double in_degrees(double radians) { return radians * 180 / 3.14159265358979324; }
+inline double in_degrees(double radians) { return radians * 180 / std::numbers::pi; }
 
 /// The rules that train a model, and their schedule: all rates fall along a straight line to 0; that of the
 /// table is there earlier, so that the softmax matrix can come to it.
@@ -102,12 +103,12 @@ std::vector<Point> points(const Options& o);
 /// Trains a model for one point, and calls report(row) after each epoch. `corpus` is the whole text; each run
 /// takes a stretch of it that starts at random.
 template <class Report>
-void train(const Options& o, const Point& point, const ig::Corpus& corpus, Report&& report) {
+void train(const Options& o, const Point& point, const ig::text::Corpus& corpus, Report&& report) {
     const ig::Index V = corpus.vocabulary_size();
     const std::uint64_t seed = o.seed + static_cast<std::uint64_t>(point.run);
     const ig::Index start = ig::Random(seed, ig::stream_of("stretch")).below(0, corpus.size() - o.tokens + 1);
     const auto stretch = corpus.tokens().subspan(std::size_t(start), std::size_t(o.tokens));
-    const auto text = ig::Corpus::from_tokens({stretch.begin(), stretch.end()}, V, "the stretch");
+    const auto text = ig::text::Corpus::from_tokens({stretch.begin(), stretch.end()}, V, "the stretch");
 
     ig::Graph<float> g({.time = o.bptt, .batch = o.batch, .seed = seed});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);

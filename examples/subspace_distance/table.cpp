@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/io/file_reader.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <map>
 #include <string_view>
 
@@ -32,7 +32,7 @@ std::vector<Point> points(const Options& o) {
 }
 
 void write_table(const std::string& path, const std::vector<Row>& rows) {
-    ig::write_atomically(path, [&](ig::AtomicFile& out) {
+    ig::file::write_atomically(path, [&](ig::file::OutputFile& out) {
         out.write(std::string(header) + "\n");
         for (const Row& r : rows) {
             std::string line = r.point.sweep;
@@ -45,7 +45,7 @@ void write_table(const std::string& path, const std::vector<Row>& rows) {
 }
 
 std::vector<Row> read_table(const std::string& path) {
-    ig::LineReader lines(path);
+    ig::file::LineReader lines(path);
     std::string_view line;
     const auto refuse = [&](const std::string& expected) {
         throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),

@@ -51,9 +51,7 @@ template <class T> struct GraphModel : Learner {
     }
 
     Foreseen foresee(const Text& text) override {
-        const auto before = g.carried();
-        g.training(false);
-        g.reset();
+        const ig::Evaluation evaluation(g);
         Judge judge(text);
         constexpr Index rows = 256;
         std::vector<T> p(static_cast<std::size_t>(rows * x.vocabulary));
@@ -67,15 +65,11 @@ template <class T> struct GraphModel : Learner {
                     judge.position(first + r + k + 1, p.data() + k * x.vocabulary);
             }
         }
-        g.training(true);
-        g.carry(before);
         return judge.verdict(task);
     }
 
     std::string sample(Index length, std::uint64_t seed) override {
-        const auto before = g.carried();
-        g.training(false);
-        g.reset();
+        const ig::Evaluation evaluation(g);
         const ig::Random random(seed, ig::stream_of("sample"));
         std::vector<T> p(static_cast<std::size_t>(x.vocabulary));
         std::string text(1, symbols[0]);
@@ -83,13 +77,8 @@ template <class T> struct GraphModel : Learner {
             const Token last = static_cast<Token>(symbols.find(text.back()));
             g.forward(o, {x, {&last, 1, 1}});
             g.probabilities(o, 0, {p.data(), 1, x.vocabulary});
-            double left = random.uniform(t);
-            std::size_t v = 0;
-            while (v + 1 < p.size() && (left -= static_cast<double>(p[v])) > 0) ++v;
-            text += symbols[v];
+            text += symbols[static_cast<std::size_t>(ig::sample(p, random.uniform(t)))];
         }
-        g.training(true);
-        g.carry(before);
         return text;
     }
 

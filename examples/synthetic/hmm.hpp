@@ -37,7 +37,7 @@ public:
 private:
     tasks::Name task_;
     std::string_view symbols_;
-    isogloss::Hmm model_;
-    std::optional<isogloss::Hmm> kept_;
+    isogloss::hmm::Hmm model_;
+    std::optional<isogloss::hmm::Hmm> kept_;
     std::vector<std::vector<tasks::Token>> text_;
 };

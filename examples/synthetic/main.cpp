@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <memory>
 #include <optional>
 
@@ -26,7 +26,7 @@ constexpr const char* csv_header = "seconds,rounds,training_bits,choice_bits,suc
 void write(const std::string& path, const Text& text) {
     std::string shown;
     for (const Token v : text.x) shown += text.shown(v);
-    isogloss::OutputFile out(path);
+    isogloss::file::OutputFile out(path);
     out.write(shown);
     out.commit();
 }

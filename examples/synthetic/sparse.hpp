@@ -2,8 +2,8 @@
 #pragma once
 
 #include <isogloss/update/riemannian/alternating.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
-#include <isogloss/update/riemannian/writing.hpp>
 #include <memory>
 #include <optional>
 
@@ -37,13 +37,13 @@ public:
         const double rate =
             options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
         if (options.metric == "gradient") {
-            writing_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"), a);
+            softmax_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"), a);
             transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
         } else {
             double total = 0;
             for (const double c : to_predict) total += c;
             for (double& c : to_predict) c /= total;
-            writing_ = std::make_unique<ig::WritingStep<double>>(g, "out", y, to_predict);
+            softmax_ = std::make_unique<ig::SoftmaxStep<double>>(g, "out", y, to_predict);
             transition_ = std::make_unique<ig::TransitionStep<double>>(
                 g, "net",
                 ig::TransitionOptions{
@@ -54,9 +54,9 @@ public:
                     .damping = options.damping});
         }
         const ig::RateControl control{.rate = rate, .up = options.up, .down = options.down};
-        writing_->conjugate(options.conjugate);
+        softmax_->conjugate(options.conjugate);
         transition_->conjugate(options.conjugate);
-        training_->add(*writing_, control);
+        training_->add(*softmax_, control);
         training_->add(*transition_, control);
         doublings_ = options.doublings;
         train_on(std::max<Index>(std::ssize(inputs_) >> doublings_, 1));
@@ -94,6 +94,6 @@ private:
     Index length_ = 0, doublings_ = 0;  // of the text at present; how often it doubles
     bool interrupted_ = false;
     std::vector<Token> inputs_, targets_;
-    std::unique_ptr<ig::SearchStep<double>> writing_, transition_;
+    std::unique_ptr<ig::SearchStep<double>> softmax_, transition_;
     std::optional<ig::AlternatingTraining<double>> training_;
 };

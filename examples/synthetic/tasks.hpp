@@ -99,10 +99,8 @@ inline void check(Name task, const Options& o) {
     using isogloss::message;
     if (task == Name::alphabet)
         for (const double p : {o.insert_digits, o.insert_capitals})
-            if (!(p >= 0 && p <= 1))
-                throw DataError(message("alphabet: found an insertion probability ", p, ", expected 0 to 1"));
-    if (task == Name::distant_xor && o.bits < 2)
-        throw DataError(message("xor: found ", o.bits, " bits a line, expected at least 2"));
+            isogloss::require<DataError>("alphabet", "insertion probability", p, 0, 1);
+    if (task == Name::distant_xor) isogloss::require<DataError>("xor", "bits", o.bits, 2);
     if (task == Name::distant_xor && o.fewest_bits != 0 && (o.fewest_bits < 2 || o.fewest_bits > o.bits))
         throw DataError(message("xor: found lines of ", o.fewest_bits, " to ", o.bits,
                                 " bits, expected 0 (all alike) or at least 2, and no more than the longest"));
@@ -175,8 +173,7 @@ inline void add_round(Name task, const Options& o, Dice& dice, Text& out) {
 // A text of exactly `length` symbols, or of `rounds` rounds where that is above 0.
 inline Text generate(Name task, const Options& o, std::uint64_t seed, Index length, Index rounds = 0) {
     check(task, o);
-    if (rounds < 1 && length < 2)
-        throw isogloss::DataError(isogloss::message("a text of ", length, " symbols; expected at least 2"));
+    if (rounds < 1) isogloss::require<isogloss::DataError>("text", "symbols", length, 2);
     Dice dice(seed);
     Text out;
     out.symbols = symbols_of(task);

@@ -29,11 +29,11 @@ struct Options {
 constexpr const char* csv_header = "kind,set,size,known,result";
 
 /// Words and vectors out of either kind of file.
-ig::WordVectors read(const Options& o) {
+ig::io::WordVectors read(const Options& o) {
     if (o.vectors.empty() == o.model.empty())
         throw ig::UsageError("give either --vectors, a file of word vectors, or --model, a trained model");
-    if (!o.vectors.empty()) return ig::read_word_vectors(o.vectors);
-    const auto file = ig::Safetensors::open(o.model);
+    if (!o.vectors.empty()) return ig::io::read_word_vectors(o.vectors);
+    const auto file = ig::io::Safetensors::open(o.model);
     const auto* tensor = file.find(o.table);
     if (!tensor || !file.find("state/vocabulary") || tensor->shape.size() != 2) {
         std::string tables;
@@ -44,7 +44,7 @@ ig::WordVectors read(const Options& o) {
                         "' with a vocabulary; matrices there:", tables.empty() ? " none" : tables));
     }
     const auto vocabulary =
-        ig::Vocabulary::from_text(file.characters("state/vocabulary"), o.model + ", vocabulary");
+        ig::text::Vocabulary::from_text(file.characters("state/vocabulary"), o.model + ", vocabulary");
     if (tensor->shape[0] != vocabulary.size())
         throw ig::FileError(ig::message(o.model, ": '", o.table, "' has ", tensor->shape[0], " rows for ",
                                         vocabulary.size(), " words, expected one for each"));
@@ -122,13 +122,13 @@ void evaluate(Options o) {
         .write("--csv", o.csv, files::table("table of word_vectors", csv_header))
         .check();
     const auto vectors = read(o);
-    const ig::WordTable table(vectors.words, vectors.dimension, vectors.values, o.words);
+    const ig::WordTable table(vectors.words.words(), vectors.dimension, vectors.values, o.words);
     std::printf("%td words of dimension %td%s\n\n", table.size(), table.dimension(),
                 o.words.fold_case ? ", capitals as small letters" : "");
     std::string csv = ig::message(csv_header, '\n');
     if (!o.similarity.empty()) csv += evaluate_similarity(o, table);
     if (!o.analogies.empty()) csv += evaluate_analogies(o, table);
-    if (!o.csv.empty()) ig::write_atomically(o.csv, [&](ig::AtomicFile& out) { out.write(csv); });
+    if (!o.csv.empty()) ig::file::write_atomically(o.csv, [&](ig::file::OutputFile& out) { out.write(csv); });
 }
 
 int work(int argc, char** argv) {

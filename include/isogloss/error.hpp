@@ -1,11 +1,16 @@
 /// @file error.hpp  What the library throws, and how a message is built.
 #pragma once
 
+#include <cmath>
+#include <isogloss/config.hpp>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Base of every exception thrown by the library. A message says who, what was found, what was
 /// expected and what to do, and starts with "isogloss: ".
@@ -45,4 +50,47 @@ template <class... Parts> std::string message(const Parts&... parts) {
     return out.str();
 }
 
-}  // namespace isogloss
+/// An end of a range that does not belong to the range itself, for `require`: above 0, below 1.
+struct Exclusive {
+    double bound;
+};
+
+/// One end of a range of numbers: a number that belongs to it, or an Exclusive one that does not.
+template <class V> struct Bound {
+    V value;
+    bool exclusive = false;
+    constexpr Bound(V included) : value(included) {}
+    constexpr Bound(Exclusive e) : value(static_cast<V>(e.bound)), exclusive(true) {}
+};
+
+/// Throws E (UsageError) unless `value` lies between `low` and `high`; without `high` there is no upper limit.
+/// A value that is not finite is refused in every range. `who` and `option` are what the message begins with.
+///
+///     require("adam", "first", options.first, 0, Exclusive{1});
+///     // adam: found first = 1.5, expected at least 0 and below 1
+///     require("rhn", "depth", options.depth, 1, 64);
+///     // rhn: found depth = 0, expected 1 to 64
+///     require<DataError>("softmax", "temperature", tau, Exclusive{0});
+///     // softmax: found temperature = -1, expected a finite number above 0
+template <class E = UsageError, class V>
+void require(std::string_view who, std::string_view option, V value, std::type_identity_t<Bound<V>> low,
+             std::type_identity_t<Bound<V>> high = std::numeric_limits<V>::max()) {
+    bool finite = true;
+    if constexpr (std::is_floating_point_v<V>) finite = std::isfinite(value);
+    if (finite && (low.exclusive ? value > low.value : value >= low.value) &&
+        (high.exclusive ? value < high.value : value <= high.value))
+        return;
+    const bool limited = high.value < std::numeric_limits<V>::max();
+    const std::string found = message(who, ": found ", option, " = ", value, ", expected ");
+    if (limited && !low.exclusive && !high.exclusive) throw E(message(found, low.value, " to ", high.value));
+    throw E(message(found, std::is_floating_point_v<V> && !limited ? "a finite number " : "",
+                    low.exclusive                             ? "above "
+                    : limited || !std::is_floating_point_v<V> ? "at least "
+                                                              : "of at least ",
+                    low.value,
+                    !limited         ? std::string()
+                    : high.exclusive ? message(" and below ", high.value)
+                                     : message(" and at most ", high.value)));
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,34 +5,33 @@
 
 #include <algorithm>
 #include <cmath>
+#include <isogloss/array.hpp>
+#include <isogloss/dense.hpp>
 #include <isogloss/error.hpp>
-#include <isogloss/linalg.hpp>
-#include <isogloss/tensor.hpp>
 #include <limits>
 #include <utility>
-#include <vector>
 #include <xtensor-blas/xlinalg.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense {
 
-namespace kernel {
+namespace detail {
 
 /// Throws NumericError at the first value that is not finite.
 template <class T> void require_finite(const Tensor<T, 2>& m, const char* who) {
-    for (std::size_t i = 0; i < m.size(); ++i)
-        if (!std::isfinite(m.data()[i]))
-            throw NumericError(message(who, ": found ", m.data()[i], " at row ", i / m.shape()[1],
-                                       ", column ", i % m.shape()[1]));
+    for (Index i = 0; i < rows(m); ++i)
+        for (Index j = 0; j < cols(m); ++j)
+            if (!std::isfinite(m(i, j)))
+                throw NumericError(message(who, ": found ", m(i, j), " at row ", i, ", column ", j));
 }
 
 /// Throws UsageError for a matrix that is not square.
 template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
-    if (m.shape()[0] != m.shape()[1])
+    if (rows(m) != cols(m))
         throw UsageError(
-            message(who, ": found a matrix [", m.shape()[0], ", ", m.shape()[1], "], expected a square one"));
+            message(who, ": found a matrix [", rows(m), ", ", cols(m), "], expected a square one"));
 }
 
-}  // namespace kernel
+}  // namespace detail
 
 /// An orthonormal basis [rows, r] of the column space of x [rows, cols], r = the numerical rank: thin QR,
 /// then the SVD of the small triangle to find the rank and drop what is not there. A direction counts when
@@ -45,25 +44,19 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
         throw UsageError(message(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
                                  x.is_valid() ? "" : " of null data or with a stride below its width",
                                  ", expected at least as many rows as columns"));
-    const auto rows = static_cast<std::size_t>(x.rows), cols = static_cast<std::size_t>(x.cols);
-    Tensor<T, 2> a({rows, cols});
-    for (Index i = 0; i < x.rows; ++i) {
-        std::copy_n(x.row(i), x.cols, a.data() + i * x.cols);
-        for (Index j = 0; j < x.cols; ++j)
-            if (!std::isfinite(x.row(i)[j]))
-                throw NumericError(message(who, ": found ", x.row(i)[j], " at row ", i, ", column ", j));
-    }
+    auto a = zeros<T>(x.rows, x.cols);
+    for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, a.data() + i * x.cols);
+    detail::require_finite(a, who);
     const auto [q, r] = xt::linalg::qr(a, xt::linalg::qrmode::reduced);
     const auto [u, s, v] = xt::linalg::svd(r);
-    const T floor = s(0) * static_cast<T>(std::max(rows, cols)) * std::numeric_limits<T>::epsilon();
+    const T floor = s(0) * static_cast<T>(std::max(x.rows, x.cols)) * std::numeric_limits<T>::epsilon();
     if (!(s(0) > T(0))) throw NumericError(message(who, ": the matrix is zero and spans nothing"));
-    std::size_t rank = 0;
-    while (rank < s.size() && s(rank) > floor) ++rank;
+    Index rank = 0;
+    while (rank < std::ssize(s) && s(rank) > floor) ++rank;
 
     const Tensor<T, 2> basis = q, turn = u;  // row-major copies of what LAPACK left column-major
-    Tensor<T, 2> out({rows, rank});
-    gemm<T>(T(1), {basis.data(), x.rows, x.cols}, {turn.data(), x.cols, static_cast<Index>(rank), x.cols},
-            T(0), {out.data(), x.rows, static_cast<Index>(rank)});
+    auto out = zeros<T>(x.rows, rank);
+    gemm<T>(T(1), ref(basis), ref(turn).columns(0, rank), T(0), ref(out));
     return out;
 }
 
@@ -82,14 +75,14 @@ template <class T> struct Svd {
 
 /// Thin SVD of a matrix. Throws NumericError for values that are not finite.
 template <class T> Svd<T> thin_svd(const Tensor<T, 2>& m, const char* who) {
-    kernel::require_finite(m, who);
+    detail::require_finite(m, who);
     const auto [u, s, v] = xt::linalg::svd(m, false);
     return {u, s, xt::transpose(v)};
 }
 
 /// m = V diag(values) Vᵀ; values rise, column j of V belongs to values[j].
 template <class T> struct SymmetricEigen {
-    std::vector<T> values;
+    Array<T> values;
     Tensor<T, 2> vectors;
 };
 
@@ -97,15 +90,15 @@ template <class T> struct SymmetricEigen {
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, const char* who) {
-    kernel::require_square(m, who);
-    kernel::require_finite(m, who);
-    const auto n = static_cast<int>(m.shape()[0]);
-    SymmetricEigen<T> e{std::vector<T>(m.shape()[0]), m};
+    detail::require_square(m, who);
+    detail::require_finite(m, who);
+    const auto n = static_cast<int>(rows(m));
+    SymmetricEigen<T> e{Array<T>(rows(m)), m};
     if (n == 0) return e;
     // Row-major lower is column-major upper; the vectors come as rows.
     T size = 0;
     cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), &size, -1);
-    std::vector<T> work(static_cast<std::size_t>(size));
+    Array<T> work(static_cast<Index>(size));
     const int info = cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), work.data(),
                                           static_cast<int>(work.size()));
     if (info != 0) throw NumericError(message(who, ": the symmetric eigenvalue iteration did not converge"));
@@ -117,18 +110,24 @@ template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, cons
 /// complex eigenvalues.
 template <class T> struct Schur {
     Tensor<T, 2> S, Z;
-    std::vector<T> real, imaginary;  ///< eigenvalues, in the order of the diagonal of S
+    Array<T> real, imaginary;  ///< eigenvalues, in the order of the diagonal of S
+
+    /// |λ|, in the same order.
+    Array<T> moduli() const {
+        Array<T> r;
+        for (std::size_t i = 0; i < real.size(); ++i) r.push_back(std::hypot(real[i], imaginary[i]));
+        return r;
+    }
 };
 
 /// Real Schur form of a square matrix.
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
-    kernel::require_square(m, who);
-    kernel::require_finite(m, who);
-    const auto n = static_cast<int>(m.shape()[0]);
-    Schur<T> f{xt::transpose(m), Tensor<T, 2>(m.shape()), std::vector<T>(m.shape()[0]),
-               std::vector<T>(m.shape()[0])};
+    detail::require_square(m, who);
+    detail::require_finite(m, who);
+    const auto n = static_cast<int>(rows(m));
+    Schur<T> f{xt::transpose(m), Tensor<T, 2>(m.shape()), Array<T>(rows(m)), Array<T>(rows(m))};
     if (n == 0) return f;
     int sorted = 0, unused = 0;
     const auto call = [&](T* work, int length) {
@@ -137,7 +136,7 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
     };
     T size = 0;
     call(&size, -1);
-    std::vector<T> work(static_cast<std::size_t>(size));
+    Array<T> work(static_cast<Index>(size));
     if (call(work.data(), static_cast<int>(work.size())) != 0)
         throw NumericError(message(who, ": the eigenvalue iteration did not converge"));
     f.S = Tensor<T, 2>(xt::transpose(f.S));
@@ -149,19 +148,19 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
 ///
 /// Throws UsageError where the shapes do not fit, NumericError where a is singular or not finite.
 template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
-    kernel::require_square(a, who);
-    kernel::require_finite(a, who);
-    kernel::require_finite(b, who);
-    if (b.shape()[0] != a.shape()[0])
-        throw UsageError(message(who, ": found a system of ", a.shape()[0], " equations with ", b.shape()[0],
-                                 " rows on the right"));
-    const auto n = static_cast<int>(a.shape()[0]), k = static_cast<int>(b.shape()[1]);
+    detail::require_square(a, who);
+    detail::require_finite(a, who);
+    detail::require_finite(b, who);
+    if (rows(b) != rows(a))
+        throw UsageError(
+            message(who, ": found a system of ", rows(a), " equations with ", rows(b), " rows on the right"));
+    const auto n = static_cast<int>(rows(a)), k = static_cast<int>(cols(b));
     Tensor<T, 2> lu = xt::transpose(a), x = xt::transpose(b);
     if (n == 0 || k == 0) return b;
-    std::vector<int> pivots(a.shape()[0]);
+    Array<int> pivots(n);
     if (cxxlapack::gesv<int>(n, k, lu.data(), n, pivots.data(), x.data(), n) != 0)
         throw NumericError(message(who, ": the matrix [", n, ", ", n, "] is singular"));
     return xt::transpose(x);
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense

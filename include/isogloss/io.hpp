@@ -2,10 +2,9 @@
 #pragma once
 
 // IWYU pragma: begin_exports
-#include <isogloss/io/atomic_file.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/io/checkpoint.hpp>
-#include <isogloss/io/checksum.hpp>
-#include <isogloss/io/file_reader.hpp>
 #include <isogloss/io/mismatch.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/tensor_view.hpp>

@@ -1,10 +1,14 @@
 /// @file isogloss.hpp  The modelling core in one line: graph, nodes, losses, updates, metrics, text.
 #pragma once
 
+#include <isogloss/config.hpp>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
-#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/loss/softmax_loss.hpp>
+#include <isogloss/loss/total.hpp>
+#include <isogloss/metric/evaluate.hpp>
+#include <isogloss/metric/unigram.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>

@@ -1,5 +1,5 @@
-/// @file lds.hpp  Linear dynamical systems for text (component isogloss::lds, needs Eigen). Files are apart,
-/// in isogloss/lds/files.hpp, as they need isogloss::io too.
+/// @file lds.hpp  Linear dynamical systems for text (component and namespace isogloss::lds). Files are
+/// apart, in isogloss/lds/files.hpp, as they need isogloss::io too.
 #pragma once
 
 // IWYU pragma: begin_exports
@@ -14,6 +14,7 @@
 #include <isogloss/lds/model.hpp>
 #include <isogloss/lds/moments.hpp>
 #include <isogloss/lds/rnn_start.hpp>
+#include <isogloss/lds/sparse_counts.hpp>
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/lds/text_filter.hpp>
 // IWYU pragma: end_exports

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <isogloss/error.hpp>
-#include <isogloss/kernel/few_rows.hpp>
+#include <isogloss/kernel/skinny_gemm.hpp>
 #include <isogloss/matrix_ref.hpp>
 #include <isogloss/tensor.hpp>
 #include <isogloss/threads.hpp>
@@ -10,9 +10,9 @@
 #include <type_traits>
 #include <xtensor-blas/xblas.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-namespace kernel {
+namespace detail {
 
 inline cxxblas::Transpose blas_transpose(bool t) {
     return t ? cxxblas::Transpose::Trans : cxxblas::Transpose::NoTrans;
@@ -44,10 +44,10 @@ void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Ma
 /// The same, through BLAS but for a few rows.
 template <class T>
 void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
-    using Few = FewRows<T>;
-    if (Few::B::wide && alpha == T(1) && c.rows > 1 && c.rows <= Few::most(c.cols) &&
-        c.cols >= Few::B::width && !a.transposed && !b.transposed)
-        Few::product(a, b, beta, c);
+    using Skinny = kernel::SkinnyGemm<T>;
+    if (Skinny::Micro::wide && alpha == T(1) && c.rows > 1 && c.rows <= Skinny::most(c.cols) &&
+        c.cols >= Skinny::Micro::NR && !a.transposed && !b.transposed)
+        Skinny::product(a, b, beta, c);
     else gemm_serial<T>(alpha, a, b, beta, c);
 }
 
@@ -72,7 +72,7 @@ template <class T, class F> void cut(MatrixRef<const T> a, MatrixRef<const T> b,
     }
 }
 
-}  // namespace kernel
+}  // namespace detail
 
 /// C = alpha A B + beta C for float or double, A [m, k], B [k, n], C [m, n]; C is overwritten when beta
 /// is 0, NaN included. Large products are cut over threads() along the longer side of C.
@@ -104,9 +104,9 @@ template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a
             for (Index j = 0; j < n; ++j) c.row(i)[j] = beta == T(0) ? T(0) : beta * c.row(i)[j];
         return;
     }
-    kernel::cut<T>(a, b, c, [&](auto left, auto right, auto part) {
-        kernel::multiply<T>(alpha, left, right, beta, part);
+    detail::cut<T>(a, b, c, [&](auto left, auto right, auto part) {
+        detail::multiply<T>(alpha, left, right, beta, part);
     });
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,7 +4,7 @@
 #include <isogloss/types.hpp>
 #include <type_traits>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// What a product wants to know of a matrix, and nothing else: a row-major block [rows, cols] whose rows are
 /// `stride` apart. Owns nothing. `transposed` reads it the other way round.
@@ -26,6 +26,8 @@ template <class T> struct MatrixRef {
     /// Whether sizes and stride are possible, and there is memory where there are elements.
     bool is_valid() const { return rows >= 0 && cols >= 0 && stride >= cols && (data || !rows || !cols); }
     T* row(Index i) const { return data + i * stride; }
+    /// Element (i, j) as read, after transposition.
+    T& operator()(Index i, Index j) const { return transposed ? row(j)[i] : row(i)[j]; }
     /// Columns [first, first + count) of a matrix that is not transposed.
     MatrixRef columns(Index first, Index count) const { return {data + first, rows, count, stride}; }
     /// Rows [first, first + count) of a matrix that is not transposed.
@@ -33,12 +35,12 @@ template <class T> struct MatrixRef {
     /// Rows and columns as read, after transposition.
     Index height() const { return transposed ? cols : rows; }
     Index width() const { return transposed ? rows : cols; }  ///< see height()
+
+    /// The transpose, without moving anything. Found by its argument alone.
+    friend MatrixRef t(MatrixRef m) {
+        m.transposed = !m.transposed;
+        return m;
+    }
 };
 
-/// The transpose, without moving anything.
-template <class T> MatrixRef<T> t(MatrixRef<T> m) {
-    m.transposed = !m.transposed;
-    return m;
-}
-
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,13 +1,16 @@
 /// @file random.hpp  A counter-based random generator: the same bits on every platform.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <numbers>
 #include <string_view>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Philox 4×32 with 10 rounds: a bijection of a 128-bit counter under a 64-bit key.
 ///
@@ -57,7 +60,7 @@ public:
     double normal(Index position) const {
         const auto w = block(static_cast<std::uint64_t>(position));
         const double u = (w[0] + 0.5) * 0x1p-32, v = (w[1] + 0.5) * 0x1p-32;
-        return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586477 * v);
+        return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
     }
 
     /// Uniform among 0 … n-1, n ≥ 1.
@@ -78,4 +81,30 @@ private:
     std::uint64_t step_;
 };
 
-}  // namespace isogloss
+/// A draw from a distribution: the k with Σ_{i<k} p_i ≤ u Σ p < Σ_{i≤k} p_i, for u in [0, 1).
+///
+///     Token next = sample(p, random.uniform(i));      // p: a std::vector, std::span, Tensor of one axis …
+///
+/// The p_i may sum to anything above 0, so entries can be set to 0 to rule them out; such a k is never drawn.
+/// Throws NumericError where an entry is below 0 or not finite or all are 0, UsageError for another u.
+template <class Probabilities> Token sample(const Probabilities& p, double u) {
+    if (!(u >= 0 && u < 1)) throw UsageError(message("sample: found u = ", u, ", expected 0 ≤ u < 1"));
+    double mass = 0, least = 0;
+    for (const auto q : p) mass += static_cast<double>(q), least = std::min(least, static_cast<double>(q));
+    if (!(mass > 0 && std::isfinite(mass) && least == 0))
+        throw NumericError(message("sample: found probabilities that sum to ", mass, ", the least of them ",
+                                   least, "; expected entries of at least 0 with a finite sum above 0"));
+    double left = u * mass;
+    Token k = 0, drawn = 0;
+    for (const auto q : p) {
+        if (q != 0) {
+            drawn = k;
+            left -= static_cast<double>(q);
+            if (left < 0) break;
+        }
+        ++k;
+    }
+    return drawn;  // the last one above 0, where rounding leaves u Σ p at the sum
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

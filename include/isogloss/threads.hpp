@@ -21,17 +21,17 @@ extern "C" {
 [[gnu::weak]] int openblas_get_parallel(void);
 }
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-namespace kernel {
+namespace detail {
 inline std::atomic<int>& thread_count() {
     static std::atomic<int> count{1};
     return count;
 }
-}  // namespace kernel
+}  // namespace detail
 
 /// Threads used by the library's passes, 1 unless set.
-inline int threads() { return kernel::thread_count().load(std::memory_order_relaxed); }
+inline int threads() { return detail::thread_count().load(std::memory_order_relaxed); }
 
 /// Largest number of threads that can be asked for.
 inline constexpr int most_threads = 1024;
@@ -44,7 +44,7 @@ inline constexpr int most_threads = 1024;
 inline void threads(int n) {
     if (n < 1 || n > most_threads)
         throw UsageError(message("threads: found ", n, ", expected 1 to ", most_threads));
-    kernel::thread_count().store(n, std::memory_order_relaxed);
+    detail::thread_count().store(n, std::memory_order_relaxed);
 }
 
 /// For as long as one lives BLAS runs on one thread, because the library splits its products itself; the
@@ -55,8 +55,7 @@ public:
     BlasOnOneThread() {
 #ifdef _OPENMP
         omp_ = omp_get_max_threads();
-        omp_set_num_threads(
-            1);  // the only thing OpenBLAS's OpenMP flavour heeds; a setting of this thread alone
+        omp_set_num_threads(1);  // all that OpenBLAS's OpenMP flavour heeds; a setting of this thread alone
 #endif
         if (!openblas_set_num_threads) return;
         const std::lock_guard lock(shared().mutex);
@@ -88,10 +87,8 @@ private:
     [[maybe_unused]] int omp_ = 1;
 };
 
-namespace kernel {
-
 /// Into how many pieces parallel() cuts n items.
-inline Index pieces(Index n, Index grain, Index most) {
+inline Index piece_count(Index n, Index grain, Index most) {
     return std::max<Index>(1, std::min<Index>(std::min<Index>(threads(), most), (n + grain - 1) / grain));
 }
 
@@ -100,7 +97,7 @@ inline Index pieces(Index n, Index grain, Index most) {
 /// and threads() alone; called by one of several threads already, that thread runs all pieces. Where
 /// SubnormalsAreZero holds for the caller, it holds for all threads.
 template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
-    const Index count = pieces(n, grain, most), grains = (n + grain - 1) / grain;
+    const Index count = piece_count(n, grain, most), grains = (n + grain - 1) / grain;
     if (count == 1) {
         if (n > 0) f(Index{0}, n, Index{0});
         return;
@@ -114,7 +111,8 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     if (!omp_in_parallel()) {
         const bool flush = SubnormalsAreZero::active();
         const SubnormalsAreZero lifted(false);  // a thread that is born here would keep it for good
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(count))
+        const int team = static_cast<int>(count);
+#pragma omp parallel for schedule(static, 1) num_threads(team)
         for (Index i = 0; i < count; ++i) {
             const SubnormalsAreZero here(flush);
             run(i);
@@ -125,5 +123,4 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     for (Index i = 0; i < count; ++i) run(i);
 }
 
-}  // namespace kernel
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <isogloss/config.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Number of bytes of the UTF-8 sequence at the head of `s`, 1 … 4, or 0 where there is none: a stray
 /// continuation byte, an overlong form, a surrogate, a number above U+10FFFF, a cut sequence, or `s` empty.
@@ -67,12 +68,12 @@ inline std::string escaped(std::string_view word, bool backslash = true) {
     return out;
 }
 
-/// A word in quotes for a message: control bytes escaped, and cut where it is longer than 80 bytes.
-inline std::string shown(std::string_view word) {
+/// A word or a name in quotes for a message: control bytes escaped, and cut where it is longer than 80 bytes.
+inline std::string in_quotes(std::string_view word) {
     std::size_t keep = std::min<std::size_t>(word.size(), 80);
     if (keep < word.size())  // not in the middle of a character
         while (keep > 0 && (static_cast<unsigned char>(word[keep]) & 0xC0u) == 0x80u) --keep;
     return "'" + escaped(word.substr(0, keep), false) + (keep < word.size() ? "…'" : "'");
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -19,12 +19,12 @@ double distance(const Matrix& a, const Matrix& b) {
     return apart(flat(a), flat(b));
 }
 Matrix vec(const Matrix& a) {
-    return matrix(rows(a) * cols(a), 1, [&](Index i, Index) { return at(a, i % rows(a), i / rows(a)); });
+    return matrix(rows(a) * cols(a), 1, [&](Index i, Index) { return a(i % rows(a), i / rows(a)); });
 }
 double trace_of_product(const Matrix& a, const Matrix& b) {  // tr(Aᵀ B)
     double sum = 0;
     for (Index i = 0; i < rows(a); ++i)
-        for (Index j = 0; j < cols(a); ++j) sum += at(a, i, j) * at(b, i, j);
+        for (Index j = 0; j < cols(a); ++j) sum += a(i, j) * b(i, j);
     return sum;
 }
 
@@ -32,12 +32,12 @@ double trace_of_product(const Matrix& a, const Matrix& b) {  // tr(Aᵀ B)
 
 TEST_CASE("The commutation matrix turns vec(A) into vec of the transpose", "[closed_form][kronecker]") {
     const Matrix a = random_matrix(3, 5, 1);
-    REQUIRE(distance(product(commutation(3, 5), vec(a)), vec(transpose(a))) == 0);
+    REQUIRE(distance(product(commutation(3, 5), vec(a)), vec(transposed(a))) == 0);
     REQUIRE(distance(product(commutation(3, 5), commutation(5, 3)), kronecker::identity(15)) == 0);
     const Matrix two = kronecker::kronecker(matrix(1, 2, [](Index, Index j) { return double(j + 1); }), a);
     REQUIRE(rows(two) == 3);
     REQUIRE(cols(two) == 10);
-    REQUIRE(at(two, 2, 9) == 2 * at(a, 2, 4));
+    REQUIRE(two(2, 9) == 2 * a(2, 4));
 }
 
 TEST_CASE("The facts on the vec-transpose that the derivation uses", "[closed_form][kronecker]") {
@@ -46,9 +46,9 @@ TEST_CASE("The facts on the vec-transpose that the derivation uses", "[closed_fo
     const auto k = [](const Matrix& a, const Matrix& b) { return kronecker::kronecker(a, b); };
     const Matrix I = kronecker::identity(p), E = random_matrix(7, 4, 5);
     REQUIRE(distance(vec_transpose(vec_transpose(A, p), p), A) == 0);
-    REQUIRE(distance(vec_transpose(product(k(E, I), A), p), product(vec_transpose(A, p), transpose(E))) <
+    REQUIRE(distance(vec_transpose(product(k(E, I), A), p), product(vec_transpose(A, p), transposed(E))) <
             1e-15);
-    REQUIRE(distance(vec_transpose(product(A, C), p), product(k(transpose(C), I), vec_transpose(A, p))) <
+    REQUIRE(distance(vec_transpose(product(A, C), p), product(k(transposed(C), I), vec_transpose(A, p))) <
             1e-15);
     REQUIRE(trace_of_product(A, B) ==
             Approx(trace_of_product(vec_transpose(A, p), vec_transpose(B, p))).epsilon(1e-14));
@@ -87,10 +87,10 @@ TEST_CASE("As it is printed, the formula's last product is not defined", "[close
     // Vec-transpose first, transpose after: [H, M² V] meets [M² H, H] transposed.
     const Index V = 5, H = 3, M = 4;
     const Matrix x = matrix(M * V, 1, [](Index i, Index) { return i == 0 ? 1.0 : 0.0; });
-    const Matrix bracket = product(product(random_matrix(M * H, 1, 9), transpose(x)), commutation(M, V));
-    const Matrix left = transpose(vec_transpose(commutation(H, M), M));
-    REQUIRE_THROWS_AS(product(left, transpose(vec_transpose(bracket, M))), UsageError);
-    REQUIRE(rows(product(left, vec_transpose(transpose(bracket), M))) == H);
+    const Matrix bracket = product(product(random_matrix(M * H, 1, 9), transposed(x)), commutation(M, V));
+    const Matrix left = transposed(vec_transpose(commutation(H, M), M));
+    REQUIRE_THROWS_AS(product(left, transposed(vec_transpose(bracket, M))), UsageError);
+    REQUIRE(rows(product(left, vec_transpose(transposed(bracket), M))) == H);
 }
 
 TEST_CASE("The matrix form refuses what does not fit", "[closed_form][kronecker][errors]") {

@@ -11,8 +11,8 @@ int main(int count, char** arguments) {
     const std::filesystem::path file =
         std::filesystem::path(count > 1 ? arguments[1] : ".") / "tensor.safetensors";
     const std::vector<float> written = {1, 2, 3, 4, 5, 6};
-    ig::write_safetensors(file, std::vector{ig::tensor_view<float>("table", {2, 3}, written)});
-    const auto read = ig::Safetensors::open(file).values<float>("table");
+    ig::io::write_safetensors(file, std::vector{ig::io::tensor_view<float>("table", {2, 3}, written)});
+    const auto read = ig::io::Safetensors::open(file).values<float>("table");
     std::cout << "read back " << read.size() << " numbers\n";
     return read == written ? 0 : 1;
 }

@@ -1,4 +1,7 @@
+#include <cmath>
+#include <cstdint>
 #include <isogloss/error.hpp>
+#include <limits>
 #include <string>
 
 #include "catch.hpp"
@@ -37,4 +40,42 @@ TEST_CASE("The kinds of error are told apart", "[core][error]") {
     REQUIRE(caught([] { throw DataError("x"); }) == std::string("data"));
     REQUIRE(caught([] { throw FileError("x"); }) == std::string("file"));
     REQUIRE(caught([] { throw NumericError("x"); }) == std::string("numeric"));
+}
+
+namespace {
+// What `require` says of a value, without "isogloss: "; "" where it is content.
+template <class E = UsageError, class V, class... Ends> std::string refused(V value, const Ends&... ends) {
+    try {
+        require<E>("who", "x", value, ends...);
+    } catch (const E& e) {
+        return std::string(e.what()).substr(10);
+    }
+    return "";
+}
+}  // namespace
+
+TEST_CASE("An option out of range is refused with its name, its value and the range", "[core][error]") {
+    REQUIRE(refused(0, 1) == "who: found x = 0, expected at least 1");
+    REQUIRE(refused(-1, 0, 7) == "who: found x = -1, expected 0 to 7");
+    REQUIRE(refused(8, 0, 7) == "who: found x = 8, expected 0 to 7");
+    REQUIRE(refused(-0.5, 0) == "who: found x = -0.5, expected a finite number of at least 0");
+    REQUIRE(refused(0.0, Exclusive{0}) == "who: found x = 0, expected a finite number above 0");
+    REQUIRE(refused(1.5, 0, 1) == "who: found x = 1.5, expected 0 to 1");
+    REQUIRE(refused(1.0, 0, Exclusive{1}) == "who: found x = 1, expected at least 0 and below 1");
+    REQUIRE(refused(0.0, Exclusive{0}, 1) == "who: found x = 0, expected above 0 and at most 1");
+    REQUIRE(refused(2.0, Exclusive{0}, Exclusive{1}) == "who: found x = 2, expected above 0 and below 1");
+    REQUIRE(refused<DataError>(std::uint64_t{5}, 6) == "who: found x = 5, expected at least 6");
+}
+
+TEST_CASE("Ends of a range belong to it unless they are exclusive, and no range holds what is not finite",
+          "[core][error]") {
+    REQUIRE(refused(0, 0, 7) + refused(7, 0, 7) + refused(0.0, 0) + refused(1.0, 0, 1) == "");
+    REQUIRE(refused(std::numeric_limits<std::int64_t>::max(), 1) == "");
+    REQUIRE(refused(std::numeric_limits<double>::max(), 1) == "");
+    REQUIRE(refused(std::nextafter(1.0, 0.0), 0, Exclusive{1}) + refused(0.5f, Exclusive{0}, 1.0f) == "");
+    for (const double x : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+        CHECK(refused(x, 0) != "");
+        CHECK(refused(x, -HUGE_VAL, HUGE_VAL) != "");
+        CHECK(refused(static_cast<float>(x), Exclusive{0}, 1.0f) != "");
+    }
 }

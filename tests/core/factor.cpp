@@ -5,6 +5,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::dense;
 
 namespace {
 

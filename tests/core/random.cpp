@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <isogloss/random.hpp>
+#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -123,4 +124,60 @@ TEST_CASE("below() reaches every number under its bound equally often", "[core][
     }
     REQUIRE(chi_squared < 27.9);  // 6 degrees of freedom, one in ten thousand
     REQUIRE(r.below(5, 1) == 0);
+}
+
+TEST_CASE("sample() takes each entry where its part of the sum lies", "[core][random]") {
+    const std::vector<double> p = {0.25, 0, 0.5, 0.125, 0.125};
+    REQUIRE(sample(p, 0) == 0);
+    REQUIRE(sample(p, 0.2499) == 0);
+    REQUIRE(sample(p, 0.25) == 2);  // a part begins with its lower end and does not hold its upper one
+    REQUIRE(sample(p, 0.7499) == 2);
+    REQUIRE(sample(p, 0.75) == 3);
+    REQUIRE(sample(p, 0.875) == 4);
+    REQUIRE(sample(p, 1 - 0x1p-53) == 4);
+    REQUIRE(sample(std::array{3.f}, 0.99) == 0);
+    // what counts is the share of the sum: an entry set to 0 leaves its part to the others
+    REQUIRE(sample(std::array{0.f, 1.f, 3.f}, 0.2499) == 1);
+    REQUIRE(sample(std::array{0.f, 1.f, 3.f}, 0.2501) == 2);
+    REQUIRE(sample(std::array{1e-300, 3e-300}, 0.5) == 1);
+}
+
+TEMPLATE_TEST_CASE("sample() never draws an entry of probability 0", "[core][random]", float, double) {
+    using T = TestType;
+    // Each of the small entries is lost when it is taken off a large number: some of u is left over at the end.
+    std::vector<T> p(4096, T(0x1p-55));
+    p.insert(p.end(), {T(0.5), T(0), T(0)});
+    p.front() = 0;
+    REQUIRE(sample(p, 0) == 1);
+    for (const double u : {1 - 0x1p-53, 1 - 0x1p-43, 0.5}) REQUIRE(sample(p, u) == 4096);
+    const Random r(3, 1);
+    for (Index i = 0; i < 500; ++i) REQUIRE(p[static_cast<std::size_t>(sample(p, r.uniform(i)))] != T(0));
+}
+
+TEST_CASE("sample() draws as often as the probabilities say", "[core][random]") {
+    const std::vector<float> p = {0.1f, 0.2f, 0.f, 0.3f, 0.4f};
+    const Random r(19, 0);
+    std::vector<double> counts(p.size(), 0);
+    for (Index i = 0; i < many; ++i) ++counts[static_cast<std::size_t>(sample(p, r.uniform(i)))];
+    REQUIRE(counts[2] == 0);
+    double chi_squared = 0;
+    for (const std::size_t k : {0u, 1u, 3u, 4u}) {
+        const double expected = many * double(p[k]);
+        chi_squared += (counts[k] - expected) * (counts[k] - expected) / expected;
+    }
+    REQUIRE(chi_squared < 21.1);  // 3 degrees of freedom, one in ten thousand
+}
+
+TEST_CASE("sample() refuses what is no distribution", "[core][random]") {
+    const double nan = std::numeric_limits<double>::quiet_NaN(),
+                 inf = std::numeric_limits<double>::infinity();
+    using P = std::vector<double>;
+    REQUIRE_THROWS_MATCHES(sample(P{0, 0}, 0.5), NumericError, says("sample", "sum to 0", "sum above 0"));
+    REQUIRE_THROWS_AS(sample(P{}, 0.5), NumericError);
+    REQUIRE_THROWS_AS(sample(P{0.5, nan}, 0.5), NumericError);
+    REQUIRE_THROWS_AS(sample(P{0.5, inf}, 0.5), NumericError);
+    REQUIRE_THROWS_MATCHES(sample(P{0.5, -0.1}, 0.5), NumericError, says("least of them -0.1"));
+    REQUIRE_THROWS_MATCHES(sample(P{1}, 1), UsageError, says("u = 1", "0 ≤ u < 1"));
+    REQUIRE_THROWS_AS(sample(P{1}, -0.1), UsageError);
+    REQUIRE_THROWS_AS(sample(P{1}, nan), UsageError);
 }

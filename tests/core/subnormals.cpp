@@ -29,7 +29,7 @@ TEST_CASE("Subnormal numbers are 0 as long as somebody asks for it", "[core][sub
         REQUIRE(below_all() == 0);
         threads(2);
         std::vector<float> seen(64, 1.0f);
-        kernel::parallel(64, 1, 64, [&](Index first, Index last, Index) {
+        parallel(64, 1, 64, [&](Index first, Index last, Index) {
             for (Index i = first; i < last; ++i) seen[static_cast<std::size_t>(i)] = below_all();
         });
         threads(1);
@@ -40,7 +40,7 @@ TEST_CASE("Subnormal numbers are 0 as long as somebody asks for it", "[core][sub
     REQUIRE(below_all() > 0);
     threads(2);  // threads that were born above are as the host's
     std::vector<float> after(64, 0.0f);
-    kernel::parallel(64, 1, 64, [&](Index first, Index last, Index) {
+    parallel(64, 1, 64, [&](Index first, Index last, Index) {
         for (Index i = first; i < last; ++i) after[static_cast<std::size_t>(i)] = below_all();
     });
     threads(1);

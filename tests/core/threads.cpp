@@ -20,7 +20,7 @@ TEST_CASE("parallel covers every item once, in pieces that are multiples of the 
         threads(n);
         for (const Index items : {0, 1, 7, 64, 1000}) {
             std::vector<int> seen(static_cast<std::size_t>(items), 0);
-            kernel::parallel(items, 8, 4, [&](Index first, Index last, Index piece) {
+            parallel(items, 8, 4, [&](Index first, Index last, Index piece) {
                 if (first % 8 != 0 || piece < 0 || piece >= 4) seen.assign(seen.size(), -100);
                 for (Index i = first; i < last; ++i) ++seen[static_cast<std::size_t>(i)];
             });

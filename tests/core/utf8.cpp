@@ -45,7 +45,10 @@ TEST_CASE("A bad byte is found wherever it stands", "[core][utf8]") {
 TEST_CASE("Words are written so that they can be read", "[core][utf8]") {
     REQUIRE(escaped("plain \u00E9") == "plain \u00E9");
     REQUIRE(escaped("a\\b\tc\nd\x7F") == "a\\\\b\\x09c\\x0Ad\\x7F");
-    REQUIRE(shown("a\\b\n") == "'a\\b\\x0A'");
-    REQUIRE(shown(std::string(80, 'x')) == "'" + std::string(80, 'x') + "'");
-    REQUIRE(shown(std::string(79, 'x') + "\u00E9y") == "'" + std::string(79, 'x') + "\u2026'");
+    REQUIRE(in_quotes("E") == "'E'");
+    REQUIRE(in_quotes(std::string_view("a\n\0\x7f", 4)) == "'a\\x0A\\x00\\x7F'");
+    REQUIRE(in_quotes(std::string(500, 'w')) == "'" + std::string(80, 'w') + "…'");
+    REQUIRE(in_quotes("a\\b\n") == "'a\\b\\x0A'");
+    REQUIRE(in_quotes(std::string(80, 'x')) == "'" + std::string(80, 'x') + "'");
+    REQUIRE(in_quotes(std::string(79, 'x') + "\u00E9y") == "'" + std::string(79, 'x') + "\u2026'");
 }

@@ -23,7 +23,7 @@ struct Small {
     bool done = false;
     std::vector<double> losses{3, 2};
     std::string words = "the\nof\n";
-    Checkpoint checkpoint;
+    io::Checkpoint checkpoint;
     Small() {
         checkpoint.model(g).state("update", update).counter("epoch", epoch).number("best", best);
         checkpoint.flag("done", done).list("losses", losses).text("words", words);
@@ -65,13 +65,13 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
 bool fuzz::take(std::string_view input) {
     Small small;
     static const std::string before = state(small);
-    const auto file = Safetensors::open(as_file(input));
+    const auto file = io::Safetensors::open(as_file(input));
     const bool all = accepted([&] { small.checkpoint.load(file); });
     if (!all) FUZZ_REQUIRE(state(small) == before);  // whole or not at all
     else FUZZ_REQUIRE(small.losses.size() == file.at("state/losses").bytes.size() / 8);
-    Checkpoint parameters;
+    io::Checkpoint parameters;
     parameters.model(small.g);
-    FUZZ_REQUIRE(!all || accepted([&] { parameters.load(file, Restore::parameters); }));
+    FUZZ_REQUIRE(!all || accepted([&] { parameters.load(file, io::Restore::parameters); }));
     // Whatever numbers stand in it: a pass ends, in a result or in a sentence.
     for (int i = 0; i < 2; ++i)
         accepted([&] {

@@ -19,25 +19,25 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) { return mutate_l
 bool fuzz::take(std::string_view input) {
     const std::string path = as_file(input);
     // Options that differ from input to input, and not from run to run.
-    Dice dice(static_cast<unsigned>(hash_bytes(input)));
-    VocabularyOptions options{.level = dice.chance(0.5) ? Level::word : Level::character,
-                              .min_count = static_cast<std::int64_t>(1 + dice.below(3)),
-                              .max_size = dice.chance(0.5) ? 0 : static_cast<Index>(dice.below(6)),
-                              .eos_per_line = dice.chance(0.5),
-                              .add_unk = dice.chance(0.5)};
+    Dice dice(static_cast<unsigned>(file::hash_bytes(input)));
+    text::VocabularyOptions options{.level = dice.chance(0.5) ? text::Level::word : text::Level::character,
+                                    .min_count = static_cast<std::int64_t>(1 + dice.below(3)),
+                                    .max_size = dice.chance(0.5) ? 0 : static_cast<Index>(dice.below(6)),
+                                    .eos_per_line = dice.chance(0.5),
+                                    .add_unk = dice.chance(0.5)};
     if (dice.chance(0.1)) options.unk = "";
     if (dice.chance(0.2)) options.max_line_bytes = 40;
     const Capacity capacity{static_cast<Index>(1 + dice.below(4)), static_cast<Index>(1 + dice.below(3))};
 
-    const auto v = Vocabulary::from_file(path, options);
+    const auto v = text::Vocabulary::from_file(path, options);
     std::istringstream stream{std::string(input)};
-    FUZZ_REQUIRE(Vocabulary::from_stream(stream, "stream", options) == v);
-    FUZZ_REQUIRE(Vocabulary::from_text(v.to_text()) == v);
+    FUZZ_REQUIRE(text::Vocabulary::from_stream(stream, "stream", options) == v);
+    FUZZ_REQUIRE(text::Vocabulary::from_text(v.to_text()) == v);
 
-    const auto corpus = Corpus::read(path, v);
+    const auto corpus = text::Corpus::read(path, v);
     FUZZ_REQUIRE(corpus.size() == v.total());
-    const auto info = Corpus::encode(path, other_file(), v);
-    const auto mapped = Corpus::map(other_file(), v);
+    const auto info = text::Corpus::encode(path, other_file(), v);
+    const auto mapped = text::Corpus::map(other_file(), v);
     FUZZ_REQUIRE(info.checksum == corpus.checksum() && mapped.checksum() == corpus.checksum());
     FUZZ_REQUIRE(mapped.unknowns() == corpus.unknowns() && mapped.lines() == corpus.lines());
     FUZZ_REQUIRE(std::equal(corpus.tokens().begin(), corpus.tokens().end(), mapped.tokens().begin(),
@@ -47,14 +47,15 @@ bool fuzz::take(std::string_view input) {
     accepted([&] {  // a line end spelled in a text of characters cannot come back
         std::istringstream text(v.decode(corpus.tokens()));
         again.assign(1, 0);
-        LineReader lines(text, "decoded");
+        file::LineReader lines(text, "decoded");
         for (std::string_view line; lines.next(line);) v.encode(line, again);
     });
     accepted([&] {
         Index predicted = 0;
-        auto batches = mapped.batches(
-            capacity, {.tail = dice.chance(0.5) ? Tail::pad : Tail::drop, .random_length = dice.chance(0.3)});
-        for (const Batch& batch : batches) predicted += batch.predicted;
+        auto batches =
+            mapped.batches(capacity, {.tail = dice.chance(0.5) ? text::Tail::pad : text::Tail::drop,
+                                      .random_length = dice.chance(0.3)});
+        for (const text::Batch& batch : batches) predicted += batch.predicted;
         FUZZ_REQUIRE(predicted == batches.predictions());
     });
     return true;

@@ -4,12 +4,15 @@
 #include "safetensors_bytes.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 namespace {
 
-Vocabulary words() { return Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1}); }
+text::Vocabulary words() {
+    return text::Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
+}
 
-std::string saved(const LagCounts& counts, const Vocabulary& vocabulary) {
+std::string saved(const LagCounts& counts, const text::Vocabulary& vocabulary) {
     save_counts(fuzz::other_file(), counts, vocabulary);
     return fuzz::contents(fuzz::other_file());
 }

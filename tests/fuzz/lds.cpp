@@ -6,11 +6,12 @@
 #include "safetensors_bytes.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 std::string fuzz::fresh(Dice& dice) {
     const Index V = 5, h = static_cast<Index>(1 + dice.below(3));
     LdsFile<float> it;
-    it.vocabulary = Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
+    it.vocabulary = text::Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
     it.system.A = identity(h) * 0.5;
     it.system.M = identity(h) * 0.1;
     it.xx = it.xx_filtered = identity(h);
@@ -50,7 +51,7 @@ bool fuzz::take(std::string_view input) {
         const TextFilter<float> filter(it.system, steady_state(it.system));
         const std::vector<Token> tokens(4, 0);
         const auto states = filter.smooth(tokens);
-        FUZZ_REQUIRE(rows_of(states) == 4);
+        FUZZ_REQUIRE(rows(states) == 4);
     });
     return true;
 }

@@ -6,8 +6,8 @@ using namespace isogloss;
 
 namespace {
 
-const Vocabulary& words() {
-    static const auto it = Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
+const text::Vocabulary& words() {
+    static const auto it = text::Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
     return it;
 }
 
@@ -32,7 +32,7 @@ std::string fuzz::fresh(Dice& dice) {
     lm::Graph g({.time = o.bptt, .batch = 2});
     lm::build(g, o, words().size());
     std::string vocabulary = words().to_text();
-    Checkpoint()
+    io::Checkpoint()
         .model(g)
         .text("vocabulary", vocabulary)
         .save(other_file(), lm::metadata(lm::to_json(o, false)));

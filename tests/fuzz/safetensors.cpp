@@ -11,10 +11,11 @@ std::string fuzz::fresh(Dice& dice) {
     for (double& x : numbers) x = static_cast<double>(dice.below(100));
     const std::string words = "the\nof\n";
     const std::vector<std::uint8_t> small{1, 2, 3};
-    write_safetensors(
+    io::write_safetensors(
         other_file(),
-        std::vector{tensor_view<double>("E", {4, 6}, numbers), text_view("words", words),
-                    tensor_view<std::uint8_t>("s", {3, 1}, small), tensor_view<float>("empty", {0, 5}, {})},
+        std::vector{io::tensor_view<double>("E", {4, 6}, numbers), io::text_view("words", words),
+                    io::tensor_view<std::uint8_t>("s", {3, 1}, small),
+                    io::tensor_view<float>("empty", {0, 5}, {})},
         {{"cell", "lstm"}});
     auto file = parse(contents(other_file()));
     FUZZ_REQUIRE(file && file->checksum && file->tensors.size() == 4);
@@ -28,10 +29,10 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
 
 namespace {
 
-bool same(const Safetensors& a, const Safetensors& b) {
+bool same(const io::Safetensors& a, const io::Safetensors& b) {
     bool same = a.tensors().size() == b.tensors().size() && a.metadata() == b.metadata();
-    for (const TensorView& t : a.tensors()) {
-        const TensorView* const other = b.find(t.name);
+    for (const io::TensorView& t : a.tensors()) {
+        const io::TensorView* const other = b.find(t.name);
         same = same && other && t.dtype == other->dtype && t.shape == other->shape &&
                std::ranges::equal(t.bytes, other->bytes);
     }
@@ -42,15 +43,15 @@ bool same(const Safetensors& a, const Safetensors& b) {
 
 bool fuzz::take(std::string_view input) {
     const std::string path = as_file(input);
-    std::optional<Safetensors> file;
-    const bool strict = accepted([&] { Safetensors::open(path); });
-    if (!accepted([&] { file = Safetensors::open(path, {.require_checksum = false}); })) {
+    std::optional<io::Safetensors> file;
+    const bool strict = accepted([&] { io::Safetensors::open(path); });
+    if (!accepted([&] { file = io::Safetensors::open(path, {.require_checksum = false}); })) {
         FUZZ_REQUIRE(!strict);
         return false;
     }
     FUZZ_REQUIRE(strict == file->has_checksum());
     std::size_t bytes = 0;
-    for (const TensorView& t : file->tensors()) {
+    for (const io::TensorView& t : file->tensors()) {
         FUZZ_REQUIRE(file->find(t.name) == &t);
         FUZZ_REQUIRE(bytes_of(t.dtype, t.shape) == std::ssize(t.bytes));
         bytes += t.bytes.size();
@@ -62,7 +63,7 @@ bool fuzz::take(std::string_view input) {
     }
     FUZZ_REQUIRE(bytes < input.size());
     // What was read can be written, and is read again. A file of another program may use the two keys.
-    write_safetensors(other_file(), file->tensors(), file->metadata());
-    FUZZ_REQUIRE(same(*file, Safetensors::open(other_file())));
+    io::write_safetensors(other_file(), file->tensors(), file->metadata());
+    FUZZ_REQUIRE(same(*file, io::Safetensors::open(other_file())));
     return true;
 }

@@ -11,8 +11,9 @@ namespace fuzz {
 namespace {
 
 std::size_t width_of(const std::string& dtype) {
-    const auto known = isogloss::dtype_named(dtype);
-    return known ? std::max<std::size_t>(1, static_cast<std::size_t>(isogloss::info(*known).bits) / 8) : 1;
+    const auto known = isogloss::io::dtype_named(dtype);
+    return known ? std::max<std::size_t>(1, static_cast<std::size_t>(isogloss::io::info(*known).bits) / 8)
+                 : 1;
 }
 
 std::string quoted(const std::string& characters) {
@@ -23,12 +24,12 @@ std::string quoted(const std::string& characters) {
 void repair(std::string& bytes, std::uint64_t length) {
     if (bytes.size() < 8) return;
     std::memcpy(bytes.data(), &length, 8);
-    const std::size_t at = 8 + isogloss::safetensors_opening.size();
-    if (bytes.size() < at + 16 || bytes.compare(8, at - 8, isogloss::safetensors_opening) != 0) return;
+    const std::size_t at = 8 + isogloss::io::safetensors_opening.size();
+    if (bytes.size() < at + 16 || bytes.compare(8, at - 8, isogloss::io::safetensors_opening) != 0) return;
     bytes.replace(at, 16, std::string(16, '0'));
-    isogloss::Crc64 crc;
+    isogloss::file::Crc64 crc;
     crc.add(bytes);
-    bytes.replace(at, 16, isogloss::hex16(crc.value()));
+    bytes.replace(at, 16, isogloss::file::hex16(crc.value()));
 }
 
 // A list of whole numbers; others become 0 (a conversion of 1e39 would be undefined).
@@ -72,7 +73,7 @@ std::optional<StoredFile> parse(std::string_view bytes) {
 }
 
 std::string put_together(const StoredFile& file, Dice& dice, bool lie) {
-    std::string json = file.checksum ? std::string(isogloss::safetensors_opening) + std::string(16, '0') +
+    std::string json = file.checksum ? std::string(isogloss::io::safetensors_opening) + std::string(16, '0') +
                                            R"(","isogloss.format":"1")"
                                      : R"({"__metadata__":{)";
     bool first = !file.checksum;

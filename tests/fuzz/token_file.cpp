@@ -1,5 +1,6 @@
 // Token files of a fixed vocabulary, verified and trusted.
 #include <cstring>
+#include <isogloss/metric/unigram.hpp>
 #include <isogloss/text/corpus.hpp>
 
 #include "fuzz.hpp"
@@ -8,16 +9,16 @@ using namespace isogloss;
 
 namespace {
 
-const Vocabulary& vocabulary() {
-    static const auto it = Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
+const text::Vocabulary& vocabulary() {
+    static const auto it = text::Vocabulary::from_words({"a", "b", "c", "<unk>", "<eos>"}, {5, 4, 3, 2, 1});
     return it;
 }
 
-void repair(TokenFileHeader& h, std::string& tokens, fuzz::Dice& dice) {
+void repair(text::TokenFileHeader& h, std::string& tokens, fuzz::Dice& dice) {
     if (dice.chance(0.9)) h.tokens = tokens.size() / sizeof(Token);
     std::vector<Token> aligned(tokens.size() / sizeof(Token));
     if (!aligned.empty()) std::memcpy(aligned.data(), tokens.data(), aligned.size() * sizeof(Token));
-    TokenHash hash;
+    file::TokenHash hash;
     hash.add(aligned);
     if (dice.chance(0.95)) h.checksum = hash.value();
     if (dice.chance(0.95)) h.header_checksum = h.hash();
@@ -26,7 +27,7 @@ void repair(TokenFileHeader& h, std::string& tokens, fuzz::Dice& dice) {
 }  // namespace
 
 std::string fuzz::fresh(Dice& dice) {
-    TokenFileWriter out(other_file(), vocabulary());
+    text::TokenFileWriter out(other_file(), vocabulary());
     std::vector<Token> tokens(dice.below(40));
     for (Token& t : tokens) t = static_cast<Token>(dice.below(5));
     out.add(tokens);
@@ -35,7 +36,7 @@ std::string fuzz::fresh(Dice& dice) {
 }
 
 std::string fuzz::mutate(const std::string& input, Dice& dice) {
-    TokenFileHeader h;
+    text::TokenFileHeader h;
     if (input.size() < sizeof h || dice.chance(0.05)) return blind(input);
     std::memcpy(static_cast<void*>(&h), input.data(), sizeof h);
     std::string tokens = input.substr(sizeof h);
@@ -62,16 +63,17 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
 bool fuzz::take(std::string_view input) {
     const std::string path = as_file(input);
     const bool verified = accepted([&] {
-        const auto corpus = Corpus::map(path, vocabulary());
+        const auto corpus = text::Corpus::map(path, vocabulary());
         for (const Token t : corpus.tokens()) FUZZ_REQUIRE(t >= 0 && t < vocabulary().size());
     });
     const bool trusted = accepted([&] {
         // The tokens may be anything here: whoever uses them looks at each.
-        const auto corpus = Corpus::map(path, vocabulary(), {.verify = false});
+        const auto corpus = text::Corpus::map(path, vocabulary(), {.verify = false});
         FUZZ_REQUIRE(corpus.size() * 4 + 128 == std::ssize(input));
         accepted([&] {
             Index predicted = 0;
-            for (const Batch& batch : corpus.batches({.time = 3, .batch = 2})) predicted += batch.predicted;
+            for (const text::Batch& batch : corpus.batches({.time = 3, .batch = 2}))
+                predicted += batch.predicted;
             FUZZ_REQUIRE(predicted > 0 && predicted < corpus.size());
         });
         accepted([&] { unigram_cross_entropy(vocabulary(), corpus); });

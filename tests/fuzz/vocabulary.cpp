@@ -26,10 +26,11 @@ std::string with_types(const std::string& text) {
 
 std::string fuzz::fresh(Dice& dice) {
     const bool words = dice.chance(0.5);
-    return Vocabulary::from_words(
+    return text::Vocabulary::from_words(
                {"a", "\\", words ? "caf\xC3\xA9" : "\xC3\xA9", "<unk>", words ? "<eos>" : "\n"},
                {9, 8, 7, 1, 0},
-               {.level = words ? Level::word : Level::character, .eos_per_line = dice.chance(0.5)})
+               {.level = words ? text::Level::word : text::Level::character,
+                .eos_per_line = dice.chance(0.5)})
         .to_text();
 }
 
@@ -44,10 +45,10 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
 }
 
 bool fuzz::take(std::string_view input) {
-    const auto v = Vocabulary::from_text(input);
+    const auto v = text::Vocabulary::from_text(input);
     FUZZ_REQUIRE(v.to_text() == input);  // one spelling for each vocabulary
-    FUZZ_REQUIRE(Vocabulary::load(as_file(input)) == v);
-    FUZZ_REQUIRE(Vocabulary::from_text(v.to_text()).checksum() == v.checksum());
+    FUZZ_REQUIRE(text::Vocabulary::load(as_file(input)) == v);
+    FUZZ_REQUIRE(text::Vocabulary::from_text(v.to_text()).checksum() == v.checksum());
     FUZZ_REQUIRE(v.total() >= 0);
     std::vector<Token> all, again;
     for (Token t = 0; t < v.size(); ++t) {

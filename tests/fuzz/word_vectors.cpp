@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <isogloss/io/word_vectors.hpp>
+#include <isogloss/metric/neighbours.hpp>
 
 #include "fuzz.hpp"
 
@@ -21,47 +22,49 @@ std::string with_header(const std::string& rows) {
            rows;
 }
 
-bool same(const WordVectors& a, const WordVectors& b) {
-    return a.words == b.words && a.dimension == b.dimension && a.values.size() == b.values.size() &&
+bool same(const io::WordVectors& a, const io::WordVectors& b) {
+    return a.words.words() == b.words.words() && a.dimension == b.dimension &&
+           a.values.size() == b.values.size() &&
            std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(float)) == 0;
 }
 
-using Reader = WordVectors (*)(const std::filesystem::path&);
+using Reader = io::WordVectors (*)(const std::filesystem::path&);
 
 bool read_as(Reader read, const std::string& path) {
     return fuzz::accepted([&] {
-        const WordVectors v = read(path);
-        require_storable(v);
-        static constexpr std::pair<WordVectorFormat, Reader> formats[] = {
-            {WordVectorFormat::word2vec_text, read_word2vec_text},
-            {WordVectorFormat::word2vec_binary, read_word2vec_binary},
-            {WordVectorFormat::glove_text, read_glove_text}};
+        const io::WordVectors v = read(path);
+        io::require_storable(v);
+        static constexpr std::pair<io::WordVectorFormat, Reader> formats[] = {
+            {io::WordVectorFormat::word2vec_text, io::read_word2vec_text},
+            {io::WordVectorFormat::word2vec_binary, io::read_word2vec_binary},
+            {io::WordVectorFormat::glove_text, io::read_glove_text}};
         for (const auto& [format, again] : formats) {
-            write_word_vectors(fuzz::other_file(), v, format);
+            io::write_word_vectors(fuzz::other_file(), v, format);
             FUZZ_REQUIRE(same(v, again(fuzz::other_file())));
         }
-        fuzz::accepted([&] { FUZZ_REQUIRE(std::ssize(nearest(v, v.words[0], 2)) <= 2); });
+        fuzz::accepted(
+            [&] { FUZZ_REQUIRE(std::ssize(nearest(v.words, v.values, v.dimension, v.words[0], 2)) <= 2); });
     });
 }
 
 }  // namespace
 
 std::string fuzz::fresh(Dice& dice) {
-    WordVectors v;
+    io::WordVectors v;
     v.dimension = static_cast<Index>(1 + dice.below(4));
     for (const char* word : {"the", "of", "\xC3\xA9", "12"})
-        if (v.words.size() < 1 + dice.below(5)) v.words.emplace_back(word);
-    if (v.words.empty()) v.words.emplace_back("x");
+        if (v.words.size() < static_cast<Index>(1 + dice.below(5))) v.words.insert(word);
+    if (v.words.size() == 0) v.words.insert("x");
     static const float numbers[] = {0, 1, -0.5f, 0.1f, 1e-40f, 3e38f};
-    for (Index i = 0; i < std::ssize(v.words) * v.dimension; ++i) v.values.push_back(dice.pick(numbers));
-    write_word_vectors(other_file(), v, static_cast<WordVectorFormat>(dice.below(3)));
+    for (Index i = 0; i < v.words.size() * v.dimension; ++i) v.values.push_back(dice.pick(numbers));
+    io::write_word_vectors(other_file(), v, static_cast<io::WordVectorFormat>(dice.below(3)));
     return contents(other_file());
 }
 
 std::string fuzz::mutate(const std::string& input, Dice& dice) {
     const auto end = input.find('\n');
     if (end == std::string::npos) return dice.chance(0.3) ? blind(input) : "";
-    const auto header = word2vec_header(std::string_view(input).substr(0, end));
+    const auto header = io::word2vec_header(std::string_view(input).substr(0, end));
     if (!header || !is_binary(input)) {
         const auto rows = mutate_lines(header ? input.substr(end + 1) : input, dice);
         return dice.chance(header ? 0.8 : 0.1) ? with_header(rows)
@@ -108,9 +111,9 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
 
 bool fuzz::take(std::string_view input) {
     const std::string path = as_file(input);
-    const bool text = read_as(read_word2vec_text, path), binary = read_as(read_word2vec_binary, path),
-               glove = read_as(read_glove_text, path);
-    const bool any = read_as([](const auto& p) { return read_word_vectors(p); }, path);
+    const bool text = read_as(io::read_word2vec_text, path), binary = read_as(io::read_word2vec_binary, path),
+               glove = read_as(io::read_glove_text, path);
+    const bool any = read_as([](const auto& p) { return io::read_word_vectors(p); }, path);
     FUZZ_REQUIRE(!any || text || binary || glove);
     return text || binary || glove;
 }

@@ -159,8 +159,8 @@ std::vector<Case> graph_cases() {
 std::vector<Case> other_cases() {
     static const std::vector<Token> text = {0, 1, 2, 3, 4, 0, 1, 2, 3};
     static const std::vector<float> table = {1, 2, 3, 4, 5, 6};
-    const auto batches = [](Capacity capacity, BatchOptions options) {
-        Batches b(text, 5, capacity, options);
+    const auto batches = [](Capacity capacity, text::BatchOptions options) {
+        text::Batches b(text, 5, capacity, options);
         Index predicted = 0;
         for (const auto& batch : b) predicted += batch.predicted;
         if (predicted != b.predictions()) throw std::logic_error("predictions");
@@ -175,30 +175,32 @@ std::vector<Case> other_cases() {
     std::vector<Case> all = {
         {"time of batches", [=](Index n) { batches({.time = n, .batch = 2}, {}); }},
         {"batch of batches", [=](Index n) { batches({.time = 2, .batch = n}, {}); }},
-        {"batch of padded batches", [=](Index n) { batches({.time = 2, .batch = n}, {.tail = Tail::pad}); }},
-        {"both of padded batches", [=](Index n) { batches({.time = n, .batch = n}, {.tail = Tail::pad}); }},
+        {"batch of padded batches",
+         [=](Index n) { batches({.time = 2, .batch = n}, {.tail = text::Tail::pad}); }},
+        {"both of padded batches",
+         [=](Index n) { batches({.time = n, .batch = n}, {.tail = text::Tail::pad}); }},
         {"random lengths",
          [=](Index n) {
              batches({.time = n, .batch = 1}, {.random_length = true, .predict_first = Token{1}});
          }},
         {"time of segments", [=](Index n) { batches({.time = 2, .batch = 1}, {.time = n}); }},
         {"start", [=](Index n) { batches({.time = 2, .batch = 1}, {.start = n}); }},
-        {"vocabulary of batches", [](Index n) { Batches(text, n, {.time = 2, .batch = 1}); }},
-        {"vocabulary of a corpus", [](Index n) { Corpus::from_tokens(text, n); }},
+        {"vocabulary of batches", [](Index n) { text::Batches(text, n, {.time = 2, .batch = 1}); }},
+        {"vocabulary of a corpus", [](Index n) { text::Corpus::from_tokens(text, n); }},
         {"longest line",
          [](Index n) {
              std::istringstream in("a line\n");
-             Vocabulary::from_stream(in, "text", {.max_line_bytes = n});
+             text::Vocabulary::from_stream(in, "text", {.max_line_bytes = n});
          }},
         {"largest vocabulary",
          [](Index n) {
              std::istringstream in("a line\n");
-             Vocabulary::from_stream(in, "text", {.max_size = n});
+             text::Vocabulary::from_stream(in, "text", {.max_size = n});
          }},
         {"least count",
          [](Index n) {
              std::istringstream in("a line\n");
-             Vocabulary::from_stream(in, "text", {.min_count = n});
+             text::Vocabulary::from_stream(in, "text", {.min_count = n});
          }},
         {"rows of nearest", [](Index n) { nearest(table, n, 2, std::span(table).first(2), 1); }},
         {"columns of nearest", [](Index n) { nearest(table, 3, n, std::span(table).first(2), 1); }},
@@ -222,11 +224,11 @@ std::vector<Case> other_cases() {
              static std::vector<float> a(16), c(16);
              gemm<float>(1.f, {a.data(), 1, 2, n}, {a.data(), 2, 1}, 0.f, {c.data(), 1, 1});
          }},
-        {"states", [](Index n) { Hmm({.states = n, .symbols = 2}); }},
-        {"symbols", [](Index n) { Hmm({.states = 2, .symbols = n}); }},
-        {"states and symbols", [](Index n) { Hmm({.states = n, .symbols = n}); }},
-        {"edges of an hmm", [](Index n) { Hmm({.states = 2, .symbols = 2, .edges = n}); }},
-        {"a text of an hmm", [](Index n) { Hmm({.states = 2, .symbols = 2}).sample(n, Random(1, 2)); }},
+        {"states", [](Index n) { hmm::Hmm({.states = n, .symbols = 2}); }},
+        {"symbols", [](Index n) { hmm::Hmm({.states = 2, .symbols = n}); }},
+        {"states and symbols", [](Index n) { hmm::Hmm({.states = n, .symbols = n}); }},
+        {"edges of an hmm", [](Index n) { hmm::Hmm({.states = 2, .symbols = 2, .edges = n}); }},
+        {"a text of an hmm", [](Index n) { hmm::Hmm({.states = 2, .symbols = 2}).sample(n, Random(1, 2)); }},
     };
     for (auto [name, member] : {std::pair{"vocabulary", &ConcatenatedSoftmaxOptions::vocabulary},
                                 std::pair{"width", &ConcatenatedSoftmaxOptions::width},

@@ -13,7 +13,7 @@ namespace {
 struct Paths {
     double total = 0;
     Numbers starts, moves, emits;
-    Paths(const Hmm& m, const std::vector<Token>& x) {
+    Paths(const hmm::Hmm& m, const std::vector<Token>& x) {
         const auto N = static_cast<std::size_t>(m.states()), A = static_cast<std::size_t>(m.symbols()),
                    T = x.size();
         starts.assign(N, 0), moves.assign(N * N, 0), emits.assign(N * A, 0);
@@ -52,7 +52,7 @@ const std::vector<std::vector<Token>> two = {{0, 2, not_predicted, 1, 1, 0}, {3,
 
 TEST_CASE("A step of Baum-Welch takes the expected counts over all paths", "[hmm]") {
     const Index edges = GENERATE(0, 2);
-    Hmm m({.states = 3, .symbols = 4, .edges = edges, .prior = 0.5});
+    hmm::Hmm m({.states = 3, .symbols = 4, .edges = edges, .prior = 0.5});
     const Paths a(m, two[0]), b(m, two[1]);
     Numbers starts, moves, emits;
     for (std::size_t k = 0; k < a.starts.size(); ++k)
@@ -69,7 +69,7 @@ TEST_CASE("A step of Baum-Welch takes the expected counts over all paths", "[hmm
 }
 
 TEST_CASE("Thin transitions stay thin, and give what a dense matrix with those zeros gives", "[hmm]") {
-    Hmm thin({.states = 12, .symbols = 3, .edges = 2});
+    hmm::Hmm thin({.states = 12, .symbols = 3, .edges = 2});
     std::vector<std::vector<Token>> x(1);
     const Random random(3, 3);
     for (Index t = 0; t < 300; ++t) x[0].push_back(static_cast<Token>(random.below(t, 3)));
@@ -91,11 +91,11 @@ TEST_CASE("Thin transitions stay thin, and give what a dense matrix with those z
 
 TEST_CASE("Baum-Welch climbs, and finds a source that it can hold", "[hmm]") {
     // two states that alternate almost always, each with a symbol of its own most of the time
-    Hmm truth({.states = 2, .symbols = 2});
+    hmm::Hmm truth({.states = 2, .symbols = 2});
     truth.initial = {1, 0}, truth.transition = {0.1, 0.9, 0.9, 0.1},
     truth.emission = {0.95, 0.05, 0.05, 0.95};
     const std::vector<std::vector<Token>> x = {truth.sample(4000, Random(1, 1))};
-    Hmm model({.states = 2, .symbols = 2, .seed = 4});
+    hmm::Hmm model({.states = 2, .symbols = 2, .seed = 4});
     double before = -1e300;
     for (int k = 0; k < 60; ++k) {
         const double now = model.step(x);
@@ -109,17 +109,17 @@ TEST_CASE("Baum-Welch climbs, and finds a source that it can hold", "[hmm]") {
 TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
     // τ_ijx = E_ix P_ij, no always-on unit, s = identity, start = init: a_i = P(x_0 … x_{t-1}, state i at t)
     constexpr Index N = 4, A = 3, T = 12;
-    Hmm m({.states = N, .symbols = A, .seed = 7});
+    hmm::Hmm m({.states = N, .symbols = A, .seed = 7});
     Graph<double> g({.time = T, .batch = 1});
     const auto x = g.tokens("x", A);
     const auto a = g.add<Gnn>("net", {.units = N, .edges = N, .activation = Activation::identity}, x);
     auto& tau = g.parameter("net.tau");
-    const auto& e = g.store().edges[0];
+    const auto& e = edge_record(g).edges;
     std::fill_n(tau.value, tau.size(), 0.0);
     for (Index s = 0; s < A; ++s)
         for (Index j = 0; j < N; ++j)
-            for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k) {
-                const Index i = e.from[std::size_t(k)];
+            for (Index k = e.first[j]; k < e.first[j + 1]; ++k) {
+                const Index i = e.from[k];
                 tau.value[s * (N + N * N) + N + k] =
                     m.emission[std::size_t(i * A + s)] * m.transition[std::size_t(i * N + j)];
             }
@@ -145,9 +145,9 @@ TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
 }
 
 TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {
-    REQUIRE_THROWS_MATCHES(Hmm({.states = 0, .symbols = 3}), UsageError, says("states = 0"));
-    REQUIRE_THROWS_MATCHES(Hmm({.states = 2, .symbols = 3, .edges = 3}), UsageError, says("edges = 3"));
-    Hmm m({.states = 2, .symbols = 3});
+    REQUIRE_THROWS_MATCHES(hmm::Hmm({.states = 0, .symbols = 3}), UsageError, says("states = 0"));
+    REQUIRE_THROWS_MATCHES(hmm::Hmm({.states = 2, .symbols = 3, .edges = 3}), UsageError, says("edges = 3"));
+    hmm::Hmm m({.states = 2, .symbols = 3});
     const std::vector<std::vector<Token>> wrong = {{0, 1}, {0, 3}};
     const auto before = m.emission;
     REQUIRE_THROWS_MATCHES(m.step(wrong), DataError, says("symbol 3 at position 1", "0 to 2"));
@@ -158,7 +158,7 @@ TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {
                            says("symbol 2 at position 1", "probability 0"));
     REQUIRE_THROWS_MATCHES(m.step(std::vector<std::vector<Token>>{impossible}), NumericError,
                            says("prior above 0"));
-    Hmm single({.states = 1, .symbols = 1});
+    hmm::Hmm single({.states = 1, .symbols = 1});
     REQUIRE(single.step(std::vector<std::vector<Token>>{{0}, {}, {0, 0, 0}}) == Approx(0));
     REQUIRE(single.log_likelihood(std::vector<Token>{0, 0}) == Approx(0));
 }

@@ -8,6 +8,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 

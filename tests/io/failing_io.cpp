@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <isogloss/io.hpp>
+#include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <string>
 #include <vector>
@@ -11,14 +12,11 @@
 #include "catch.hpp"
 #include "failing_calls.hpp"
 #include "files.hpp"
-
-#if __has_include(<Eigen/SparseCore>)
-#include <isogloss/lds/files.hpp>
-
 #include "lds/texts.hpp"
-#endif
 
 using namespace isogloss;
+using namespace isogloss::io;
+using namespace isogloss::lds;
 
 namespace {
 
@@ -115,8 +113,8 @@ void all_or_error(const std::string& path, const Value& expected, const std::fun
     CHECK(refused >= 2);
 }
 
-const Vocabulary& vocabulary() {
-    static const auto v = Vocabulary::from_words({"a", "b", "c", "<eos>"}, {4, 3, 2, 1});
+const text::Vocabulary& vocabulary() {
+    static const auto v = text::Vocabulary::from_words({"a", "b", "c", "<eos>"}, {4, 3, 2, 1});
     return v;
 }
 
@@ -152,16 +150,17 @@ TEST_CASE("A vocabulary is the old or the new one, whatever call fails", "[io][f
     TemporaryDirectory dir;
     vocabulary().save(dir / "v");
     all_or_error<std::string>(dir / "v", vocabulary().to_text(),
-                              [&] { return Vocabulary::load(dir / "v").to_text(); });
+                              [&] { return text::Vocabulary::load(dir / "v").to_text(); });
 }
 
 TEST_CASE("A token file is the old or the new one, whatever call fails", "[io][failing]") {
     TemporaryDirectory dir;
     const auto text = put(dir / "precious.txt", "a b c\nb a\n");  // named where it cannot be read, too
-    old_or_new("old tokens", [&](const std::string& path) { Corpus::encode(text, path, vocabulary()); });
-    Corpus::encode(text, dir / "t", vocabulary());
+    old_or_new("old tokens",
+               [&](const std::string& path) { text::Corpus::encode(text, path, vocabulary()); });
+    text::Corpus::encode(text, dir / "t", vocabulary());
     all_or_error<std::vector<Token>>(dir / "t", {0, 1, 2, 3, 1, 0, 3}, [&] {
-        const auto corpus = Corpus::map(dir / "t", vocabulary());
+        const auto corpus = text::Corpus::map(dir / "t", vocabulary());
         const auto tokens = corpus.tokens();
         return std::vector<Token>(tokens.begin(), tokens.end());
     });
@@ -209,7 +208,6 @@ TEST_CASE("A log has its rows or those and a new one, whatever call fails", "[io
         });
 }
 
-#if __has_include(<Eigen/SparseCore>)
 TEST_CASE("Counts and systems are the old or the new ones, whatever call fails", "[io][failing]") {
     LagCounts counts(4, {.lags = 2, .boundary = 3});
     counts.add(std::vector<Token>{0, 1, 2, 3, 1, 0, 3, 0, 0, 2, 3});
@@ -221,7 +219,7 @@ TEST_CASE("Counts and systems are the old or the new ones, whatever call fails",
     const LdsFile<float> it{texts::recorded<float>(),
                             identity(Index{2}),
                             2 * identity(Index{2}),
-                            Vocabulary::from_words({"a", "b", "c", "d", "e", "<eos>"}),
+                            text::Vocabulary::from_words({"a", "b", "c", "d", "e", "<eos>"}),
                             {3, 2},
                             {-7, -6.5},
                             {}};
@@ -232,4 +230,3 @@ TEST_CASE("Counts and systems are the old or the new ones, whatever call fails",
         return back.system.A == it.system.A && back.vocabulary == it.vocabulary;
     });
 }
-#endif

@@ -6,6 +6,7 @@
 #include "files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 Safetensors stored(const TemporaryDirectory& dir) {

@@ -15,6 +15,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 
@@ -102,7 +103,7 @@ struct Model {
         const auto& store = g.store();
         std::vector<std::size_t> all = {g.memory(),          store.tokens.size(),  store.parameters.size(),
                                         store.seqs.size(),   store.units.size(),   store.masks.size(),
-                                        store.logits.size(), store.losses.size(),  store.edges.size(),
+                                        store.logits.size(), store.losses.size(),  store.published.size(),
                                         store.names.size(),  store.claimed.size(), store.node_names.size()};
         for (const auto& p : store.parameters) all.push_back(std::size_t(p.lookups * 1000 + p.uses));
         for (const auto& t : store.tokens) all.push_back(t.read_by_node);
@@ -293,12 +294,12 @@ TEST_CASE("Vocabulary and corpus: files stay as they were, nothing leaks, nothin
           "[io][out_of_memory]") {
     const TemporaryDirectory place;
     put(place / "text", article);
-    const auto vocabulary = Vocabulary::from_file(place / "text");
+    const auto vocabulary = text::Vocabulary::from_file(place / "text");
     vocabulary.save(place / "reference");
     const std::string written = contents(place / "reference");
-    const auto tokens = Corpus::read(place / "text", vocabulary);
+    const auto tokens = text::Corpus::read(place / "text", vocabulary);
     const std::vector<Token> expected(tokens.tokens().begin(), tokens.tokens().end());
-    Corpus::encode(place / "text", place / "tokens_reference", vocabulary);
+    text::Corpus::encode(place / "text", place / "tokens_reference", vocabulary);
     const std::string encoded = contents(place / "tokens_reference");
     put(place / "vocabulary", "before");
     put(place / "tokens", "before");
@@ -317,17 +318,17 @@ TEST_CASE("Vocabulary and corpus: files stay as they were, nothing leaks, nothin
         CHECK(most < 10);
     };
     const auto nothing = [] {};
-    everywhere([&] { Vocabulary::from_file(place / "text"); }, nothing);
-    everywhere([&] { Vocabulary::load(place / "reference"); }, nothing);
-    everywhere([&] { Corpus::read(place / "text", vocabulary); }, nothing);
-    everywhere([&] { Corpus::map(place / "tokens_reference", vocabulary); }, nothing);
+    everywhere([&] { text::Vocabulary::from_file(place / "text"); }, nothing);
+    everywhere([&] { text::Vocabulary::load(place / "reference"); }, nothing);
+    everywhere([&] { text::Corpus::read(place / "text", vocabulary); }, nothing);
+    everywhere([&] { text::Corpus::map(place / "tokens_reference", vocabulary); }, nothing);
     everywhere([&] { tokens.batches({.time = 4, .batch = 3}); }, nothing);
     everywhere([&] { vocabulary.save(place / "vocabulary"); },
                [&] {
                    const std::string found = contents(place / "vocabulary");
                    REQUIRE((found == "before" || found == written));
                });
-    everywhere([&] { Corpus::encode(place / "text", place / "tokens", vocabulary); },
+    everywhere([&] { text::Corpus::encode(place / "text", place / "tokens", vocabulary); },
                [&] {
                    const std::string found = contents(place / "tokens");
                    REQUIRE((found == "before" || found == encoded));

@@ -12,6 +12,7 @@
 #include "files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 const std::vector<float> table{0.5f, -1, 3e38f, 1e-45f, 0, std::numeric_limits<float>::quiet_NaN()};
@@ -93,9 +94,40 @@ TEST_CASE("The layout is the published one", "[io][safetensors]") {
 
     std::string zeroed = bytes;  // the checksum's definition
     zeroed.replace(8 + head.size(), 16, 16, '0');
-    Crc64 crc;
+    file::Crc64 crc;
     crc.add(zeroed);
-    REQUIRE(digits == hex16(crc.value()));
+    REQUIRE(digits == file::hex16(crc.value()));
+}
+
+TEST_CASE("The bytes of a file are those of every version before", "[io][safetensors]") {
+    // As recorded from the first version of the format, names and metadata full of what JSON escapes.
+    const std::string header =
+        R"({"__metadata__":{"isogloss.checksum":"87a62edca73f1edc","isogloss.format":"1",)"
+        R"("a\tkey":"v\u0000/<>&'\b\f\r","z":"last",)"
+        "\"\xE2\x80\xA8\":\"\"},"
+        R"("":{"dtype":"F64","shape":[],"data_offsets":[0,8]},)"
+        R"("none":{"dtype":"I64","shape":[0,7],"data_offsets":[8,8]},)"
+        R"("E/\"w\"\\\n\u0001)"
+        "\x7F \xC3\xA9\xF0\x9F\x98\x80"
+        R"(":{"dtype":"F32","shape":[2,3],"data_offsets":[8,32]},)"
+        R"("bytes":{"dtype":"U8","shape":[3],"data_offsets":[32,35]}})";
+    std::string expected = std::string("\x78\1\0\0\0\0\0\0", 8) + header;
+    expected.resize(8 + 0x178, ' ');
+    const std::vector<double> d{0.1};
+    const std::vector<float> e{1, -2.5f, 0.1f, 3, 4, 5};
+    const std::vector<std::uint8_t> u{1, 2, 3};
+    const std::vector<std::int64_t> none;
+    expected.append(reinterpret_cast<const char*>(d.data()), 8)
+        .append(reinterpret_cast<const char*>(e.data()), 24)
+        .append("\1\2\3");
+    TemporaryDirectory dir;
+    write_safetensors(dir / "f",
+                      std::vector<TensorView>{
+                          tensor_view<std::uint8_t>("bytes", {3}, u),
+                          tensor_view<float>("E/\"w\"\\\n\x01\x7F \xC3\xA9\xF0\x9F\x98\x80", {2, 3}, e),
+                          tensor_view<double>("", {}, d), tensor_view<std::int64_t>("none", {0, 7}, none)},
+                      {{"z", "last"}, {"a\tkey", std::string("v\0/<>&'\b\f\r", 10)}, {"\xE2\x80\xA8", ""}});
+    REQUIRE(contents(dir / "f") == expected);
 }
 
 TEST_CASE("Equal content gives equal files", "[io][safetensors]") {
@@ -232,9 +264,9 @@ TEST_CASE("A newer format is told from a damaged file", "[io][safetensors]") {
     REQUIRE_THROWS_MATCHES(Safetensors::open(put(dir / "n", bytes)), FileError, says("damaged"));
     const std::size_t digits = 8 + safetensors_opening.size();
     bytes.replace(digits, 16, 16, '0');
-    Crc64 crc;
+    file::Crc64 crc;
     crc.add(bytes);
-    bytes.replace(digits, 16, hex16(crc.value()));
+    bytes.replace(digits, 16, file::hex16(crc.value()));
     REQUIRE_THROWS_MATCHES(Safetensors::open(put(dir / "n", bytes)), FileError,
                            says("format '2'", "newer version"));
 }

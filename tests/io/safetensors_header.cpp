@@ -12,6 +12,7 @@
 #include "files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 std::string foreign(const std::string& json, std::size_t data_bytes) {

@@ -6,6 +6,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 TEST_CASE("Every scalar type has one name, and is found by it", "[io][tensor_view]") {
     for (int i = 0; i <= static_cast<int>(DType::f64); ++i) {

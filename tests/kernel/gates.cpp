@@ -11,17 +11,103 @@ namespace {
 
 template <class T> constexpr double tolerance = sizeof(T) == 4 ? 4e-6 : 1e-14;
 
-double s(double x) { return 1 / (1 + std::exp(-x)); }
-
-// The local derivative as the quantity needs it.
-template <bool squared> double local(double d) { return squared ? d * d : d; }
-
 // Whether two numbers agree, for values of order 1.
 template <class T> bool agree(T got, double expected) {
     return std::abs(double(got) - expected) <= tolerance<T> * (1 + std::abs(expected));
 }
 
+template <class T> bool agree(const Memory<T>& got, const Memory<T>& expected) {
+    for (Index i = 0; i < expected.size(); ++i)
+        if (!agree(got[i], double(expected[i]))) return false;
+    return true;
+}
+
 constexpr Index rows = 3;
+
+// The arrays of a step. forward() and rows() hand them out for writing and for reading.
+template <class T> struct LstmStep {
+    Index n, all = rows * n;
+    Memory<T> z = Memory<T>::random(4 * all, 1, 1), before = Memory<T>::random(all, 2, 2), c{all, 1},
+              tanh_c{all, 2}, h{all, 3}, dh = Memory<T>::random(all, 3, 3), dc = Memory<T>::random(all, 1, 4),
+              dz{4 * all, 1};
+
+    kernel::LstmRows<T> forward() { return {z.out(), before.in(), c.out(), tanh_c.out(), h.out()}; }
+    kernel::LstmRows<T> read() {
+        return {z.in_record(), before.in(), c.in_record(), tanh_c.in_record(), h.in_record()};
+    }
+    kernel::LstmAdjoints<T> backward() { return {dh.in(), dc.out(), dz.out()}; }
+    bool forward_written() { return z.written() && c.written() && tanh_c.written() && h.written(); }
+    bool backward_written() { return dc.written() && dz.written(); }
+    bool agrees(const LstmStep& s) const {
+        return agree(z, s.z) && agree(c, s.c) && agree(tanh_c, s.tanh_c) && agree(h, s.h) &&
+               agree(dc, s.dc) && agree(dz, s.dz);
+    }
+    bool same_activations(const LstmStep& s) const {
+        return z == s.z && before == s.before && c == s.c && tanh_c == s.tanh_c && h == s.h;
+    }
+};
+template <class T> struct GruStep {
+    Index n, all = rows * n;
+    Memory<T> gates = Memory<T>::random(2 * all, 1, 1), q = Memory<T>::random(all, 1, 2),
+              before = Memory<T>::random(all, 2, 3), reset{all, 2}, h{all, 3},
+              dh = Memory<T>::random(all, 3, 4), dreset = Memory<T>::random(all, 3, 5), dgates{2 * all, 1},
+              dq{all, 1}, dbefore = Memory<T>::random(all, 1, 6);
+
+    kernel::GruRows<T> forward() { return {gates.out(), before.in(), reset.out(), q.out(), h.out()}; }
+    kernel::GruRows<T> read() {
+        return {gates.in_record(), before.in(), reset.in_record(), q.in_record(), h.in_record()};
+    }
+    kernel::GruAdjoints<T> backward() {
+        return {dh.in(), dreset.in(), dgates.out(), dq.out(), dbefore.out()};
+    }
+    bool forward_written() { return gates.written() && reset.written() && q.written() && h.written(); }
+    bool backward_written() { return dgates.written() && dq.written() && dbefore.written(); }
+    bool agrees(const GruStep& s) const {
+        return agree(gates, s.gates) && agree(reset, s.reset) && agree(q, s.q) && agree(h, s.h) &&
+               agree(dgates, s.dgates) && agree(dq, s.dq) && agree(dbefore, s.dbefore);
+    }
+    bool same_activations(const GruStep& s) const {
+        return gates == s.gates && before == s.before && reset == s.reset && q == s.q && h == s.h;
+    }
+};
+template <class T> struct HighwayStep {
+    Index n, all = rows * n;
+    Memory<T> z = Memory<T>::random(2 * all, 1, 1), before = Memory<T>::random(all, 2, 2), s{all, 2},
+              ds = Memory<T>::random(all, 3, 3), dz{2 * all, 3}, dbefore = Memory<T>::random(all, 1, 4);
+
+    kernel::HighwayRows<T> forward() { return {z.out(), before.in(), s.out()}; }
+    kernel::HighwayRows<T> read() { return {z.in_record(), before.in(), s.in_record()}; }
+    kernel::HighwayAdjoints<T> backward() { return {ds.in(), dz.out(), dbefore.out()}; }
+    bool forward_written() { return z.written() && s.written(); }
+    bool backward_written() { return dz.written() && dbefore.written(); }
+    bool agrees(const HighwayStep& o) const {
+        return agree(z, o.z) && agree(s, o.s) && agree(dz, o.dz) && agree(dbefore, o.dbefore);
+    }
+    bool same_activations(const HighwayStep& o) const { return z == o.z && before == o.before && s == o.s; }
+};
+
+// Runs a step through the kernels and through the plain loops, which are given row by row.
+template <class Step, class Forward, class Backward, class PlainForward, class PlainBackward>
+void compare(Forward forward, Backward backward, PlainForward plain_forward, PlainBackward plain_backward) {
+    for (Index n = 1; n <= 70; ++n) {
+        CAPTURE(n);
+        Step fast{n}, slow{n};
+        forward(n, fast.forward());
+        REQUIRE(fast.forward_written());
+        const Step before = fast;
+        backward(n, fast.read(), fast.backward());
+        REQUIRE(fast.backward_written());
+        REQUIRE(fast.same_activations(before));  // the backward kernels only read them
+        const auto sums = slow.forward();
+        for (Index r = 0; r < rows; ++r) plain_forward(n, sums.row(r, n));
+        REQUIRE(slow.forward_written());
+        const auto activations = slow.read();
+        const auto adjoints = slow.backward();
+        for (Index r = 0; r < rows; ++r) plain_backward(n, activations.row(r, n), adjoints.row(r, n));
+        REQUIRE(slow.backward_written());
+        REQUIRE(fast.agrees(slow));
+    }
+}
 
 }  // namespace
 
@@ -47,102 +133,40 @@ TEMPLATE_TEST_CASE("The tanh kernels", "[kernel][gates]", float, double) {
 
 TEMPLATE_TEST_CASE_SIG("The LSTM kernels", "[kernel][gates]", ((class T, bool squared), T, squared),
                        (float, false), (float, true), (double, false), (double, true)) {
-    for (Index n = 1; n <= 70; ++n) {
-        CAPTURE(n);
-        const Index all = rows * n;
-        const auto sums = Memory<T>::random(4 * all, 1, 1), before = Memory<T>::random(all, 2, 2),
-                   dh = Memory<T>::random(all, 3, 3), dc_in = Memory<T>::random(all, 1, 4);
-        auto z = sums, dc = dc_in;
-        Memory<T> c(all, 1), tc(all, 2), h(all, 3), dz(4 * all, 1);
-        kernel::lstm_forward(rows, n, z.out(), before.in(), c.out(), tc.out(), h.out());
-        REQUIRE((z.written() && c.written() && tc.written() && h.written()));
-        kernel::lstm_backward<squared>(rows, n, z.in(), before.in(), tc.in(), dh.in(), dc.out(), dz.out());
-        REQUIRE((dz.written() && dc.written()));
-        bool right = true;
-        for (Index r = 0; r < rows; ++r)
-            for (Index j = 0; j < n; ++j) {
-                const auto gate = [&](Index k) { return r * 4 * n + k * n + j; };
-                const Index at = r * n + j;
-                const double i = s(sums[gate(0)]), f = s(sums[gate(1)]), g = std::tanh(double(sums[gate(2)])),
-                             o = s(sums[gate(3)]), cell = f * before[at] + i * g, t = std::tanh(cell);
-                right = right && agree(z[gate(0)], i) && agree(z[gate(1)], f) && agree(z[gate(2)], g) &&
-                        agree(z[gate(3)], o) && agree(c[at], cell) && agree(tc[at], t) && agree(h[at], o * t);
-                const double d = dc_in[at] + local<squared>(o * (1 - t * t)) * dh[at];
-                right = right && agree(dz[gate(0)], local<squared>(g * i * (1 - i)) * d) &&
-                        agree(dz[gate(1)], local<squared>(before[at] * f * (1 - f)) * d) &&
-                        agree(dz[gate(2)], local<squared>(i * (1 - g * g)) * d) &&
-                        agree(dz[gate(3)], local<squared>(t * o * (1 - o)) * dh[at]) &&
-                        agree(dc[at], local<squared>(f) * d);
-            }
-        REQUIRE(right);
-    }
+    using Rows = kernel::LstmRows<T>;
+    using Adjoints = kernel::LstmAdjoints<T>;
+    compare<LstmStep<T>>([](Index n, Rows a) { kernel::lstm_forward(rows, n, a); },
+                         [](Index n, Rows a, Adjoints d) { kernel::lstm_backward<squared>(rows, n, a, d); },
+                         [](Index n, Rows a) { kernel::plain::lstm_forward(n, a); },
+                         [](Index n, Rows a, Adjoints d) { kernel::plain::lstm_backward<squared>(n, a, d); });
 }
 
 TEMPLATE_TEST_CASE_SIG("The GRU kernels", "[kernel][gates]", ((class T, bool squared), T, squared),
                        (float, false), (float, true), (double, false), (double, true)) {
-    for (Index n = 1; n <= 70; ++n) {
-        CAPTURE(n);
-        const Index all = rows * n;
-        const auto sums = Memory<T>::random(2 * all, 1, 1), candidate = Memory<T>::random(all, 1, 2),
-                   before = Memory<T>::random(all, 2, 3), dh = Memory<T>::random(all, 3, 4),
-                   dreset = Memory<T>::random(all, 3, 5), start = Memory<T>::random(all, 1, 6);
-        auto gates = sums, q = candidate, dbefore = start;
-        Memory<T> reset(all, 2), h(all, 3), dgates(2 * all, 1), dq(all, 1);
-        kernel::gru_gates_forward(rows, n, gates.out(), before.in(), reset.out());
-        REQUIRE((gates.written() && reset.written()));
-        kernel::gru_state_forward(rows, n, gates.in(), q.out(), before.in(), h.out());
-        REQUIRE((q.written() && h.written()));
-        T *const to_gates = dgates.out(), *const to_before = dbefore.out();
-        kernel::gru_state_backward<squared>(rows, n, gates.in(), q.in(), before.in(), dh.in(), to_gates,
-                                            dq.out(), to_before);
-        kernel::gru_gates_backward<squared>(rows, n, gates.in(), before.in(), dreset.in(), to_gates,
-                                            to_before);
-        REQUIRE((dgates.written() && dq.written() && dbefore.written()));
-        bool right = true;
-        for (Index r = 0; r < rows; ++r)
-            for (Index j = 0; j < n; ++j) {
-                const Index at = r * n + j, iz = r * 2 * n + j, ir = iz + n;
-                const double z = s(sums[iz]), keep = s(sums[ir]), t = std::tanh(double(candidate[at])),
-                             old = before[at];
-                right = right && agree(gates[iz], z) && agree(gates[ir], keep) &&
-                        agree(reset[at], keep * old) && agree(q[at], t) &&
-                        agree(h[at], z * old + (1 - z) * t);
-                right = right && agree(dgates[iz], local<squared>((old - t) * z * (1 - z)) * dh[at]) &&
-                        agree(dgates[ir], local<squared>(old * keep * (1 - keep)) * dreset[at]) &&
-                        agree(dq[at], local<squared>((1 - z) * (1 - t * t)) * dh[at]) &&
-                        agree(dbefore[at],
-                              start[at] + local<squared>(z) * dh[at] + local<squared>(keep) * dreset[at]);
-            }
-        REQUIRE(right);
-    }
+    using Rows = kernel::GruRows<T>;
+    using Adjoints = kernel::GruAdjoints<T>;
+    compare<GruStep<T>>(
+        [](Index n, Rows a) {
+            kernel::gru_gates_forward(rows, n, a);
+            kernel::gru_state_forward(rows, n, a);
+        },
+        [](Index n, Rows a, Adjoints d) {
+            kernel::gru_state_backward<squared>(rows, n, a, d);
+            kernel::gru_gates_backward<squared>(rows, n, a, d);
+        },
+        [](Index n, Rows a) { kernel::plain::gru_forward(n, a); },
+        [](Index n, Rows a, Adjoints d) { kernel::plain::gru_backward<squared>(n, a, d); });
 }
 
 TEMPLATE_TEST_CASE_SIG("The highway kernels", "[kernel][gates]", ((class T, bool squared), T, squared),
                        (float, false), (float, true), (double, false), (double, true)) {
-    for (Index n = 1; n <= 70; ++n) {
-        CAPTURE(n);
-        const Index all = rows * n;
-        const auto sums = Memory<T>::random(2 * all, 1, 1), before = Memory<T>::random(all, 2, 2),
-                   ds = Memory<T>::random(all, 3, 3), start = Memory<T>::random(all, 1, 4);
-        auto z = sums, dbefore = start;
-        Memory<T> state(all, 2), dz(2 * all, 3);
-        kernel::highway_forward(rows, n, z.out(), before.in(), state.out());
-        REQUIRE((z.written() && state.written()));
-        kernel::highway_backward<squared>(rows, n, z.in(), before.in(), ds.in(), dz.out(), dbefore.out());
-        REQUIRE((dz.written() && dbefore.written()));
-        bool right = true;
-        for (Index r = 0; r < rows; ++r)
-            for (Index j = 0; j < n; ++j) {
-                const Index at = r * n + j, ih = r * 2 * n + j, ig = ih + n;
-                const double h = std::tanh(double(sums[ih])), gate = s(sums[ig]), old = before[at];
-                right = right && agree(z[ih], h) && agree(z[ig], gate) &&
-                        agree(state[at], h * gate + old * (1 - gate));
-                right = right && agree(dz[ih], local<squared>((1 - h * h) * gate) * ds[at]) &&
-                        agree(dz[ig], local<squared>((h - old) * gate * (1 - gate)) * ds[at]) &&
-                        agree(dbefore[at], start[at] + local<squared>(1 - gate) * ds[at]);
-            }
-        REQUIRE(right);
-    }
+    using Rows = kernel::HighwayRows<T>;
+    using Adjoints = kernel::HighwayAdjoints<T>;
+    compare<HighwayStep<T>>(
+        [](Index n, Rows a) { kernel::highway_forward(rows, n, a); },
+        [](Index n, Rows a, Adjoints d) { kernel::highway_backward<squared>(rows, n, a, d); },
+        [](Index n, Rows a) { kernel::plain::highway_forward(n, a); },
+        [](Index n, Rows a, Adjoints d) { kernel::plain::highway_backward<squared>(n, a, d); });
 }
 
 TEMPLATE_TEST_CASE("Gates driven to the end of the range are 0 or 1", "[kernel][gates]", float, double) {
@@ -153,7 +177,8 @@ TEMPLATE_TEST_CASE("Gates driven to the end of the range are 0 or 1", "[kernel][
         // input open, forget open, candidate 1, output open; then all the other way round
         Memory<T> z(8 * n, 1, far), before(2 * n, 0, T(0.5)), c(2 * n, 0), tc(2 * n, 0), h(2 * n, 0);
         for (Index i = 4 * n; i < 8 * n; ++i) z[i] = -far;
-        kernel::lstm_forward(Index{2}, n, z.out(), before.in(), c.out(), tc.out(), h.out());
+        kernel::lstm_forward(Index{2}, n,
+                             kernel::LstmRows<T>{z.out(), before.in(), c.out(), tc.out(), h.out()});
         REQUIRE((z.written() && c.written() && tc.written() && h.written()));
         for (Index j = 0; j < n; ++j) {
             REQUIRE(double(c[j]) == Approx(1.5));

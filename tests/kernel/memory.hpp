@@ -15,7 +15,7 @@ inline std::vector<isogloss::Index> lengths() {
 /// is caught by the address sanitizer, what writes beyond by the fence.
 template <class T> class Memory {
 public:
-    static constexpr int fence = 4;
+    static constexpr int fence = 16;  // a lane group, so that a whole one written too far is seen
 
     Memory(isogloss::Index n, isogloss::Index offset, T value = T(0))
         : offset_(static_cast<std::size_t>(offset)),
@@ -36,6 +36,8 @@ public:
     T operator[](isogloss::Index i) const { return values_[offset_ + static_cast<std::size_t>(i)]; }
     /// For reading: memory that ends with the last number.
     const T* in() const { return values_.data() + offset_; }
+    /// The same through a pointer that may write, for what reads a record.
+    T* in_record() { return values_.data() + offset_; }
     /// For writing: give this to a kernel, then call written().
     T* out() {
         std::copy(values_.begin(), values_.end(), fenced_.begin());
@@ -49,6 +51,8 @@ public:
         std::copy(fenced_.begin(), fenced_.end() - fence, values_.begin());
         return intact;
     }
+
+    bool operator==(const Memory&) const = default;
 
 private:
     std::size_t offset_;

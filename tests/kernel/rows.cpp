@@ -62,14 +62,12 @@ TEMPLATE_TEST_CASE("Column sums are sums of columns, added to what is there", "[
             CAPTURE(rows, width);
             const auto x = Memory<T>::random(rows * width, 1, 1);
             auto sums = Memory<T>::random(width, 3, 2);
-            const auto start = sums;
+            auto expected = sums;
             kernel::add_column_sums(rows, width, x.in(), sums.out());
             REQUIRE(sums.written());
-            for (Index j = 0; j < width; ++j) {
-                double expected = start[j];
-                for (Index r = 0; r < rows; ++r) expected += double(x[r * width + j]);
-                REQUIRE(std::abs(sums[j] - expected) <= rounding<T> * double(rows));
-            }
+            kernel::plain::add_column_sums(rows, width, x.in(), expected.in_record());
+            for (Index j = 0; j < width; ++j)
+                REQUIRE(std::abs(sums[j] - expected[j]) <= rounding<T> * double(rows));
         }
 }
 
@@ -85,14 +83,13 @@ TEMPLATE_TEST_CASE("The sum of squares is accurate and does not overflow", "[ker
     using T = TestType;
     for (const Index n : lengths()) {
         const auto x = Memory<T>::random(n, n % 4, 1);
-        double expected = 0;
-        for (Index i = 0; i < n; ++i) expected += double(x[i]) * double(x[i]);
-        REQUIRE(kernel::sum_of_squares(n, x.in()) == Approx(expected).epsilon(rounding<T> * 4));
+        REQUIRE(kernel::sum_of_squares(n, x.in()) ==
+                Approx(kernel::plain::dot(n, x.in(), x.in())).epsilon(rounding<T> * 4));
         const auto y = Memory<T>::random(n, n % 3, 2);
-        double product = 0, size = 0;
-        for (Index i = 0; i < n; ++i)
-            product += double(x[i]) * double(y[i]), size += std::abs(double(x[i]) * double(y[i]));
-        REQUIRE(kernel::dot(n, x.in(), y.in()) == Approx(product).margin(rounding<T> * 4 * size));
+        double size = 0;
+        for (Index i = 0; i < n; ++i) size += std::abs(double(x[i]) * double(y[i]));
+        REQUIRE(kernel::dot(n, x.in(), y.in()) ==
+                Approx(kernel::plain::dot(n, x.in(), y.in())).margin(rounding<T> * 4 * size));
     }
     const std::vector<T> none;
     REQUIRE(kernel::sum_of_squares(0, none.data()) == 0);
@@ -120,6 +117,7 @@ TEMPLATE_TEST_CASE("The first number that is not finite is found where it is", "
             auto y = x;
             y[at] = odd;
             REQUIRE(kernel::first_non_finite(n, y.in()) == at);
+            REQUIRE(kernel::plain::first_non_finite(n, y.in()) == at);
             y[n - 1] = odd;  // a second one changes nothing
             REQUIRE(kernel::first_non_finite(n, y.in()) == at);
         }
@@ -127,4 +125,31 @@ TEMPLATE_TEST_CASE("The first number that is not finite is found where it is", "
     REQUIRE(kernel::first_non_finite<T>(0, nullptr) == 0);
     const std::vector<T> greatest(40, std::numeric_limits<T>::max());
     REQUIRE(kernel::first_non_finite(40, greatest.data()) == 40);
+}
+
+TEMPLATE_TEST_CASE("A row is brought to norm 1 where it has a direction, however short or long",
+                   "[kernel][rows]", float, double) {
+    using T = TestType;
+    const T least = std::numeric_limits<T>::denorm_min(), most = std::numeric_limits<T>::max();
+    for (const Index n : {1, 2, 15, 16, 17, 700})
+        for (const T size : {T(3), T(1e-3), T(1e-15), T(1e-30), T(1e30), least, most}) {
+            CAPTURE(n, size);
+            auto x = Memory<T>(n, n % 3);
+            for (Index i = 0; i < n; ++i) x[i] = i % 2 ? size : -size;
+            const double norm = kernel::normalise(n, x.out());
+            REQUIRE(x.written());
+            if (std::isinf(norm)) continue;  // squares that a double cannot hold
+            CHECK(norm == Approx(double(size) * std::sqrt(double(n))).epsilon(rounding<T>));
+            bool right = true;
+            for (Index i = 0; i < n; ++i)
+                right = right && std::abs(std::abs(x[i]) * std::sqrt(double(n)) - 1) <= rounding<T>;
+            CHECK(right);
+        }
+    T zero[] = {0, 0, 0}, infinite[] = {1, std::numeric_limits<T>::infinity(), 2};
+    CHECK(kernel::normalise(3, zero) == 0);
+    CHECK(zero[1] == 0);
+    CHECK(std::isinf(kernel::normalise(3, infinite)));
+    CHECK(infinite[0] == 1);
+    T none[] = {std::numeric_limits<T>::quiet_NaN()};
+    CHECK(std::isnan(kernel::normalise(1, none)));
 }

@@ -40,7 +40,7 @@ TEMPLATE_TEST_CASE("The exponential of lanes is that of numbers, to its limits a
     using L = kernel::Lanes<T>;
     const auto lane = [](T x) {
         std::vector<T> in(64, x), out(64);
-        const kernel::Whole<T, L> group{0};
+        const kernel::Full<T, L> group{0};
         group.store(out.data(), kernel::exp_lanes(group.load(in.data())));
         return out[0];
     };
@@ -81,6 +81,83 @@ TEMPLATE_TEST_CASE("Exponentials and their sum agree with the plain form", "[ker
             right = right && std::abs(e[i] - expected) <= tolerance<T> * expected && e[i] == in_place[i];
         }
         REQUIRE(right);
+    }
+}
+
+TEMPLATE_TEST_CASE("Softmax of a row agrees with the plain form at any length", "[kernel][softmax]", float,
+                   double) {
+    using T = TestType;
+    const double scale = GENERATE(1., 0.05, 3.);
+    for (const Index n : lengths()) {
+        CAPTURE(n, scale);
+        auto z = Memory<T>::random(n, n % 4, 1, 3);
+        const auto expected = kernel::plain::softmax(n, z.in(), scale);
+        const double log_sum = kernel::plain::log_sum_exp(n, z.in(), scale);
+        REQUIRE(kernel::softmax(n, z.out(), static_cast<T>(scale)) ==
+                Approx(log_sum).epsilon(2 * tolerance<T>).margin(2 * tolerance<T>));
+        REQUIRE(z.written());
+        double sum = 0, worst = 0;
+        for (Index i = 0; i < n; ++i) {
+            const double p = expected[static_cast<std::size_t>(i)];
+            sum += double(z[i]);
+            worst = std::max(worst, std::abs(double(z[i]) - p) / p);
+        }
+        REQUIRE(sum == Approx(1).epsilon(4 * tolerance<T>));
+        REQUIRE(worst < 8 * tolerance<T>);
+    }
+}
+
+TEMPLATE_TEST_CASE("Cross-entropy of a row and its gradient agree with the plain form at any length",
+                   "[kernel][softmax]", float, double) {
+    using T = TestType;
+    const double upstream = GENERATE(1., -0.5, 0.);
+    for (const Index n : lengths()) {
+        const Index target = n * 2 / 3;
+        CAPTURE(n, upstream);
+        auto z = Memory<T>::random(n, n % 4, 1, 3);
+        const auto p = kernel::plain::softmax(n, z.in());
+        const double expected = kernel::plain::cross_entropy(n, z.in(), target);
+        auto same = z;
+        const double value = kernel::cross_entropy(n, same.out(), target, upstream, false);
+        REQUIRE(value == Approx(expected).epsilon(2 * tolerance<T>).margin(2 * tolerance<T>));
+        REQUIRE(same.written());
+        bool left_alone = true;
+        for (Index i = 0; i < n; ++i) left_alone = left_alone && same[i] == z[i];
+        REQUIRE(left_alone);
+        REQUIRE(kernel::cross_entropy(n, z.out(), target, upstream) == value);
+        REQUIRE(z.written());
+        double worst = 0;
+        for (Index i = 0; i < n; ++i)
+            worst = std::max(
+                worst, std::abs(double(z[i]) - upstream * (p[static_cast<std::size_t>(i)] - (i == target))));
+        REQUIRE(worst < 8 * tolerance<T>);
+    }
+}
+
+TEMPLATE_TEST_CASE(
+    "Softmax and cross-entropy are right where exponentials overflow, and say what is no number",
+    "[kernel][softmax]", float, double) {
+    using T = TestType;
+    const T large = std::numeric_limits<T>::max(), infinity = std::numeric_limits<T>::infinity();
+    T z[] = {large, -large, 0};
+    REQUIRE(kernel::softmax(3, z) == double(large));
+    REQUIRE((z[0] == 1 && z[1] == 0 && z[2] == 0));
+    T equal[] = {large, large};
+    REQUIRE(kernel::softmax(2, equal, T(0.5)) == double(large) / 2);
+    REQUIRE((equal[0] == T(0.5) && equal[1] == T(0.5)));
+    T certain[] = {1000, -1000};
+    REQUIRE(kernel::cross_entropy(2, certain, 0) == 0);
+    REQUIRE((certain[0] == 0 && certain[1] == 0));
+    T wrong[] = {1000, -1000};
+    REQUIRE(kernel::cross_entropy(2, wrong, 1, 2) == 2000);
+    REQUIRE((wrong[0] == 2 && wrong[1] == -2));
+    T one[] = {-3};
+    REQUIRE(kernel::cross_entropy(1, one, 0) == 0);
+    REQUIRE(one[0] == 0);
+    for (const T bad : {infinity, -infinity, std::numeric_limits<T>::quiet_NaN()}) {
+        T row[] = {bad, bad, bad}, same[] = {bad, bad, bad};
+        REQUIRE(std::isnan(kernel::softmax(3, row)));
+        REQUIRE(std::isnan(kernel::cross_entropy(3, same, 1)));
     }
 }
 
@@ -236,6 +313,8 @@ TEST_CASE("The plain forms agree with closed forms", "[kernel][softmax]") {
     const double z[] = {0, std::log(3.)}, s[] = {std::log(3.), 0};
     REQUIRE(kernel::plain::log_sum_exp(2, z) == Approx(std::log(4.)));
     REQUIRE(kernel::plain::log_sum_exp(2, z, 2) == Approx(std::log(10.)));
+    REQUIRE(kernel::plain::softmax(2, z)[0] == Approx(0.25));
+    REQUIRE(kernel::plain::softmax(2, z, 2)[1] == Approx(0.9));
     REQUIRE(kernel::plain::cross_entropy(2, z, 0) == Approx(std::log(4.)));
     REQUIRE(kernel::plain::cross_entropy(2, z, 1) == Approx(std::log(4. / 3)));
     REQUIRE(kernel::plain::soft_divergence(2, z, z, 7) == 0);

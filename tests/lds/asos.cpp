@@ -6,6 +6,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 using texts::difference;
 
 namespace {

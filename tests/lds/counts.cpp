@@ -7,6 +7,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 namespace {
 
@@ -25,10 +26,10 @@ void check_counts(const LagCounts& counts, const std::vector<Token>& text) {
     for (Index k = 1; k <= counts.lags(); ++k) {
         const auto expected = by_hand(text, k, counts.options().boundary);
         const SparseCounts& found = counts.lag(k);
-        CHECK(found.nonZeros() == std::ssize(expected));
+        CHECK(found.pairs() == std::ssize(expected));
         bool equal = true;
         for (const auto& [pair, n] : expected)
-            equal = equal && found.coeff(pair.first, pair.second) == static_cast<std::uint32_t>(n);
+            equal = equal && found(pair.first, pair.second) == static_cast<std::uint32_t>(n);
         CHECK(equal);
     }
 }
@@ -79,9 +80,9 @@ TEST_CASE("Words never seen, one word, and texts shorter than the lags are count
           "[lds][counts]") {
     LagCounts counts(5, {.lags = 4});
     counts.add(std::vector<Token>{2, 2, 2});
-    CHECK(counts.lag(1).coeff(2, 2) == 2);
-    CHECK(counts.lag(2).coeff(2, 2) == 1);
-    CHECK(counts.lag(3).nonZeros() == 0);
+    CHECK(counts.lag(1)(2, 2) == 2);
+    CHECK(counts.lag(2)(2, 2) == 1);
+    CHECK(counts.lag(3).pairs() == 0);
     CHECK(counts.occurrences() == std::vector<std::int64_t>{0, 0, 3, 0, 0});
     counts.add(std::vector<Token>{});
     CHECK(counts.tokens() == 3);
@@ -103,10 +104,8 @@ TEST_CASE("What cannot be counted is refused, and leaves the counts as they were
 
 TEST_CASE("Parts whose sum cannot be counted are refused", "[lds][counts][errors]") {
     const auto from = [](std::vector<std::int64_t> occurrences) {
-        const auto V = static_cast<Eigen::Index>(occurrences.size());
-        std::vector<SparseCounts> lags;
-        lags.emplace_back(V, V);
-        return LagCounts::from_parts({.lags = 1}, std::move(occurrences), std::move(lags));
+        const SparseCounts none{Array<std::int32_t>(occurrences.size() + 1), {}, {}};
+        return LagCounts::from_parts({.lags = 1}, std::move(occurrences), {none});
     };
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), limit = 4294967295;
     CHECK(from({limit - 2, 2}).tokens() == limit);

@@ -4,6 +4,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 TEST_CASE("Directions are singular vectors, whatever the basis, with the words that lie in them",
           "[lds][dynamics]") {

@@ -5,6 +5,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 using texts::difference;
 
 TEMPLATE_TEST_CASE(

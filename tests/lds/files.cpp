@@ -7,12 +7,13 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 using texts::difference;
 
 namespace {
 
-Vocabulary six_words() {
-    return Vocabulary::from_words({"a", "b", "c", "d", "e", "<eos>"}, {9, 8, 7, 6, 5, 4});
+text::Vocabulary six_words() {
+    return text::Vocabulary::from_words({"a", "b", "c", "d", "e", "<eos>"}, {9, 8, 7, 6, 5, 4});
 }
 
 }  // namespace
@@ -26,7 +27,7 @@ TEST_CASE("Counts come back from a file as they were", "[lds][files]") {
     CHECK(back.counts == counts);
     CHECK(back.counts.tokens() == 200);
     CHECK(back.vocabulary == six_words());
-    const auto five = Vocabulary::from_words({"a", "b", "c", "d", "<eos>"});
+    const auto five = text::Vocabulary::from_words({"a", "b", "c", "d", "<eos>"});
     REQUIRE_THROWS_MATCHES(save_counts(place / "wrong", counts, five), UsageError, says("6 words", "5"));
 }
 
@@ -38,19 +39,19 @@ TEST_CASE("What are no counts is refused", "[lds][files]") {
     std::vector<std::int32_t> starts = {0, 1, 1, 1, 1, 1, 2}, columns = {3, 6};
     const std::vector<std::uint32_t> values = {1, 1};
     const auto write = [&] {
-        write_safetensors(place / "f",
-                          std::vector<TensorView>{text_view("vocabulary", words),
-                                                  tensor_view<std::int64_t>("occurrences", {6}, n),
-                                                  tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
-                                                  tensor_view<std::int32_t>("starts/1", {7}, starts),
-                                                  tensor_view<std::int32_t>("columns/1", {2}, columns),
-                                                  tensor_view<std::uint32_t>("values/1", {2}, values)});
+        io::write_safetensors(place / "f", std::vector<io::TensorView>{
+                                               io::text_view("vocabulary", words),
+                                               io::tensor_view<std::int64_t>("occurrences", {6}, n),
+                                               io::tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
+                                               io::tensor_view<std::int32_t>("starts/1", {7}, starts),
+                                               io::tensor_view<std::int32_t>("columns/1", {2}, columns),
+                                               io::tensor_view<std::uint32_t>("values/1", {2}, values)});
     };
     write();
     REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));
     columns[1] = 5;
     write();
-    CHECK(load_counts(place / "f").counts.lag(1).coeff(5, 5) == 1);
+    CHECK(load_counts(place / "f").counts.lag(1)(5, 5) == 1);
     starts[3] = 7;
     write();
     REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));
@@ -87,13 +88,13 @@ TEST_CASE("A file of counts whose words occur too often is refused", "[lds][file
     const std::int64_t boundary = -1, most = std::numeric_limits<std::int64_t>::max();
     const std::vector<std::int64_t> n = {most, most, 1, 1, 1, 1};
     const std::vector<std::int32_t> starts(7, 0), none;
-    write_safetensors(place / "f",
-                      std::vector<TensorView>{text_view("vocabulary", words),
-                                              tensor_view<std::int64_t>("occurrences", {6}, n),
-                                              tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
-                                              tensor_view<std::int32_t>("starts/1", {7}, starts),
-                                              tensor_view<std::int32_t>("columns/1", {0}, none),
-                                              tensor_view<std::uint32_t>("values/1", {0}, {})});
+    io::write_safetensors(place / "f", std::vector<io::TensorView>{
+                                           io::text_view("vocabulary", words),
+                                           io::tensor_view<std::int64_t>("occurrences", {6}, n),
+                                           io::tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
+                                           io::tensor_view<std::int32_t>("starts/1", {7}, starts),
+                                           io::tensor_view<std::int32_t>("columns/1", {0}, none),
+                                           io::tensor_view<std::uint32_t>("values/1", {0}, {})});
     REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("2³² - 1 times"));
 }
 
@@ -105,23 +106,24 @@ TEST_CASE("A system is held against the file before anything of its size is allo
     const std::vector<float> C(6 * h, 1.f);
     const std::vector<double> frequencies(6, 0.1), small(4, 1);
     const double mass = 1;
-    const auto write = [&](TensorView table) {
-        write_safetensors(
+    const auto write = [&](io::TensorView table) {
+        io::write_safetensors(
             place / "f",
-            std::vector<TensorView>{
-                tensor_view<double>("A", {2, 2}, small), tensor_view<double>("M", {2, 2}, small),
-                tensor_view<double>("xx", {2, 2}, small), tensor_view<double>("xx_filtered", {2, 2}, small),
-                std::move(table), tensor_view<double>("frequencies", {6}, frequencies),
-                tensor_view<double>("mass", {}, {&mass, 1}), text_view("vocabulary", words),
-                tensor_view<double>("singular_values", {0}, {}),
-                tensor_view<double>("log_likelihoods", {0}, {})});
+            std::vector<io::TensorView>{
+                io::tensor_view<double>("A", {2, 2}, small), io::tensor_view<double>("M", {2, 2}, small),
+                io::tensor_view<double>("xx", {2, 2}, small),
+                io::tensor_view<double>("xx_filtered", {2, 2}, small), std::move(table),
+                io::tensor_view<double>("frequencies", {6}, frequencies),
+                io::tensor_view<double>("mass", {}, {&mass, 1}), io::text_view("vocabulary", words),
+                io::tensor_view<double>("singular_values", {0}, {}),
+                io::tensor_view<double>("log_likelihoods", {0}, {})});
     };
-    write(tensor_view<float>("C", {6, h}, C));
+    write(io::tensor_view<float>("C", {6, h}, C));
     REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError,
                            says("'A'", "[2, 2]", "[100000, 100000]"));
     const std::vector<std::uint8_t> bytes(6 * h);
-    write(tensor_view<std::uint8_t>("C", {6, h}, bytes));
+    write(io::tensor_view<std::uint8_t>("C", {6, h}, bytes));
     REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'A'"));
-    write(tensor_view<std::uint8_t>("C", {6, 2}, std::span(bytes).first(12)));
+    write(io::tensor_view<std::uint8_t>("C", {6, 2}, std::span(bytes).first(12)));
     REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "type U8", "F32"));
 }

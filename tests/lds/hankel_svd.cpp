@@ -5,12 +5,13 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 using texts::difference;
 
 namespace {
 
 // H column by column.
-SmallMatrix dense(const HankelOperator<double>& H) {
+SmallMatrix as_matrix(const HankelOperator<double>& H) {
     SmallMatrix out, I = identity(H.size());
     H.apply(I, out);
     return out;
@@ -24,7 +25,7 @@ TEST_CASE("The Hankel operator has Ψ_{r-j+i} in block (i, j), and its transpose
     counts.add(texts::markov(3000, 9));
     const LagMoments<double> psi(counts, {.pseudo_counts = 1});
     const HankelOperator<double> H(psi, 3);
-    const SmallMatrix D = dense(H), I = identity(27);
+    const SmallMatrix D = as_matrix(H), I = identity(27);
     for (Index i = 0; i < 3; ++i)
         for (Index j = 0; j < 3; ++j) {
             SmallMatrix block = zeros<double>(9, 9), part = block, unit = identity(9);
@@ -46,7 +47,7 @@ TEMPLATE_TEST_CASE("The randomised SVD finds the leading singular vectors, and b
     counts.add(texts::markov(20000, 30));
     const LagMoments<TestType> psi(counts, {.pseudo_counts = 1});
     const LagMoments<double> psi_double(counts, {.pseudo_counts = 1});
-    const SmallMatrix D = dense(HankelOperator<double>(psi_double, 2));
+    const SmallMatrix D = as_matrix(HankelOperator<double>(psi_double, 2));
     const auto exact = thin_svd<double>(D, "test");
     const auto found =
         hankel_svd(HankelOperator<TestType>(psi, 2), 2, {.oversampling = 8, .power_iterations = 6});

@@ -4,6 +4,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 using texts::difference;
 
 namespace {
@@ -16,7 +17,7 @@ SmallMatrix random_block(Index rows, Index cols, std::uint32_t stream) {
 }
 
 // Ψ_k as an array, from its definition.
-SmallMatrix dense(const LagCounts& counts, double kappa, Index k) {
+SmallMatrix as_matrix(const LagCounts& counts, double kappa, Index k) {
     const Index V = counts.vocabulary();
     const double mass = double(counts.tokens()) + kappa * double(V);
     std::vector<double> mu;
@@ -26,7 +27,7 @@ SmallMatrix dense(const LagCounts& counts, double kappa, Index k) {
         for (Index j = 0; j < V; ++j) {
             const double m = std::sqrt(mu[std::size_t(i)] * mu[std::size_t(j)]);
             P.data()[i * V + j] -= m;
-            if (m > 0 && k > 0) S.data()[i * V + j] = counts.lag(k).coeff(int(i), int(j)) / mass / m;
+            if (m > 0 && k > 0) S.data()[i * V + j] = counts.lag(k)(i, j) / mass / m;
         }
     return k == 0 ? P : product(P, S, P);
 }
@@ -41,7 +42,7 @@ TEMPLATE_TEST_CASE("Moments are the operators that their definition says", "[lds
     for (const double kappa : {0.0, 3.5})
         for (Index k = 0; k <= 3; ++k) {
             const LagMoments<T> psi(counts, {.pseudo_counts = kappa});
-            const SmallMatrix x = random_block(12, 40, 1), D = dense(counts, kappa, k);
+            const SmallMatrix x = random_block(12, 40, 1), D = as_matrix(counts, kappa, k);
             const TallMatrix<T> narrow = x;
             TallMatrix<T> y = zeros<T>(12, 40);
             psi.apply(k, ref(narrow), ref(y));
@@ -79,7 +80,7 @@ TEST_CASE("No lagged correlation exceeds 1, however many pseudo-counts there are
     for (int i = 0; i < 3000; ++i) text.push_back(i % 30);
     counts.add(text);
     for (const double kappa : {0.0, 10.0, 1000.0}) {
-        const auto s = singular_values(dense(counts, kappa, 1));
+        const auto s = dense::singular_values(as_matrix(counts, kappa, 1));
         CHECK(s(0) <= 1 + 1e-12);
         CHECK(s(0) > 0.99 * 3000 / (3000 + 30 * kappa));
     }

@@ -4,6 +4,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::lds;
 using texts::difference;
 
 namespace {
@@ -46,7 +47,7 @@ TEMPLATE_TEST_CASE("Sentences side by side, one after the other, and token by to
     const std::size_t cuts[] = {0, 7, 7, 8, 40, 300};
     for (int i = 0; i < 5; ++i) sentences.push_back(std::span(text).subspan(cuts[i], cuts[i + 1] - cuts[i]));
     const auto filtered = filter.filter(sentences), smoothed = filter.smooth(sentences);
-    REQUIRE(rows_of(filtered) == 300);
+    REQUIRE(rows(filtered) == 300);
     std::size_t at = 0;
     for (const auto& one : sentences) {
         const auto alone = filter.smooth(one);

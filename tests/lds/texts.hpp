@@ -10,6 +10,7 @@
 namespace texts {
 
 using namespace isogloss;
+using namespace isogloss::lds;
 
 /// Three hidden states; the eigenvalues beside 1 are those of the text's dynamics.
 inline SmallMatrix transition() { return {{0.90, 0.08, 0.02}, {0.05, 0.80, 0.15}, {0.10, 0.05, 0.85}}; }

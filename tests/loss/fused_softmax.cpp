@@ -3,6 +3,7 @@
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/linear.hpp>
 #include <isogloss/node/softmax.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/node/sum.hpp>
 #include <isogloss/update/sgd.hpp>
 

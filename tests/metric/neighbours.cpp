@@ -72,3 +72,14 @@ TEST_CASE("nearest refuses sizes and numbers that make no sense", "[metric][neig
     REQUIRE_THROWS_MATCHES(nearest(table, 2, 2, query, 1), NumericError, says("row 1", "not finite"));
     REQUIRE_THROWS_MATCHES(nearest(table, 2, 2, 1, 1), NumericError, says("query", "not finite"));
 }
+
+TEST_CASE("Nearest words", "[metric][neighbours]") {
+    const text::WordIndex words({"north", "east", "northeast", "nowhere"});
+    const std::vector<float> table{0, 1, 1, 0, 1, 2, 0, 0};
+    const auto found = nearest(words, table, 2, "north", 5);
+    REQUIRE(found.size() == 2);
+    REQUIRE(words[found[0].row] == "northeast");
+    REQUIRE(std::abs(found[0].similarity - 2 / std::sqrt(5.0)) < 1e-15);
+    REQUIRE(words[found[1].row] == "east");
+    REQUIRE_THROWS_MATCHES(nearest(words, table, 2, "West", 1), DataError, says("'West'", "4 words"));
+}

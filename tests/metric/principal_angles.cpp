@@ -1,8 +1,7 @@
 #include <cmath>
-#include <isogloss/graph/graph.hpp>
 #include <isogloss/metric/principal_angles.hpp>
 #include <isogloss/random.hpp>
-#include <limits>
+#include <numbers>
 #include <vector>
 
 #include "catch.hpp"
@@ -17,7 +16,7 @@ std::vector<double> random_matrix(Index rows, Index cols, std::uint32_t stream) 
     for (Index i = 0; i < rows * cols; ++i) m.push_back(random.normal(i));
     return m;
 }
-constexpr double pi = 3.14159265358979324;
+using std::numbers::pi;
 
 }  // namespace
 
@@ -55,33 +54,7 @@ TEST_CASE("Angles agree with cosines and with the distance, in either order", "[
     REQUIRE(principal_angles<double>(X, X).back() < 1e-14);
 }
 
-TEST_CASE("SubspaceMonitor reads every so many steps and keeps what it read", "[metric][subspace_monitor]") {
-    Graph<double> g({});
-    g.weight("E", 30, 4, normal(1));
-    g.weight("W", 30, 4, normal(1));
-    auto &E = g.parameter("E"), &W = g.parameter("W");
-    SubspaceMonitor<double> monitor(E, W, {.every = 3});
-    REQUIRE(monitor.readings().size() == 1);
-    REQUIRE(monitor.readings()[0].step == 0);
-    double before = monitor.readings()[0].distance;
-    for (std::uint64_t step = 1; step <= 9; ++step) {  // W moves towards E
-        for (Index i = 0; i < W.size(); ++i) W.value[i] += 0.2 * (E.value[i] - W.value[i]);
-        const auto* now = monitor.step();
-        REQUIRE((now != nullptr) == (step % 3 == 0));
-        if (!now) continue;
-        REQUIRE(now->step == step);
-        REQUIRE(now->distance == Approx(subspace_distance<double>(E.values(), W.values())));
-        REQUIRE(now->angles.size() == 4);
-        REQUIRE(now->distance < before);
-        before = now->distance;
-    }
-    REQUIRE(monitor.readings().size() == 4);
-    REQUIRE(monitor.read().step == 9);
-    REQUIRE(monitor.readings().size() == 5);
-}
-
-TEST_CASE("Angles and monitor refuse what spans nothing or does not fit",
-          "[metric][principal_angles][errors]") {
+TEST_CASE("Angles refuse what spans nothing or does not fit", "[metric][principal_angles][errors]") {
     std::vector<double> x(20, 1), zero(20, 0);
     REQUIRE_THROWS_MATCHES(principal_angles<double>({x.data(), 10, 2}, {x.data(), 5, 2}), UsageError,
                            says("principal angles", "10 and 5 rows"));
@@ -90,10 +63,4 @@ TEST_CASE("Angles and monitor refuse what spans nothing or does not fit",
     REQUIRE_THROWS_MATCHES(principal_angles<double>({zero.data(), 10, 2}, {x.data(), 10, 2}), NumericError,
                            says("zero"));
     REQUIRE_THROWS_MATCHES(averaged_distance({}), UsageError, says("no angles"));
-    Graph<double> g({});
-    g.weight("E", 8, 2, normal(1));
-    const auto& E = g.parameter("E");
-    REQUIRE_THROWS_MATCHES(SubspaceMonitor<double>(E, E, {.every = 0}), UsageError, says("every = 0"));
-    g.parameter("E").value[3] = std::numeric_limits<double>::quiet_NaN();
-    REQUIRE_THROWS_MATCHES(SubspaceMonitor<double>(E, E), NumericError, says("row 1, column 1"));
 }

@@ -75,7 +75,7 @@ TEST_CASE("Two random spaces of 300 in 10000 dimensions are almost orthogonal, a
 TEST_CASE("Columns that depend on others do not count", "[metric][subspace]") {
     auto x = random_matrix<double>(20, 4, 8);
     for (std::size_t i = 0; i < 20; ++i) x[4 * i + 3] = x[4 * i] - 2 * x[4 * i + 1];
-    CHECK(orthonormal_columns<double>({x.data(), 20, 4}, "test").shape()[1] == 3);
+    CHECK(dense::orthonormal_columns<double>({x.data(), 20, 4}, "test").shape()[1] == 3);
     std::vector<double> three;
     for (std::size_t i = 0; i < 20; ++i)
         three.insert(three.end(), x.begin() + long(4 * i), x.begin() + long(4 * i + 3));

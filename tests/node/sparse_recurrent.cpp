@@ -50,10 +50,9 @@ template <template <class> class Node, bool many = false> struct Model {
             Numbers v = numbers(p->size(), ++seed);
             // over many steps a network must forget, or differences mean nothing
             for (double& w : v) w *= many ? 0.1 : 1;
-            if (const auto& e = g.store().edges[0]; many && leak && p->name == "net.tau")
-                for (Index row = 0; row < p->size(); row += units + e.edges())
-                    for (Index j = 0; j < units; ++j)
-                        v[std::size_t(row + units + e.first[std::size_t(j)])] -= 0.5;
+            if (const auto& e = edge_record(g).edges; many && leak && p->name == "net.tau")
+                for (Index row = 0; row < p->size(); row += units + e.count())
+                    for (Index j = 0; j < units; ++j) v[std::size_t(row + units + e.first[j])] -= 0.5;
             set(g, p->name, v);
         }
     }
@@ -63,15 +62,15 @@ template <template <class> class Node, bool many = false> struct Model {
     }
     // τ_ij of a step as a dense matrix [N, N] and the biases [N].
     std::pair<Numbers, Numbers> dense(Token symbol) {
-        const auto& e = g.store().edges[0];
+        const auto& e = edge_record(g).edges;
         const double* tau = g.parameter("net.tau").value;
         const double* bias =
-            gated ? tau + symbol * (units + e.edges()) : g.parameter("net.rho").value + symbol * units;
+            gated ? tau + symbol * (units + e.count()) : g.parameter("net.rho").value + symbol * units;
         const double* weight = gated ? bias + units : tau;
         Numbers matrix(units * units);
         for (Index j = 0; j < units; ++j)
-            for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k)
-                matrix[std::size_t(e.from[std::size_t(k)] * units + j)] = weight[k];
+            for (Index k = e.first[j]; k < e.first[j + 1]; ++k)
+                matrix[std::size_t(e.from[k] * units + j)] = weight[k];
         return {matrix, Numbers(bias, bias + units)};
     }
 };
@@ -106,7 +105,7 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
     // modulus: Φ of V by the squared Jacobian J_ij = leak 1[i = j] + s'(V_i) τ_ij, entry by entry
     m.g.template backward<Modulus>(m.l);
     const auto seen = [&](Index t) {
-        const double* phi = m.g.store().adjoint(m.g.store().edges[0].potential, 1, t);
+        const double* phi = m.g.store().adjoint(edge_record(m.g).potential.id, 1, t);
         return Numbers(phi, phi + units);
     };
     const Numbers W = flat(m.g.value(m.g.weight("out.W")));
@@ -260,7 +259,7 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
                            says("all 0"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), UsageError,
                            says("the input is a sequence"));
-    REQUIRE(g.store().edges.empty());
+    REQUIRE(g.store().published.empty());
     g.add<SparseRnn>("net", {.units = 3, .edges = 3}, x);  // nothing of the failed attempts is left
-    REQUIRE(g.store().edges.size() == 1);
+    REQUIRE(g.store().all<EdgeRecord<double>>().size() == 1);
 }

@@ -65,10 +65,10 @@ TEST_CASE("A graph on the library's threads computes the same bits each time", "
 TEST_CASE("Two passes over one corpus do not disturb each other", "[races]") {
     std::vector<Token> tokens(1000);
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<Token>(i % V);
-    const auto corpus = Corpus::from_tokens(tokens, V);
+    const auto corpus = text::Corpus::from_tokens(tokens, V);
     const auto sum = [&corpus] {
         double total = 0;
-        for (const Batch& batch : corpus.batches({.time = 7, .batch = 3}))
+        for (const text::Batch& batch : corpus.batches({.time = 7, .batch = 3}))
             for (Index i = 0; i < batch.input.time * 3; ++i)
                 total += batch.input.data[i] * double(batch.target.data[i]);
         return total;

@@ -10,6 +10,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 std::vector<Token> numbers(Index n) {
@@ -220,19 +221,17 @@ TEST_CASE("What cannot be cut into batches is refused", "[text][batches]") {
                            says("1 tokens make 0 predictions", "longer text"));
     REQUIRE_THROWS_MATCHES(Batches({}, 10, {.time = 1, .batch = 1}), DataError,
                            says("0 tokens make 0 predictions"));
-    REQUIRE_THROWS_MATCHES(cut({.time = 0, .batch = 1}), DataError,
-                           says("capacity of 0 steps and 1 columns"));
-    REQUIRE_THROWS_MATCHES(cut({.time = 1, .batch = -2}), DataError, says("-2 columns"));
+    REQUIRE_THROWS_MATCHES(cut({.time = 0, .batch = 1}), DataError, says("found capacity.time = 0"));
+    REQUIRE_THROWS_MATCHES(cut({.time = 1, .batch = -2}), DataError, says("found capacity.batch = -2"));
     REQUIRE_THROWS_MATCHES(cut({.time = 5, .batch = 1}, {.time = 6}), DataError,
-                           says("segments of 6 steps do not fit a capacity of 5"));
-    REQUIRE_THROWS_MATCHES(cut({.time = 5, .batch = 1}, {.time = -1}), DataError,
-                           says("segments of -1 steps"));
+                           says("found time = 6, expected 1 to 5"));
+    REQUIRE_THROWS_MATCHES(cut({.time = 5, .batch = 1}, {.time = -1}), DataError, says("found time = -1"));
     REQUIRE_THROWS_MATCHES(cut({.time = 5, .batch = 1}, {.start = -1}), DataError,
-                           says("start is 0 or more"));
+                           says("found start = -1, expected at least 0"));
     REQUIRE_THROWS_MATCHES(cut({.time = 5, .batch = 1}, {.epoch = std::uint64_t{1} << 40}), DataError,
-                           says("epoch", "too large"));
+                           says("found epoch = 1099511627776", "below 1099511627776"));
     REQUIRE_THROWS_MATCHES(cut({.time = 5, .batch = 1}, {.predict_first = 10}), DataError,
-                           says("predict_first is token 10", "10 types"));
+                           says("found predict_first = 10, expected 0 to 9"));
 }
 
 TEST_CASE("A token outside the vocabulary is refused where it comes up", "[text][batches]") {
@@ -257,5 +256,6 @@ TEST_CASE("Columns for which there is no memory are refused", "[text][batches][e
     const LargestAllocation small_machine(std::size_t{1} << 20);
     REQUIRE_THROWS_MATCHES(Batches(text, 3, {.time = 2, .batch = 10'000'000}, {.tail = Tail::pad}, "t"),
                            DataError, says("t: asks for 80000000 bytes", "does not give"));
-    REQUIRE_THROWS_MATCHES(Batches(text, 0, {.time = 1, .batch = 1}), DataError, says("vocabulary of 0"));
+    REQUIRE_THROWS_MATCHES(Batches(text, 0, {.time = 1, .batch = 1}), DataError,
+                           says("found vocabulary_size = 0"));
 }

@@ -12,6 +12,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 using Stream = std::vector<Token>;
@@ -76,7 +77,7 @@ TEST_CASE("The checksum is that of the tokens, wherever they are", "[text][corpu
     const auto path = put(scratch / "x.txt", "the cat\nthe mat\n");
     const auto info = Corpus::encode(path, scratch / "x.tokens", v);
     const auto in_memory = Corpus::read(path, v), mapped = Corpus::map(scratch / "x.tokens", v);
-    TokenHash hash;
+    file::TokenHash hash;
     hash.add(Stream{0, 2, 1, 0, 3, 1});
     REQUIRE(in_memory.checksum() == hash.value());
     REQUIRE(mapped.checksum() == hash.value());
@@ -185,32 +186,12 @@ TEST_CASE("A text that fails on the way leaves no token file", "[text][corpus]")
     REQUIRE(contents(path) == "the cat\n\xFF\n");
 }
 
-TEST_CASE("The unigram model has its closed form", "[text][corpus]") {
-    const auto v = small();  // counts 4 2 1 1 0, total 8
-    const auto c = Corpus::from_tokens({0, 0, 1, 2}, 5);
-    REQUIRE(unigram_cross_entropy(v, c, 0) ==
-            Approx(-(2 * std::log(0.5) + std::log(0.25) + std::log(0.125)) / 4));
-    REQUIRE(unigram_cross_entropy(v, c) ==
-            Approx(-(2 * std::log(5.0 / 13) + std::log(3.0 / 13) + std::log(2.0 / 13)) / 4));
-    REQUIRE(unigram_cross_entropy(Vocabulary::from_words(v.words()), c) == Approx(std::log(5.0)));
-    const auto unseen = Corpus::from_tokens({4}, 5);
-    REQUIRE(unigram_cross_entropy(v, unseen) == Approx(std::log(13.0)));
-    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, unseen, 0), DataError, says("'<unk>'", "probability 0"));
-    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, c, -1), DataError, says("-1 is to be added"));
-    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, c, NAN), DataError, says("finite"));
-    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(Vocabulary::from_words(v.words()), c, 0), DataError,
-                           says("no counts"));
-    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(v, Corpus::from_tokens({0}, 3)), DataError,
-                           says("tokens of 3 types", "vocabulary has 5"));
-}
-
 TEST_CASE("A file mapped unverified with foreign tokens breaks nothing", "[text][corpus]") {
     TemporaryDirectory scratch;
     TokenFileWriter out(scratch / "x.tokens", small());
     out.add(Stream{1, 2, 1'000'000});
     out.commit(0, 1);
     const auto c = Corpus::map(scratch / "x.tokens", small(), {.verify = false});
-    REQUIRE_THROWS_MATCHES(unigram_cross_entropy(small(), c), DataError, says("token 1000000", "5 types"));
     auto batches = c.batches({.time = 2, .batch = 1});
     REQUIRE_THROWS_MATCHES(batches.begin(), DataError, says("token 2 is 1000000"));
 }

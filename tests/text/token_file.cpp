@@ -7,6 +7,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 const std::vector<Token> tokens{3, 1, 2, 1, 0, 3};
@@ -39,7 +40,7 @@ TEST_CASE("Tokens come back from a token file", "[text][token_file]") {
     TemporaryDirectory scratch;
     const TokenFile file(write(scratch / "x.tokens"), four(), true);
     REQUIRE(std::vector<Token>(file.tokens().begin(), file.tokens().end()) == tokens);
-    TokenHash hash;
+    file::TokenHash hash;
     hash.add(tokens);
     REQUIRE(file.info().checksum == hash.value());
     REQUIRE(file.info().unknowns == 1);
@@ -106,5 +107,5 @@ TEST_CASE("A token file belongs to its vocabulary", "[text][token_file]") {
                            says("vocabulary of 4 types, but this one has 3", "encode"));
     REQUIRE_THROWS_MATCHES(
         TokenFile(path, other, false), DataError,
-        says("another vocabulary of 4 types", hex16(four().checksum()), hex16(other.checksum())));
+        says("another vocabulary of 4 types", file::hex16(four().checksum()), file::hex16(other.checksum())));
 }

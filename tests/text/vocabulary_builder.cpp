@@ -7,6 +7,7 @@
 #include "io/files.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 namespace {
 Vocabulary vocabulary_of(const std::string& text, const VocabularyOptions& options = {}) {
@@ -67,11 +68,11 @@ TEST_CASE("Several texts are counted as one", "[text][vocabulary]") {
                both = put(scratch / "ab.txt", "x y\ny z\n");
     REQUIRE(Vocabulary::from_files({a, b}) == Vocabulary::from_file(both));
     VocabularyBuilder builder;
-    LineReader first(a), second(b);
+    file::LineReader first(a), second(b);
     builder.add(first);
-    REQUIRE(builder.build() == Vocabulary::from_file(a));
+    REQUIRE(Vocabulary(builder) == Vocabulary::from_file(a));
     builder.add(second);
-    REQUIRE(builder.build() == Vocabulary::from_file(both));
+    REQUIRE(Vocabulary(builder) == Vocabulary::from_file(both));
 }
 
 TEST_CASE("Line ends of either kind and a missing last one make the same vocabulary", "[text][vocabulary]") {
@@ -99,10 +100,10 @@ TEST_CASE("Texts that give no vocabulary are refused", "[text][vocabulary]") {
 }
 
 TEST_CASE("Options that contradict each other are refused", "[text][vocabulary]") {
-    REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.min_count = 0}), DataError, says("min_count is 0"));
+    REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.min_count = 0}), DataError, says("found min_count = 0"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.max_size = 2}), DataError,
-                           says("max_size is 2", "at least 3"));
-    REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.max_size = -1}), DataError, says("max_size is -1"));
+                           says("found max_size = 2", "at least 3"));
+    REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.max_size = -1}), DataError, says("found max_size = -1"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.unk = "<eos>"}), DataError, says("both spelled '<eos>'"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.eos = "end of line"}), DataError, says("white space"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a a b\n", {.min_count = 2, .unk = ""}), DataError,

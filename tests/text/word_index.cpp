@@ -2,10 +2,12 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "catch.hpp"
 
 using namespace isogloss;
+using namespace isogloss::text;
 
 TEST_CASE("Words are numbered as they come and found again", "[text][word_index]") {
     WordIndex index;
@@ -49,4 +51,18 @@ TEST_CASE("An index that was copied or moved from stays usable", "[text][word_in
     a = WordIndex();
     REQUIRE(a.find("one") == -1);
     REQUIRE(a.insert("new") == 0);
+}
+
+TEST_CASE("A list of words is numbered in its order, each word once", "[text][word_index]") {
+    const WordIndex list{"one", "", "two"};
+    REQUIRE(list.words() == std::vector<std::string>{"one", "", "two"});
+    REQUIRE((list.find("one") == 0 && list.find("") == 1 && list.find("two") == 2 && list[2] == "two"));
+    REQUIRE(WordIndex(list.words()).words() == list.words());
+    REQUIRE_THROWS_MATCHES((WordIndex{"a", "b", "a"}), DataError, says("'a' comes twice", "0 and 2"));
+    WordIndex roomy{"first"};
+    roomy.reserve(1000);
+    const std::string* const at = roomy.words().data();
+    for (int i = 0; i < 999; ++i) roomy.insert(std::to_string(i));
+    REQUIRE(roomy.words().data() == at);  // nothing had to move
+    REQUIRE((roomy.find("first") == 0 && roomy.find("998") == 999 && roomy.size() == 1000));
 }

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of ConcatenatedSoftmax.
 struct ConcatenatedSoftmaxOptions {
@@ -53,12 +53,13 @@ public:
 
     explicit ConcatenatedSoftmax(Options options) : options_(std::move(options)) {
         const auto& o = options_;
-        require("vocabulary", o.vocabulary);
-        require("width", o.width);
-        require("words", o.words);
-        require("classes", o.classes);
-        require("batch", o.batch);
-        require("budget", o.budget);
+        for (const auto& [name, value] : {std::pair{"vocabulary", o.vocabulary},
+                                          {"width", o.width},
+                                          {"words", o.words},
+                                          {"classes", o.classes},
+                                          {"batch", o.batch},
+                                          {"budget", o.budget}})
+            require("concatenated softmax", name, value, 1);
         store_.seed = o.seed;
         graph::add_weight(store_, "E", o.vocabulary, o.width, o.init);
         const char* who = "concatenated softmax";
@@ -110,10 +111,8 @@ public:
         }
         gemm<T>(T(1), {phi_, N, n}, W().values(), T(0), out);
         for (Index i = 0; i < N; ++i) {
-            T* z = out.row(i);
-            const double sum = kernel::exp_sum(out.cols, z, kernel::row_max(out.cols, z), T(1), z);
-            if (!std::isfinite(sum)) not_finite(i, sum);
-            kernel::scale(out.cols, static_cast<T>(1 / sum), z);
+            const double log_sum = kernel::softmax(out.cols, out.row(i));
+            if (std::isnan(log_sum)) not_finite(i, log_sum);
         }
     }
 
@@ -125,10 +124,6 @@ private:
         throw NumericError(message("concatenated softmax: example ", example, " has a loss of ", found,
                                    "; lower the learning rate"));
     }
-    static void require(const char* name, Index value) {
-        if (value < 1) fail(message("found ", name, " = ", value, ", expected at least 1"));
-    }
-
     /// Refuses batches that do not fit; y may be left out.
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
         const Index M = options_.words;
@@ -200,18 +195,10 @@ private:
 
     /// Sets nats_ to the loss of each row of logits, and turns z into δ where gradients are wanted.
     void losses(MatrixRef<T> z, const Index* example, std::span<const Token> y, bool gradient) {
-        kernel::parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
-            for (Index r = first; r < last; ++r) {
-                T* row = z.row(r);
-                const Token target = y[static_cast<std::size_t>(example[r])];
-                const T most = kernel::row_max(z.cols, row);
-                const double of_target = double(row[target]) - double(most);
-                const double sum = kernel::exp_sum(z.cols, row, most, T(1), gradient ? row : nullptr);
-                nats_[r] = std::log(sum) - of_target;
-                if (!gradient) continue;
-                kernel::scale(z.cols, static_cast<T>(1 / sum), row);
-                row[target] -= T(1);
-            }
+        parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
+            for (Index r = first; r < last; ++r)
+                nats_[r] = kernel::cross_entropy(z.cols, z.row(r), y[static_cast<std::size_t>(example[r])], 1,
+                                                 gradient);
         });
     }
 
@@ -225,4 +212,4 @@ private:
     Index* example_ = nullptr;  // [N]: which example a row is
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,16 +1,18 @@
 /// @file graph/graph.hpp  The graph: built once, run many times.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
-#include <isogloss/graph/node.hpp>
-#include <isogloss/graph/parameters.hpp>
-#include <memory>
+#include <isogloss/graph/builder.hpp>
+#include <isogloss/graph/logits.hpp>
+#include <isogloss/graph/runner.hpp>
+#include <isogloss/kernel/softmax.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// How a graph is laid out.
 struct GraphOptions {
@@ -29,21 +31,6 @@ struct WeightOptions {
 
 /// What a graph carries from one pass to the next, as a copy.
 template <class T> struct Carried { std::vector<std::vector<T>> values; };
-
-/// One input of a pass: `{x, batch.input}` for tokens, `{u, data, time, batch}` for a sequence.
-template <class T> struct Feed {
-    Feed() = default;
-    Feed(Tokens to, TokenBlock from) : tokens(to), block(from) {}
-    Feed(Tokens to, std::span<const Token> column)
-        : tokens(to), block{column.data(), std::ssize(column), 1} {}
-    Feed(Seq<T> to, const T* data, Index time, Index batch)
-        : seq(to), values(data), block{nullptr, time, batch} {}
-
-    Tokens tokens;
-    Seq<T> seq;
-    const T* values = nullptr;
-    TokenBlock block;
-};
 
 /// A model: tokens, weights and nodes, wired by handles, over float or double.
 ///
@@ -74,30 +61,47 @@ public:
     // --- building ---------------------------------------------------------------------------------
 
     /// An input of tokens [T, B] with values 0 … vocabulary-1, or not_predicted where only losses read it.
-    Tokens tokens(const std::string& name, Index vocabulary);
+    Tokens tokens(const std::string& name, Index vocabulary) { return builder_.tokens(name, vocabulary); }
 
     /// An input of vectors [T, B, width].
-    Seq<T> input(const std::string& name, Index width);
+    Seq<T> input(const std::string& name, Index width) { return builder_.input(name, width); }
 
     /// A trained matrix [rows, cols].
     Weight<T> weight(const std::string& name, Index rows, Index cols, const Init& init,
-                     WeightOptions options = {});
+                     WeightOptions options = {}) {
+        return builder_.weight(name, rows, cols, init, options.unit_rows);
+    }
 
     /// Adds a node and returns what its setup returns. The inputs must fit that setup's parameters.
     template <template <class> class Node, class... Inputs>
-    auto add(const std::string& name, typename Node<T>::Options options, Inputs... inputs);
+    auto add(const std::string& name, typename Node<T>::Options options, Inputs... inputs) {
+        return builder_.template add<Node>(name, std::move(options), inputs...);
+    }
 
     // --- running ----------------------------------------------------------------------------------
 
     /// Runs what the loss needs, in the order of building, on the given inputs; returns the loss summed
     /// over time and batch, in nats. In training mode a step begins: masks are drawn anew.
     double forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
-                   const Feed<T>& d = {});
+                   const Feed<T>& d = {}) {
+        return forward(l, std::array{a, b, c, d});
+    }
     double forward(Loss<T> l, std::span<const Feed<T>> inputs);  ///< any number of inputs, see above
     /// The same up to a sequence or to logits; nothing is returned, see value() and probabilities().
-    void forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {});
-    void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {},
-                 const Feed<T>& c = {});  ///< see above
+    void forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {}) {
+        forward(to, std::array{a, b, c});
+    }
+    void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {}) {
+        forward(to, std::array{a, b, c});
+    }                                                           ///< see above
+    void forward(Seq<T> to, std::span<const Feed<T>> inputs) {  ///< see above
+        runner_.set_upstream(-1);
+        runner_.forward(record(to).node, inputs);
+    }
+    void forward(Logits<T> to, std::span<const Feed<T>> inputs) {  ///< see above
+        runner_.set_upstream(-1);
+        runner_.forward(record(to).node, inputs);
+    }
 
     /// Carries a quantity backward from the loss that the last forward pass computed. Gradient adds to
     /// the gradients of the weights; Modulus fills the moduli of the sequences (the first call takes their
@@ -122,8 +126,8 @@ public:
     bool training() const { return store_.training; }  ///< true at the start
     /// In checking mode every pass stops at the first input or node with a value or adjoint that is not
     /// finite and throws NumericError naming it, step and batch row.
-    void checking(bool on) { checking_ = on; }
-    bool checking() const { return checking_; }  ///< false at the start
+    void checking(bool on) { runner_.checking = on; }
+    bool checking() const { return runner_.checking; }  ///< false at the start
     /// Counts training passes; masks are a function of it. Set it to repeat or resume.
     std::uint64_t training_step() const { return store_.step; }
     void training_step(std::uint64_t n) { store_.step = n; }  ///< see above
@@ -143,12 +147,15 @@ public:
     /// Views [rows, cols] of a weight and its gradient, and [T·B, width] of a sequence's value, adjoint and
     /// modulus after the last pass. Views go stale with the next pass of another size.
     auto value(Weight<T> w) { return view(record(w).values()); }
-    auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }   ///< see above
-    auto value(Seq<T> a) { return view(own(a), store_.value(a.id)); }         ///< see above
-    auto adjoint(Seq<T> a) { return view(own(a), store_.adjoint(a.id, 0)); }  ///< see above
-    auto modulus(Seq<T> a) {
-        return view(own(a), (require_moduli(), store_.adjoint(a.id, 1)));
-    }  ///< see above
+    auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }         ///< see above
+    auto value(Seq<T> a) { return record(a), view(a, store_.value(a.id)); }         ///< see above
+    auto adjoint(Seq<T> a) { return record(a), view(a, store_.adjoint(a.id, 0)); }  ///< see above
+    auto modulus(Seq<T> a) {                                                        ///< see above
+        record(a);
+        if (!store_.moduli)
+            throw UsageError("modulus: none computed yet; call backward<Modulus>(loss) first");
+        return view(a, store_.adjoint(a.id, 1));
+    }
 
     /// The dropout mask of a full name, such as "lstm1.mask", as the last pass had it, a copy of [groups · B,
     /// width]: row g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or
@@ -156,12 +163,12 @@ public:
     /// names, and where the last pass left its node out.
     Tensor<T, 2> mask(std::string_view name) const;
 
-    double value(Loss<T> l) const { return loss(l).value; }
+    double value(Loss<T> l) const { return record(l).value; }
     /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it
     /// is weighted there: what a perplexity is made of. Throws UsageError for a loss that has none.
     double cross_entropy(Loss<T> l) const;
     /// Positions that counted in a loss: targets other than not_predicted.
-    Index predicted(Loss<T> l) const { return loss(l).predicted; }
+    Index predicted(Loss<T> l) const { return record(l).predicted; }
     /// The loss of each position [T, B] in nats, 0 where nothing is predicted.
     auto by_token(Loss<T> l) const;
 
@@ -180,61 +187,186 @@ public:
     graph::Store<T>& store() { return store_; }
 
 private:
-    template <class Build> auto all_or_nothing(const char* kind, const std::string& name, Build&& build);
-
-    template <class H> void check_owner(const H& h, const char* what) const;
     auto view(MatrixRef<T> m) { return matrix_view(m.data, m.rows, m.cols); }
     auto view(Seq<T> a, T* data) { return matrix_view(data, store_.rows(), a.width); }
-    Seq<T> own(Seq<T> a) const { return check_owner(a, "sequence"), a; }
-    Parameter<T>& record(Weight<T> w) { return check_owner(w, "weight"), store_.at(store_.parameters, w.id); }
-    const graph::LossRecord& loss(Loss<T> l) const {
-        return check_owner(l, "loss"), store_.losses[std::size_t(l.id)];
+    // The records behind handles of this graph; others are refused.
+    auto& record(Weight<T> w) { return store_.require_own(w, "weight"), store_[w]; }
+    auto& record(Seq<T> a) { return store_.require_own(a, "sequence"), store_[a]; }
+    auto& record(Logits<T> o) { return store_.require_own(o, "logits"), store_[o]; }
+    const graph::LossRecord& record(Loss<T> l) const {
+        return store_.require_own(l, "loss"), store_.losses[l.id];
     }
-    void require_moduli() const {
-        if (!store_.moduli)
-            throw UsageError("modulus: none computed yet; call backward<Modulus>(loss) first");
-    }
-
-    // Inputs of a node, by kind of handle.
-    void note(graph::NodeRecord<T>& n, Tokens x) {
-        check_owner(x, "tokens");
-        n.input_tokens.push_back(x.id);
-    }
-    void note(graph::NodeRecord<T>& n, Seq<T> a) {
-        check_owner(a, "sequence");
-        n.input_seqs.push_back(a.id);
-        if (const int from = store_.at(store_.seqs, a.id).node; from >= 0) n.inputs.push_back(from);
-    }
-    void note(graph::NodeRecord<T>& n, Units<T> u) { note(n, u.z); }
-    void note(graph::NodeRecord<T>&, Weight<T> w) { check_owner(w, "weight"); }
-    void note(graph::NodeRecord<T>& n, Logits<T> o) {
-        check_owner(o, "logits");
-        n.inputs.push_back(store_.at(store_.logits, o.id).node);
-    }
-    void note(graph::NodeRecord<T>& n, Loss<T> l) {
-        check_owner(l, "loss");
-        n.inputs.push_back(store_.at(store_.losses, l.id).node);
-    }
-
-    void feed(const Feed<T>& f);
-    template <class Each> void run(int node, Each&& for_each_feed);
-    void run_nodes(int first, int last);
-    void require_ran(const graph::LossRecord& l, const char* what) const;
-    double finish(const graph::LossRecord& l);
-    void set_upstream(int asked);
-    void enable_moduli();
-    void check_forward(const graph::NodeRecord<T>& n, int id);
-    template <class Quantity> void check_backward(const graph::NodeRecord<T>& n, int id);
-    std::string not_finite_before() const;
-    void refuse_non_finite(int seq, const T* data, int node, const char* what);
 
     graph::Store<T> store_;
-    std::vector<graph::NodeRecord<T>> nodes_;
-    int ran_ = -1;  // node that the last forward pass was for
-    bool checking_ = false;
+    Array<graph::NodeRecord<T>> nodes_;
+    graph::Builder<T> builder_{store_, nodes_};
+    graph::Runner<T> runner_{store_, nodes_};
 };
 
-}  // namespace isogloss
+template <class T> Graph<T>::Graph(GraphOptions options) {
+    if (options.time < 1 || options.batch < 1)
+        throw UsageError(message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                                 ", expected at least 1 each"));
+    if (options.budget < 1)
+        throw UsageError(message("graph: found budget = ", options.budget, " bytes, expected at least 1"));
+    constexpr Index most = std::numeric_limits<Index>::max();
+    if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
+        throw UsageError(
+            message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                    ", expected that one number for each position takes at most 2^63 - 1 bytes"));
+    store_.capacity = {options.time, options.batch};
+    store_.seed = options.seed;
+    store_.budget = std::min(options.budget, most / 4);  // "no limit", and sums of it can still be counted
+}
 
-#include <isogloss/graph/build.hpp>
-#include <isogloss/graph/run.hpp>
+// --- running --------------------------------------------------------------------------------------
+
+template <class T> double Graph<T>::forward(Loss<T> l, std::span<const Feed<T>> inputs) {
+    const auto& asked = record(l);
+    runner_.set_upstream(l.id);
+    runner_.forward(asked.node, inputs);
+    return runner_.finish(asked);
+}
+
+template <class T> double Graph<T>::forward_again(Loss<T> l, Seq<T> from) {
+    const auto& asked = record(l);
+    runner_.require_ran(asked, "forward_again");
+    runner_.set_upstream(l.id);
+    runner_.forward_again(record(from).node + 1, asked.node);
+    return runner_.finish(asked);
+}
+
+template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, Seq<T> down_to) {
+    const auto& asked = record(l);
+    runner_.require_ran(asked, "backward");
+    runner_.template backward<Quantity>(asked, down_to.id < 0 ? -1 : record(down_to).node);
+}
+
+template <class T> void Graph<T>::reset() {
+    for (auto& s : store_.seqs)
+        if (s.carried) std::fill_n(s.carried, store_.capacity.batch * s.width, T(0));
+}
+
+template <class T> Carried<T> Graph<T>::carried() const {
+    Carried<T> c;
+    for (const auto& s : store_.seqs)
+        if (s.carried) c.values.emplace_back(s.carried, s.carried + store_.capacity.batch * s.width);
+    return c;
+}
+
+template <class T> void Graph<T>::carry(const Carried<T>& states) {
+    std::size_t i = 0;
+    const auto fits = [&](const auto& s) {
+        return i < states.values.size() && std::ssize(states.values[i]) == store_.capacity.batch * s.width;
+    };
+    for (const auto& s : store_.seqs)
+        if (s.carried && !(fits(s) && ++i))
+            throw UsageError(message("carry: the states do not fit this graph at '", s.name, "'"));
+    if (i != states.values.size())
+        throw UsageError(message("carry: found ", states.values.size(), " states, expected ", i));
+    i = 0;
+    for (auto& s : store_.seqs)
+        if (s.carried) std::copy(states.values[i].begin(), states.values[i].end(), s.carried), ++i;
+}
+
+// --- looking --------------------------------------------------------------------------------------
+
+template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) {
+    std::vector<Parameter<T>*> members;
+    std::string known;
+    for (auto& p : store_.parameters) {
+        if (matches(pattern, p.name)) members.push_back(&p);
+        if (!known.empty()) known += ", ";
+        known += p.name;
+    }
+    if (members.empty())
+        throw UsageError(message("parameters: no name matches '", pattern,
+                                 "'. There are: ", known.empty() ? "none" : known));
+    return {store_, std::move(members)};
+}
+
+template <class T> Parameter<T>& Graph<T>::parameter(std::string_view name) {
+    for (auto& p : store_.parameters)
+        if (p.name == name) return p;
+    parameters(name);  // throws with the list of names, unless the name holds a '*'
+    throw UsageError(message("parameter: '", name, "' is a pattern, expected one exact name"));
+}
+
+template <class T> Weight<T> Graph<T>::weight(std::string_view name) {
+    const Parameter<T>& wanted = parameter(name);
+    for (std::size_t i = 0;; ++i)
+        if (&store_.parameters[i] == &wanted)
+            return {static_cast<int>(i), wanted.rows, wanted.cols, store_.serial};
+}
+
+template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
+    const auto at =
+        std::find_if(store_.masks.begin(), store_.masks.end(), [&](const auto& m) { return m.name == name; });
+    if (at == store_.masks.end()) {
+        std::string names;
+        for (const auto& m : store_.masks) names += (names.empty() ? "" : ", ") + m.name;
+        throw UsageError(
+            message("mask: there is no mask '", name, "'; there are: ", names.empty() ? "none" : names));
+    }
+    const auto id = static_cast<int>(at - store_.masks.begin());
+    for (const auto& n : nodes_)
+        if (id >= n.first_mask && id < n.last_mask && !n.needed)
+            throw UsageError(message("mask: the last pass did not run the node of '", name, "'"));
+    const Index rows = at->groups * store_.batch;
+    Tensor<T, 2> out({static_cast<std::size_t>(rows), static_cast<std::size_t>(at->width)});
+    if (at->active) std::copy_n(at->value, rows * at->width, out.data());
+    else std::fill_n(out.data(), rows * at->width, T(1));
+    return out;
+}
+
+template <class T> double Graph<T>::cross_entropy(Loss<T> l) const {
+    const auto& asked = record(l);
+    if (std::isnan(asked.cross_entropy))
+        throw UsageError(message("cross_entropy: loss '", asked.name,
+                                 "' has computed none; a softmax loss has one after ",
+                                 "its forward pass, a sum of losses has none of its own"));
+    return asked.cross_entropy;
+}
+
+template <class T> auto Graph<T>::by_token(Loss<T> l) const {
+    const auto& asked = record(l);
+    if (!asked.by_token)
+        throw UsageError(message("by_token: node '", asked.name, "' keeps no loss per position"));
+    return matrix_view(static_cast<const double*>(asked.by_token), store_.time, store_.batch);
+}
+
+template <class T>
+void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature) {
+    const auto& head = record(o);
+    if (!runner_.reached(head.node))
+        throw UsageError(message("probabilities: the last forward pass did not reach '", head.name, "'"));
+    if (!(temperature > 0))
+        throw UsageError(message("probabilities: found temperature ", temperature, ", expected above 0"));
+    if (first < 0 || !out.is_valid() || first > store_.rows() - out.rows || out.cols != head.vocabulary ||
+        out.transposed)
+        throw UsageError(message("probabilities: ", out.rows, " rows from ", first, " on into [", out.rows,
+                                 ", ", out.cols, "] with rows ", out.stride, " apart",
+                                 out.data ? "" : " and null data", "; expected rows within 0 to ",
+                                 store_.rows(), ", ", head.vocabulary, " columns, and memory for them"));
+    const BlasOnOneThread blas;
+    const SubnormalsAreZero flush;
+    const auto table = store_[head.table].values();
+    graph::logits<T>({store_.value(head.hidden.id) + first * table.cols, out.rows, table.cols}, table,
+                     head.bias.id >= 0 ? store_[head.bias].value : nullptr, out);
+    for (Index r = 0; r < out.rows; ++r)
+        if (std::isnan(kernel::softmax(out.cols, out.row(r), static_cast<T>(1 / temperature))))
+            throw NumericError(message("probabilities: the logits of '", head.name,
+                                       "' are not finite at row ", first + r, ". ",
+                                       runner_.not_finite_before()));
+}
+
+template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {
+    const Index rows = store_.rows(), V = record(o).vocabulary;
+    auto p = within_memory("probabilities", bytes_of("probabilities", {rows, V}, sizeof(T)), [&] {
+        return Tensor<T, 2>(std::array{static_cast<std::size_t>(rows), static_cast<std::size_t>(V)});
+    });
+    probabilities(o, 0, {p.data(), rows, V}, temperature);
+    return p;
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

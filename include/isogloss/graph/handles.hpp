@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <isogloss/types.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Tokens [T, B]; values below `vocabulary`.
 struct Tokens {
@@ -27,6 +27,7 @@ template <class T> struct Weight {
     int id = -1;
     Index rows = 0, cols = 0;
     std::uint64_t graph = 0;
+    bool operator==(const Weight&) const = default;
 };
 
 /// Logits [T, B, vocabulary] that are never held: hidden states, table and bias, from which losses and
@@ -66,4 +67,4 @@ struct Mask {
 struct Gradient {};  ///< ∂l/∂x: local derivatives and matrices as they are
 struct Modulus {};   ///< Φ: local derivatives and matrices enter squared (Ollivier's backpropagated metric)
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

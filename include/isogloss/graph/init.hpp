@@ -3,11 +3,12 @@
 
 #include <cmath>
 #include <functional>
+#include <isogloss/array.hpp>
 #include <isogloss/random.hpp>
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// How a weight starts: element (row, col) of a matrix [rows, cols] as a function of its own random
 /// stream. Any callable of this form serves; the usual ones have names below.
@@ -49,10 +50,10 @@ inline Init identity(double scale = 1) {
 
 /// One value per equal block of columns, for the biases of gates: block k of the columns starts at
 /// values[k].
-inline Init per_block(std::vector<double> values) {
+inline Init per_block(Array<double> values) {
     return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
-        return values[static_cast<std::size_t>(j * static_cast<Index>(values.size()) / cols)];
+        return values[j * std::ssize(values) / cols];
     };
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,12 +1,144 @@
-/// @file graph/parameters.hpp  Groups of parameters, chosen by name.
+/// @file graph/parameters.hpp  A trained matrix with its gradient, rows held at norm 1, groups chosen by name.
 #pragma once
 
-#include <isogloss/graph/store.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <isogloss/array.hpp>
+#include <isogloss/error.hpp>
+#include <isogloss/kernel/rows.hpp>
+#include <isogloss/matrix_ref.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+namespace graph {
+template <class T> struct Store;
+}
+
+/// A trained matrix with its gradient. The gradient buffer is a sum of raw per-token derivatives and is
+/// in one of four conditions, so that nobody clears or reads more of it than needed:
+///
+///     empty        zero everywhere; the memory holds anything
+///     rows         zero but for the rows listed in `touched`; other rows' memory holds anything
+///     dense        every element counts
+///     staged       written by a loss during a forward pass; counts once the
+///                  backward pass of that loss commits it; the next forward pass discards it
+template <class T> struct Parameter {
+    enum class Condition { empty, rows, dense, staged };
+
+    std::string name;
+    Index rows = 0, cols = 0;
+    T* value = nullptr;
+    T* gradient = nullptr;
+    bool unit_rows = false;  ///< every row is brought back to norm 1 after each update
+    Condition condition = Condition::empty;
+    int staged_by = -1;           ///< node that wrote a staged gradient
+    Array<Index> touched;         ///< capacity `rows`, taken when the first lookup is declared
+    Array<std::uint8_t> hit;      ///< by row: listed in `touched`
+    Index lookups = 0, uses = 0;  ///< declared uses as a table read by rows, and all declared uses
+
+    Index size() const { return rows * cols; }
+    MatrixRef<T> values() const { return {value, rows, cols}; }
+
+    /// The gradient as a whole matrix to add to, whatever its condition was.
+    MatrixRef<T> dense_gradient() {
+        switch (condition) {
+            case Condition::dense:
+                break;
+            case Condition::rows:
+                for (Index i = 0; i < rows; ++i)
+                    if (!hit[i]) std::fill_n(gradient + i * cols, cols, T(0));
+                forget_rows();
+                break;
+            default:
+                std::fill_n(gradient, size(), T(0));
+        }
+        condition = Condition::dense;
+        return {gradient, rows, cols};
+    }
+
+    /// For a product that can overwrite: returns 0 where nothing counts yet, else 1, and makes it dense.
+    T begin_product() {
+        if (condition == Condition::empty || condition == Condition::staged) {
+            condition = Condition::dense;
+            return T(0);
+        }
+        dense_gradient();
+        return T(1);
+    }
+
+    /// One row of the gradient to add to; marks it touched.
+    T* gradient_row(Index i) {
+        if (condition == Condition::staged) condition = Condition::empty;
+        if (condition == Condition::empty) condition = Condition::rows;
+        T* row = gradient + i * cols;
+        if (condition == Condition::rows && !hit[i]) {
+            hit[i] = 1;
+            touched.push_back(i);
+            std::fill_n(row, cols, T(0));
+        }
+        return row;
+    }
+
+    void clear_gradient() {
+        forget_rows();
+        condition = Condition::empty;
+    }
+
+private:
+    void forget_rows() {
+        for (const Index i : touched) hit[i] = 0;
+        touched.clear();
+    }
+};
+
+// --- rows of norm 1 -------------------------------------------------------------------------------
+
+/// Divides one row of a parameter by its Euclidean norm. Throws NumericError for a row that is zero or
+/// not finite.
+template <class T> void normalise_row(Parameter<T>& p, Index row) {
+    const double norm = kernel::normalise(p.cols, p.value + row * p.cols);
+    if (!(norm > 0) || !std::isfinite(norm))
+        throw NumericError(
+            message("weight '", p.name, "': row ", row, " has norm ", norm,
+                    " and cannot be brought to norm 1; start from values that are not all zero"));
+}
+
+/// Throws NumericError where a step would take a row that is held at norm 1 to one without a direction, zero
+/// or not finite. moved(i) is what the step makes of number i of the parameter; nothing is changed.
+template <class T, class Moved> void require_directions(const Parameter<T>& p, Moved&& moved) {
+    using Condition = typename Parameter<T>::Condition;
+    if (!p.unit_rows) return;
+    const auto check = [&](Index row) {
+        T part[kernel::chunk];
+        double squares = 0;
+        for (Index first = 0, some; first < p.cols; first += some) {
+            some = std::min(kernel::chunk, p.cols - first);
+            for (Index k = 0; k < some; ++k) part[k] = moved(row * p.cols + first + k);
+            squares += kernel::sum_of_squares(some, part);
+        }
+        if (!(squares > 0) || !std::isfinite(squares))
+            throw NumericError(message("update: the step takes row ", row, " of '", p.name, "' to the norm ",
+                                       std::sqrt(squares),
+                                       ", which cannot be brought back to 1; nothing was changed. Lower the "
+                                       "learning rate or the clipping threshold"));
+    };
+    if (p.condition == Condition::dense)
+        for (Index i = 0; i < p.rows; ++i) check(i);
+    else if (p.condition == Condition::rows)
+        for (const Index i : p.touched) check(i);
+}
+
+/// Every row, as for a weight that has just been made.
+template <class T> void normalise_rows(Parameter<T>& p) {
+    for (Index i = 0; i < p.rows; ++i) normalise_row(p, i);
+}
+
+// --- groups ---------------------------------------------------------------------------------------
 
 /// Whether a name matches a pattern in which '*' stands for any run of characters.
 inline bool matches(std::string_view pattern, std::string_view name) {
@@ -76,4 +208,4 @@ private:
     std::vector<Parameter<T>*> members_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
@@ -30,7 +30,7 @@ Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index
         for (Index j = 0; j < cols; ++j)
             p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
     store.parameters.push_back(std::move(p));
-    return {static_cast<int>(store.parameters.size()) - 1, rows, cols, store.serial};
+    return {store.parameters.count() - 1, rows, cols, store.serial};
 }
 
 }  // namespace graph
@@ -99,7 +99,7 @@ template <class T> class Setup {
 public:
     Setup(graph::Store<T>& store, int node) : store_(store), node_(node) {}
 
-    const std::string& name() const { return store_.node_names[static_cast<std::size_t>(node_)]; }
+    const std::string& name() const { return store_.node_names[node_]; }
     Capacity capacity() const { return store_.capacity; }
 
     /// An output or intermediate sequence [T, B, width].
@@ -114,8 +114,8 @@ public:
     Seq<T> shifted(const std::string& local, Index width) { return add(local, width, 1, false); }
 
     Previous<T> previous(Seq<T> a) const {
-        if (store_.at(store_.seqs, a.id).lead == 0)
-            fail(message("'", store_.at(store_.seqs, a.id).name,
+        if (store_[a].lead == 0)
+            fail(message("'", store_[a].name,
                          "' has no value before the first step; declare it with recurrent() or shifted()"));
         return {a};
     }
@@ -145,7 +145,7 @@ public:
         r.stream = stream_of(r.name);
         if (keep < 1) r.value = scratch({groups, store_.capacity.batch, width});
         store_.masks.push_back(r);
-        return {static_cast<int>(store_.masks.size()) - 1};
+        return {store_.masks.count() - 1};
     }
 
     /// Memory of the node's own, zeroed once; kept between passes: an array of these sizes, or of n numbers.
@@ -155,45 +155,43 @@ public:
     }
     template <class U = T> U* scratch(Index n) { return scratch<U>({n}); }  ///< see above
 
-    /// Declares recurrent units on a sparse graph, for the metrics; returns where their record lies.
-    int edges(graph::EdgesRecord record) {
-        record.name = name();
-        record.node = node_;
-        store_.edges.push_back(std::move(record));
-        return static_cast<int>(store_.edges.size()) - 1;
+    /// Leaves a record of the node's own type in the graph, for those who know it, such as metrics; they find it
+    /// by Store::all.
+    template <class R> void publish(R record) {
+        store_.published.push_back({node_, std::any(std::move(record))});
     }
 
     /// Declares that these tokens are read as input, so that not_predicted among them is refused.
-    void read(Tokens x) { store_.at(store_.tokens, x.id).read_by_node = true; }
+    void read(Tokens x) { store_[x].read_by_node = true; }
 
     /// Declares that a weight is read, and its gradient added to, row by row.
     void lookup(Weight<T> w) {
-        auto& p = store_.at(store_.parameters, w.id);
+        auto& p = store_[w];
         ++p.uses;
         if (p.lookups++ == 0) {
-            p.touched.reserve(static_cast<std::size_t>(p.rows));
-            p.hit.assign(static_cast<std::size_t>(p.rows), 0);
+            p.touched.reserve(p.rows);
+            p.hit.assign(p.rows, std::uint8_t{0});
         }
     }
 
     /// Lazy logits o = h Eᵀ (+ b) over a table E [V, width of h] and, if given, a bias [1, V].
     Logits<T> logits(Seq<T> hidden, Weight<T> table, Weight<T> bias = {}) {
         if (hidden.width != table.cols)
-            fail(message("the input has width ", hidden.width, " but the table '",
-                         store_.at(store_.parameters, table.id).name, "' has width ", table.cols,
+            fail(message("the input has width ", hidden.width, " but the table '", store_[table].name,
+                         "' has width ", table.cols,
                          ". Logits need equal widths; change the units of the layer below or ",
                          "put a Linear node between."));
         graph::LogitsRecord<T> r;
         r.name = name();
         r.vocabulary = table.rows;
-        r.hidden = hidden.id;
-        r.table = table.id;
-        r.bias = bias.id;
+        r.hidden = hidden;
+        r.table = table;
+        r.bias = bias;
         r.node = node_;
-        for (const int w : {table.id, bias.id})
-            if (w >= 0) ++store_.at(store_.parameters, w).uses;
+        ++store_[table].uses;
+        if (bias.id >= 0) ++store_[bias].uses;
         store_.logits.push_back(r);
-        return {static_cast<int>(store_.logits.size()) - 1, r.vocabulary, store_.serial};
+        return {store_.logits.count() - 1, r.vocabulary, store_.serial};
     }
 
     /// The scalar this node computes. With `by_token` a loss is also kept for every position [T, B].
@@ -203,31 +201,26 @@ public:
         r.node = node_;
         if (by_token) r.by_token = scratch<double>(store_.capacity_rows());
         store_.losses.push_back(r);
-        return {static_cast<int>(store_.losses.size()) - 1, store_.serial};
+        return {store_.losses.count() - 1, store_.serial};
     }
 
     /// Declares `total` to be a weighted sum of other losses; call once per part.
-    void part(Loss<T> total, Loss<T> of, double weight) {
-        store_.at(store_.losses, total.id).parts.push_back({of.id, weight});
-    }
+    void part(Loss<T> total, Loss<T> of, double weight) { store_[total].parts.push_back({of.id, weight}); }
 
     /// The record behind logits: hidden states, table and bias as handles.
-    Seq<T> hidden(Logits<T> o) const {
-        const auto& s = store_.at(store_.logits, o.id);
-        return {s.hidden, store_.at(store_.seqs, s.hidden).width, store_.serial};
-    }
-    Weight<T> table(Logits<T> o) const { return handle(store_.at(store_.logits, o.id).table); }
+    Seq<T> hidden(Logits<T> o) const { return store_[o].hidden; }
+    Weight<T> table(Logits<T> o) const { return store_[o].table; }  ///< see above
 
     /// Whether some node looks the rows of this weight up, as in an embedding table.
-    bool is_looked_up(Weight<T> w) const { return store_.at(store_.parameters, w.id).lookups > 0; }
+    bool is_looked_up(Weight<T> w) const { return store_[w].lookups > 0; }
 
     /// Bytes a loss may take for blocks of logits (GraphOptions::budget).
     Index budget() const { return store_.budget; }
 
     /// The name behind a handle, for messages.
-    const std::string& name_of(Weight<T> w) const { return store_.at(store_.parameters, w.id).name; }
-    const std::string& name_of(Seq<T> a) const { return store_.at(store_.seqs, a.id).name; }
-    const std::string& name_of(Tokens x) const { return store_.at(store_.tokens, x.id).name; }
+    const std::string& name_of(Weight<T> w) const { return store_[w].name; }
+    const std::string& name_of(Seq<T> a) const { return store_[a].name; }
+    const std::string& name_of(Tokens x) const { return store_[x].name; }
 
     /// Refuses what was asked for: throws UsageError "node 'name': message".
     [[noreturn]] void fail(const std::string& why) const {
@@ -237,10 +230,6 @@ public:
 private:
     friend class UnitsBuilder<T>;
     std::string full(const std::string& local) const { return name() + "." + local; }
-    Weight<T> handle(int id) const {
-        const auto& p = store_.at(store_.parameters, id);
-        return {id, p.rows, p.cols, store_.serial};
-    }
     Seq<T> add(const std::string& local, Index width, int lead, bool carried) {
         store_.claim(full(local), "sequence");
         return {store_.add_seq(full(local), width, lead, carried, node_), width, store_.serial};
@@ -257,9 +246,9 @@ template <class T> UnitsBuilder<T>::UnitsBuilder(Setup<T>& setup, const std::str
     r.width = width;
     r.node = setup.node_;
     const Seq<T> z = setup.sequence(name, width);
-    r.seq = z.id;
+    r.z = z;
     setup.store_.units.push_back(r);
-    units_ = {static_cast<int>(setup.store_.units.size()) - 1, z};
+    units_ = {setup.store_.units.count() - 1, z};
 }
 
 template <class T> Weight<T> UnitsBuilder<T>::weight(const std::string& name, Index rows, Index cols) const {
@@ -276,46 +265,43 @@ template <class T> Weight<T> UnitsBuilder<T>::weight(Weight<T> shared, Index row
 template <class T> template <class W, class A>
 UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask mask) {
     auto& store = setup_.store_;
-    auto& record = store.at(store.units, units_.id);
+    auto& record = store[units_];
     graph::Source<T> source;
     source.when = when(a);
-    source.seq = sequence(a).id;
-    source.width = sequence(a).width;
+    source.input = sequence(a);
+    const Index width = source.input.width;
     Index matrices = 1;
     if (x.id >= 0) {
         setup_.read(x);
-        source.tokens = x.id;
+        source.tokens = x;
         matrices = x.vocabulary;
     }
-    source.weight = weight(w, elements_of(record.name, {matrices, source.width}), record.width).id;
-    ++store.at(store.parameters, source.weight).uses;
-    if (mask.id >= 0 && store.at(store.masks, mask.id).keep < 1) {
-        const auto& m = store.at(store.masks, mask.id);
-        if (m.width != source.width || record.width % m.groups != 0)
+    source.weight = weight(w, elements_of(record.name, {matrices, width}), record.width);
+    ++store[source.weight].uses;
+    if (mask.id >= 0 && store[mask].keep < 1) {
+        const auto& m = store[mask];
+        if (m.width != width || record.width % m.groups != 0)
             setup_.fail(message("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ",
-                                source.width, " into ", record.width, " units"));
-        source.mask = mask.id;
-        source.masked = setup_.scratch({store.capacity_rows(), source.width});
+                                width, " into ", record.width, " units"));
+        source.mask = mask;
+        source.masked = setup_.scratch({store.capacity_rows(), width});
     }
-    if (source.when != When::sequence && source.tokens < 0) {
+    if (source.by_step() && x.id < 0) {
         using Packed = kernel::Packed<T>;
-        source.packed = setup_.scratch(
-            std::max(Packed::size(source.width, record.width), Packed::size(record.width, source.width)));
+        source.packed =
+            setup_.scratch(std::max(Packed::size(width, record.width), Packed::size(record.width, width)));
     }
-    if (store.moduli) {
-        const auto& p = store.at(store.parameters, source.weight);
-        source.squared = setup_.scratch(p.size());
-    }
+    if (store.moduli) source.squared = setup_.scratch(store[source.weight].size());
     record.sources.push_back(source);
     return *this;
 }
 
 template <class T> UnitsBuilder<T>& UnitsBuilder<T>::bias(const std::string& name, const Init& init) {
     auto& store = setup_.store_;
-    auto& record = store.at(store.units, units_.id);
-    record.bias = setup_.weight(name, 1, record.width, init).id;
-    ++store.at(store.parameters, record.bias).uses;
+    auto& record = store[units_];
+    record.bias = setup_.weight(name, 1, record.width, init);
+    ++store[record.bias].uses;
     return *this;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/random.hpp>
@@ -10,15 +11,16 @@
 #include <span>
 #include <vector>
 
-namespace isogloss {
+/// Hidden Markov models.
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
 
 /// Options of Hmm.
-struct HmmOptions {
+struct Options {
     Index states = 0;   ///< N ≥ 1
     Index symbols = 0;  ///< A ≥ 1
     Index edges = 0;    ///< transitions that leave a state, itself among them, chosen at random; 0: all N
     double prior = 0;  ///< count ≥ 0 that every emission is given before the data; keeps unseen ones above 0
-    std::uint64_t seed = 1;
+    std::uint64_t seed = 1;  ///< of the random start
 };
 
 /// A hidden Markov model. A state emits a symbol, then moves:
@@ -42,7 +44,7 @@ class Hmm {
 public:
     /// Random start: P and E uniform with a random part, init uniform. Throws UsageError for options out of
     /// range.
-    explicit Hmm(HmmOptions options) : options_(options) {
+    explicit Hmm(Options options) : options_(options) {
         const Index N = options.states, A = options.symbols;
         if (N < 1 || A < 1 || options.edges < 0 || options.edges > N || !(options.prior >= 0) ||
             !std::isfinite(options.prior))
@@ -51,18 +53,17 @@ public:
                         ", prior = ", options.prior,
                         "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
         const Index most = bytes_of("hmm", {N, std::max(N, A), 3}, sizeof(double));
-        within_memory("hmm", most,
-                      [&] { transition.reserve(std::size_t(N * N)), emission.reserve(std::size_t(N * A)); });
+        within_memory("hmm", most, [&] { transition.reserve(N * N), emission.reserve(N * A); });
         const Random random(options.seed, stream_of("hmm"));
         Index place = 0;
-        initial.assign(std::size_t(N), 1 / static_cast<double>(N));
+        initial.assign(N, 1 / static_cast<double>(N));
         for (Index i = 0; i < N * N; ++i) transition.push_back(1 + random.uniform(place++));
         for (Index i = 0; i < N * A; ++i) emission.push_back(1 + random.uniform(place++));
         if (options.edges > 0)
             for (Index i = 0; i < N; ++i)
                 for (Index left = N; left > options.edges;) {  // takes away transitions to others
                     const Index j = random.below(place++, N);
-                    double& p = transition[std::size_t(i * N + j)];
+                    double& p = transition[i * N + j];
                     if (j == i || p == 0) continue;
                     p = 0;
                     --left;
@@ -72,7 +73,7 @@ public:
         list_edges();
     }
 
-    std::vector<double> initial, transition, emission;  ///< init [N], P [N, N], E [N, A]; rows sum to 1
+    Array<double> initial, transition, emission;  ///< init [N], P [N, N], E [N, A]; rows sum to 1
 
     Index states() const { return options_.states; }
     Index symbols() const { return options_.symbols; }
@@ -83,7 +84,7 @@ public:
         first_.assign(1, 0), to_.clear();
         for (Index i = 0; i < N; ++i) {
             for (Index j = 0; j < N; ++j)
-                if (transition[std::size_t(i * N + j)] > 0) to_.push_back(j);
+                if (transition[i * N + j] > 0) to_.push_back(j);
             first_.push_back(std::ssize(to_));
         }
     }
@@ -93,48 +94,16 @@ public:
     /// changed then.
     double step(std::span<const std::vector<Token>> sequences) {
         const Index N = options_.states, A = options_.symbols;
-        std::vector<double> starts(initial.size(), 0), moves(transition.size(), 0),
-            emits(emission.size(), options_.prior);
+        Array<double> starts(N), moves(N * N), emits(N * A, options_.prior);
         double total = 0;
         for (const auto& x : sequences) {
-            const Index T = std::ssize(x);
-            if (T == 0) continue;
+            if (x.empty()) continue;
             total += filter(x);
-            v_.assign(std::size_t(T * N), 1);
-            for (Index t = T - 1; t > 0; --t) {
-                // e_j v_j / c of step t, kept in place of v_t once γ_t has been counted
-                count(x[std::size_t(t)], t, emits);
-                double* v = v_.data() + t * N;
-                scale_by_emission(x[std::size_t(t)], c_[std::size_t(t)], v);
-                double* before = v - N;
-                for (Index i = 0; i < N; ++i) {
-                    const double* row = transition.data() + i * N;
-                    double sum = 0;
-                    if (dense())
-                        for (Index j = 0; j < N; ++j) sum += row[j] * v[j];
-                    else
-                        for (Index k = first_[std::size_t(i)]; k < first_[std::size_t(i) + 1]; ++k)
-                            sum += row[to_[std::size_t(k)]] * v[to_[std::size_t(k)]];
-                    before[i] = sum;
-                }
-            }
-            count(x[0], 0, emits);
-            for (Index i = 0; i < N; ++i) starts[std::size_t(i)] += u_[std::size_t(i)] * v_[std::size_t(i)];
-            if (T == 1) continue;
-            if (dense()) {
-                const BlasOnOneThread blas;
-                gemm<double>(1, t(MatrixRef<const double>(u_.data(), T - 1, N)), {v_.data() + N, T - 1, N}, 1,
-                             {moves.data(), N, N});
-            } else {
-                for (Index t = 0; t + 1 < T; ++t)
-                    for (Index i = 0; i < N; ++i)
-                        for (Index k = first_[std::size_t(i)]; k < first_[std::size_t(i) + 1]; ++k)
-                            moves[std::size_t(i * N + to_[std::size_t(k)])] +=
-                                u_[std::size_t(t * N + i)] *
-                                v_[std::size_t((t + 1) * N + to_[std::size_t(k)])];
-            }
+            smooth(x, emits);
+            for (Index i = 0; i < N; ++i) starts[i] += u_[i] * v_[i];
+            count_moves(std::ssize(x), moves);
         }
-        for (std::size_t k = 0; k < moves.size(); ++k) moves[k] *= transition[k];
+        for (Index k = 0; k < N * N; ++k) moves[k] *= transition[k];
         settle(initial, starts, N);
         settle(transition, moves, N);
         settle(emission, emits, A);
@@ -142,32 +111,30 @@ public:
     }
 
     /// log P(x) in nats. Throws as step().
-    double log_likelihood(std::span<const Token> x) {
+    double log_likelihood(ArrayView<const Token> x) {
         double total = 0;
-        predict(x, [&](Index t, std::span<const double> p) {
-            const Token symbol = x[std::size_t(t)];
-            if (symbol < 0) return;
-            if (!(p[std::size_t(symbol)] > 0)) impossible(symbol, t);
-            total += std::log(p[std::size_t(symbol)]);
+        predict(x, [&](Index t, ArrayView<const double> p) {
+            const Token s = x[t];
+            if (s < 0) return;
+            if (!(p[s] > 0)) impossible(s, t);
+            total += std::log(p[s]);
         });
         return total;
     }
 
     /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol held impossible
     /// leaves the state as if it were missing.
-    template <class F> void predict(std::span<const Token> x, F&& f) const {
+    template <class F> void predict(ArrayView<const Token> x, F&& f) const {
         const Index N = options_.states, A = options_.symbols;
-        std::vector<double> alpha = initial, next(initial.size()), p(static_cast<std::size_t>(A));
+        Array<double> alpha = initial, next(N), p(A);
         for (Index t = 0; t < std::ssize(x); ++t) {
-            check(x[std::size_t(t)], t);
+            check(x[t], t);
             std::fill(p.begin(), p.end(), 0.0);
             for (Index i = 0; i < N; ++i)
-                for (Index s = 0; s < A; ++s)
-                    p[std::size_t(s)] += alpha[std::size_t(i)] * emission[std::size_t(i * A + s)];
-            f(t, std::span<const double>(p));
-            if (const Token s = x[std::size_t(t)]; s >= 0 && p[std::size_t(s)] > 0)
-                for (Index i = 0; i < N; ++i)
-                    alpha[std::size_t(i)] *= emission[std::size_t(i * A + s)] / p[std::size_t(s)];
+                for (Index s = 0; s < A; ++s) p[s] += alpha[i] * emission[i * A + s];
+            f(t, ArrayView<const double>(p));
+            if (const Token s = x[t]; s >= 0 && p[s] > 0)
+                for (Index i = 0; i < N; ++i) alpha[i] *= emission[i * A + s] / p[s];
             move(alpha.data(), next.data());
             std::swap(alpha, next);
         }
@@ -177,18 +144,15 @@ public:
     std::vector<Token> sample(Index n, const Random& random) const {
         const Index N = options_.states, A = options_.symbols;
         Index place = 0;
-        const auto draw = [&](const double* p, Index count) {
-            double left = random.uniform(place++);
-            Index k = 0;
-            while (k + 1 < count && (left -= p[k]) > 0) ++k;
-            return k;
+        const auto draw = [&](const std::vector<double>& p, Index row, Index width) {
+            return isogloss::sample(std::span(p.data() + row * width, std::size_t(width)),
+                                    random.uniform(place++));
         };
-        std::vector<Token> x;
-        within_memory("hmm: a text", bytes_of("hmm: a text", {n}, sizeof(Token)),
-                      [&] { x.reserve(std::size_t(n)); });
+        Array<Token> x;
+        within_memory("hmm: a text", bytes_of("hmm: a text", {n}, sizeof(Token)), [&] { x.reserve(n); });
         if (n == 0) return x;
-        for (Index i = draw(initial.data(), N); std::ssize(x) < n; i = draw(transition.data() + i * N, N))
-            x.push_back(static_cast<Token>(draw(emission.data() + i * A, A)));
+        for (Index i = draw(initial, 0, N); std::ssize(x) < n; i = draw(transition, i, N))
+            x.push_back(draw(emission, i, A));
         return x;
     }
 
@@ -205,70 +169,96 @@ private:
                                    " has probability 0 under the model; give emissions a prior above 0"));
     }
 
+    // Calls f(j) for every state j that i may move to.
+    template <class F> void each_target(Index i, F&& f) const {
+        if (dense())
+            for (Index j = 0; j < options_.states; ++j) f(j);
+        else
+            for (Index k = first_[i]; k < first_[i + 1]; ++k) f(to_[k]);
+    }
+
     // out = in P
     void move(const double* in, double* out) const {
         const Index N = options_.states;
         std::fill_n(out, N, 0.0);
         for (Index i = 0; i < N; ++i) {
             const double* row = transition.data() + i * N;
-            if (dense())
-                for (Index j = 0; j < N; ++j) out[j] += in[i] * row[j];
-            else
-                for (Index k = first_[std::size_t(i)]; k < first_[std::size_t(i) + 1]; ++k)
-                    out[to_[std::size_t(k)]] += in[i] * row[to_[std::size_t(k)]];
+            each_target(i, [&](Index j) { out[j] += in[i] * row[j]; });
         }
     }
 
     // u and c of a whole sequence; returns its log likelihood.
-    double filter(const std::vector<Token>& x) {
-        const Index N = options_.states, T = std::ssize(x);
-        u_.resize(std::size_t(T * N)), c_.resize(std::size_t(T));
+    double filter(ArrayView<const Token> x) {
+        const Index N = options_.states, A = options_.symbols, T = std::ssize(x);
+        u_.resize(T * N), c_.resize(T);
         std::copy(initial.begin(), initial.end(), u_.begin());
         double total = 0;
         for (Index t = 0; t < T; ++t) {
-            const Token s = x[std::size_t(t)];
+            const Token s = x[t];
             check(s, t);
             double* u = u_.data() + t * N;
             if (t > 0) move(u - N, u);
             double c = 1;
             if (s >= 0) {
                 c = 0;
-                for (Index i = 0; i < N; ++i) c += u[i] *= emission[std::size_t(i * options_.symbols + s)];
+                for (Index i = 0; i < N; ++i) c += u[i] *= emission[i * A + s];
                 if (!(c > 0)) impossible(s, t);
                 for (Index i = 0; i < N; ++i) u[i] /= c;
             }
-            c_[std::size_t(t)] = c;
+            c_[t] = c;
             total += std::log(c);
         }
         return total;
     }
 
-    void count(Token s, Index t, std::vector<double>& emits) const {
-        if (s < 0) return;
-        for (Index i = 0; i < options_.states; ++i)
-            emits[std::size_t(i * options_.symbols + s)] +=
-                u_[std::size_t(t * options_.states + i)] * v_[std::size_t(t * options_.states + i)];
+    // v of a whole sequence, of which emits receives the counts γ. Afterwards v_ holds, but for t = 0,
+    // E_{j x_t} v_t(j) / c_t in the place of v_t(j).
+    void smooth(ArrayView<const Token> x, Array<double>& emits) {
+        const Index N = options_.states, A = options_.symbols, T = std::ssize(x);
+        v_.assign(T * N, 1);
+        for (Index t = T - 1; t >= 0; --t) {
+            const Token s = x[t];
+            double* v = v_.data() + t * N;
+            for (Index i = 0; s >= 0 && i < N; ++i) emits[i * A + s] += u_[t * N + i] * v[i];
+            if (t == 0) break;
+            for (Index i = 0; s >= 0 && i < N; ++i) v[i] *= emission[i * A + s] / c_[t];
+            for (Index i = 0; i < N; ++i) {
+                const double* row = transition.data() + i * N;
+                double sum = 0;
+                each_target(i, [&](Index j) { sum += row[j] * v[j]; });
+                v[i - N] = sum;
+            }
+        }
     }
-    void scale_by_emission(Token s, double c, double* v) const {
-        if (s < 0) return;
-        for (Index i = 0; i < options_.states; ++i)
-            v[i] *= emission[std::size_t(i * options_.symbols + s)] / c;
+
+    // moves += Σ_t u_t(i) E_{j x_{t+1}} v_{t+1}(j) / c_{t+1}, after smooth.
+    void count_moves(Index T, Array<double>& moves) const {
+        const Index N = options_.states;
+        if (T == 1) return;
+        if (dense()) {
+            const BlasOnOneThread blas;
+            return gemm<double>(1, t(MatrixRef<const double>(u_.data(), T - 1, N)), {v_.data() + N, T - 1, N},
+                                1, {moves.data(), N, N});
+        }
+        for (Index t = 0; t + 1 < T; ++t)
+            for (Index i = 0; i < N; ++i)
+                each_target(i, [&](Index j) { moves[i * N + j] += u_[t * N + i] * v_[(t + 1) * N + j]; });
     }
 
     // Rows of counts become rows of probabilities; a row that nothing was counted in stays as it was.
-    static void settle(std::vector<double>& p, const std::vector<double>& counts, Index width) {
-        for (std::size_t r = 0; r < p.size(); r += std::size_t(width)) {
+    static void settle(Array<double>& p, const Array<double>& counts, Index width) {
+        for (Index r = 0; r < std::ssize(p); r += width) {
             double sum = 0;
-            for (std::size_t k = r; k < r + std::size_t(width); ++k) sum += counts[k];
+            for (Index k = r; k < r + width; ++k) sum += counts[k];
             if (!(sum > 0)) continue;
-            for (std::size_t k = r; k < r + std::size_t(width); ++k) p[k] = counts[k] / sum;
+            for (Index k = r; k < r + width; ++k) p[k] = counts[k] / sum;
         }
     }
-    static void normalise(std::vector<double>& p, Index width) { settle(p, std::vector<double>(p), width); }
+    static void normalise(Array<double>& p, Index width) { settle(p, Array<double>(p), width); }
 
-    HmmOptions options_;
-    std::vector<Index> first_, to_;  // transitions above 0, by state
-    std::vector<double> u_, v_, c_;  // of the sequence at hand
+    Options options_;
+    Array<Index> first_, to_;  // transitions above 0, by state
+    Array<double> u_, v_, c_;  // of the sequence at hand
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm

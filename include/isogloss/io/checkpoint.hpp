@@ -1,4 +1,4 @@
-/// @file checkpoint.hpp  A model and everything that training it needs, in one file.
+/// @file io/checkpoint.hpp  A model and everything that training it needs, in one file.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// What Checkpoint::load takes from a file.
 enum class Restore {
@@ -59,11 +59,12 @@ public:
         return *this;
     }
 
+    /// A number, in double.
     Checkpoint& number(const std::string& name, double& value) { return scalar(name, value); }
-    Checkpoint& counter(const std::string& name, std::uint64_t& value) {
-        return scalar(name, value);
-    }                                                         ///< 64 bits
-    Checkpoint& flag(const std::string& name, bool& value) {  ///< as 0 or 1
+    /// A counter of 64 bits.
+    Checkpoint& counter(const std::string& name, std::uint64_t& value) { return scalar(name, value); }
+    /// A flag, as 0 or 1.
+    Checkpoint& flag(const std::string& name, bool& value) {
         part({"state/" + name,
               DType::u8,
               {},
@@ -74,30 +75,11 @@ public:
     }
     /// A list of any length.
     Checkpoint& list(const std::string& name, std::vector<double>& values) {
-        part({"state/" + name,
-              DType::f64,
-              {},
-              true,
-              [&values] { return std::as_bytes(std::span(values)); },
-              [&values](std::span<const std::byte> bytes) {
-                  values.resize(bytes.size() / sizeof(double));
-                  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-              },
-              [&values](std::size_t bytes) { values.reserve(bytes / sizeof(double)); }});
-        return *this;
+        return any_length(name, DType::f64, values);
     }
     /// Characters of any length.
     Checkpoint& text(const std::string& name, std::string& characters) {
-        part({"state/" + name,
-              DType::u8,
-              {},
-              true,
-              [&characters] { return std::as_bytes(std::span(characters)); },
-              [&characters](std::span<const std::byte> bytes) {
-                  characters.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-              },
-              [&characters](std::size_t bytes) { characters.reserve(bytes); }});
-        return *this;
+        return any_length(name, DType::u8, characters);
     }
 
     /// Writes everything as it is now: a temporary name, flush, rename.
@@ -165,6 +147,20 @@ private:
                     isogloss::message("checkpoint: two parts are named '", p.name, "'; names must differ"));
         parts_.push_back(std::move(p));
     }
+    template <class C> Checkpoint& any_length(const std::string& name, DType dtype, C& values) {
+        constexpr std::size_t unit = sizeof(typename C::value_type);
+        part({"state/" + name,
+              dtype,
+              {},
+              true,
+              [&values] { return std::as_bytes(std::span(values)); },
+              [&values](std::span<const std::byte> bytes) {
+                  values.resize(bytes.size() / unit);
+                  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+              },
+              [&values](std::size_t bytes) { values.reserve(bytes / unit); }});
+        return *this;
+    }
     template <class V> Checkpoint& scalar(const std::string& name, V& value) {
         array("state/", name, &value, {});
         return *this;
@@ -172,7 +168,7 @@ private:
     template <class V>
     void array(const std::string& prefix, const std::string& name, V* data, std::vector<Index> shape) {
         std::size_t n = 1;
-        for (const Index k : shape) n *= static_cast<std::size_t>(k);
+        for (const Index k : shape) n *= k;
         part({prefix + name, dtype_of<V>(), std::move(shape), false,
               [data, n] { return std::as_bytes(std::span<const V>(data, n)); },
               [data](std::span<const std::byte> bytes) { std::memcpy(data, bytes.data(), bytes.size()); }});
@@ -182,4 +178,4 @@ private:
     std::vector<std::function<void()>> after_load_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

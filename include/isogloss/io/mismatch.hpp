@@ -1,18 +1,18 @@
-/// @file mismatch.hpp  Whether a file holds what a model needs, with everything that is wrong in one message.
+/// @file io/mismatch.hpp  Whether a file holds what a model needs, with everything that is wrong in one message.
 #pragma once
 
 #include <algorithm>
 #include <isogloss/error.hpp>
-#include <isogloss/io/file_reader.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/tensor_view.hpp>
+#include <isogloss/utf8.hpp>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// The differences between the tensors that are expected and those a file holds. Each string is a line ready
 /// to be read: the name, and for `misshapen` both types and shapes.
@@ -60,8 +60,9 @@ inline Mismatch compare(std::span<const TensorSpec> expected, const Safetensors&
 /// Throws one FileError that lists every missing, extra and misshapen tensor, or returns where there is none.
 /// Call it before the first value is copied, so that a file is taken whole or not at all.
 ///
-///     const std::vector<TensorSpec> expected{{"E", DType::f32, {V, n}}, {"lstm1.W", DType::f32, {n, 4 *
-///     units}}}; require_match(expected, file, {"update/"});
+///     const std::vector<TensorSpec> expected{{"E", DType::f32, {V, n}},
+///                                            {"lstm1.W", DType::f32, {n, 4 * units}}};
+///     require_match(expected, file, {"update/"});
 inline void require_match(std::span<const TensorSpec> expected, const Safetensors& file,
                           const std::vector<std::string_view>& ignored = {}) {
     const Mismatch m = compare(expected, file, ignored);
@@ -81,4 +82,4 @@ inline void require_match(std::span<const TensorSpec> expected, const Safetensor
                             list));
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

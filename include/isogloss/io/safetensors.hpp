@@ -1,4 +1,4 @@
-/// @file safetensors.hpp  Named tensors in one file: written whole or not at all, read whole or refused.
+/// @file io/safetensors.hpp  Named tensors in one file: written whole or not at all, read whole or refused.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,14 @@
 #include <cstring>
 #include <filesystem>
 #include <isogloss/error.hpp>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/io/checksum.hpp>
-#include <isogloss/io/file_reader.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/io/safetensors_header.hpp>
 #include <isogloss/io/tensor_view.hpp>
-#include <isogloss/text/hash.hpp>
+#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <map>
 #include <memory>
 #include <new>
@@ -23,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Version of what isogloss writes, in the metadata "isogloss.format".
 inline constexpr std::string_view safetensors_format = "1";
@@ -31,7 +32,7 @@ inline constexpr std::string_view safetensors_format = "1";
 /// How the header of every file written here begins; 16 hexadecimal digits of checksum follow.
 inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"isogloss.checksum":")";
 
-/// Writes tensors and metadata to `path` in the safetensors format, by AtomicFile: after a crash there is the
+/// Writes tensors and metadata to `path` in the safetensors format, by OutputFile: after a crash there is the
 /// old file or the new one, never half of one.
 ///
 ///     bytes 0 … 7   length n of the header, little-endian; 8 + n is a multiple of 64
@@ -46,7 +47,7 @@ inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"iso
 ///
 /// Errors   DataError, before anything is written: a name that comes twice, "__metadata__" as a name, a name
 ///          or metadata that are not UTF-8, a shape that does not fit its bytes, one of the two keys above in
-///          the metadata, a header above 100 MB. FileError as for AtomicFile.
+///          the metadata, a header above 100 MB. FileError as for OutputFile.
 /// Source   The safetensors format as published with its library (0.3 and later).
 inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                               const std::map<std::string, std::string>& metadata = {}) {
@@ -75,12 +76,12 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
                                 "; store long metadata as a tensor of bytes"));
     std::memcpy(head.data(), &length, 8);
 
-    Crc64 crc;
+    file::Crc64 crc;
     crc.add(head);
     for (const TensorView* t : order) crc.add(t->bytes);
-    head.replace(digits, 16, hex16(crc.value()));
+    head.replace(digits, 16, file::hex16(crc.value()));
 
-    write_atomically(path, [&](AtomicFile& out) {
+    file::write_atomically(path.string(), [&](file::OutputFile& out) {
         out.write(head);
         for (const TensorView* t : order) out.write(t->bytes);
     });
@@ -108,7 +109,7 @@ class Safetensors {
 public:
     /// Reads and checks a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        FileReader in(path);
+        file::FileReader in(path.string());
         const auto size = static_cast<std::uint64_t>(in.bytes());
         std::uint64_t length = 0;
         if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");
@@ -117,7 +118,7 @@ public:
             in.refuse("the header should take ", length, " bytes, but the file has ", size - 8,
                       " after its length and the limit is ", max_safetensors_header,
                       "; the file is cut or not a safetensors file");
-        std::string json(static_cast<std::size_t>(length), '\0');
+        std::string json(length, '\0');
         in.read(std::as_writable_bytes(std::span(json)));
         const std::uint64_t data = size - 8 - length;
         auto header =
@@ -126,11 +127,11 @@ public:
         Safetensors file;
         file.name_ = in.name();
         try {
-            file.data_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(data));
+            file.data_ = std::make_unique_for_overwrite<std::byte[]>(data);
         } catch (const std::bad_alloc&) {
             in.refuse("the tensors take ", data, " bytes, more than there is memory");
         }
-        const std::span bytes(file.data_.get(), static_cast<std::size_t>(data));
+        const std::span bytes(file.data_.get(), data);
         in.read(bytes);
         file.verify(in, header.metadata, json, bytes, options);
 
@@ -140,22 +141,15 @@ public:
         file.tensors_.reserve(header.entries.size());
         for (auto& e : header.entries)
             file.tensors_.push_back({std::move(e.tensor.name), e.tensor.dtype, std::move(e.tensor.shape),
-                                     bytes.subspan(static_cast<std::size_t>(e.begin),
-                                                   static_cast<std::size_t>(e.end - e.begin))});
-        file.by_name_.resize(file.tensors_.size());
-        for (std::size_t i = 0; i < file.by_name_.size(); ++i) file.by_name_[i] = i;
-        std::sort(file.by_name_.begin(), file.by_name_.end(), [&file](std::size_t a, std::size_t b) {
-            return file.tensors_[a].name < file.tensors_[b].name;
-        });
+                                     bytes.subspan(e.begin, e.end - e.begin)});
+        for (const TensorView& t : file.tensors_) file.index_.insert(t.name);
         return file;
     }
 
     /// The tensor of this name, or null. The view holds as long as this object, also when it is moved.
     const TensorView* find(std::string_view name) const {
-        const auto at =
-            std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                             [this](std::size_t i, std::string_view n) { return tensors_[i].name < n; });
-        return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
+        const Token at = index_.find(name);
+        return at < 0 ? nullptr : &tensors_[at];
     }
 
     /// The tensor of this name. Throws FileError where there is none.
@@ -223,11 +217,7 @@ public:
     /// All tensors, in the order of the file.
     std::span<const TensorView> tensors() const { return tensors_; }
     /// The names of all tensors, in the order of the file.
-    std::vector<std::string> names() const {
-        std::vector<std::string> all;
-        for (const TensorView& t : tensors_) all.push_back(t.name);
-        return all;
-    }
+    const std::vector<std::string>& names() const { return index_.words(); }
     /// The metadata, without isogloss's format and checksum: what write_safetensors was given.
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
     /// True where the file carries isogloss's checksum, which then was right.
@@ -238,7 +228,7 @@ public:
 private:
     Safetensors() = default;
 
-    void verify(const FileReader& in, const std::map<std::string, std::string>& metadata,
+    void verify(const file::FileReader& in, const std::map<std::string, std::string>& metadata,
                 std::string_view json, std::span<const std::byte> data, SafetensorsOptions options) {
         const auto format = metadata.find("isogloss.format"), sum = metadata.find("isogloss.checksum");
         if (format == metadata.end() && sum == metadata.end()) {
@@ -255,14 +245,14 @@ private:
                 "the checksum is not where isogloss writes it; the file is damaged, or another program wrote "
                 "it anew and should drop the metadata 'isogloss.format' and 'isogloss.checksum'");
         const std::uint64_t length = json.size();
-        Crc64 crc;
+        file::Crc64 crc;
         crc.add(std::as_bytes(std::span(&length, 1)));
         crc.add(json.substr(0, digits));
         crc.add(std::string_view("0000000000000000"));
         crc.add(json.substr(digits + 16));
         crc.add(data);
-        if (hex16(crc.value()) != sum->second)
-            in.refuse("the file is damaged: its checksum is ", hex16(crc.value()), ", but ",
+        if (file::hex16(crc.value()) != sum->second)
+            in.refuse("the file is damaged: its checksum is ", file::hex16(crc.value()), ", but ",
                       in_quotes(sum->second), " was written; restore it from a copy");
         // After the checksum, so that a damaged file is not taken for a newer one.
         if (format->second != safetensors_format)
@@ -286,9 +276,9 @@ private:
     std::string name_;
     std::unique_ptr<std::byte[]> data_;
     std::vector<TensorView> tensors_;
-    std::vector<std::size_t> by_name_;  // positions in tensors_, sorted by name
+    text::WordIndex index_;  // of their names
     std::map<std::string, std::string> metadata_;
     bool has_checksum_ = false;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

@@ -1,4 +1,4 @@
-/// @file safetensors_header.hpp  The JSON header of a safetensors file, written and read.
+/// @file io/safetensors_header.hpp  The JSON header of a safetensors file, written and read.
 ///
 /// The only header that names nlohmann-json.
 #pragma once
@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <isogloss/error.hpp>
-#include <isogloss/io/file_reader.hpp>
 #include <isogloss/io/tensor_view.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Longest header that is written or read, bytes; the limit of the format's own library.
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
@@ -39,6 +39,9 @@ struct SafetensorsHeader {
 };
 
 /// A string as JSON, in quotes. Throws DataError where it is not UTF-8, which JSON cannot hold.
+///
+/// Strings alone are written by the library: to free a tree of its values it allocates, in a destructor, which
+/// would end the program where memory ends.
 inline std::string json_string(std::string_view characters) {
     try {
         return nlohmann::json(characters).dump();
@@ -244,4 +247,4 @@ inline std::string safetensors_entries(std::span<const TensorView* const> tensor
     return json;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

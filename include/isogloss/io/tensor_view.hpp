@@ -1,4 +1,4 @@
-/// @file tensor_view.hpp  A named tensor as bytes: what files hold, free of any array library.
+/// @file io/tensor_view.hpp  A named tensor as bytes: what files hold, free of any array library.
 #pragma once
 
 #include <concepts>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Scalar type of the elements of a stored tensor, those of the safetensors format. `boolean`, floats of 16
 /// and fewer bits, and `c64` (pairs of floats) have no C++ type here: they can be carried and copied as
@@ -116,8 +116,8 @@ struct TensorView {
 
 /// A view of numbers as a named tensor; the numbers must outlive the view.
 ///
-///     tensor_view<float>("E", {V, n}, table);          // table: std::vector<float>, std::span<const float>
-///     … tensor_view<std::uint64_t>("step", {}, {&step, 1});
+///     tensor_view<float>("E", {V, n}, table);      // table: std::vector<float>, std::span<const float> …
+///     tensor_view<std::uint64_t>("step", {}, {&step, 1});
 ///
 /// Throws DataError where `values` are not as many as the shape says.
 template <Storable T>
@@ -137,4 +137,4 @@ inline TensorView text_view(std::string name, std::string_view characters) {
             std::as_bytes(std::span(characters))};
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

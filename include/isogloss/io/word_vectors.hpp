@@ -1,4 +1,4 @@
-/// @file word_vectors.hpp  Word vectors in the file formats of word2vec and GloVe.
+/// @file io/word_vectors.hpp  Word vectors in the file formats of word2vec and GloVe.
 #pragma once
 
 #include <charconv>
@@ -7,39 +7,30 @@
 #include <exception>
 #include <filesystem>
 #include <isogloss/error.hpp>
-#include <isogloss/io/atomic_file.hpp>
-#include <isogloss/io/checksum.hpp>
-#include <isogloss/io/file_reader.hpp>
-#include <isogloss/metric/neighbours.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
+#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
-/// Words and a vector for each.
+/// Words and a vector for each: `words.find("north")` is the row of a word, `words[i]` the word of a row.
 struct WordVectors {
-    std::vector<std::string> words;  ///< different from each other; bytes, UTF-8 as a rule
-    Index dimension = 0;             ///< numbers per word, ≥ 1
-    std::vector<float> values;       ///< [words, dimension], row-major, finite
+    text::WordIndex words;      ///< bytes, UTF-8 as a rule
+    Index dimension = 0;        ///< numbers per word, ≥ 1
+    std::vector<float> values;  ///< [words, dimension], row-major, finite
 
     /// The vector of word number `i`.
-    std::span<const float> row(Index i) const {
-        return std::span(values).subspan(static_cast<std::size_t>(i * dimension),
-                                         static_cast<std::size_t>(dimension));
-    }
-    /// The number of a word, or -1 where it is not there. Looks at one word after the other.
-    Index find(std::string_view word) const {
-        for (std::size_t i = 0; i < words.size(); ++i)
-            if (words[i] == word) return static_cast<Index>(i);
-        return -1;
-    }
+    std::span<const float> row(Index i) const { return std::span(values).subspan(i * dimension, dimension); }
 };
 
 /// The file formats of word vectors.
@@ -92,7 +83,7 @@ inline std::optional<float> parse_float(std::string_view digits) {
 class WordVectorReader {
 public:
     /// Opens a file that is not empty.
-    explicit WordVectorReader(const std::filesystem::path& path) : in(path) {
+    explicit WordVectorReader(const std::filesystem::path& path) : in(path.string()) {
         if (in.bytes() == 0) in.refuse("the file is empty");
     }
 
@@ -116,8 +107,8 @@ public:
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension, " do not fit into the ",
                       room, " bytes that follow; the file is cut or not of this format");
         try {
-            vectors.words.reserve(static_cast<std::size_t>(h->words));
-            vectors.values.reserve(static_cast<std::size_t>(h->words * h->dimension));
+            vectors.words.reserve(h->words);
+            vectors.values.reserve(h->words * h->dimension);
         } catch (const std::exception&) {
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension,
                       " need more memory than there is");
@@ -136,7 +127,8 @@ public:
         const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
         std::size_t at = 0;
         while (at < line.size() && !is_blank(line[at])) ++at;
-        word(line.substr(0, at), [this] { return message("line ", line_); });
+        const auto w = line.substr(0, at);
+        word(w, "line ", line_ - vectors.words.size(), [this] { return message("line ", line_); });
         Index found = 0;
         for (;;) {
             while (at < line.size() && is_blank(line[at])) ++at;
@@ -146,16 +138,14 @@ public:
             const auto field = line.substr(begin, at - begin);
             const auto value = parse_float(field);
             if (!value)
-                in.refuse("line ", line_, ": ", in_quotes(field), " after the word ",
-                          in_quotes(vectors.words.back()),
+                in.refuse("line ", line_, ": ", in_quotes(field), " after the word ", in_quotes(w),
                           " is not a finite number; a word that contains a space is not possible here");
             if (++found > vectors.dimension && vectors.dimension > 0) continue;  // counted for the message
             vectors.values.push_back(*value);
         }
         if (vectors.dimension == 0) vectors.dimension = found;
         if (found == 0 || found != vectors.dimension)
-            in.refuse("line ", line_, ": ", found, " numbers after the word ",
-                      in_quotes(vectors.words.back()), ", expected ",
+            in.refuse("line ", line_, ": ", found, " numbers after the word ", in_quotes(w), ", expected ",
                       vectors.dimension > 0 ? std::to_string(vectors.dimension) : "at least 1");
         return true;
     }
@@ -168,42 +158,31 @@ public:
         std::string_view piece;
         if (!in.until(' ', piece)) in.refuse(place(), ": the file ends in the middle; it is cut");
         if (piece.starts_with('\n')) piece.remove_prefix(1);  // the line end of the word before
-        word(piece, place);
-        const std::size_t begin = vectors.values.size(), n = static_cast<std::size_t>(vectors.dimension);
-        vectors.values.resize(begin + n);
+        word(piece, "word ", 1, place);
+        const std::size_t begin = vectors.values.size();
+        vectors.values.resize(begin + vectors.dimension);
         const auto row = std::span(vectors.values).subspan(begin);
         in.read(std::as_writable_bytes(row));
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < row.size(); ++i)
             if (!std::isfinite(row[i]))
-                in.refuse(place(), ", ", in_quotes(vectors.words.back()), ": number ", i + 1,
+                in.refuse(place(), ", ", in_quotes(vectors.words[number]), ": number ", i + 1,
                           " is not finite");
     }
 
-    /// The vectors, once no word comes twice. `first_line` is the line of the first word, 0 for binary files.
-    WordVectors finish(Index first_line) {
-        std::unordered_map<std::string_view, std::size_t> seen;
-        seen.reserve(vectors.words.size());
-        for (std::size_t i = 0; i < vectors.words.size(); ++i) {
-            const auto [other, is_new] = seen.emplace(vectors.words[i], i);
-            if (is_new) continue;
-            const char* const unit = first_line > 0 ? "line " : "word ";
-            const Index from = first_line > 0 ? first_line : 1;
-            in.refuse(unit, static_cast<Index>(i) + from, ": the word ", in_quotes(vectors.words[i]),
-                      " comes twice, first in ", unit, static_cast<Index>(other->second) + from);
-        }
-        return std::move(vectors);
-    }
-
-    FileReader in;        ///< the file
+    file::FileReader in;  ///< the file
     WordVectors vectors;  ///< what was read so far
 
 private:
-    template <class Place> void word(std::string_view w, Place&& place) {
+    // Takes the next word; messages call it `unit` and count from `first`.
+    template <class Place> void word(std::string_view w, const char* unit, Index first, Place&& place) {
         if (!is_storable_word(w))
             in.refuse(place(), ": ", in_quotes(w),
                       " is not a word; expected at least one character, and no space, tab, "
                       "line end or NUL");
-        vectors.words.emplace_back(w);
+        const Index i = vectors.words.size();
+        if (const Index twin = vectors.words.insert(w); twin != i)
+            in.refuse(unit, i + first, ": the word ", in_quotes(w), " comes twice, first in ", unit,
+                      twin + first);
     }
 
     Index line_ = 0;
@@ -224,7 +203,7 @@ inline WordVectors read_word2vec_text(const std::filesystem::path& path) {
         if (!r.text_row()) r.in.refuse("line 1 promises ", count, " words, but the file ends after ", i);
     if (r.in.remaining() != 0)
         r.in.refuse("line 1 promises ", count, " words, but more follow in line ", count + 2);
-    return r.finish(2);
+    return std::move(r.vectors);
 }
 
 /// Reads word vectors in word2vec's binary format. The line end after each vector may be missing, as some
@@ -242,7 +221,7 @@ inline WordVectors read_word2vec_binary(const std::filesystem::path& path) {
         r.in.refuse("line 1 promises ", count,
                     " words, but bytes follow after the last; the file is damaged or "
                     "not in word2vec's binary format");
-    return r.finish(0);
+    return std::move(r.vectors);
 }
 
 /// Reads word vectors in GloVe's text format, the lines of word2vec's without the first. The first line sets
@@ -253,7 +232,7 @@ inline WordVectors read_glove_text(const std::filesystem::path& path) {
     WordVectorReader r(path);
     while (r.text_row()) {
     }
-    return r.finish(1);
+    return std::move(r.vectors);
 }
 
 /// The format of a file, from its first two lines: a first line of two whole numbers is word2vec's; then the
@@ -264,7 +243,7 @@ inline WordVectors read_glove_text(const std::filesystem::path& path) {
 /// word and value are whole numbers, and binary files of very low dimension whose numbers look like letters.
 /// Throws FileError where the file cannot be read or is empty.
 inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path) {
-    FileReader in(path);
+    file::FileReader in(path.string());
     if (in.bytes() == 0) in.refuse("the file is empty");
     std::string_view line;
     in.until('\n', line);
@@ -290,45 +269,41 @@ inline WordVectors read_word_vectors(const std::filesystem::path& path) {
     return read_glove_text(path);
 }
 
-/// Throws DataError unless the vectors can be written and read again: at least one word, all storable and
-/// different; dimension ≥ 1; as many values as words · dimension, all finite.
+/// Throws DataError unless the vectors can be written and read again: at least one word, all storable;
+/// dimension ≥ 1; as many values as words · dimension, all finite.
 inline void require_storable(const WordVectors& v) {
-    const std::size_t rows = v.words.size();
-    if (rows == 0 || v.dimension < 1 || v.values.size() % rows != 0 ||
-        v.values.size() / rows != static_cast<std::size_t>(v.dimension))
+    const Index rows = v.words.size();
+    if (rows == 0 || v.dimension < 1 || std::ssize(v.values) % rows != 0 ||
+        std::ssize(v.values) / rows != v.dimension)
         throw DataError(message("word vectors: ", rows, " words, dimension ", v.dimension, ", ",
                                 v.values.size(),
                                 " values; expected words · dimension values, and at least one word"));
-    std::unordered_map<std::string_view, std::size_t> seen;
-    for (std::size_t i = 0; i < rows; ++i) {
+    for (Index i = 0; i < rows; ++i) {
         if (!is_storable_word(v.words[i]))
             throw DataError(
                 message("word vectors: word ", i, ", ", in_quotes(v.words[i]),
                         ", is empty or holds a space, tab, line end or NUL, which no format can store"));
-        if (!seen.emplace(v.words[i], i).second)
-            throw DataError(message("word vectors: the word ", in_quotes(v.words[i]),
-                                    " comes twice, as number ", seen[v.words[i]], " and ", i));
-        for (const float x : v.row(static_cast<Index>(i)))
+        for (const float x : v.row(i))
             if (!std::isfinite(x))
                 throw DataError(
                     message("word vectors: the vector of ", in_quotes(v.words[i]), " is not finite"));
     }
 }
 
-/// Writes the file, as AtomicFile does, in the given format.
+/// Writes the file, as OutputFile does, in the given format.
 ///
 /// Text holds the shortest decimals that read back as the same floats, so that nothing is lost.
 ///
-/// Errors   DataError, before anything is written, as for require_storable. FileError as for AtomicFile.
+/// Errors   DataError, before anything is written, as for require_storable. FileError as for OutputFile.
 inline void write_word_vectors(const std::filesystem::path& path, const WordVectors& v,
                                WordVectorFormat format) {
     require_storable(v);
-    write_atomically(path, [&](AtomicFile& out) {
+    file::write_atomically(path.string(), [&](file::OutputFile& out) {
         if (format != WordVectorFormat::glove_text)
             out.write(std::to_string(v.words.size()) + " " + std::to_string(v.dimension) + "\n");
         std::string line;
-        for (std::size_t i = 0; i < v.words.size(); ++i) {
-            const auto row = v.row(static_cast<Index>(i));
+        for (Index i = 0; i < v.words.size(); ++i) {
+            const auto row = v.row(i);
             line = v.words[i];
             if (format == WordVectorFormat::word2vec_binary) {
                 line += ' ';
@@ -358,14 +333,4 @@ inline void write_glove_text(const std::filesystem::path& path, const WordVector
     write_word_vectors(path, vectors, WordVectorFormat::glove_text);
 }
 
-/// The k words nearest to a word by the angle of their vectors, itself left out; see nearest in
-/// isogloss/metric/neighbours.hpp. Throws DataError where the word is not there.
-inline std::vector<Neighbour> nearest(const WordVectors& vectors, std::string_view word, Index k) {
-    const Index row = vectors.find(word);
-    if (row < 0)
-        throw DataError(message("nearest: the word ", in_quotes(word), " is not among the ",
-                                vectors.words.size(), " words; check its spelling and case"));
-    return nearest(vectors.values, static_cast<Index>(vectors.words.size()), vectors.dimension, row, k);
-}
-
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

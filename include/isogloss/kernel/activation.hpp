@@ -3,7 +3,7 @@
 
 #include <isogloss/kernel/gates.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// s(V) of a unit.
 enum class Activation {
@@ -13,6 +13,19 @@ enum class Activation {
 };
 
 namespace kernel {
+
+/// s and its slope by the formulas of the enumeration, in double.
+namespace plain {
+
+inline double activation(Activation s, double V) {
+    return s == Activation::tanh ? std::tanh(V) : s == Activation::logistic ? 1 / (1 + std::exp(-V)) : V;
+}
+inline double activation_slope(Activation s, double V) {
+    const double a = activation(s, V);
+    return s == Activation::tanh ? 1 - a * a : s == Activation::logistic ? a * (1 - a) : 1;
+}
+
+}  // namespace plain
 
 /// a = s(V), n numbers.
 template <class T, class A = Architecture> void activate(Activation s, Index n, const T* V, T* a) {
@@ -49,4 +62,4 @@ void activation_backward(Activation s, Index n, const T* a, const T* da, T* dV) 
 }
 
 }  // namespace kernel
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

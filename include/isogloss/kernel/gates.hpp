@@ -1,26 +1,143 @@
 /// @file kernel/gates.hpp  Row kernels of the recurrent cells: gates and state update in one pass.
 ///
-/// All arrays are [rows, n] or, for gates side by side, [rows, gates · n]. Backward kernels are written
-/// once for both quantities: with `squared` every local derivative enters squared. Adjoint arrays named
-/// d… are read and written in place as their comments say.
+/// All arrays are [rows, n] or, for gates side by side, [rows, gates · n]; a record holds those of one step.
+/// Backward kernels are written once for both quantities: with `squared` every local derivative enters
+/// squared. An adjoint of a record …Adjoints is written or added to as the kernel says.
 #pragma once
 
+#include <cmath>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/threads.hpp>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
+/// d, or d² for the modulus.
 template <bool squared, class L> L chain(L d) {
     if constexpr (squared) return d * d;
     else return d;
 }
 
-/// Calls a copy of f, f(first, last), for the share of the rows that each thread has.
+/// One step of an LSTM: c = f c₋ + i g, h = o tanh c. Backward kernels read it as the forward one left it.
+template <class T> struct LstmRows {
+    T* z;             ///< [rows, 4 n] = (i, f, g, o): sums before the forward kernel, activations after it
+    const T* before;  ///< c₋
+    T *c, *tanh_c, *h;
+
+    LstmRows row(Index r, Index n) const {
+        return {z + r * 4 * n, before + r * n, c + r * n, tanh_c + r * n, h + r * n};
+    }
+};
+template <class T> struct LstmAdjoints {
+    const T* h;
+    T* c;  ///< of c from step t+1 on entry, of c₋ on exit
+    T* z;  ///< [rows, 4 n], written
+
+    LstmAdjoints row(Index r, Index n) const { return {h + r * n, c + r * n, z + r * 4 * n}; }
+};
+
+/// One step of a GRU: reset = r ∘ h₋, q = tanh of its sum, h = z h₋ + (1 - z) q.
+template <class T> struct GruRows {
+    T* gates;         ///< [rows, 2 n] = (z, r): sums before gru_gates_forward, activations after it
+    const T* before;  ///< h₋
+    T* reset;
+    T* q;  ///< sum before gru_state_forward, candidate after it
+    T* h;
+
+    GruRows row(Index r, Index n) const {
+        return {gates + r * 2 * n, before + r * n, reset + r * n, q + r * n, h + r * n};
+    }
+};
+template <class T> struct GruAdjoints {
+    const T *h, *reset;
+    T *gates, *q;  ///< written
+    T* before;     ///< added to
+
+    GruAdjoints row(Index r, Index n) const {
+        return {h + r * n, reset + r * n, gates + r * 2 * n, q + r * n, before + r * n};
+    }
+};
+
+/// One micro-step of a recurrent highway layer: s = h t + s₋ (1 - t).
+template <class T> struct HighwayRows {
+    T* z;             ///< [rows, 2 n] = (h, t): sums before the forward kernel, activations after it
+    const T* before;  ///< s₋
+    T* s;
+
+    HighwayRows row(Index r, Index n) const { return {z + r * 2 * n, before + r * n, s + r * n}; }
+};
+template <class T> struct HighwayAdjoints {
+    const T* s;
+    T* z;       ///< [rows, 2 n], written
+    T* before;  ///< added to
+
+    HighwayAdjoints row(Index r, Index n) const { return {s + r * n, z + r * 2 * n, before + r * n}; }
+};
+
+/// The equations one number after the other, in double: what the kernels below are tested against.
+namespace plain {
+
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+template <class T> void lstm_forward(Index n, const LstmRows<T>& a) {
+    for (Index j = 0; j < n; ++j) {
+        const double i = sigmoid(a.z[j]), f = sigmoid(a.z[n + j]), g = std::tanh(double(a.z[2 * n + j])),
+                     o = sigmoid(a.z[3 * n + j]), c = f * a.before[j] + i * g;
+        a.z[j] = T(i), a.z[n + j] = T(f), a.z[2 * n + j] = T(g), a.z[3 * n + j] = T(o);
+        a.c[j] = T(c), a.tanh_c[j] = T(std::tanh(c)), a.h[j] = T(o * std::tanh(c));
+    }
+}
+template <bool squared, class T> void lstm_backward(Index n, const LstmRows<T>& a, const LstmAdjoints<T>& d) {
+    for (Index j = 0; j < n; ++j) {
+        const double i = a.z[j], f = a.z[n + j], g = a.z[2 * n + j], o = a.z[3 * n + j], tanh_c = a.tanh_c[j];
+        const double dc = d.c[j] + chain<squared>(o * (1 - tanh_c * tanh_c)) * d.h[j];
+        d.z[j] = T(chain<squared>(g * i * (1 - i)) * dc);
+        d.z[n + j] = T(chain<squared>(a.before[j] * f * (1 - f)) * dc);
+        d.z[2 * n + j] = T(chain<squared>(i * (1 - g * g)) * dc);
+        d.z[3 * n + j] = T(chain<squared>(tanh_c * o * (1 - o)) * d.h[j]);
+        d.c[j] = T(chain<squared>(f) * dc);
+    }
+}
+
+template <class T> void gru_forward(Index n, const GruRows<T>& a) {
+    for (Index j = 0; j < n; ++j) {
+        const double z = sigmoid(a.gates[j]), r = sigmoid(a.gates[n + j]), q = std::tanh(double(a.q[j]));
+        a.gates[j] = T(z), a.gates[n + j] = T(r), a.reset[j] = T(r * a.before[j]);
+        a.q[j] = T(q), a.h[j] = T(z * a.before[j] + (1 - z) * q);
+    }
+}
+template <bool squared, class T> void gru_backward(Index n, const GruRows<T>& a, const GruAdjoints<T>& d) {
+    for (Index j = 0; j < n; ++j) {
+        const double z = a.gates[j], r = a.gates[n + j], q = a.q[j], before = a.before[j];
+        d.gates[j] = T(chain<squared>((before - q) * z * (1 - z)) * d.h[j]);
+        d.gates[n + j] = T(chain<squared>(before * r * (1 - r)) * d.reset[j]);
+        d.q[j] = T(chain<squared>((1 - z) * (1 - q * q)) * d.h[j]);
+        d.before[j] = T(d.before[j] + chain<squared>(z) * d.h[j] + chain<squared>(r) * d.reset[j]);
+    }
+}
+
+template <class T> void highway_forward(Index n, const HighwayRows<T>& a) {
+    for (Index j = 0; j < n; ++j) {
+        const double h = std::tanh(double(a.z[j])), t = sigmoid(a.z[n + j]);
+        a.z[j] = T(h), a.z[n + j] = T(t), a.s[j] = T(h * t + a.before[j] * (1 - t));
+    }
+}
+template <bool squared, class T>
+void highway_backward(Index n, const HighwayRows<T>& a, const HighwayAdjoints<T>& d) {
+    for (Index j = 0; j < n; ++j) {
+        const double h = a.z[j], t = a.z[n + j];
+        d.z[j] = T(chain<squared>((1 - h * h) * t) * d.s[j]);
+        d.z[n + j] = T(chain<squared>((h - a.before[j]) * t * (1 - t)) * d.s[j]);
+        d.before[j] = T(d.before[j] + chain<squared>(1 - t) * d.s[j]);
+    }
+}
+
+}  // namespace plain
+
+/// Calls f(r) for every row, the rows shared by threads().
 template <class F> void over_rows(Index rows, Index n, F&& f) {
     constexpr Index worth_sharing = 2000;  // numbers of one gate
     parallel(rows, 1, rows * n < worth_sharing ? 1 : rows, [&f](Index first, Index last, Index) {
-        auto own = f;
-        own(first, last);
+        for (Index r = first; r < last; ++r) f(r);
     });
 }
 
@@ -39,149 +156,137 @@ void tanh_backward(Index n, const T* h, const T* dh, T* dz) {
     });
 }
 
-/// z [rows, 4 n] = (i, f, g, o): sums on entry, activations on exit; c = f c₋ + i g, tc = tanh c, h = o tc.
-template <class T, class A = Architecture>
-void lstm_forward(Index rows, Index n, T* z, const T* before, T* c, T* tc, T* h) {
+/// Activations, c, tanh c and h from the sums z and c₋.
+template <class T, class A = Architecture> void lstm_forward(Index rows, Index n, const LstmRows<T>& all) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        z += first * 4 * n, before += first * n, c += first * n, tc += first * n, h += first * n;
-        for (Index r = first; r < last; ++r, z += 4 * n, before += n, c += n, tc += n, h += n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const L i = sigmoid(at.load(z)), f = sigmoid(at.load(z + n)),
-                        g = tanh_lanes(at.load(z + 2 * n)), o = sigmoid(at.load(z + 3 * n));
-                const L cell = f * at.load(before) + i * g, squashed = tanh_lanes(cell);
-                at.store(z, i);
-                at.store(z + n, f);
-                at.store(z + 2 * n, g);
-                at.store(z + 3 * n, o);
-                at.store(c, cell);
-                at.store(tc, squashed);
-                at.store(h, o * squashed);
-            });
+    over_rows(rows, n, [&](Index r) {
+        const auto a = all.row(r, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const L i = sigmoid(at.load(a.z)), f = sigmoid(at.load(a.z + n)),
+                    g = tanh_lanes(at.load(a.z + 2 * n)), o = sigmoid(at.load(a.z + 3 * n));
+            const L cell = f * at.load(a.before) + i * g, squashed = tanh_lanes(cell);
+            at.store(a.z, i);
+            at.store(a.z + n, f);
+            at.store(a.z + 2 * n, g);
+            at.store(a.z + 3 * n, o);
+            at.store(a.c, cell);
+            at.store(a.tanh_c, squashed);
+            at.store(a.h, o * squashed);
+        });
     });
 }
 
-/// dz [rows, 4 n] from dh; dc holds the adjoint of c_t that came from step t+1 and leaves as that of c_{t-1}.
+/// The adjoints of z and c₋ from those of h and c.
 template <bool squared, class T, class A = Architecture>
-void lstm_backward(Index rows, Index n, const T* z, const T* before, const T* tc, const T* dh, T* dc, T* dz) {
+void lstm_backward(Index rows, Index n, const LstmRows<T>& all, const LstmAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
     const L one(T(1));
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        z += first * 4 * n, before += first * n, tc += first * n, dh += first * n, dc += first * n,
-            dz += first * 4 * n;
-        for (Index r = first; r < last; ++r, z += 4 * n, before += n, tc += n, dh += n, dc += n, dz += 4 * n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const L i = at.load(z), f = at.load(z + n), g = at.load(z + 2 * n), o = at.load(z + 3 * n),
-                        squashed = at.load(tc), out = at.load(dh);
-                const L cell = at.load(dc) + chain<squared>(o * (one - squashed * squashed)) * out;
-                at.store(dz, chain<squared>(g * i * (one - i)) * cell);
-                at.store(dz + n, chain<squared>(at.load(before) * f * (one - f)) * cell);
-                at.store(dz + 2 * n, chain<squared>(i * (one - g * g)) * cell);
-                at.store(dz + 3 * n, chain<squared>(squashed * o * (one - o)) * out);
-                at.store(dc, chain<squared>(f) * cell);
-            });
+    over_rows(rows, n, [&](Index r) {
+        const auto a = all.row(r, n);
+        const auto d = adjoints.row(r, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const L i = at.load(a.z), f = at.load(a.z + n), g = at.load(a.z + 2 * n),
+                    o = at.load(a.z + 3 * n), squashed = at.load(a.tanh_c), out = at.load(d.h);
+            const L cell = at.load(d.c) + chain<squared>(o * (one - squashed * squashed)) * out;
+            at.store(d.z, chain<squared>(g * i * (one - i)) * cell);
+            at.store(d.z + n, chain<squared>(at.load(a.before) * f * (one - f)) * cell);
+            at.store(d.z + 2 * n, chain<squared>(i * (one - g * g)) * cell);
+            at.store(d.z + 3 * n, chain<squared>(squashed * o * (one - o)) * out);
+            at.store(d.c, chain<squared>(f) * cell);
+        });
     });
 }
 
-/// gates [rows, 2 n] = (z, r): sums on entry, activations on exit; reset = r ∘ h₋.
+/// Activations of the gates, and r ∘ h₋, from the sums.
 template <class T, class A = Architecture>
-void gru_gates_forward(Index rows, Index n, T* gates, const T* before, T* reset) {
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        gates += first * 2 * n, before += first * n, reset += first * n;
-        for (Index r = first; r < last; ++r, gates += 2 * n, before += n, reset += n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const auto keep = sigmoid(at.load(gates + n));
-                at.store(gates, sigmoid(at.load(gates)));
-                at.store(gates + n, keep);
-                at.store(reset, keep * at.load(before));
-            });
+void gru_gates_forward(Index rows, Index n, const GruRows<T>& all) {
+    over_rows(rows, n, [&](Index row) {
+        const auto a = all.row(row, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const auto r = sigmoid(at.load(a.gates + n));
+            at.store(a.gates, sigmoid(at.load(a.gates)));
+            at.store(a.gates + n, r);
+            at.store(a.reset, r * at.load(a.before));
+        });
     });
 }
 
-/// q [rows, n]: sum on entry, candidate tanh(q) on exit; h = z h₋ + (1 - z) q.
+/// The candidate and h from the candidate's sum and the gates.
 template <class T, class A = Architecture>
-void gru_state_forward(Index rows, Index n, const T* gates, T* q, const T* before, T* h) {
+void gru_state_forward(Index rows, Index n, const GruRows<T>& all) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        gates += first * 2 * n, q += first * n, before += first * n, h += first * n;
-        for (Index r = first; r < last; ++r, gates += 2 * n, q += n, before += n, h += n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const L z = at.load(gates), candidate = tanh_lanes(at.load(q));
-                at.store(q, candidate);
-                at.store(h, z * at.load(before) + (L(T(1)) - z) * candidate);
-            });
+    over_rows(rows, n, [&](Index row) {
+        const auto a = all.row(row, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const L z = at.load(a.gates), q = tanh_lanes(at.load(a.q));
+            at.store(a.q, q);
+            at.store(a.h, z * at.load(a.before) + (L(T(1)) - z) * q);
+        });
     });
 }
 
-/// From dh: dq and the z half of dgates; adds to dbefore what h₋ gets through the leak.
+/// From the adjoint of h: those of q and of z's sum; adds to that of h₋ what it gets through the leak.
 template <bool squared, class T, class A = Architecture>
-void gru_state_backward(Index rows, Index n, const T* gates, const T* q, const T* before, const T* dh,
-                        T* dgates, T* dq, T* dbefore) {
+void gru_state_backward(Index rows, Index n, const GruRows<T>& all, const GruAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
     const L one(T(1));
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        gates += first * 2 * n, q += first * n, before += first * n, dh += first * n, dgates += first * 2 * n,
-            dq += first * n, dbefore += first * n;
-        for (Index r = first; r < last;
-             ++r, gates += 2 * n, q += n, before += n, dh += n, dgates += 2 * n, dq += n, dbefore += n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const L z = at.load(gates), candidate = at.load(q), out = at.load(dh);
-                at.store(dgates, chain<squared>((at.load(before) - candidate) * z * (one - z)) * out);
-                at.store(dq, chain<squared>((one - z) * (one - candidate * candidate)) * out);
-                at.store(dbefore, at.load(dbefore) + chain<squared>(z) * out);
-            });
+    over_rows(rows, n, [&](Index row) {
+        const auto a = all.row(row, n);
+        const auto d = adjoints.row(row, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const L z = at.load(a.gates), q = at.load(a.q), out = at.load(d.h);
+            at.store(d.gates, chain<squared>((at.load(a.before) - q) * z * (one - z)) * out);
+            at.store(d.q, chain<squared>((one - z) * (one - q * q)) * out);
+            at.store(d.before, at.load(d.before) + chain<squared>(z) * out);
+        });
     });
 }
 
-/// From dreset: the r half of dgates; adds to dbefore what h₋ gets through the reset product.
+/// From the adjoint of reset: that of r's sum; adds to that of h₋ what it gets through the reset product.
 template <bool squared, class T, class A = Architecture>
-void gru_gates_backward(Index rows, Index n, const T* gates, const T* before, const T* dreset, T* dgates,
-                        T* dbefore) {
+void gru_gates_backward(Index rows, Index n, const GruRows<T>& all, const GruAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        gates += first * 2 * n, before += first * n, dreset += first * n, dgates += first * 2 * n,
-            dbefore += first * n;
-        for (Index r = first; r < last;
-             ++r, gates += 2 * n, before += n, dreset += n, dgates += 2 * n, dbefore += n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const L keep = at.load(gates + n), d = at.load(dreset);
-                at.store(dgates + n, chain<squared>(at.load(before) * keep * (L(T(1)) - keep)) * d);
-                at.store(dbefore, at.load(dbefore) + chain<squared>(keep) * d);
-            });
+    over_rows(rows, n, [&](Index row) {
+        const auto a = all.row(row, n);
+        const auto d = adjoints.row(row, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const L r = at.load(a.gates + n), out = at.load(d.reset);
+            at.store(d.gates + n, chain<squared>(at.load(a.before) * r * (L(T(1)) - r)) * out);
+            at.store(d.before, at.load(d.before) + chain<squared>(r) * out);
+        });
     });
 }
 
-/// z [rows, 2 n] = (h, t): sums on entry, activations on exit; s = h t + s₋ (1 - t).
+/// Activations and s from the sums.
 template <class T, class A = Architecture>
-void highway_forward(Index rows, Index n, T* z, const T* before, T* s) {
+void highway_forward(Index rows, Index n, const HighwayRows<T>& all) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        z += first * 2 * n, before += first * n, s += first * n;
-        for (Index r = first; r < last; ++r, z += 2 * n, before += n, s += n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const L h = tanh_lanes(at.load(z)), gate = sigmoid(at.load(z + n));
-                at.store(z, h);
-                at.store(z + n, gate);
-                at.store(s, h * gate + at.load(before) * (L(T(1)) - gate));
-            });
+    over_rows(rows, n, [&](Index r) {
+        const auto a = all.row(r, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const L h = tanh_lanes(at.load(a.z)), t = sigmoid(at.load(a.z + n));
+            at.store(a.z, h);
+            at.store(a.z + n, t);
+            at.store(a.s, h * t + at.load(a.before) * (L(T(1)) - t));
+        });
     });
 }
 
-/// dz from ds; adds to dbefore what s₋ gets through the carry.
+/// The adjoint of z from that of s; adds to that of s₋ what it gets through the carry.
 template <bool squared, class T, class A = Architecture>
-void highway_backward(Index rows, Index n, const T* z, const T* before, const T* ds, T* dz, T* dbefore) {
+void highway_backward(Index rows, Index n, const HighwayRows<T>& all, const HighwayAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
     const L one(T(1));
-    over_rows(rows, n, [=](Index first, Index last) mutable {
-        z += first * 2 * n, before += first * n, ds += first * n, dz += first * 2 * n, dbefore += first * n;
-        for (Index r = first; r < last; ++r, z += 2 * n, before += n, ds += n, dz += 2 * n, dbefore += n)
-            sweep<T, A>(0, n, [&](auto at) {
-                const L h = at.load(z), gate = at.load(z + n), out = at.load(ds);
-                at.store(dz, chain<squared>((one - h * h) * gate) * out);
-                at.store(dz + n, chain<squared>((h - at.load(before)) * gate * (one - gate)) * out);
-                at.store(dbefore, at.load(dbefore) + chain<squared>(one - gate) * out);
-            });
+    over_rows(rows, n, [&](Index r) {
+        const auto a = all.row(r, n);
+        const auto d = adjoints.row(r, n);
+        sweep<T, A>(0, n, [&](auto at) {
+            const L h = at.load(a.z), t = at.load(a.z + n), out = at.load(d.s);
+            at.store(d.z, chain<squared>((one - h * h) * t) * out);
+            at.store(d.z + n, chain<squared>((h - at.load(a.before)) * t * (one - t)) * out);
+            at.store(d.before, at.load(d.before) + chain<squared>(one - t) * out);
+        });
     });
 }
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

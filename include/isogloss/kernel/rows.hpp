@@ -1,10 +1,38 @@
 /// @file kernel/rows.hpp  Elementwise work on contiguous rows: masks, sums, norms, finiteness.
+///
+/// multiply_rows, add_multiplied_rows, add and scale are the obvious loops, which compilers vectorise by
+/// themselves; the others have a plain reference.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+
+/// The obvious loops, with sums in double: what the kernels below are tested against. Only dot has another use:
+/// what is added up when a product exceeds T.
+namespace plain {
+
+template <class T> void add_column_sums(Index rows, Index width, const T* x, T* sums) {
+    for (Index j = 0; j < width; ++j) {
+        double sum = static_cast<double>(sums[j]);
+        for (Index r = 0; r < rows; ++r) sum += static_cast<double>(x[r * width + j]);
+        sums[j] = static_cast<T>(sum);
+    }
+}
+template <class T> double dot(Index n, const T* x, const T* y) {
+    double sum = 0;
+    for (Index i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+    return sum;
+}
+template <class T> Index first_non_finite(Index n, const T* x) {
+    Index i = 0;
+    while (i < n && std::isfinite(x[i])) ++i;
+    return i;
+}
+
+}  // namespace plain
 
 /// How many numbers are added in T before the sum moves to double.
 inline constexpr Index chunk = 512;
@@ -50,39 +78,47 @@ void add_column_sums(Index rows, Index width, const T* x, T* sums) {
     });
 }
 
-/// Σ x², added up in double by chunks; right for all finite x, also where a square exceeds T.
-template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
-    using L = Lanes<T, A>;
+/// Σ term(group) over n numbers, in T by chunks, in double over the chunks.
+template <class T, class A = Architecture, class F> double chunked_sum(Index n, F&& term) {
     double total = 0;
     for (Index i = 0; i < n; i += chunk) {
-        L part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L v = at.load(x);
-            part += v * v;
-        });
+        Lanes<T, A> part(T(0));
+        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) { part += term(at); });
         total += static_cast<double>(lane_sum(part));
-    }
-    if (!std::isfinite(total)) {
-        total = 0;
-        for (Index i = 0; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(x[i]);
     }
     return total;
 }
 
-/// Σ x y, added up in double by chunks; right for all finite x and y, also where a product exceeds T.
+/// Σ x²; right for all finite x, also where a square exceeds T.
+template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
+    const double sum = chunked_sum<T, A>(n, [&](auto at) {
+        const auto v = at.load(x);
+        return v * v;
+    });
+    return std::isfinite(sum) ? sum : plain::dot(n, x, x);
+}
+
+/// x / ‖x‖, in place; returns ‖x‖, its Euclidean norm. A row whose norm is 0 or not finite stays as it is.
+template <class T, class A = Architecture> double normalise(Index n, T* x) {
+    double norm = std::sqrt(sum_of_squares<T, A>(n, x));
+    if (norm >= 1e-15 && norm <= 1e15) {
+        scale(n, static_cast<T>(1 / norm), x);
+    } else if (std::isfinite(norm)) {  // squares, or 1 / ‖x‖, may be beyond T
+        double largest = 0;
+        for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(double(x[i])));
+        if (largest == 0) return 0;
+        double squares = 0;
+        for (Index i = 0; i < n; ++i) squares += std::pow(double(x[i]) / largest, 2);
+        norm = largest * std::sqrt(squares);
+        for (Index i = 0; i < n; ++i) x[i] = static_cast<T>(double(x[i]) / largest / std::sqrt(squares));
+    }
+    return norm;
+}
+
+/// Σ x y; right for all finite x and y, also where a product exceeds T.
 template <class T, class A = Architecture> double dot(Index n, const T* x, const T* y) {
-    using L = Lanes<T, A>;
-    double total = 0;
-    for (Index i = 0; i < n; i += chunk) {
-        L part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) { part += at.load(x) * at.load(y); });
-        total += static_cast<double>(lane_sum(part));
-    }
-    if (!std::isfinite(total)) {
-        total = 0;
-        for (Index i = 0; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(y[i]);
-    }
-    return total;
+    const double sum = chunked_sum<T, A>(n, [&](auto at) { return at.load(x) * at.load(y); });
+    return std::isfinite(sum) ? sum : plain::dot(n, x, y);
 }
 
 /// Position of the first element that is not finite, or n.
@@ -98,4 +134,4 @@ template <class T> Index first_non_finite(Index n, const T* x) {
     return n;
 }
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -7,15 +7,16 @@
 #include <cmath>
 #include <isogloss/kernel/rows.hpp>
 #include <limits>
+#include <vector>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 /// max z, n ≥ 1. Says nothing about NaN: that shows in the log-sum-exp.
 template <class T, class A = Architecture> T row_max(Index n, const T* z) {
     using L = Lanes<T, A>;
     constexpr T lowest = -std::numeric_limits<T>::infinity();
     L m(lowest);
-    sweep<T, A>(0, n, [&](auto at) { m = max(at.only(at.load(z), lowest), m); });
+    sweep<T, A>(0, n, [&](auto at) { m = max(at.mask(at.load(z), lowest), m); });
     return lane_max(m);
 }
 
@@ -29,11 +30,32 @@ template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
             const L e = exp_lanes(s * (at.load(z) - m));
             if (out) at.store(out, e);
-            part += at.only(e, T(0));
+            part += at.mask(e, T(0));
         });
         total += static_cast<double>(lane_sum(part));
     }
     return total;
+}
+
+/// z ← softmax(scale z), for scale > 0; returns log Σ exp(scale z), which is NaN where the row is not finite.
+template <class T, class A = Architecture> double softmax(Index n, T* z, T scale = T(1)) {
+    const T m = row_max<T, A>(n, z);
+    const double sum = exp_sum<T, A>(n, z, m, scale, z);
+    kernel::scale(n, static_cast<T>(1 / sum), z);
+    return double(scale) * double(m) + std::log(sum);
+}
+
+/// -log softmax(z)[target]; with `gradient` z ← upstream (softmax(z) - 1_target), without it z stays.
+template <class T, class A = Architecture>
+double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool gradient = true) {
+    const T m = row_max<T, A>(n, z);
+    const double of_target = double(z[target]) - double(m);
+    const double sum = exp_sum<T, A>(n, z, m, T(1), gradient ? z : nullptr);
+    if (gradient) {
+        kernel::scale(n, static_cast<T>(upstream / sum), z);
+        z[target] -= static_cast<T>(upstream);
+    }
+    return std::log(sum) - of_target;
 }
 
 /// Σ weight · scale (z - shift), the cross term of a soft target with unnormalised weights.
@@ -61,7 +83,7 @@ double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {
     for (Index i = 0; i < n; i += chunk) {
         L part(T(0)), cross_part(T(0));
         sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L d = s * (at.load(z) - m), e = at.only(exp_lanes(d), T(0));
+            const L d = s * (at.load(z) - m), e = at.mask(exp_lanes(d), T(0));
             at.store(z, e);
             part += e;
             cross_part += e * d;
@@ -114,8 +136,8 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
             const L d = at.load(z) - mm, e = exp_lanes(d), d_soft = it * d, e_soft = exp_lanes(d_soft);
             at.store(z, e);
             at.store(soft, e_soft);
-            sum += at.only(e, T(0));
-            soft_sum += at.only(e_soft, T(0));
+            sum += at.mask(e, T(0));
+            soft_sum += at.mask(e_soft, T(0));
             cross += at.load(weight) * d_soft;
         });
         r.sum += static_cast<double>(lane_sum(sum));
@@ -145,6 +167,14 @@ template <class T> double log_sum_exp(Index n, const T* z, double scale = 1) {
     return m + std::log(s);
 }
 
+/// softmax(scale z)
+template <class T> std::vector<double> softmax(Index n, const T* z, double scale = 1) {
+    const double log_sum = log_sum_exp(n, z, scale);
+    std::vector<double> p;
+    for (Index i = 0; i < n; ++i) p.push_back(std::exp(scale * double(z[i]) - log_sum));
+    return p;
+}
+
 /// -log softmax(z)[target]
 template <class T> double cross_entropy(Index n, const T* z, Index target) {
     return log_sum_exp(n, z) - double(z[target]);
@@ -162,4 +192,4 @@ template <class T> double soft_divergence(Index n, const T* s, const T* z, doubl
 }
 
 }  // namespace plain
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -1,4 +1,4 @@
-/// @file kernel/transpose.hpp  Packing the transpose of a matrix.
+/// @file kernel/transpose.hpp  The transpose of a matrix: packed, or added to another.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,28 @@
 #include <isogloss/types.hpp>
 #include <type_traits>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+
+namespace plain {
+
+/// What kernel::pack_transposed does, number by number.
+template <class T>
+void pack_transposed(Index k, Index columns, Index padded, const T* from, Index stride, T* to) {
+    for (Index i = 0; i < k; ++i)
+        for (Index j = 0; j < padded; ++j) to[i * padded + j] = j < columns ? from[j * stride + i] : T(0);
+}
+
+/// What kernel::transpose_add does, number by number.
+template <class T>
+void transpose_add(Index n, Index m, const T* from, Index stride, T beta, T* to, Index to_stride) {
+    for (Index j = 0; j < m; ++j)
+        for (Index i = 0; i < n; ++i) {
+            T& value = to[j * to_stride + i];
+            value = from[i * stride + j] + (beta == T(0) ? T(0) : beta * value);
+        }
+}
+
+}  // namespace plain
 
 /// A square of numbers, 32 bytes wide, that is transposed in registers by the compiler's own vectors.
 template <class T> struct Square {
@@ -75,7 +96,8 @@ void pack_transposed(Index k, Index columns, Index padded, const T* from, Index 
 
 /// to[j, i] = from[i, j] + beta to[j, i] for from [n, m], rows `stride` and `to_stride` apart; beta = 0
 /// overwrites.
-template <class T> void turn(Index n, Index m, const T* from, Index stride, T beta, T* to, Index to_stride) {
+template <class T>
+void transpose_add(Index n, Index m, const T* from, Index stride, T beta, T* to, Index to_stride) {
     constexpr Index side = Square<T>::side;
     if (beta != T(0) && beta != T(1))
         for (Index j = 0; j < m; ++j)
@@ -96,4 +118,4 @@ template <class T> void turn(Index n, Index m, const T* from, Index stride, T be
     one_by_one(whole_n, n, 0, m);
 }
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -6,9 +6,8 @@
 #include <isogloss/lds/model.hpp>
 #include <isogloss/lds/moments.hpp>
 #include <utility>
-#include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Averages over a text that an M-step needs, and what comes with them.
 template <class T> struct Statistics {
@@ -22,7 +21,7 @@ template <class T> struct Statistics {
 /// log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): what there is
 /// to beat, for the same μ. `words`: those with μ > 0.
 inline double static_log_likelihood(Index words) {
-    return -0.5 * static_cast<double>(words - 1) * (1 + std::log(6.283185307179586));
+    return -0.5 * static_cast<double>(words - 1) * (1 + std::log(2 * std::numbers::pi));
 }
 
 /// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost does not depend on the length of
@@ -63,43 +62,40 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
     const SmallMatrix Ht = transposed(f.H), Lt = transposed(f.L), Jt = transposed(f.J), Pt = transposed(f.P);
 
     // Powers, and the weights of U and Z in E[y x̄ᵀ].
-    std::vector<SmallMatrix> Ht_to{identity(h)}, Jt_to{identity(h)};
+    Array<SmallMatrix> Ht_to{identity(h)}, Jt_to{identity(h)};
     for (Index l = 0; l <= 2 * k; ++l) Ht_to.push_back(product(Ht_to.back(), Ht));
     for (Index l = 0; l < k; ++l) Jt_to.push_back(product(Jt_to.back(), Jt));
-    std::vector<SmallMatrix> W(std::size_t(k + 1));
-    W[std::size_t(k)] = Jt_to[std::size_t(k)];
-    for (Index l = k - 1; l >= 0; --l)
-        W[std::size_t(l)] = product(Pt, Jt_to[std::size_t(l)]) + product(Ht, W[std::size_t(l + 1)]);
+    Array<SmallMatrix> W(k + 1);
+    W[k] = Jt_to[k];
+    for (Index l = k - 1; l >= 0; --l) W[l] = product(Pt, Jt_to[l]) + product(Ht, W[l + 1]);
 
     Statistics<T> out;
     out.yx = zeros<T>(V, h);
-    std::vector<SmallMatrix> B;
+    Array<SmallMatrix> B;
     TallMatrix<T> U = zeros<T>(V, h);
     for (Index l = 0; l <= k; ++l) {
         moments.apply(l, ref(s.C), ref(U));
         B.push_back(inner_products(s.C, U));
-        add_product<T>(1, ref(U), product(Lt, Ht_to[std::size_t(l)], W[0]), ref(out.yx));
+        add_product<T>(1, ref(U), product(Lt, Ht_to[l], W[0]), ref(out.yx));
         if (l == 0) continue;
         moments.apply_transposed(l, ref(s.C), ref(U));
-        add_product<T>(1, ref(U), product(Lt, W[std::size_t(l)]), ref(out.yx));
+        add_product<T>(1, ref(U), product(Lt, W[l]), ref(out.yx));
     }
     const SmallMatrix G = inner_products(s.C, s.C);
     const SmallMatrix GA = product(G, s.A), LGA_t = transposed(product(f.L, GA));
 
     // q and p for a given q_{k+1}.
-    std::vector<SmallMatrix> q(std::size_t(k + 2)), p(std::size_t(k + 1));
+    Array<SmallMatrix> q(k + 2), p(k + 1);
     const auto recur = [&](const SmallMatrix& beyond) {
-        q[std::size_t(k + 1)] = beyond;
-        for (Index l = k; l >= 0; --l)
-            q[std::size_t(l)] = product(q[std::size_t(l + 1)], Ht) + product(B[std::size_t(l)], Lt);
+        q[k + 1] = beyond;
+        for (Index l = k; l >= 0; --l) q[l] = product(q[l + 1], Ht) + product(B[l], Lt);
         p[0] = transposed(q[0]);
-        for (Index l = 1; l <= k; ++l)
-            p[std::size_t(l)] = product(f.H, p[std::size_t(l - 1)]) + product(f.L, B[std::size_t(l)]);
+        for (Index l = 1; l <= k; ++l) p[l] = product(f.H, p[l - 1]) + product(f.L, B[l]);
     };
     recur(zeros<double>(h, h));
 
-    SmallMatrix X = zeros<double>(h, h), rest = product(p[std::size_t(k)], Lt);
-    const SmallMatrix H_far = transposed(Ht_to[std::size_t(2 * k + 1)]);
+    SmallMatrix X = zeros<double>(h, h), rest = product(p[k], Lt);
+    const SmallMatrix H_far = transposed(Ht_to[2 * k + 1]);
     for (int i = 0;; ++i) {
         rest = sylvester(s.A, Ht, rest);
         X += rest;
@@ -109,12 +105,12 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
         rest = product(H_far, product(transposed(rest), LGA_t));
     }
     recur(product(GA, X));
-    add_product<T>(1, ref(s.C), product(product(s.A, X), Ht_to[std::size_t(k + 1)], W[0]), ref(out.yx));
+    add_product<T>(1, ref(s.C), product(product(s.A, X), Ht_to[k + 1], W[0]), ref(out.yx));
 
     // Filtered with filtered, then smoothed with filtered, from the horizon down.
     SmallMatrix xx = X, sx = X, sx_1 = X;
     for (Index l = k - 1; l >= 0; --l) {
-        xx = product(xx, Ht) + product(p[std::size_t(l)], Lt);
+        xx = product(xx, Ht) + product(p[l], Lt);
         sx_1 = sx;
         sx = product(f.J, sx) + product(f.P, xx);
     }
@@ -125,11 +121,12 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
     out.xx_1 = product(ss, Jt) + product(sx_1, Pt) + product(f.smoothed, Jt);
     out.xx_filtered = symmetrised(xx) + f.filtered;
 
-    const double words = static_cast<double>(s.whitening.words - 1);
+    const Index dimension = s.whitening.words - 1;
     const SmallMatrix FGA = product(f.F, GA), FG = product(f.F, G);
-    const double squares = words - inner(product(SmallMatrix(f.predicted - s.M), FG), identity(h)) -
+    const double squares = static_cast<double>(dimension) -
+                           inner(product(SmallMatrix(f.predicted - s.M), FG), identity(h)) -
                            2 * inner(product(f.F, q[1]), s.A) + inner(product(FGA, xx), s.A);
-    out.log_likelihood = -0.5 * (words * std::log(6.283185307179586) + f.log_det_S + squares);
+    out.log_likelihood = gaussian_log_likelihood(dimension, f.log_det_S, squares);
     return out;
 }
 
@@ -154,4 +151,4 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
     return largest_share(G, s.M) < 1 ? 1 : repair_noise(G, s.M, options.noise_limit);
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

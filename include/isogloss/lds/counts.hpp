@@ -1,25 +1,21 @@
 /// @file lds/counts.hpp  How often each word follows each other at each of a few distances.
 #pragma once
 
-#include <Eigen/SparseCore>
 #include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <isogloss/error.hpp>
+#include <isogloss/lds/sparse_counts.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
 #include <limits>
 #include <new>
 #include <numeric>
-#include <span>
 #include <utility>
 #include <vector>
 
-namespace isogloss {
-
-/// Counts of pairs, row-major: 8 bytes for each pair that occurs.
-using SparseCounts = Eigen::SparseMatrix<std::uint32_t, Eigen::RowMajor, std::int32_t>;
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// What is counted.
 struct CountOptions {
@@ -65,22 +61,22 @@ public:
                 message("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1001"));
         const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int32_t));
         within_memory("LagCounts", bytes, [&] {
-            occurrences_.assign(static_cast<std::size_t>(vocabulary), 0);
+            occurrences_.assign(vocabulary, 0);
             empty_lags();
         });
     }
 
     /// Counts a whole text.
-    void add(std::span<const Token> tokens) { add(tokens, 0, std::ssize(tokens)); }
+    void add(ArrayView<const Token> tokens) { add(tokens, 0, std::ssize(tokens)); }
 
     /// Counts the pairs of a text whose later token is at first … last-1; earlier tokens are looked at.
-    void add(std::span<const Token> tokens, Index first, Index last) {
+    void add(ArrayView<const Token> tokens, Index first, Index last) {
         if (first < 0 || last < first || last > std::ssize(tokens))
             throw UsageError(message("LagCounts: found the range ", first, " … ", last, " of a text of ",
                                      tokens.size(), " tokens"));
         const Index from = std::max<Index>(0, first - lags());
         for (Index p = from; p < last; ++p) {
-            const Token w = tokens[static_cast<std::size_t>(p)];
+            const Token w = tokens[p];
             if (w < 0 || w >= vocabulary())
                 throw DataError(message("LagCounts: token ", p, " is ", w, ", outside the vocabulary of ",
                                         vocabulary(),
@@ -91,8 +87,7 @@ public:
         for (Index p = first; p < last; p += options_.block) {
             const Index end = std::min(last, p + options_.block);
             sum.merge(block(tokens, p, end));
-            for (Index q = p; q < end; ++q)
-                ++sum.occurrences_[static_cast<std::size_t>(tokens[static_cast<std::size_t>(q)])];
+            for (Index q = p; q < end; ++q) ++sum.occurrences_[tokens[q]];
         }
         sum.total_ = last - first;
         add(std::move(sum));
@@ -114,15 +109,16 @@ public:
 
     /// Puts counts together from their parts, as a file has them. Throws UsageError where they do not fit,
     /// DataError for more than 2³² - 1 tokens.
-    static LagCounts from_parts(CountOptions options, std::vector<std::int64_t> occurrences,
-                                std::vector<SparseCounts> lags) {
+    static LagCounts from_parts(CountOptions options, Array<std::int64_t> occurrences,
+                                Array<SparseCounts> lags) {
         LagCounts c(std::ssize(occurrences), options);
         if (std::ssize(lags) != options.lags)
             throw UsageError(message("LagCounts: found ", lags.size(), " matrices, expected ", options.lags));
         for (const SparseCounts& m : lags)
-            if (m.rows() != c.vocabulary() || m.cols() != c.vocabulary())
-                throw UsageError(message("LagCounts: found counts [", m.rows(), ", ", m.cols(),
-                                         "], expected [", c.vocabulary(), ", ", c.vocabulary(), "]"));
+            if (m.rows() != c.vocabulary() || !m.is_valid())
+                throw UsageError(message("LagCounts: found counts of ", m.rows(), " rows",
+                                         m.is_valid() ? "" : " that are no matrix", ", expected [",
+                                         c.vocabulary(), ", ", c.vocabulary(), "]"));
         for (const std::int64_t n : occurrences) {
             if (n < 0) throw UsageError(message("LagCounts: found a word that occurs ", n, " times"));
             c.require_room(n);
@@ -138,30 +134,19 @@ public:
     std::int64_t tokens() const { return total_; }                 ///< tokens counted, T
     const CountOptions& options() const { return options_; }       ///< as given
     /// n, by word.
-    const std::vector<std::int64_t>& occurrences() const { return occurrences_; }
+    const Array<std::int64_t>& occurrences() const { return occurrences_; }
     /// N_k, k = 1 … r. Throws UsageError for another k.
     const SparseCounts& lag(Index k) const {
         if (k < 1 || k > lags())
             throw UsageError(message("LagCounts: lag ", k, " is asked for, but lags 1 … ", lags(),
                                      " were counted; count with lags = ", k));
-        return lags_[static_cast<std::size_t>(k - 1)];
+        return lags_[k - 1];
     }
 
     /// Equal in every count.
     friend bool operator==(const LagCounts& a, const LagCounts& b) {
-        if (a.occurrences_ != b.occurrences_ || a.lags() != b.lags() ||
-            a.options_.boundary != b.options_.boundary)
-            return false;
-        for (std::size_t k = 0; k < a.lags_.size(); ++k) {
-            const SparseCounts &x = a.lags_[k], &y = b.lags_[k];
-            const auto n = x.nonZeros();
-            if (n != y.nonZeros() ||
-                !std::equal(x.outerIndexPtr(), x.outerIndexPtr() + x.rows() + 1, y.outerIndexPtr()) ||
-                !std::equal(x.innerIndexPtr(), x.innerIndexPtr() + n, y.innerIndexPtr()) ||
-                !std::equal(x.valuePtr(), x.valuePtr() + n, y.valuePtr()))
-                return false;
-        }
-        return true;
+        return a.occurrences_ == b.occurrences_ && a.lags_ == b.lags_ &&
+               a.options_.boundary == b.options_.boundary;
     }
 
 private:
@@ -173,20 +158,20 @@ private:
 
     void empty_lags() {
         lags_.clear();
-        for (Index k = 0; k < lags(); ++k) lags_.emplace_back(vocabulary(), vocabulary());
+        for (Index k = 0; k < lags(); ++k) lags_.push_back({Array<std::int32_t>(vocabulary() + 1), {}, {}});
     }
 
-    void merge(std::vector<SparseCounts> other) {
+    void merge(Array<SparseCounts> other) {
         // all lags before any is touched, so that a refusal changes nothing
         for (std::size_t k = 0; k < lags_.size(); ++k)
-            if (lags_[k].nonZeros() + other[k].nonZeros() > std::numeric_limits<std::int32_t>::max() &&
-                lags_[k].nonZeros() > 0 && other[k].nonZeros() > 0)
+            if (lags_[k].pairs() + other[k].pairs() > std::numeric_limits<std::int32_t>::max() &&
+                lags_[k].pairs() > 0 && other[k].pairs() > 0)
                 throw DataError(message("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ",
                                         k + 1, "; cut the vocabulary"));
         try {
             for (std::size_t k = 0; k < lags_.size(); ++k) {
-                if (lags_[k].nonZeros() == 0) lags_[k].swap(other[k]);
-                else if (other[k].nonZeros() > 0) SparseCounts(lags_[k] + other[k]).swap(lags_[k]);
+                if (lags_[k].pairs() == 0) std::swap(lags_[k], other[k]);
+                else if (other[k].pairs() > 0) lags_[k] = lags_[k] + other[k];
                 other[k] = SparseCounts();  // its memory, before the next sum takes some
             }
         } catch (const std::bad_alloc&) {  // some lags are summed and some are not
@@ -212,28 +197,25 @@ private:
     // The pairs whose later token is at first … last-1. Earlier tokens are taken in the order of their words,
     // so that each row receives its columns in ascending order: nothing is sorted but the positions, by
     // counting.
-    std::vector<SparseCounts> block(std::span<const Token> tokens, Index first, Index last) const {
-        const auto V = static_cast<std::size_t>(vocabulary());
-        const Index from = std::max<Index>(0, first - lags());
-        std::vector<std::uint32_t> rows(V + 1, 0), places(static_cast<std::size_t>(last - from));
-        for (Index p = first; p < last; ++p) ++rows[static_cast<std::size_t>(tokens[std::size_t(p)]) + 1];
-        std::vector<std::uint32_t> next = rows;
-        for (Index p = from; p < first; ++p) ++next[static_cast<std::size_t>(tokens[std::size_t(p)]) + 1];
+    Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last) const {
+        const Index V = vocabulary(), from = std::max<Index>(0, first - lags());
+        Array<std::uint32_t> rows(V + 1), places(last - from);
+        for (Index p = first; p < last; ++p) ++rows[tokens[p] + 1];
+        Array<std::uint32_t> next = rows;
+        for (Index p = from; p < first; ++p) ++next[tokens[p] + 1];
         std::partial_sum(rows.begin(), rows.end(), rows.begin());
         std::partial_sum(next.begin(), next.end(), next.begin());
-        for (Index p = from; p < last; ++p)
-            places[next[static_cast<std::size_t>(tokens[std::size_t(p)])]++] =
-                static_cast<std::uint32_t>(p - from);
+        for (Index p = from; p < last; ++p) places[next[tokens[p]]++] = static_cast<std::uint32_t>(p - from);
 
-        std::vector<SparseCounts> out(static_cast<std::size_t>(lags()));
-        std::vector<std::exception_ptr> failed(out.size());
-        const std::vector<std::uint16_t> reach = reaches(tokens, from, last);
-        kernel::parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
+        Array<SparseCounts> out(lags());
+        Array<std::exception_ptr> failed(lags());
+        const Array<std::uint16_t> reach = reaches(tokens, from, last);
+        parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
             for (Index k = a; k < b; ++k) {
                 try {
-                    out[std::size_t(k)] = one_lag(tokens, from, first, last, k + 1, rows, places, reach);
+                    out[k] = one_lag(tokens, from, first, last, k + 1, rows, places, reach);
                 } catch (...) {
-                    failed[std::size_t(k)] = std::current_exception();
+                    failed[k] = std::current_exception();
                 }
             }
         });
@@ -244,63 +226,57 @@ private:
 
     // For each position from … last-1 the largest lag at which it is counted as the earlier token; nothing
     // where all are.
-    std::vector<std::uint16_t> reaches(std::span<const Token> tokens, Index from, Index last) const {
-        std::vector<std::uint16_t> reach;
+    Array<std::uint16_t> reaches(ArrayView<const Token> tokens, Index from, Index last) const {
+        Array<std::uint16_t> reach;
         if (options_.boundary < 0) return reach;
-        reach.resize(static_cast<std::size_t>(last - from));
+        reach.resize(last - from);
         Index most = lags();
         for (Index p = last - 1; p >= from; --p) {
-            most = tokens[std::size_t(p)] == options_.boundary ? 0 : std::min(lags(), most + 1);
-            reach[std::size_t(p - from)] = static_cast<std::uint16_t>(most);
+            most = tokens[p] == options_.boundary ? 0 : std::min(lags(), most + 1);
+            reach[p - from] = static_cast<std::uint16_t>(most);
         }
         return reach;
     }
 
-    SparseCounts one_lag(std::span<const Token> tokens, Index from, Index first, Index last, Index k,
-                         const std::vector<std::uint32_t>& starts, const std::vector<std::uint32_t>& places,
-                         const std::vector<std::uint16_t>& reach) const {
-        const auto V = static_cast<std::size_t>(vocabulary());
-        std::vector<Row> rows(V);
-        for (std::size_t i = 0; i < V; ++i) rows[i] = {-1, starts[i]};
-        std::vector<Cell> cells(static_cast<std::size_t>(last - first));
-        const auto pair = [&](std::uint32_t place) {
-            const auto q = static_cast<std::size_t>(from) + place;
+    SparseCounts one_lag(ArrayView<const Token> tokens, Index from, Index first, Index last, Index k,
+                         const Array<std::uint32_t>& starts, const Array<std::uint32_t>& places,
+                         const Array<std::uint16_t>& reach) const {
+        const Index V = vocabulary();
+        Array<Row> rows(V);
+        for (Index i = 0; i < V; ++i) rows[i] = {-1, starts[i]};
+        Array<Cell> cells(last - first);
+        const auto pair = [&](Index q) {
             const Token before = tokens[q];
-            Row& row = rows[static_cast<std::size_t>(tokens[q + static_cast<std::size_t>(k)])];
-            const std::uint32_t fresh = row.column != before;
-            row = {before, row.end + fresh};
+            Row& row = rows[tokens[q + k]];
+            const std::uint32_t opens = row.column != before;
+            row = {before, row.end + opens};
             Cell& cell = cells[row.end - 1];
-            cell = {before, fresh ? 1 : cell.count + 1};
+            cell = {before, opens ? 1 : cell.count + 1};
         };
-        const auto lowest = static_cast<std::uint32_t>(std::max<Index>(0, first - k - from));
-        const Index highest = last - k - from;
+        const Index lowest = std::max<Index>(0, first - k - from), highest = last - k - from;
         for (const std::uint32_t place : places)
-            if (place >= lowest && static_cast<Index>(place) < highest &&
-                (reach.empty() || k <= static_cast<Index>(reach[place])))
-                pair(place);
+            if (place >= lowest && place < highest && (reach.empty() || k <= reach[place]))
+                pair(from + place);
 
-        SparseCounts m(static_cast<Eigen::Index>(V), static_cast<Eigen::Index>(V));
-        std::int32_t at = 0;  // no more than the tokens of a block, 2³¹ - 1
-        for (std::size_t i = 0; i < V; ++i) {
-            m.outerIndexPtr()[i] = at;
-            at += static_cast<std::int32_t>(rows[i].end - starts[i]);
-        }
-        m.outerIndexPtr()[V] = at;
-        m.resizeNonZeros(at);
-        for (std::size_t i = 0; i < V; ++i) {
-            std::int32_t to = m.outerIndexPtr()[i];
-            for (std::uint32_t c = starts[i]; c < rows[i].end; ++c, ++to) {
-                m.innerIndexPtr()[to] = cells[c].column;
-                m.valuePtr()[to] = cells[c].count;
+        SparseCounts m;
+        m.starts.reserve(V + 1);
+        std::int32_t pairs = 0;  // no more than the tokens of a block, 2³¹ - 1
+        for (Index i = 0; i < V; ++i)
+            m.starts.push_back(pairs += static_cast<std::int32_t>(rows[i].end - starts[i]));
+        m.columns.reserve(pairs);
+        m.values.reserve(pairs);
+        for (Index i = 0; i < V; ++i)
+            for (std::uint32_t c = starts[i]; c < rows[i].end; ++c) {
+                m.columns.push_back(cells[c].column);
+                m.values.push_back(cells[c].count);
             }
-        }
         return m;
     }
 
     CountOptions options_;
-    std::vector<std::int64_t> occurrences_;
-    std::vector<SparseCounts> lags_;
+    Array<std::int64_t> occurrences_;
+    Array<SparseCounts> lags_;
     std::int64_t total_ = 0;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -1,67 +1,20 @@
-/// @file lds/dense.hpp  The two kinds of dense matrix of a linear dynamical system, and their products.
+/// @file lds/dense.hpp  The two kinds of dense matrix of a linear dynamical system, and what only they need.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <isogloss/factor.hpp>
-#include <isogloss/linalg.hpp>
-#include <isogloss/sizes.hpp>
-#include <isogloss/tensor.hpp>
-#include <utility>
-#include <vector>
 
-namespace isogloss {
+/// Linear dynamical systems for text.
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+using dense::cols, dense::identity, dense::product, dense::product_t, dense::ref, dense::rows;
+using dense::schur, dense::solve, dense::symmetric_eigen, dense::thin_svd, dense::transposed, dense::zeros;
 
 /// h × h: small, in double.
-using SmallMatrix = Tensor<double, 2>;
+using SmallMatrix = dense::Matrix;
 /// V × h: tall, in the scalar type of the model.
 template <class T> using TallMatrix = Tensor<T, 2>;
-
-/// Rows and columns.
-template <class M> Index rows_of(const M& m) { return static_cast<Index>(m.shape()[0]); }
-template <class M> Index cols_of(const M& m) { return static_cast<Index>(m.shape()[1]); }  ///< see rows_of
-
-/// A tensor as a matrix for gemm.
-template <class T> MatrixRef<const T> ref(const Tensor<T, 2>& m) {
-    return {m.data(), rows_of(m), cols_of(m)};
-}
-template <class T> MatrixRef<T> ref(Tensor<T, 2>& m) {
-    return {m.data(), rows_of(m), cols_of(m)};
-}  ///< one that may be written
-
-/// A matrix [rows, cols] of zeros. Throws UsageError where the machine has no memory for it.
-template <class T> Tensor<T, 2> zeros(Index rows, Index cols) {
-    const std::string_view who = "a matrix";
-    return within_memory(who, bytes_of(who, {rows, cols}, sizeof(T)), [&]() -> Tensor<T, 2> {
-        return xt::zeros<T>({static_cast<std::size_t>(rows), static_cast<std::size_t>(cols)});
-    });
-}
-
-/// The identity [n, n].
-inline SmallMatrix identity(Index n) {
-    auto m = zeros<double>(n, n);
-    for (Index i = 0; i < n; ++i) m.data()[i * n + i] = 1;
-    return m;
-}
-
-/// a b, aᵀ b or a bᵀ, as t() of the arguments says.
-inline SmallMatrix product(MatrixRef<const double> a, MatrixRef<const double> b) {
-    auto c = zeros<double>(a.height(), b.width());
-    gemm<double>(1, a, b, 0, ref(c));
-    return c;
-}
-inline SmallMatrix product(const SmallMatrix& a, const SmallMatrix& b) {
-    return product(ref(a), ref(b));
-}  ///< a b
-inline SmallMatrix product(const SmallMatrix& a, const SmallMatrix& b, const SmallMatrix& c) {
-    return product(product(a, b), c);
-}  ///< a b c
-inline SmallMatrix product_t(const SmallMatrix& a, const SmallMatrix& b) {
-    return product(ref(a), t(ref(b)));
-}  ///< a bᵀ
-
-/// mᵀ.
-inline SmallMatrix transposed(const SmallMatrix& m) { return xt::transpose(m); }
 
 /// (m + mᵀ) / 2.
 inline SmallMatrix symmetrised(const SmallMatrix& m) {
@@ -80,9 +33,7 @@ inline double inner(const SmallMatrix& a, const SmallMatrix& b) {
 inline double frobenius(const SmallMatrix& m) { return std::sqrt(inner(m, m)); }
 
 /// a^{-1}.
-inline SmallMatrix inverse(const SmallMatrix& a, const char* who) {
-    return solve(a, identity(rows_of(a)), who);
-}
+inline SmallMatrix inverse(const SmallMatrix& a, const char* who) { return solve(a, identity(rows(a)), who); }
 
 /// m^power of a symmetric positive definite m, eigenvalues below `floor` times the largest raised to that.
 /// Throws NumericError where no eigenvalue is positive.
@@ -102,9 +53,8 @@ inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const cha
 
 /// Largest modulus of an eigenvalue.
 inline double spectral_radius(const SmallMatrix& a, const char* who) {
-    const auto f = schur<double>(a, who);
     double r = 0;
-    for (std::size_t i = 0; i < f.real.size(); ++i) r = std::max(r, std::hypot(f.real[i], f.imaginary[i]));
+    for (const double modulus : schur<double>(a, who).moduli()) r = std::max(r, modulus);
     return r;
 }
 
@@ -112,23 +62,19 @@ inline double spectral_radius(const SmallMatrix& a, const char* who) {
 /// form are multiplied by radius / |λ|, so that eigenvectors that nearly agree do no harm.
 inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* who) {
     auto f = schur<double>(a, who);
-    const std::size_t n = f.real.size();
+    const auto moduli = f.moduli();
+    const std::size_t n = moduli.size();
     bool any = false;
     for (std::size_t i = 0; i < n; ++i) {
-        const double modulus = std::hypot(f.real[i], f.imaginary[i]);
-        if (modulus <= radius) continue;
+        if (moduli[i] <= radius) continue;
         any = true;
         for (std::size_t j = 0; j < n; ++j)  // the diagonal entry, and its partners within a 2 × 2 block
             if (j == i ||
                 (f.imaginary[i] != 0 && f.imaginary[j] == -f.imaginary[i] && f.real[j] == f.real[i] &&
                  (j + 1 == i || i + 1 == j) && f.S(std::max(i, j), std::min(i, j)) != 0))
-                f.S(i, j) *= radius / modulus;
+                f.S(i, j) *= radius / moduli[i];
     }
     return any ? product(f.Z, product_t(f.S, f.Z)) : a;
-}
-
-namespace kernel {
-inline constexpr Index gram_rows = 1024;  // rows summed in the scalar type before double takes over
 }
 
 /// xᵀ y of tall matrices [V, a], [V, b], summed in double over blocks of rows.
@@ -136,22 +82,24 @@ template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<co
     if (x.rows != y.rows || x.transposed || y.transposed)
         throw UsageError(
             message("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
+    constexpr Index block = 1024;  // rows summed in T before double takes over
     auto sum = zeros<double>(x.cols, y.cols);
     if constexpr (std::is_same_v<T, double>) {
         gemm<double>(1, t(x), y, 0, ref(sum));
     } else {
         auto part = zeros<T>(x.cols, y.cols);
-        for (Index i = 0; i < x.rows; i += kernel::gram_rows) {
-            const Index n = std::min(kernel::gram_rows, x.rows - i);
+        for (Index i = 0; i < x.rows; i += block) {
+            const Index n = std::min(block, x.rows - i);
             gemm<T>(T(1), t(x.rows_from(i, n)), y.rows_from(i, n), T(0), ref(part));
             for (std::size_t k = 0; k < sum.size(); ++k) sum.data()[k] += double(part.data()[k]);
         }
     }
     return sum;
 }
+/// The same of tensors.
 template <class T> SmallMatrix inner_products(const TallMatrix<T>& x, const TallMatrix<T>& y) {
     return inner_products<T>(ref(x), ref(y));
-}  ///< see above
+}
 
 /// out += alpha x m, out and x tall, m small.
 template <class T>
@@ -174,20 +122,19 @@ template <class T> TallMatrix<T> times(const TallMatrix<T>& x, const SmallMatrix
 ///
 /// Throws NumericError for a matrix that is zero or not finite.
 template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who, double floor = 1e-7) {
-    SmallMatrix R = identity(cols_of(x));
+    SmallMatrix R = identity(cols(x));
     if constexpr (std::is_same_v<T, float>) floor = std::max(floor, 1e-5);
     for (int pass = 0; pass < 2; ++pass) {
         const auto e = symmetric_eigen<double>(inner_products(x, x), who);
-        const std::size_t n = e.values.size();
+        const Index n = std::ssize(e.values);
         if (n == 0 || !(e.values.back() > 0)) throw NumericError(message(who, ": the matrix is zero"));
-        std::size_t first = 0;
+        Index first = 0;
         while (e.values[first] <= floor * floor * e.values.back()) ++first;
-        auto down = zeros<double>(static_cast<Index>(n), static_cast<Index>(n - first));
-        auto up = zeros<double>(static_cast<Index>(n - first), static_cast<Index>(n));
-        for (std::size_t j = first; j < n; ++j) {
-            const std::size_t to = n - 1 - j;  // falling
+        auto down = zeros<double>(n, n - first), up = zeros<double>(n - first, n);
+        for (Index j = first; j < n; ++j) {
+            const Index to = n - 1 - j;  // falling
             const double s = std::sqrt(e.values[j]);
-            for (std::size_t i = 0; i < n; ++i) {
+            for (Index i = 0; i < n; ++i) {
                 down(i, to) = e.vectors(i, j) / s;
                 up(to, i) = e.vectors(i, j) * s;
             }
@@ -198,4 +145,4 @@ template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who,
     return R;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

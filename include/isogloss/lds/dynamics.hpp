@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// One pair of singular vectors of the transition, as words.
 struct Direction {
@@ -38,26 +38,24 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
         return times(s.C, product(half, cut));
     };
     const TallMatrix<T> from = first(svd.V), to = first(svd.U);
-    std::vector<Token> known;
+    Array<Token> known;
     for (Index i = 0; i < s.vocabulary(); ++i)
-        if (s.whitening.mu[std::size_t(i)] > 0 && s.whitening.mu[std::size_t(i)] >= min_frequency)
+        if (s.whitening.mu[i] > 0 && s.whitening.mu[i] >= min_frequency)
             known.push_back(static_cast<Token>(i));
     const auto top = [&](const TallMatrix<T>& score, Index pair, T sign) {
         auto order = known;
         const auto n = std::min(std::ssize(order), words);
         std::partial_sort(order.begin(), order.begin() + n, order.end(), [&](Token a, Token b) {
-            const T x = sign * score(std::size_t(a), std::size_t(pair)),
-                    y = sign * score(std::size_t(b), std::size_t(pair));
+            const T x = sign * score(a, pair), y = sign * score(b, pair);
             return x != y ? x > y : a < b;
         });
-        order.resize(std::size_t(n));
+        order.resize(n);
         return order;
     };
     std::vector<Direction> out;
     for (Index p = 0; p < pairs; ++p)
-        for (const T sign : {T(1), T(-1)})
-            out.push_back({svd.s(std::size_t(p)), top(from, p, sign), top(to, p, sign)});
+        for (const T sign : {T(1), T(-1)}) out.push_back({svd.s(p), top(from, p, sign), top(to, p, sign)});
     return out;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -2,23 +2,17 @@
 /// system.
 #pragma once
 
-#include <cmath>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/text_filter.hpp>
 #include <span>
 #include <utility>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Scales every row to norm 1; a row of zeros stays.
 template <class T> void normalise_rows(TallMatrix<T>& x) {
-    for (Index i = 0; i < rows_of(x); ++i) {
-        T* row = x.data() + i * cols_of(x);
-        double squares = 0;
-        for (Index j = 0; j < cols_of(x); ++j) squares += double(row[j]) * double(row[j]);
-        const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
-        for (Index j = 0; j < cols_of(x); ++j) row[j] = static_cast<T>(double(row[j]) * scale);
-    }
+    for (Index i = 0; i < rows(x); ++i) kernel::normalise(cols(x), x.data() + i * cols(x));
 }
 
 /// Which states stand for tokens.
@@ -37,26 +31,26 @@ enum class TokenStates {
 /// Source   Belanger, Kakade 2015, section 6.1. Departure: E[xxᵀ] includes the posterior covariance.
 template <class T> class TokenEmbedding {
 public:
+    using Texts = typename TextFilter<T>::Texts;  ///< several texts, each started anew
+
     TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx, TokenStates states)
         : filter_(system, steady), whiten_(symmetric_power(xx, -0.5, "TokenEmbedding")), states_(states) {
-        if (rows_of(xx) != system.states())
-            throw UsageError(message("TokenEmbedding: found covariances of ", rows_of(xx),
-                                     " states, expected ", system.states()));
+        if (rows(xx) != system.states())
+            throw UsageError(message("TokenEmbedding: found covariances of ", rows(xx), " states, expected ",
+                                     system.states()));
     }
 
     Index width() const { return filter_.states(); }         ///< h
     const TextFilter<T>& filter() const { return filter_; }  ///< the states themselves
     /// Rows of norm 1, [ΣT, h], for texts that are each started anew.
-    TallMatrix<T> operator()(std::span<const std::span<const Token>> texts) const {
+    TallMatrix<T> operator()(Texts texts) const {
         auto x =
             times(states_ == TokenStates::filter ? filter_.filter(texts) : filter_.smooth(texts), whiten_);
         normalise_rows(x);
         return x;
     }
-    TallMatrix<T> operator()(std::span<const Token> text) const {
-        const std::span<const Token> one[] = {text};
-        return (*this)(std::span<const std::span<const Token>>(one));
-    }  ///< the same for one text
+    /// The same for one text.
+    TallMatrix<T> operator()(std::span<const Token> text) const { return (*this)(Texts(&text, 1)); }
 
 private:
     TextFilter<T> filter_;
@@ -77,4 +71,4 @@ template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const Smal
     return v;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -4,19 +4,17 @@
 #include <cmath>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/kalman.hpp>
-#include <span>
 #include <utility>
-#include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// What exact_smoother computes of a text of T tokens.
 template <class T> struct ExactStates {
-    SmallMatrix filtered, smoothed;                ///< x̂_t and x̄_t, [T, h]
-    std::vector<SmallMatrix> filtered_covariance;  ///< of each x_t given y to t
-    std::vector<SmallMatrix> smoothed_covariance;  ///< of each x_t given all y
-    Statistics<T> statistics;                      ///< averages over the text, those of xx_1 over T - 1 pairs
-    SmallMatrix xx_before;                         ///< E[x_t x_tᵀ] over t = 1 … T-1
+    SmallMatrix filtered, smoothed;          ///< x̂_t and x̄_t, [T, h]
+    Array<SmallMatrix> filtered_covariance;  ///< of each x_t given y to t
+    Array<SmallMatrix> smoothed_covariance;  ///< of each x_t given all y
+    Statistics<T> statistics;                ///< averages over the text, those of xx_1 over T - 1 pairs
+    SmallMatrix xx_before;                   ///< E[x_t x_tᵀ] over t = 1 … T-1
 };
 
 /// Kalman filter and Rauch-Tung-Striebel smoother with a covariance for every token: x_1 ~ N(0, I), as after
@@ -31,13 +29,13 @@ template <class T> struct ExactStates {
 /// Errors   DataError: fewer than two tokens, one outside the vocabulary, one of frequency 0. NumericError:
 ///          the noise is not positive definite.
 /// Source   Belanger, Kakade 2015, eqs. (45)-(52), whose misprints are put right.
-template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<const Token> tokens) {
+template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<const Token> tokens) {
     const char* who = "exact smoother";
     require_consistent(s, who);
     if (tokens.size() < 2)
         throw DataError(message(who, ": found ", tokens.size(), " tokens, expected 2 or more"));
     for (const Token t : tokens)
-        if (t < 0 || t >= s.vocabulary() || !(s.whitening.mu[static_cast<std::size_t>(t)] > 0))
+        if (t < 0 || t >= s.vocabulary() || !(s.whitening.mu[t] > 0))
             throw DataError(message(who, ": token ", t, " is outside the vocabulary of ", s.vocabulary(),
                                     " words, or has frequency 0"));
     const Index h = s.states(), N = std::ssize(tokens);
@@ -55,14 +53,14 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
 
     ExactStates<T> out;
     out.filtered = out.smoothed = zeros<double>(N, h);
-    std::vector<SmallMatrix> predicted;
+    Array<SmallMatrix> predicted;
     SmallMatrix x = zeros<double>(h, 1), cov = zeros<double>(h, h);
     double log_sum = 0;
     for (Index t = 0; t < N; ++t) {
-        const auto word = static_cast<std::size_t>(tokens[static_cast<std::size_t>(t)]);
+        const Token word = tokens[t];
         const double w = s.whitening.w[word];
         SmallMatrix Cy = zeros<double>(h, 1);
-        for (Index j = 0; j < h; ++j) Cy.data()[j] = w * static_cast<double>(s.C(word, std::size_t(j)));
+        for (Index j = 0; j < h; ++j) Cy.data()[j] = w * static_cast<double>(s.C(word, j));
         const SmallMatrix a = product(s.A, x);
         const SmallMatrix ahead = symmetrised(product(s.A, product_t(cov, s.A)) + I);
         const SmallMatrix N_ = ahead - s.M, S = I + product(G, N_);
@@ -70,9 +68,7 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
         const SmallMatrix d = Cy - product(G, a), NFd = product(N_, F, d);
         x = a + product(L, d);
         cov = symmetrised(ahead - product(L, G, ahead));
-        const auto f = schur<double>(S, who);
-        for (std::size_t i = 0; i < f.real.size(); ++i)
-            log_sum += std::log(std::hypot(f.real[i], f.imaginary[i]));
+        for (const double modulus : schur<double>(S, who).moduli()) log_sum += std::log(modulus);
         log_sum += w * w - 1 - 2 * inner(Cy, a) + inner(a, product(G, a)) - inner(d, NFd);
         predicted.push_back(ahead);
         out.filtered_covariance.push_back(cov);
@@ -83,13 +79,12 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
     sums.xx = sums.xx_1 = sums.xx_filtered = out.xx_before = zeros<double>(h, h);
     sums.yx = zeros<T>(s.vocabulary(), h);
     SmallMatrix yx = zeros<double>(s.vocabulary(), h), mean = zeros<double>(1, h);
-    out.smoothed_covariance.resize(static_cast<std::size_t>(N));
+    out.smoothed_covariance.resize(N);
     SmallMatrix later = x, later_cov = cov;
     for (Index t = N - 1; t >= 0; --t) {
-        const auto at = static_cast<std::size_t>(t);
-        SmallMatrix now = column(out.filtered, t), now_cov = out.filtered_covariance[at];
+        SmallMatrix now = column(out.filtered, t), now_cov = out.filtered_covariance[t];
         if (t + 1 < N) {
-            const SmallMatrix& ahead = predicted[at + 1];
+            const SmallMatrix& ahead = predicted[t + 1];
             const SmallMatrix J = transposed(solve(ahead, product(s.A, now_cov), who));
             const SmallMatrix change = later - product(s.A, now), cov_change = later_cov - ahead;
             now += product(J, change);
@@ -99,27 +94,26 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
         }
         sums.xx += product_t(now, now) + now_cov;
         const SmallMatrix filtered = column(out.filtered, t);
-        sums.xx_filtered += product_t(filtered, filtered) + out.filtered_covariance[at];
-        const auto word = static_cast<std::size_t>(tokens[at]);
+        sums.xx_filtered += product_t(filtered, filtered) + out.filtered_covariance[t];
+        const Token word = tokens[t];
         for (Index j = 0; j < h; ++j) {
-            yx(word, std::size_t(j)) += s.whitening.w[word] * now.data()[j];
+            yx(word, j) += s.whitening.w[word] * now.data()[j];
             mean.data()[j] += now.data()[j];
         }
         store(out.smoothed, t, now);
-        out.smoothed_covariance[at] = now_cov;
+        out.smoothed_covariance[t] = now_cov;
         later = now;
         later_cov = now_cov;
     }
     const double n = static_cast<double>(N);
-    for (std::size_t i = 0; i < yx.shape()[0]; ++i)
-        for (std::size_t j = 0; j < yx.shape()[1]; ++j)
+    for (Index i = 0; i < s.vocabulary(); ++i)
+        for (Index j = 0; j < h; ++j)
             sums.yx(i, j) = static_cast<T>((yx(i, j) - s.whitening.m[i] * mean.data()[j]) / n);
     sums.xx /= n;
     sums.xx_filtered /= n;
     sums.xx_1 /= n - 1;
     out.xx_before /= n - 1;
-    const double words = static_cast<double>(s.whitening.words - 1);
-    sums.log_likelihood = -0.5 * (words * std::log(6.283185307179586) + log_sum / n);
+    sums.log_likelihood = gaussian_log_likelihood(s.whitening.words - 1, 0, log_sum / n);
     return out;
 }
 
@@ -128,7 +122,7 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, std::span<cons
 ///
 /// μ must be the frequencies of this very text, without pseudo-counts: only then is I - m mᵀ the covariance
 /// of y, and the M-step exact.
-template <class T> double exact_em_step(Lds<T>& s, std::span<const Token> tokens) {
+template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens) {
     ExactStates<T> e = exact_smoother(s, tokens);
     const double value = e.statistics.log_likelihood;
     const SmallMatrix A = product(e.statistics.xx_1, symmetric_power(e.xx_before, -1, "exact EM"));
@@ -137,4 +131,4 @@ template <class T> double exact_em_step(Lds<T>& s, std::span<const Token> tokens
     return value;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Counts with the vocabulary they are of.
 struct CountsFile {
     LagCounts counts;
-    Vocabulary vocabulary;
+    text::Vocabulary vocabulary;
 };
 
 /// Writes counts as one safetensors file: "starts/k" [V+1], "columns/k", "values/k" [pairs] per lag k,
@@ -25,31 +25,30 @@ struct CountsFile {
 ///
 /// Throws UsageError where the vocabulary is not that of the counts, FileError as write_safetensors.
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
-                        const Vocabulary& vocabulary) {
+                        const text::Vocabulary& vocabulary) {
     if (vocabulary.size() != counts.vocabulary())
         throw UsageError(message("save_counts: found counts of ", counts.vocabulary(),
                                  " words and a vocabulary of ", vocabulary.size()));
     const std::string words = vocabulary.to_text();
     const std::int64_t boundary = counts.options().boundary;
-    std::vector<TensorView> tensors{
-        text_view("vocabulary", words), tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
-        tensor_view<std::int64_t>("occurrences", {counts.vocabulary()}, counts.occurrences())};
+    std::vector<io::TensorView> tensors{
+        io::text_view("vocabulary", words), io::tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
+        io::tensor_view<std::int64_t>("occurrences", {counts.vocabulary()}, counts.occurrences())};
     for (Index k = 1; k <= counts.lags(); ++k) {
         const SparseCounts& m = counts.lag(k);
-        const auto n = static_cast<std::size_t>(m.nonZeros());
         const std::string of = message("/", k);
-        tensors.push_back(tensor_view<std::int32_t>(
-            "starts" + of, {m.rows() + 1}, {m.outerIndexPtr(), static_cast<std::size_t>(m.rows() + 1)}));
-        tensors.push_back(tensor_view<std::int32_t>("columns" + of, {m.nonZeros()}, {m.innerIndexPtr(), n}));
-        tensors.push_back(tensor_view<std::uint32_t>("values" + of, {m.nonZeros()}, {m.valuePtr(), n}));
+        tensors.push_back(io::tensor_view<std::int32_t>("starts" + of, {std::ssize(m.starts)}, m.starts));
+        tensors.push_back(io::tensor_view<std::int32_t>("columns" + of, {m.pairs()}, m.columns));
+        tensors.push_back(io::tensor_view<std::uint32_t>("values" + of, {m.pairs()}, m.values));
     }
-    write_safetensors(path, tensors, {{"isogloss.kind", "lag counts"}});
+    io::write_safetensors(path, tensors, {{"isogloss.kind", "lag counts"}});
 }
 
 /// Reads what save_counts wrote. Throws FileError for anything else, also where the numbers are no counts.
 inline CountsFile load_counts(const std::filesystem::path& path) {
-    const auto file = Safetensors::open(path);
-    auto vocabulary = Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
+    const auto file = io::Safetensors::open(path);
+    auto vocabulary =
+        text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
     auto occurrences = file.values<std::int64_t>("occurrences");
     const Index V = vocabulary.size();
     const auto refuse = [&](const std::string& what) {
@@ -62,27 +61,13 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         if (n > room) refuse("the words occur more than 2³² - 1 times");
         room -= n;
     }
-    std::vector<SparseCounts> lags;
+    Array<SparseCounts> lags;
     for (Index k = 1; file.find(message("starts/", k)); ++k) {
         const std::string of = message("/", k);
-        const auto starts = file.values<std::int32_t>("starts" + of),
-                   columns = file.values<std::int32_t>("columns" + of);
-        const auto values = file.values<std::uint32_t>("values" + of);
-        bool good = std::ssize(starts) == V + 1 && columns.size() == values.size() && starts.front() == 0 &&
-                    static_cast<std::size_t>(starts.back()) == columns.size();
-        for (std::size_t i = 1; good && i < starts.size(); ++i) {
-            good = starts[i] >= starts[i - 1] && static_cast<std::size_t>(starts[i]) <= columns.size();
-            for (auto at = starts[i - 1]; good && at < starts[i]; ++at)
-                good = columns[std::size_t(at)] >= 0 && columns[std::size_t(at)] < V &&
-                       (at == starts[i - 1] || columns[std::size_t(at)] > columns[std::size_t(at - 1)]);
-        }
-        if (!good) refuse(message("lag ", k, " is no matrix of counts"));
-        SparseCounts m(V, V);
-        m.resizeNonZeros(std::ssize(columns));
-        std::copy(starts.begin(), starts.end(), m.outerIndexPtr());
-        std::copy(columns.begin(), columns.end(), m.innerIndexPtr());
-        std::copy(values.begin(), values.end(), m.valuePtr());
-        lags.push_back(std::move(m));
+        lags.push_back({file.values<std::int32_t>("starts" + of), file.values<std::int32_t>("columns" + of),
+                        file.values<std::uint32_t>("values" + of)});
+        if (lags.back().rows() != V || !lags.back().is_valid())
+            refuse(message("lag ", k, " is no matrix of counts"));
     }
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
@@ -95,9 +80,9 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
 template <class T> struct LdsFile {
     Lds<T> system;
     SmallMatrix xx, xx_filtered;  ///< of Statistics, for embeddings
-    Vocabulary vocabulary;
-    std::vector<double> singular_values;       ///< of the Hankel operator; none after another start
-    std::vector<double> log_likelihoods;       ///< per token, before each iteration of EM, and after the last
+    text::Vocabulary vocabulary;
+    Array<double> singular_values;             ///< of the Hankel operator; none after another start
+    Array<double> log_likelihoods;             ///< per token, before each iteration of EM, and after the last
     std::map<std::string, std::string> notes;  ///< the program's own
 };
 
@@ -108,26 +93,27 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
     const Index h = it.system.states(), V = it.system.vocabulary();
     const std::string words = it.vocabulary.to_text();
     const auto matrix = [](const std::string& name, const SmallMatrix& m) {
-        return tensor_view<double>(name, {rows_of(m), cols_of(m)}, {m.data(), m.size()});
+        return io::tensor_view<double>(name, {rows(m), cols(m)}, {m.data(), m.size()});
     };
-    write_safetensors(
+    io::write_safetensors(
         path,
-        std::vector<TensorView>{
+        std::vector<io::TensorView>{
             matrix("A", it.system.A), matrix("M", it.system.M), matrix("xx", it.xx),
             matrix("xx_filtered", it.xx_filtered),
-            tensor_view<T>("C", {V, h}, {it.system.C.data(), it.system.C.size()}),
-            tensor_view<double>("frequencies", {V}, it.system.whitening.mu),
-            tensor_view<double>("mass", {}, {&it.system.whitening.mass, 1}), text_view("vocabulary", words),
-            tensor_view<double>("singular_values", {std::ssize(it.singular_values)}, it.singular_values),
-            tensor_view<double>("log_likelihoods", {std::ssize(it.log_likelihoods)}, it.log_likelihoods)},
+            io::tensor_view<T>("C", {V, h}, {it.system.C.data(), it.system.C.size()}),
+            io::tensor_view<double>("frequencies", {V}, it.system.whitening.mu),
+            io::tensor_view<double>("mass", {}, {&it.system.whitening.mass, 1}),
+            io::text_view("vocabulary", words),
+            io::tensor_view<double>("singular_values", {std::ssize(it.singular_values)}, it.singular_values),
+            io::tensor_view<double>("log_likelihoods", {std::ssize(it.log_likelihoods)}, it.log_likelihoods)},
         it.notes);
 }
 
 /// Reads what save_lds wrote, of the same scalar type. Throws FileError for anything else.
 template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
-    const auto file = Safetensors::open(path);
+    const auto file = io::Safetensors::open(path);
     LdsFile<T> it;
-    it.vocabulary = Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
+    it.vocabulary = text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
     const auto& shape = file.at("C").shape;
     if (shape.size() != 2 || shape[0] != it.vocabulary.size() || shape[1] < 1)
         throw FileError(message(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
@@ -161,4 +147,4 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     return it;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

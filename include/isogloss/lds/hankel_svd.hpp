@@ -6,10 +6,9 @@
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/moments.hpp>
 #include <isogloss/random.hpp>
-#include <utility>
-#include <vector>
+#include <numbers>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// The block-Hankel operator H [rV, rV] with blocks (i, j) = Ψ_{r-j+i}, i, j = 0 … r-1, lags 1 … 2r-1. Blocks
 /// of columns are [rV, l], one [V, l] above the other. r² sparse products each way.
@@ -32,16 +31,16 @@ public:
     void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
 
 private:
-    template <bool transposed> void run(const TallMatrix<T>& x, TallMatrix<T>& y) const {
-        const Index V = moments_->vocabulary(), l = cols_of(x);
+    template <bool transpose> void run(const TallMatrix<T>& x, TallMatrix<T>& y) const {
+        const Index V = moments_->vocabulary(), l = cols(x);
         y = zeros<T>(size(), l);
         TallMatrix<T> part = zeros<T>(V, l);
         for (Index i = 0; i < r_; ++i)
             for (Index j = 0; j < r_; ++j) {
-                const auto from = ref(x).rows_from((transposed ? i : j) * V, V);
-                if constexpr (transposed) moments_->apply_transposed(r_ - j + i, from, ref(part));
+                const auto from = ref(x).rows_from((transpose ? i : j) * V, V);
+                if constexpr (transpose) moments_->apply_transposed(r_ - j + i, from, ref(part));
                 else moments_->apply(r_ - j + i, from, ref(part));
-                T* to = y.data() + (transposed ? j : i) * V * l;
+                T* to = y.data() + (transpose ? j : i) * V * l;
                 for (std::size_t k = 0; k < part.size(); ++k) to[k] += part.data()[k];
             }
     }
@@ -59,11 +58,47 @@ struct RandomisedSvdOptions {
 
 /// H ≈ U diag(s) Vᵀ of rank h.
 template <class T> struct HankelSvd {
-    TallMatrix<T> U, V;          ///< [rV, h]
-    std::vector<double> s;       ///< falling
-    std::vector<double> beyond;  ///< the values that oversampling found below them
-    double error_bound = 0;      ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
+    TallMatrix<T> U, V;      ///< [rV, h]
+    Array<double> s;         ///< falling
+    Array<double> beyond;    ///< the values that oversampling found below them
+    double error_bound = 0;  ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
 };
+
+namespace detail {
+
+/// Independent standard normal numbers [rows, cols].
+template <class T> TallMatrix<T> gaussian(Index rows, Index cols, std::uint64_t seed, std::uint32_t stream) {
+    TallMatrix<T> x = zeros<T>(rows, cols);
+    const Random random(seed, stream);
+    for (Index i = 0; i < std::ssize(x); ++i) x.data()[i] = static_cast<T>(random.normal(i));
+    return x;
+}
+
+/// The bound of hankel_svd on ‖E‖, E = (I - QQᵀ) H, from ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖, q = 3. Each image is
+/// brought to norm 1, since the seventh power of a small error is below what a float can hold.
+template <class T>
+double error_bound(const HankelOperator<T>& H, const TallMatrix<T>& Q, std::uint64_t seed) {
+    constexpr int q = 3, columns = 10;
+    double largest = 0, log_norm = 0;
+    TallMatrix<T> probe = gaussian<T>(H.size(), columns, seed, stream_of("hankel error")), image;
+    for (int i = 0;; ++i) {
+        H.apply(probe, image);
+        for (int pass = 0; pass < 2; ++pass)  // once leaves rounding along Q, which Hᵀ would make large again
+            add_product<T>(-1, ref(Q), inner_products(Q, image), ref(image));
+        const SmallMatrix squares = inner_products(image, image);
+        largest = 0;
+        for (Index j = 0; j < columns; ++j) largest = std::max(largest, squares(j, j));
+        if (!(largest > 0)) return 0;
+        if (i == q) break;
+        const double norm = std::sqrt(largest);
+        log_norm += std::log(norm);
+        image *= static_cast<T>(1 / norm);
+        H.apply_transposed(image, probe);
+    }
+    return std::exp((std::log(10 * std::sqrt(2 / std::numbers::pi * largest)) + log_norm) / (2 * q + 1));
+}
+
+}  // namespace detail
 
 /// Randomised SVD: Y = H Ω for a Gaussian Ω [rV, h + oversampling], power iterations with orthonormal blocks
 /// on either side, Q = orth(Y), and the exact SVD of QᵀH.
@@ -85,15 +120,8 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
         throw UsageError(message("subspace identification: ", h,
                                  " states are asked for, but the words' lagged covariances have rank ",
                                  H.size(), " at most; take fewer states"));
-    const auto gaussian = [&](Index columns, std::uint32_t stream) {
-        TallMatrix<T> x = zeros<T>(H.size(), columns);
-        const Random random(options.seed, stream);
-        for (std::size_t i = 0; i < x.size(); ++i)
-            x.data()[i] = static_cast<T>(random.normal(static_cast<Index>(i)));
-        return x;
-    };
     const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size();
-    TallMatrix<T> Q, B = gaussian(l, stream_of("hankel"));
+    TallMatrix<T> Q, B = detail::gaussian<T>(H.size(), l, options.seed, stream_of("hankel"));
     H.apply(B, Q);
     orthonormalise(Q, who);
     for (Index i = 0; i < options.power_iterations; ++i) {
@@ -105,12 +133,11 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     H.apply_transposed(Q, B);
     const SmallMatrix R = orthonormalise(B, who);  // QᵀH = Rᵀ Bᵀ
     const auto small = thin_svd<double>(transposed(R), who);
-    const auto rank = static_cast<Index>(small.s.size());
+    const Index rank = std::ssize(small.s);
     if (rank < h)
         throw UsageError(message("subspace identification: ", h,
-                                 " states are asked for, but the words' lagged "
-                                 "covariances have rank ",
-                                 rank, " only; take at most ", rank, " states"));
+                                 " states are asked for, but the words' lagged covariances have rank ", rank,
+                                 " only; take at most ", rank, " states"));
     HankelSvd<T> out;
     const auto leading = [&](const Tensor<double, 2>& m) {
         SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, h));
@@ -118,31 +145,9 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     };
     out.U = times(Q, leading(small.U));
     out.V = times(B, leading(small.V));
-    for (std::size_t i = 0; i < small.s.size(); ++i)
-        (static_cast<Index>(i) < h ? out.s : out.beyond).push_back(small.s(i));
-
-    // E = (I - QQᵀ) H; ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖. Each image is brought to norm 1, since the seventh power of
-    // a small error is below what a float can hold.
-    constexpr int q = 3;
-    double largest = 0, log_norm = 0;
-    TallMatrix<T> probe = gaussian(10, stream_of("hankel error")), image;
-    for (int i = 0;; ++i) {
-        H.apply(probe, image);
-        for (int pass = 0; pass < 2; ++pass)  // once leaves rounding along Q, which Hᵀ would make large again
-            add_product<T>(-1, ref(Q), inner_products(Q, image), ref(image));
-        const SmallMatrix squares = inner_products(image, image);
-        largest = 0;
-        for (std::size_t j = 0; j < 10; ++j) largest = std::max(largest, squares(j, j));
-        if (i == q || !(largest > 0)) break;
-        const double norm = std::sqrt(largest);
-        log_norm += std::log(norm);
-        image *= static_cast<T>(1 / norm);
-        H.apply_transposed(image, probe);
-    }
-    if (largest > 0)
-        out.error_bound =
-            std::exp((std::log(10 * std::sqrt(2 / 3.14159265358979 * largest)) + log_norm) / (2 * q + 1));
+    for (Index i = 0; i < rank; ++i) (i < h ? out.s : out.beyond).push_back(small.s(i));
+    out.error_bound = detail::error_bound(H, Q, options.seed);
     return out;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -5,7 +5,7 @@
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/model.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// X = E X F + M, by doubling. The spectral radii of E and F multiply to less than 1. Throws NumericError
 /// where the sum does not settle.
@@ -54,7 +54,7 @@ struct SteadyState {
 /// Throws NumericError where R is not positive definite, A not stable, or the iteration does not settle.
 inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, const SmallMatrix& M) {
     const char* who = "steady state";
-    const Index h = rows_of(A);
+    const Index h = rows(A);
     const SmallMatrix I = identity(h), At = transposed(A);
     if (const double r = spectral_radius(A, who); !(r < 1))
         throw NumericError(message(who, ": the spectral radius of A is ", r, ", expected below 1"));
@@ -88,9 +88,8 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
     k.J = transposed(solve(theta, product(A, k.filtered), who));
     k.P = I - product(k.J, A);
     k.smoothed = lyapunov(k.J, k.filtered - product(k.J, product_t(theta, k.J)));
-    const auto f = schur<double>(inner_S, who);  // complex ones come in pairs, whose moduli multiply
-    for (std::size_t i = 0; i < f.real.size(); ++i)
-        k.log_det_S += std::log(std::hypot(f.real[i], f.imaginary[i]));
+    // complex eigenvalues come in pairs, whose moduli multiply
+    for (const double modulus : schur<double>(inner_S, who).moduli()) k.log_det_S += std::log(modulus);
     return k;
 }
 
@@ -100,4 +99,4 @@ template <class T> SteadyState steady_state(const Lds<T>& s) {
     return steady_state(s.A, inner_products(s.C, s.C), s.M);
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -1,12 +1,14 @@
 /// @file lds/model.hpp  The parameters of a linear dynamical system over whitened words.
 #pragma once
 
+#include <cmath>
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/moments.hpp>
+#include <numbers>
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// A linear dynamical system over whitened words y_t (see Whitening).
 ///
@@ -24,18 +26,23 @@ template <class T> struct Lds {
     SmallMatrix M;        ///< what R subtracts
     Whitening whitening;  ///< μ, m, w
 
-    Index states() const { return rows_of(A); }      ///< h
-    Index vocabulary() const { return rows_of(C); }  ///< V
+    Index states() const { return rows(A); }      ///< h
+    Index vocabulary() const { return rows(C); }  ///< V
 };
 
 /// Throws UsageError unless the shapes of a system agree, with at least one state.
 template <class T> void require_consistent(const Lds<T>& s, const char* who) {
     const Index h = s.states();
-    if (h < 1 || cols_of(s.A) != h || rows_of(s.M) != h || cols_of(s.M) != h || cols_of(s.C) != h ||
+    if (h < 1 || cols(s.A) != h || rows(s.M) != h || cols(s.M) != h || cols(s.C) != h ||
         s.vocabulary() != std::ssize(s.whitening.mu))
-        throw UsageError(message(who, ": found A [", h, ", ", cols_of(s.A), "], C [", s.vocabulary(), ", ",
-                                 cols_of(s.C), "], M [", rows_of(s.M), ", ", cols_of(s.M), "] and ",
+        throw UsageError(message(who, ": found A [", h, ", ", cols(s.A), "], C [", s.vocabulary(), ", ",
+                                 cols(s.C), "], M [", rows(s.M), ", ", cols(s.M), "] and ",
                                  s.whitening.mu.size(), " frequencies, which are no system"));
+}
+
+/// Mean of log N(y_t; a_t, S) over tokens, in nats, from log det S and the mean of (y_t - a_t)ᵀ S⁻¹ (y_t - a_t).
+inline double gaussian_log_likelihood(Index dimension, double log_det, double squares) {
+    return -0.5 * (static_cast<double>(dimension) * std::log(2 * std::numbers::pi) + log_det + squares);
 }
 
 /// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m where it is
@@ -57,4 +64,4 @@ inline double repair_noise(const SmallMatrix& G, SmallMatrix& M, double limit = 
     return limit / share;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

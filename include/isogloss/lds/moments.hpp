@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
 #include <limits>
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// How counts become frequencies.
 struct WhiteningOptions {
@@ -27,7 +28,7 @@ struct WhiteningOptions {
 /// Errors   DataError: κ < 0 or not finite, no tokens.
 /// Source   Belanger, Kakade 2015, section 5.
 struct Whitening {
-    std::vector<double> mu, m, w;
+    Array<double> mu, m, w;
     double mass = 0;  ///< T'
     Index words = 0;  ///< words with μ > 0
 
@@ -39,14 +40,14 @@ struct Whitening {
         const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
         if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
         mass = static_cast<double>(tokens) + kappa * static_cast<double>(occurrences.size());
-        std::vector<double> f;
+        Array<double> f;
         for (const std::int64_t n : occurrences) f.push_back((static_cast<double>(n) + kappa) / mass);
         *this = of_frequencies(std::move(f), mass);
     }
 
     /// The same from frequencies, as a stored model has them. Throws DataError unless they are 0 or more and
     /// sum to 1.
-    static Whitening of_frequencies(std::vector<double> mu, double mass) {
+    static Whitening of_frequencies(Array<double> mu, double mass) {
         Whitening u;
         u.mu = std::move(mu);
         u.mass = mass;
@@ -66,16 +67,15 @@ struct Whitening {
 };
 
 /// x - m (mᵀ x): the part of every column that is orthogonal to m, in place.
-template <class T> void project_out(const std::vector<double>& m, MatrixRef<T> x) {
-    std::vector<double> along(static_cast<std::size_t>(x.cols), 0);
+template <class T> void project_out(const Array<double>& m, MatrixRef<T> x) {
+    Array<double> along(x.cols);
     for (Index i = 0; i < x.rows; ++i)
-        for (Index j = 0; j < x.cols; ++j)
-            along[std::size_t(j)] += m[std::size_t(i)] * static_cast<double>(x.row(i)[j]);
-    std::vector<T> a(along.begin(), along.end());
+        for (Index j = 0; j < x.cols; ++j) along[j] += m[i] * static_cast<double>(x.row(i)[j]);
+    const Array<T> a(along.begin(), along.end());
     for (Index i = 0; i < x.rows; ++i) {
-        const T mi = static_cast<T>(m[std::size_t(i)]);
+        const T mi = static_cast<T>(m[i]);
         T* row = x.row(i);
-        for (Index j = 0; j < x.cols; ++j) row[j] -= mi * a[std::size_t(j)];
+        for (Index j = 0; j < x.cols; ++j) row[j] -= mi * a[j];
     }
 }
 
@@ -101,27 +101,27 @@ public:
     explicit LagMoments(const LagCounts& counts, WhiteningOptions options = {})
         : counts_(&counts), whitening_(counts.occurrences(), options) {}
 
-    Index vocabulary() const { return counts_->vocabulary(); }                      ///< V
-    Index lags() const { return counts_->lags(); }                                  ///< r
-    const Whitening& whitening() const { return whitening_; }                       ///< μ, m, w
-    const LagCounts& counts() const { return *counts_; }                            ///< what it was made of
-    Index pairs(Index k) const { return k == 0 ? 0 : counts_->lag(k).nonZeros(); }  ///< nnz(N_k)
+    Index vocabulary() const { return counts_->vocabulary(); }                   ///< V
+    Index lags() const { return counts_->lags(); }                               ///< r
+    const Whitening& whitening() const { return whitening_; }                    ///< μ, m, w
+    const LagCounts& counts() const { return *counts_; }                         ///< what it was made of
+    Index pairs(Index k) const { return k == 0 ? 0 : counts_->lag(k).pairs(); }  ///< nnz(N_k)
 
     /// Throws DataError unless each lag 1 … k has a pair.
     void require_pairs(Index k, const char* who) const {
         for (Index l = 1; l <= k; ++l)
-            if (counts_->lag(l).nonZeros() == 0)
+            if (counts_->lag(l).pairs() == 0)
                 throw DataError(message(who, ": no two words stand ", l, " apart in the ", counts_->tokens(),
                                         " tokens; take fewer lags or a longer text"));
     }
 
+    /// y = Ψ_k x
     void apply(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run<false>(k, x, y); }
-    void apply_transposed(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
-        run<true>(k, x, y);
-    }  ///< see apply
+    /// y = Ψ_kᵀ x
+    void apply_transposed(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run<true>(k, x, y); }
 
 private:
-    template <bool transposed> void run(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
+    template <bool transpose> void run(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
             throw UsageError(message("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [",
                                      y.height(), ", ", y.width(), "], expected two of ", vocabulary(),
@@ -136,29 +136,27 @@ private:
             return;
         }
         const SparseCounts& N = counts_->lag(k);
-        for (Index i = 0; i < x.rows; ++i) scale(z.row(i), x.cols, whitening_.w[std::size_t(i)]);
-        kernel::parallel(x.cols, 16, x.cols, [&](Index first, Index last, Index) {
+        scale_rows(z, 1);
+        parallel(x.cols, 16, x.cols, [&](Index first, Index last, Index) {
             const Index n = last - first;
             for (Index i = 0; i < y.rows; ++i) std::fill_n(y.row(i) + first, n, T(0));
-            for (Index i = 0; i < y.rows; ++i) {
-                const std::int32_t end = N.outerIndexPtr()[i + 1];
-                for (std::int32_t at = N.outerIndexPtr()[i]; at < end; ++at) {
-                    const Index j = N.innerIndexPtr()[at];
-                    const T count = static_cast<T>(N.valuePtr()[at]);
-                    const T* __restrict from = z.row(transposed ? i : j) + first;
-                    T* __restrict to = y.row(transposed ? j : i) + first;
+            for (Index i = 0; i < y.rows; ++i)
+                for (Index at = N.starts[i], end = N.starts[i + 1]; at < end; ++at) {
+                    const Index j = N.columns[at];
+                    const T count = static_cast<T>(N.values[at]);
+                    const T* __restrict from = z.row(transpose ? i : j) + first;
+                    T* __restrict to = y.row(transpose ? j : i) + first;
                     for (Index c = 0; c < n; ++c) to[c] += count * from[c];
                 }
-            }
         });
-        for (Index i = 0; i < y.rows; ++i)
-            scale(y.row(i), y.cols, whitening_.w[std::size_t(i)] / whitening_.mass);
+        scale_rows(y, whitening_.mass);
         project_out<T>(whitening_.m, y);
     }
 
-    static void scale(T* row, Index n, double by) {
-        const T f = static_cast<T>(by);
-        for (Index j = 0; j < n; ++j) row[j] *= f;
+    // W x / divisor, in place
+    void scale_rows(MatrixRef<T> x, double divisor) const {
+        for (Index i = 0; i < x.rows; ++i)
+            kernel::scale(x.cols, static_cast<T>(whitening_.w[i] / divisor), x.row(i));
     }
 
     const LagCounts* counts_;
@@ -166,4 +164,4 @@ private:
     mutable TallMatrix<T> scaled_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

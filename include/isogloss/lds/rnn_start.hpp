@@ -6,7 +6,7 @@
 #include <isogloss/lds/text_filter.hpp>
 #include <string>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Names of the parameters that start_rnn writes, and the scale of the states.
 struct RnnStart {
@@ -20,6 +20,42 @@ struct RnnStart {
     double gain = 1;   ///< of the output matrix, ≥ 0
     double power = 1;  ///< of the whitening in the output matrix, 0 … 1
 };
+
+namespace detail {
+
+/// The parameters that start_rnn sets, by its equations.
+template <class T> struct RnnParameters {
+    TallMatrix<T> table, output;
+    SmallMatrix input, recurrent, bias, output_bias;
+};
+
+template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const SteadyState& steady,
+                                                   const SmallMatrix& xx_filtered, const RnnStart& o,
+                                                   const char* who) {
+    const Index h = system.states(), V = system.vocabulary();
+    const SmallMatrix filtered = symmetrised(xx_filtered - steady.filtered);  // E[x̂x̂ᵀ]
+    const SmallMatrix to = symmetric_power(filtered, -0.5, who, 1e-6),
+                      from = symmetric_power(filtered, 0.5, who, 1e-6);
+    RnnParameters<T> p;
+    p.table = times(TextFilter<T>(system, steady).table(), SmallMatrix(o.rms * to));
+    p.input = identity(h);
+    p.recurrent = transposed(product(to, steady.H, from));
+    p.bias = zeros<double>(1, h);
+    p.output = times(system.C, SmallMatrix(product(system.A, from) * (o.gain / o.rms)));
+    p.output_bias = zeros<double>(1, V);
+    const Array<double>& mu = system.whitening.mu;
+    double least = 0;
+    for (const double f : mu)
+        if (f > 0) least = std::min(least, std::log(f));
+    for (Index i = 0; i < V; ++i) {
+        const double scale = mu[i] > 0 ? std::pow(mu[i], -0.5 * o.power) : 0;
+        kernel::scale(h, static_cast<T>(scale), p.output.data() + i * h);
+        p.output_bias(0, i) = mu[i] > 0 ? std::log(mu[i]) : least;
+    }
+    return p;
+}
+
+}  // namespace detail
 
 /// Sets the parameters of Embedding → Rnn → Softmax so that the network begins as the filter of a system.
 ///
@@ -42,56 +78,33 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     const char* who = "start_rnn";
     require_consistent(system, who);
     const Index h = system.states(), V = system.vocabulary();
-    if (!(names.rms > 0) || !std::isfinite(names.rms) || rows_of(xx_filtered) != h)
-        throw UsageError(message(who, ": found rms ", names.rms, " and covariances of ", rows_of(xx_filtered),
+    if (!(names.rms > 0) || !std::isfinite(names.rms) || rows(xx_filtered) != h)
+        throw UsageError(message(who, ": found rms ", names.rms, " and covariances of ", rows(xx_filtered),
                                  " states, expected above 0 and ", h));
     if (!(names.gain >= 0) || !std::isfinite(names.gain) || !(names.power >= 0 && names.power <= 1))
         throw UsageError(message(who, ": found gain ", names.gain, " and power ", names.power,
                                  ", expected 0 or more, and 0 … 1"));
-    const SmallMatrix filtered = symmetrised(xx_filtered - steady.filtered);  // E[x̂x̂ᵀ]
-    const SmallMatrix to = symmetric_power(filtered, -0.5, who, 1e-6),
-                      from = symmetric_power(filtered, 0.5, who, 1e-6);
 
-    const TextFilter<U> filter(system, steady);
-    const auto table = times(filter.table(), SmallMatrix(names.rms * to));
-    auto output = times(system.C, SmallMatrix(product(system.A, from) * (names.gain / names.rms)));
-    const SmallMatrix recurrent = product(to, steady.H, from);
-    auto input = identity(h), bias = zeros<double>(1, h), output_bias = zeros<double>(1, V);
-    double least = 0;
-    for (const double f : system.whitening.mu)
-        if (f > 0) least = std::min(least, std::log(f));
-    for (Index i = 0; i < V; ++i) {
-        const double mu = system.whitening.mu[std::size_t(i)];
-        const double scale = mu > 0 ? std::pow(mu, -0.5 * names.power) : 0;
-        for (Index j = 0; j < h; ++j) output.data()[i * h + j] *= static_cast<U>(scale);
-        output_bias.data()[i] = mu > 0 ? std::log(mu) : least;
-    }
-
-    struct Target {
-        const std::string* name;
-        Index rows, cols;
+    const auto values = detail::rnn_parameters(system, steady, xx_filtered, names, who);
+    const auto each = [&](auto&& f) {
+        f(names.table, values.table);
+        f(names.input, values.input);
+        f(names.recurrent, values.recurrent);
+        if (!names.bias.empty()) f(names.bias, values.bias);
+        f(names.output, values.output);
+        if (!names.output_bias.empty()) f(names.output_bias, values.output_bias);
     };
-    for (const Target& t :
-         {Target{&names.table, V, h}, Target{&names.input, h, h}, Target{&names.recurrent, h, h},
-          Target{&names.bias, 1, h}, Target{&names.output, V, h}, Target{&names.output_bias, 1, V}}) {
-        if (t.name->empty() && t.rows == 1) continue;
-        const auto& p = g.parameter(*t.name);
-        if (p.rows != t.rows || p.cols != t.cols)
-            throw UsageError(message(who, ": found the parameter '", *t.name, "' [", p.rows, ", ", p.cols,
-                                     "], expected [", t.rows, ", ", t.cols, "] for ", V, " words and ", h,
+    each([&](const std::string& name, const auto& m) {
+        const auto& p = g.parameter(name);
+        if (p.rows != rows(m) || p.cols != cols(m))
+            throw UsageError(message(who, ": found the parameter '", name, "' [", p.rows, ", ", p.cols,
+                                     "], expected [", rows(m), ", ", cols(m), "] for ", V, " words and ", h,
                                      " states"));
-    }
-    const auto set = [&](const std::string& name, const auto& values) {
-        if (name.empty()) return;
-        T* to_data = g.parameter(name).value;
-        for (std::size_t i = 0; i < values.size(); ++i) to_data[i] = static_cast<T>(values.data()[i]);
-    };
-    set(names.table, table);
-    set(names.input, input);
-    set(names.recurrent, transposed(recurrent));
-    set(names.bias, bias);
-    set(names.output, output);
-    set(names.output_bias, output_bias);
+    });
+    each([&](const std::string& name, const auto& m) {
+        T* to = g.parameter(name).value;
+        for (std::size_t i = 0; i < m.size(); ++i) to[i] = static_cast<T>(m.data()[i]);
+    });
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

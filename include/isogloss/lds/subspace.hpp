@@ -5,9 +5,8 @@
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/model.hpp>
 #include <utility>
-#include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Options of subspace_identification.
 struct SubspaceOptions {
@@ -22,10 +21,10 @@ struct SubspaceOptions {
 /// What subspace_identification found.
 template <class T> struct Subspace {
     Lds<T> system;
-    std::vector<double> singular_values;  ///< of the Hankel operator, falling
-    double error_bound = 0;               ///< of its randomised SVD, see hankel_svd
-    double radius = 0;                    ///< largest modulus of an eigenvalue of A before it was repaired
-    double noise_factor = 1;              ///< what M was scaled with, 1 if the noise was positive definite
+    Array<double> singular_values;  ///< of the Hankel operator, falling
+    double error_bound = 0;         ///< of its randomised SVD, see hankel_svd
+    double radius = 0;              ///< largest modulus of an eigenvalue of A before it was repaired
+    double noise_factor = 1;        ///< what M was scaled with, 1 if the noise was positive definite
 };
 
 /// Subspace identification (n4sid) of a system from the lagged covariances of a text.
@@ -53,14 +52,13 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
         !(options.noise_limit > 0 && options.noise_limit < 1))
         throw UsageError(message(who, ": found ", options.states, " states, radius ", options.radius,
                                  " and noise limit ", options.noise_limit,
-                                 ", expected at least 1 state, and limits "
-                                 "between 0 and 1"));
+                                 ", expected at least 1 state, and limits between 0 and 1"));
     const Index h = options.states, r = options.lags, V = moments.vocabulary();
     const HankelOperator<T> H(moments, r);
     HankelSvd<T> svd = hankel_svd(H, h, options.svd);
 
     auto root = zeros<double>(h, h);
-    for (Index i = 0; i < h; ++i) root.data()[i * h + i] = std::sqrt(svd.s[std::size_t(i)]);
+    for (Index i = 0; i < h; ++i) root(i, i) = std::sqrt(svd.s[i]);
     const TallMatrix<T> gamma = times(svd.U, root), delta = times(svd.V, root);  // Δᵀ
     svd.U = svd.V = TallMatrix<T>();
     const auto block = [&](const TallMatrix<T>& x, Index first, Index count) {
@@ -103,4 +101,4 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
     return out;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -1,11 +1,12 @@
 /// @file loss/augmented.hpp  Cross-entropy plus a soft target read off the embedding table.
 #pragma once
 
-#include <isogloss/loss/fused_softmax.hpp>
+#include <isogloss/loss/softmax_loss.hpp>
+#include <numeric>
 #include <optional>
 #include <thread>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Augmented loss.
 ///
@@ -32,8 +33,12 @@ namespace isogloss {
 ///           gradient
 /// Errors    vocabularies differ; E has another number of rows; options out of range
 /// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1), which do not say whether the
-///           gradient flows through ỹ.  Departure: where the head has a bias it is part of o in both softmaxes.
-template <class T> struct AugmentedLoss {
+///           gradient flows through ỹ.
+///           Departure: where the head has a bias it is part of o in both softmaxes.
+template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
+    using Base = SoftmaxLoss<T, AugmentedLoss>;
+    using Base::head, Base::l;
+
     struct Options {
         std::optional<double> alpha = {};
         std::optional<double> gamma = {};
@@ -42,8 +47,6 @@ template <class T> struct AugmentedLoss {
         bool differentiate_target = true;
     };
     Options options;
-    FusedSoftmax<T> head;
-    Loss<T> l;
     Weight<T> E;
     double hard = 1, soft = 0;  // a and c
 
@@ -89,33 +92,49 @@ template <class T> struct AugmentedLoss {
     }
 
     void forward(Forward<T>& p) {
-        double* by_token = p.by_token(l);
-        std::fill_n(by_token, p.rows(), 0.0);
         std::fill_n(surprise_, p.rows(), 0.0);
-        const Index count = head.forward(p, l, [&](LogitBlock<T>& block) { rows(p, block); });
-        double total = 0, cross_entropy = 0;
-        for (Index r = 0; r < p.rows(); ++r) {
-            total += by_token[r];
-            cross_entropy += surprise_[r];
-        }
-        p.set(l, total, count);
-        p.set_cross_entropy(l, cross_entropy);
+        Base::forward(p);
+        p.set_cross_entropy(l, std::accumulate(surprise_, surprise_ + p.rows(), 0.0));
     }
 
-    template <class Quantity> void backward(Backward<T, Quantity>& p) {
-        if constexpr (Backward<T, Quantity>::is_gradient)
-            head.backward(p, l, [&](LogitBlock<T>& block) { rows(p, block); });
-        else
-            head.modulus(p, 2, [&](LogitBlock<T>& block, int k) {
-                const double scale = k == 0 ? 1 : 1 / options.temperature;
-                for (Index r = 0; r < block.z.rows; ++r) {
-                    T* z = block.z.row(r);
-                    const double sum = kernel::exp_sum(block.z.cols, z, kernel::row_max(block.z.cols, z),
-                                                       static_cast<T>(scale), z);
-                    kernel::scale(block.z.cols, static_cast<T>(1 / sum), z);
-                }
-                return std::abs(p.upstream(l)) * (k == 0 ? hard : soft * scale * scale);
-            });
+    std::array<FisherTerm, 2> fisher() const {
+        const double inverse = 1 / options.temperature;
+        return {{{hard, 1}, {soft * inverse * inverse, inverse}}};
+    }
+
+    /// A block of rows, see SoftmaxLoss.
+    void rows(Pass<T>& p, LogitBlock<T>& block) {
+        if (!tied_) own_words(p, block);
+        const bool through = options.differentiate_target && block.gradient;
+        if (through) differences(block);
+        soft_targets(block);
+        const double seed = p.upstream(l), tau = options.temperature;
+        double* by_token = p.by_token(l);
+        const Index V = block.z.cols;
+        parallel(block.z.rows, 4, row_count_, [&](Index first, Index last, Index piece) {
+            T* soft_row = rows_ + piece * V;
+            for (Index r = first; r < last; ++r) {
+                T* z = block.z.row(r);
+                const Token y = block.target[r];
+                const Index g = block.group[r];
+                const T* e = block.s.row(g);
+                const T m = kernel::row_max(V, z);
+                const double of_target = double(z[y]) - double(m);
+                const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
+                const double divergence =
+                    target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
+                const double surprise = surprise_[block.position[r]] = std::log(s.sum) - of_target;
+                by_token[block.position[r]] = hard * surprise + soft * divergence;
+                if (!block.gradient) continue;
+                shift_[r] = (double(m) - double(target_max_[g])) / tau +
+                            std::log(s.soft_sum / target_sum_[g]) - divergence;
+                const double c = seed * soft / tau;
+                kernel::combine(V, static_cast<T>(seed * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
+                                soft_row, static_cast<T>(-c / target_sum_[g]), e);
+                z[y] -= static_cast<T>(seed * hard);
+            }
+        });
+        if (through) through_target(p, block);
     }
 
 private:
@@ -159,7 +178,7 @@ private:
     // the target needs of them. By columns, for a word may have most of the rows.
     void differences(const LogitBlock<T>& block) {
         const Index V = block.z.cols;
-        kernel::parallel(V, 256, V, [&](Index first, Index last, Index) {
+        parallel(V, 256, V, [&](Index first, Index last, Index) {
             for (Index g = 0, r = 0, end; g < block.words; ++g, r = end) {
                 for (end = r; end < block.z.rows && block.group[end] == g;) ++end;
                 kernel::sum_of_differences(first, last, end - r, block.s.row(g), block.z.row(r), V,
@@ -172,7 +191,7 @@ private:
     void soft_targets(const LogitBlock<T>& block) {
         const Index V = block.z.cols;
         const T inverse = static_cast<T>(1 / options.temperature);
-        kernel::parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
+        parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g) {
                 T* row = block.s.row(g);
                 const T m = target_max_[g] = kernel::row_max(V, row);
@@ -183,40 +202,6 @@ private:
         });
     }
 
-    void rows(Pass<T>& p, LogitBlock<T>& block) {
-        if (!tied_) own_words(p, block);
-        const bool through = options.differentiate_target && block.gradient;
-        if (through) differences(block);
-        soft_targets(block);
-        const double seed = p.upstream(l), tau = options.temperature;
-        double* by_token = p.by_token(l);
-        const Index V = block.z.cols;
-        kernel::parallel(block.z.rows, 4, row_count_, [&](Index first, Index last, Index piece) {
-            T* soft_row = rows_ + piece * V;
-            for (Index r = first; r < last; ++r) {
-                T* z = block.z.row(r);
-                const Token y = block.target[r];
-                const Index g = block.group[r];
-                const T* e = block.s.row(g);
-                const T m = kernel::row_max(V, z);
-                const double of_target = double(z[y]) - double(m);
-                const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
-                const double divergence =
-                    target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
-                const double surprise = surprise_[block.position[r]] = std::log(s.sum) - of_target;
-                by_token[block.position[r]] = hard * surprise + soft * divergence;
-                if (!block.gradient) continue;
-                shift_[r] = (double(m) - double(target_max_[g])) / tau +
-                            std::log(s.soft_sum / target_sum_[g]) - divergence;
-                const double c = seed * soft / tau;
-                kernel::combine(V, static_cast<T>(seed * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
-                                soft_row, static_cast<T>(-c / target_sum_[g]), e);
-                z[y] -= static_cast<T>(seed * hard);
-            }
-        });
-        if (through) through_target(p, block);
-    }
-
     // The derivative through ỹ. For a word of n rows, with D = n s - Σ z,
     //     dl/ds = (c / τ) ỹ Σ_r (log(ỹ / p̃_r) - KL_r) = (c / τ) ỹ (D / τ + Σ_r shift_r),
     // which takes the place of e; from there E += (dl/ds)ᵀ U and e_g += (dl/ds)_g E.
@@ -225,7 +210,7 @@ private:
         const double tau = options.temperature, scale = p.upstream(l) * soft / tau;
         for (Index g = 0; g < block.words; ++g) target_entropy_[g] = 0;  // it has served
         for (Index r = 0; r < block.z.rows; ++r) target_entropy_[block.group[r]] += shift_[r];
-        kernel::parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
+        parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g)
                 kernel::through_softmax(V, static_cast<T>(scale / target_sum_[g]), block.s.row(g),
                                         static_cast<T>(1 / tau), head.extra(2) + g * V,
@@ -233,7 +218,7 @@ private:
         });
         block.word_gradient = tied_;  // the head's own products then take it along
         if (tied_) return;
-        const auto [dE, beta] = head.begin(p, E.id);
+        const auto [dE, beta] = head.weight_gradient(p, E);
         const MatrixRef<const T> words(own_words_, block.words, E.cols);
         const MatrixRef<T> adjoints(word_adjoints_, block.words, E.cols);
         gemm<T>(T(1), t(block.s), words, beta, dE);
@@ -248,4 +233,4 @@ private:
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

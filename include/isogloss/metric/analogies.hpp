@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <isogloss/array.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/metric/word_table.hpp>
 #include <isogloss/sizes.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/text/words.hpp>
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// a : b = c : d
 using Analogy = std::array<std::string, 4>;
@@ -27,16 +29,16 @@ struct AnalogySection {
 /// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form,
 ///          a question before the first section, a file without questions.
 inline std::vector<AnalogySection> read_analogies(const std::string& path) {
-    LineReader lines(path);
+    file::LineReader lines(path);
     std::vector<AnalogySection> sections;
     bool any = false;
     for (std::string_view line; lines.next(line);) {
         std::vector<std::string> words;
-        for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
+        text::for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
         if (words.empty()) continue;
         const auto refuse = [&](const char* expected) {
             throw DataError(
-                message(path, ":", lines.line(), ": found ", shown(line), ", expected ", expected));
+                message(path, ":", lines.line(), ": found ", in_quotes(line), ", expected ", expected));
         };
         if (words[0] == ":") {
             if (words.size() != 2) refuse("': name' with one name");
@@ -59,9 +61,34 @@ struct AnalogyScore {
     Index questions = 0;  ///< in the set
     Index asked = 0;      ///< of which all four words have a vector
     Index correct = 0;    ///< of those asked
-    /// Share of the questions asked that were answered right; 0 where none was.
+    /// Part of the questions asked that were answered right; 0 where none was.
     double accuracy() const { return asked ? double(correct) / double(asked) : 0; }
 };
+
+namespace detail {
+
+/// A question as rows of a table, and its section.
+struct KnownQuestion {
+    std::array<Index, 4> row;
+    std::size_t section;
+};
+
+/// The questions whose words all have a vector; `scores` receives the sections, unanswered.
+inline Array<KnownQuestion> known_questions(const WordTable& table, std::span<const AnalogySection> sections,
+                                            std::vector<AnalogyScore>& scores) {
+    Array<KnownQuestion> known;
+    for (const auto& section : sections) {
+        for (const Analogy& words : section.questions) {
+            KnownQuestion q{{}, scores.size()};
+            for (std::size_t k = 0; k < 4; ++k) q.row[k] = table.find(words[k]);
+            if (std::ranges::all_of(q.row, [](Index i) { return i >= 0; })) known.push_back(q);
+        }
+        scores.push_back({section.name, std::ssize(section.questions), 0, 0});
+    }
+    return known;
+}
+
+}  // namespace detail
 
 /// Answers each question with the word whose vector is nearest to b - a + c, a, b and c left out:
 ///
@@ -76,43 +103,29 @@ inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<con
                                            Index budget = Index{64} << 20) {
     if (budget < 1)
         throw UsageError(message("analogies: found budget = ", budget, " bytes, expected at least 1"));
-    struct Question {
-        std::array<Index, 4> row;
-        std::size_t section;
-    };
     std::vector<AnalogyScore> scores;
-    std::vector<Question> questions;
-    for (const auto& section : sections) {
-        scores.push_back({section.name, std::ssize(section.questions), 0, 0});
-        for (const Analogy& words : section.questions) {
-            Question q{{}, scores.size() - 1};
-            bool known = true;
-            for (std::size_t k = 0; k < 4; ++k) known = (q.row[k] = table.find(words[k])) >= 0 && known;
-            if (known) questions.push_back(q);
-        }
-    }
+    const auto questions = detail::known_questions(table, sections, scores);
     const BlasOnOneThread blas;
     const Index V = table.size(), n = table.dimension(), count = std::ssize(questions);
     const Index block =
         std::clamp<Index>(budget / (V * Index{sizeof(float)} + 1), 1, std::max<Index>(count, 1));
-    std::vector<float> queries, cosines;
+    Array<float> queries, cosines;
     const Index numbers = elements_of("analogies", {block, V + n}, sizeof(float));
     within_memory("analogies", numbers * Index{sizeof(float)}, [&] {
-        queries.resize(static_cast<std::size_t>(block * n));
-        cosines.resize(static_cast<std::size_t>(block * V));
+        queries.resize(block * n);
+        cosines.resize(block * V);
     });
     for (Index first = 0; first < count; first += block) {
         const Index some = std::min(block, count - first);
         for (Index i = 0; i < some; ++i) {
-            const auto& [a, b, c, d] = questions[static_cast<std::size_t>(first + i)].row;
+            const auto& [a, b, c, d] = questions[first + i].row;
             for (Index k = 0; k < n; ++k)
-                queries[static_cast<std::size_t>(i * n + k)] =
-                    table.row(b)[k] - table.row(a)[k] + table.row(c)[k];
+                queries[i * n + k] = table.row(b)[k] - table.row(a)[k] + table.row(c)[k];
         }
         gemm<float>(1.f, {queries.data(), some, n}, t(MatrixRef<const float>(table.row(0), V, n)), 0.f,
                     {cosines.data(), some, V});
         for (Index i = 0; i < some; ++i) {
-            const Question& q = questions[static_cast<std::size_t>(first + i)];
+            const detail::KnownQuestion& q = questions[first + i];
             float* row = cosines.data() + i * V;
             for (std::size_t k = 0; k < 3; ++k) row[q.row[k]] = -std::numeric_limits<float>::infinity();
             AnalogyScore& score = scores[q.section];
@@ -134,4 +147,4 @@ inline AnalogyScore sum_of(std::string name, std::span<const AnalogyScore> score
     return sum;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

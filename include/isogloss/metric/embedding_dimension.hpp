@@ -4,8 +4,9 @@
 #include <cmath>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <numbers>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// -lim h_n / n = ½ ln((√5 + 1) / 2): what every dimension adds to the entropy, in nats, with its sign
 /// turned.
@@ -45,7 +46,7 @@ inline double sphere_entropy(Index n) {
             term *= 0x1p-500;
             sum *= 0x1p-500;
             moment *= 0x1p-500;
-            log_scale += 500 * 0.69314718055994530942;
+            log_scale += 500 * std::numbers::ln2;
         }
         // Beyond the largest term the ratio falls, so what is left is less than a geometric series.
         if (ratio < 1 && term * (k + 1) < 1e-17 * (1 - ratio) * moment) break;
@@ -93,4 +94,4 @@ inline EmbeddingDimension embedding_dimension(double words) {
     return d;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,21 +1,26 @@
-/// @file neighbours.hpp  The rows of a table that point in the direction of a vector.
+/// @file metric/neighbours.hpp  The rows of a table that point in the direction of a vector.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <isogloss/error.hpp>
+#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <span>
+#include <string_view>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// A row of a table and how near it is.
 struct Neighbour {
     Index row = 0;          ///< its number, from 0
     double similarity = 0;  ///< cosine of the angle to the query, -1 … 1
 };
+
+namespace detail {
 
 /// The implementation of `nearest` for one scalar type; `skip` is a row that is left out, or -1.
 template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table, Index rows, Index columns,
@@ -64,6 +69,8 @@ std::span<const T> table_row(std::span<const T> table, Index rows, Index columns
     return table.subspan(static_cast<std::size_t>(row * columns), static_cast<std::size_t>(columns));
 }
 
+}  // namespace detail
+
 /// The k rows of a table nearest to a query by the angle between them, nearest first.
 ///
 ///     similarity(w, q) = w·q / (‖w‖ ‖q‖)
@@ -77,23 +84,38 @@ std::span<const T> table_row(std::span<const T> table, Index rows, Index columns
 ///          not finite, with its number.
 inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns,
                                       std::span<const float> query, Index k) {
-    return nearest_rows<float>(table, rows, columns, query, k, -1);
+    return detail::nearest_rows<float>(table, rows, columns, query, k, -1);
 }
 /// The same in double.
 inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns,
                                       std::span<const double> query, Index k) {
-    return nearest_rows<double>(table, rows, columns, query, k, -1);
+    return detail::nearest_rows<double>(table, rows, columns, query, k, -1);
 }
 
 /// The k rows nearest to row `row` of the same table, itself left out. Throws DataError for a row outside.
 inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns, Index row,
                                       Index k) {
-    return nearest_rows<float>(table, rows, columns, table_row(table, rows, columns, row), k, row);
+    return detail::nearest_rows<float>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
+                                       row);
 }
 /// The same in double.
 inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns, Index row,
                                       Index k) {
-    return nearest_rows<double>(table, rows, columns, table_row(table, rows, columns, row), k, row);
+    return detail::nearest_rows<double>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
+                                        row);
 }
 
-}  // namespace isogloss
+/// The k words nearest to a word by the angle of their vectors, itself left out; word number i has row i of the
+/// table. Throws DataError where the word is not there.
+///
+///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
+inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const float> table,
+                                      Index columns, std::string_view word, Index k) {
+    const Token row = words.find(word);
+    if (row < 0)
+        throw DataError(message("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
+                                " words; check its spelling and case"));
+    return nearest(table, words.size(), columns, row, k);
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,17 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/factor.hpp>
-#include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// What principal_components finds.
 struct PrincipalComponents {
     Index rows = 0, count = 0;
-    std::vector<double>
-        coordinates;                 ///< [rows, count], row-major: each row of the table along the directions
-    std::vector<double> directions;  ///< [count, columns], row-major: orthonormal, by falling variance
-    std::vector<double> variance;    ///< [count]: share of the whole variance, 0 to 1, falling
+    Array<double> coordinates;  ///< [rows, count], row-major: each row of the table along the directions
+    Array<double> directions;   ///< [count, columns], row-major: orthonormal, by falling variance
+    Array<double> variance;     ///< [count]: part of the whole variance, 0 to 1, falling
 };
 
 /// The first `count` principal components of a table x [rows, columns], by the singular value decomposition
@@ -34,36 +32,35 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
             message("principal components: ", count, " of a table [", x.rows, ", ", x.cols,
                     "] are asked for, expected at least 2 rows, as many rows as columns, and 1 to ", x.cols,
                     " components"));
-    const auto n = static_cast<std::size_t>(x.rows), m = static_cast<std::size_t>(x.cols);
-    Tensor<double, 2> centred({n, m});
-    for (std::size_t j = 0; j < m; ++j) {
+    const Index n = x.rows, m = x.cols;
+    auto centred = dense::zeros<double>(n, m);
+    for (Index j = 0; j < m; ++j) {
         double mean = 0;
-        for (Index i = 0; i < x.rows; ++i) {
+        for (Index i = 0; i < n; ++i) {
             const auto v = static_cast<double>(x.row(i)[j]);
             if (!std::isfinite(v))
                 throw NumericError(message("principal components: found ", v, " at row ", i, ", column ", j));
             mean += v / static_cast<double>(n);
         }
-        for (std::size_t i = 0; i < n; ++i) centred(i, j) = double(x.row(static_cast<Index>(i))[j]) - mean;
+        for (Index i = 0; i < n; ++i) centred(i, j) = double(x.row(i)[j]) - mean;
     }
     const BlasOnOneThread blas;
     const auto [u, s, v] = xt::linalg::svd(centred, false);  // v is Vᵀ
     double total = 0;
-    for (std::size_t i = 0; i < m; ++i) total += s(i) * s(i);
+    for (Index i = 0; i < m; ++i) total += s(i) * s(i);
 
     PrincipalComponents p{x.rows, count, {}, {}, {}};
-    p.coordinates.resize(n * static_cast<std::size_t>(count));
-    for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
+    p.coordinates.resize(n * count);
+    for (Index k = 0; k < count; ++k) {
         double largest = 0;
-        for (std::size_t j = 0; j < m; ++j)
+        for (Index j = 0; j < m; ++j)
             if (std::abs(v(k, j)) > std::abs(largest)) largest = v(k, j);
         const double sign = largest < 0 ? -1 : 1;
-        for (std::size_t j = 0; j < m; ++j) p.directions.push_back(sign * v(k, j));
+        for (Index j = 0; j < m; ++j) p.directions.push_back(sign * v(k, j));
         p.variance.push_back(total > 0 ? s(k) * s(k) / total : 0);
-        for (std::size_t i = 0; i < n; ++i)
-            p.coordinates[i * static_cast<std::size_t>(count) + k] = sign * u(i, k) * s(k);
+        for (Index i = 0; i < n; ++i) p.coordinates[i * count + k] = sign * u(i, k) * s(k);
     }
     return p;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,9 +4,35 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/factor.hpp>
+#include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+namespace detail {
+
+/// The column space of y [V, b] seen from that of x [V, a]: with orthonormal bases U, Q of both, and those
+/// exchanged where `larger_first` is set and Q is the larger one.
+template <class T> struct Projection {
+    Tensor<T, 2> inner;     ///< UᵀQ
+    Tensor<T, 2> residual;  ///< Q - U UᵀQ
+
+    Projection(MatrixRef<const T> x, MatrixRef<const T> y, const char* who, bool larger_first = false) {
+        if (x.rows != y.rows)
+            throw UsageError(message(who, ": found matrices with ", x.rows, " and ", y.rows,
+                                     " rows, expected equal numbers"));
+        const BlasOnOneThread blas;
+        auto u = dense::orthonormal_columns<T>(x, who), q = dense::orthonormal_columns<T>(y, who);
+        if (larger_first && dense::cols(u) < dense::cols(q)) std::swap(u, q);
+        const MatrixRef<const T> U = dense::ref(std::as_const(u));
+        inner = dense::zeros<T>(dense::cols(u), dense::cols(q));
+        gemm<T>(T(1), t(U), dense::ref(std::as_const(q)), T(0), dense::ref(inner));
+        residual = std::move(q);
+        gemm<T>(T(-1), U, dense::ref(std::as_const(inner)), T(1), dense::ref(residual));
+    }
+};
+
+}  // namespace detail
 
 /// Cosines ρ_i of the principal angles between the column spaces of x [V, a] and y [V, b], falling: the
 /// singular values of UᵀQ for orthonormal bases U, Q, brought into [0, 1].
@@ -14,17 +40,9 @@ namespace isogloss {
 /// Throws UsageError when the row counts differ or a matrix has more columns than rows, NumericError for
 /// a matrix that is zero or not finite.
 template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, MatrixRef<const T> y) {
-    if (x.rows != y.rows)
-        throw UsageError(message("subspace distance: found matrices with ", x.rows, " and ", y.rows,
-                                 " rows, expected equal numbers"));
-    const BlasOnOneThread blas;
-    const auto u = orthonormal_columns<T>(x, "subspace distance"),
-               q = orthonormal_columns<T>(y, "subspace distance");
-    Tensor<T, 2> m({u.shape()[1], q.shape()[1]});
-    const auto view = [](auto& a) { return MatrixRef(a.data(), Index(a.shape()[0]), Index(a.shape()[1])); };
-    gemm<T>(T(1), t(view(u)), view(q), T(0), view(m));
     std::vector<double> cosines;
-    for (const T rho : singular_values(m)) cosines.push_back(std::clamp(static_cast<double>(rho), 0.0, 1.0));
+    for (const T rho : dense::singular_values(detail::Projection<T>(x, y, "subspace distance").inner))
+        cosines.push_back(std::clamp(static_cast<double>(rho), 0.0, 1.0));
     return cosines;
 }
 
@@ -40,20 +58,10 @@ template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, M
 /// Errors   as principal_cosines.
 /// Source   Inan, Khosravi, Socher 2017, appendix B.  Departure: matrices that lack rank are allowed.
 template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<const T> y) {
-    if (x.rows != y.rows)
-        throw UsageError(message("subspace distance: found matrices with ", x.rows, " and ", y.rows,
-                                 " rows, expected equal numbers"));
-    const BlasOnOneThread blas;
-    const auto u = orthonormal_columns<T>(x, "subspace distance"),
-               q = orthonormal_columns<T>(y, "subspace distance");
-    const auto a = static_cast<Index>(u.shape()[1]), b = static_cast<Index>(q.shape()[1]);
-    Tensor<T, 2> inner({u.shape()[1], q.shape()[1]}), residual = q;
-    gemm<T>(T(1), t(MatrixRef<const T>(u.data(), x.rows, a)), {q.data(), x.rows, b}, T(0),
-            {inner.data(), a, b});
-    gemm<T>(T(-1), {u.data(), x.rows, a}, {inner.data(), a, b}, T(1), {residual.data(), x.rows, b});
+    const Tensor<T, 2> R = detail::Projection<T>(x, y, "subspace distance").residual;
     double squares = 0;  // of R itself: 1 - Σρ² would lose small distances to rounding
-    for (const T r : residual) squares += double(r) * double(r);
-    return std::min(1.0, std::sqrt(squares / static_cast<double>(b)));
+    for (const T r : R) squares += double(r) * double(r);
+    return std::min(1.0, std::sqrt(squares / static_cast<double>(dense::cols(R))));
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

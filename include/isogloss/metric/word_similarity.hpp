@@ -3,14 +3,15 @@
 
 #include <charconv>
 #include <cmath>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/metric/rank_correlation.hpp>
 #include <isogloss/metric/word_table.hpp>
-#include <isogloss/text/lines.hpp>
+#include <isogloss/text/words.hpp>
 #include <limits>
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Two words and how alike people find them, on a scale of the set's own.
 struct ScoredPair {
@@ -23,17 +24,17 @@ struct ScoredPair {
 /// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form, a
 ///          score that is no finite number, a file without pairs.
 inline std::vector<ScoredPair> read_scored_pairs(const std::string& path) {
-    LineReader lines(path);
+    file::LineReader lines(path);
     std::vector<ScoredPair> pairs;
     for (std::string_view line; lines.next(line);) {
         std::vector<std::string_view> fields;
-        for_each_word(line, [&](std::string_view field) { fields.push_back(field); });
+        text::for_each_word(line, [&](std::string_view field) { fields.push_back(field); });
         if (fields.empty()) continue;
         double score = 0;
         const char* const end = fields.back().data() + fields.back().size();
         const auto read = std::from_chars(fields.back().data(), end, score);
         if (fields.size() != 3 || read.ec != std::errc() || read.ptr != end || !std::isfinite(score))
-            throw DataError(message(path, ":", lines.line(), ": found ", shown(line),
+            throw DataError(message(path, ":", lines.line(), ": found ", in_quotes(line),
                                     ", expected two words and a number that a double can hold"));
         pairs.push_back({std::string(fields[0]), std::string(fields[1]), score});
     }
@@ -47,8 +48,8 @@ struct WordSimilarity {
     Index pairs = 0;    ///< in the set
     Index found = 0;    ///< of which both words have a vector
     Index unknown = 0;  ///< different words of the set that have none
-    double spearman =
-        std::numeric_limits<double>::quiet_NaN();  ///< over the pairs found; NaN where it is undefined
+    /// Over the pairs found; NaN where it is undefined.
+    double spearman = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// Spearman's correlation between the cosines of word vectors and the scores of a set, over the pairs of
@@ -60,7 +61,7 @@ struct WordSimilarity {
 inline WordSimilarity word_similarity(const WordTable& table, std::span<const ScoredPair> pairs) {
     WordSimilarity result;
     std::vector<double> cosines, scores;
-    WordIndex unknown;
+    text::WordIndex unknown;
     for (const ScoredPair& pair : pairs) {
         const Index a = table.find(pair.first), b = table.find(pair.second);
         if (a < 0) unknown.insert(pair.first);
@@ -79,4 +80,4 @@ inline WordSimilarity word_similarity(const WordTable& table, std::span<const Sc
     return result;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,8 +1,10 @@
 /// @file metric/word_table.hpp  Word vectors of any origin, ready to be compared.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <isogloss/error.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <span>
@@ -10,13 +12,12 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of WordTable.
 struct WordTableOptions {
-    bool fold_case =
-        false;  ///< "Athens", "athens" and "ATHENS" are one word, the first in the table; ASCII only
-    Index restrict_to = 0;  ///< only the first so many words, ≥ 0; 0: all
+    bool fold_case = false;  ///< "Athens", "athens", "ATHENS" are one word, the first in the table; ASCII
+    Index restrict_to = 0;   ///< only the first so many words, ≥ 0; 0: all
 };
 
 /// A word with its ASCII capitals as small letters.
@@ -29,7 +30,7 @@ inline std::string folded(std::string_view word) {
 
 /// A copy of word vectors with rows of norm 1, so that an inner product is a cosine.
 ///
-///     WordTable of_a_file(vectors.words, vectors.dimension, vectors.values);
+///     WordTable of_a_file(vectors.words.words(), vectors.dimension, vectors.values);
 ///     WordTable of_a_model(vocabulary.words(), E.cols, {E.data, size_t(E.rows * E.cols)});
 ///
 /// A vector of zeros has no direction: its word counts as missing.
@@ -52,18 +53,19 @@ public:
                 message("word table: found restrict_to = ", options.restrict_to, ", expected at least 0"));
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
             words = words.first(static_cast<std::size_t>(options.restrict_to));
-        const auto n = static_cast<std::size_t>(dimension);
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            const auto row = values.subspan(i * n, n);
-            double squares = 0;
-            for (const float x : row) squares += double(x) * double(x);
-            if (!std::isfinite(squares))
+        std::vector<float> row(static_cast<std::size_t>(dimension));
+        const float* from = values.data();
+        for (const std::string& word : words) {
+            std::copy_n(from, dimension, row.begin());
+            from += dimension;
+            const double norm = kernel::normalise(dimension, row.data());
+            if (!std::isfinite(norm))
                 throw NumericError(
-                    message("word table: the norm of the vector of '", words[i], "' is not finite"));
-            const std::string key = options.fold_case ? folded(words[i]) : words[i];
-            if (squares == 0 || index_.find(key) >= 0) continue;
+                    message("word table: the norm of the vector of '", word, "' is not finite"));
+            const std::string key = options.fold_case ? folded(word) : word;
+            if (norm == 0 || index_.find(key) >= 0) continue;
             index_.insert(key);
-            for (const float x : row) unit_.push_back(static_cast<float>(double(x) / std::sqrt(squares)));
+            unit_.insert(unit_.end(), row.begin(), row.end());
         }
     }
 
@@ -88,8 +90,8 @@ public:
 private:
     Index dimension_;
     WordTableOptions options_;
-    WordIndex index_;
+    text::WordIndex index_;
     std::vector<float> unit_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

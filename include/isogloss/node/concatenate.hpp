@@ -5,11 +5,11 @@
 #include <concepts>
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// y_t = [a_t b_t …]: two sequences or more, one after the other.
 ///
-/// Shapes   a [T, B, n_a], b [T, B, n_b], …;  y [T, B, n_a + n_b + …].  One may stand there several times
+/// Shapes   a [T, B, n_a], b [T, B, n_b], …;  y [T, B, n_a + n_b + …].  The same sequence may be given several times
 /// Gradient each input gets its own columns of y's
 /// Modulus  likewise
 /// Errors   more than most_inputs of them
@@ -48,4 +48,4 @@ template <class T> struct Concatenate {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

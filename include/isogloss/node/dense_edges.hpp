@@ -3,42 +3,42 @@
 
 #include <isogloss/graph/setup.hpp>
 #include <isogloss/kernel/simd.hpp>
+#include <isogloss/node/edges.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The weights of a network on a graph as matrices [N, N], one for each row of weights, zero where there is
 /// no edge. With a quarter of all edges or more, whole matrices in vector registers are several times as fast
-/// as edges one by one; in a pass so short that copying the rows would cost more than it saves they do not
-/// serve. Laid out anew in each direction: by source, W[i, j], forward and by target, W[j, i], backward.
+/// as edges one by one; in a pass so short that copying the rows would cost more than it saves they are not
+/// used. Laid out anew in each direction: by source, W[i, j], forward and by target, W[j, i], backward.
 template <class T> class DenseEdges {
 public:
     /// `rows`: of weights, one for each symbol or one for all.
-    void setup(Setup<T>& s, const graph::EdgesRecord& e, Index rows) {
+    void setup(Setup<T>& s, const Edges& e, Index rows) {
         const Index N = e.units;
         const Index positions = s.capacity().time * s.capacity().batch;
-        if (4 * (e.edges() / N) < N || N < kernel::lane_count<L> || positions / 4 < rows) return;
+        if (4 * (e.count() / N) < N || N < kernel::lane_count<L> || positions / 4 < rows) return;
         units_ = N, rows_ = rows;
-        image_ = s.scratch({rows, N, N}), gradient_ = s.scratch({rows, N, N});
+        weights_ = s.scratch({rows, N, N}), gradient_ = s.scratch({rows, N, N});
         seen_ = s.template scratch<std::uint8_t>(rows);
     }
 
     /// Whether a pass of so many positions goes through matrices.
-    bool serve(Index positions) const { return units_ > 0 && positions >= 4 * rows_; }
+    bool applies(Index positions) const { return units_ > 0 && positions >= 4 * rows_; }
 
     /// For forward: weights(x) are those of row x by edge.
-    template <class Weights> void by_source(const graph::EdgesRecord& e, Weights&& weights) {
-        lay_out(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[i * N + j] = w; });
+    template <class Weights> void by_source(const Edges& e, Weights&& weights) {
+        scatter(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[i * N + j] = w; });
     }
     /// For backward; gradients start at 0.
-    template <class Weights> void by_target(const graph::EdgesRecord& e, Weights&& weights) {
-        lay_out(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[j * N + i] = w; });
+    template <class Weights> void by_target(const Edges& e, Weights&& weights) {
+        scatter(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[j * N + i] = w; });
         std::fill_n(gradient_, rows_ * units_ * units_, T(0));
         std::fill_n(seen_, rows_, std::uint8_t{0});
     }
     /// For a modulus: squares, without the loops where those are taken elsewhere.
-    template <class Weights>
-    void squares_by_target(const graph::EdgesRecord& e, bool loops, Weights&& weights) {
-        lay_out(e, weights, [N = units_, loops](Index i, Index j, T w, T* W) {
+    template <class Weights> void squares_by_target(const Edges& e, bool loops, Weights&& weights) {
+        scatter(e, weights, [N = units_, loops](Index i, Index j, T w, T* W) {
             W[j * N + i] = i == j && !loops ? T(0) : w * w;
         });
     }
@@ -46,7 +46,7 @@ public:
     /// V_j = start_j + bias_j + Σ_i W_ij a_i; start may be null.
     void potential(Index row, const T* start, const T* bias, const T* a, T* V) const {
         const Index N = units_;
-        const T* W = image_ + row * N * N;
+        const T* W = weights_ + row * N * N;
         kernel::sweep<T>(0, N, [&](auto at) {
             L even = at.load(bias), odd(T(0));
             if (start) even = even + at.load(start);
@@ -62,7 +62,7 @@ public:
     /// back_i += Σ_j W_ij flow_j; with `a` also the gradient, W'_ij += a_i flow_j.
     void back(Index row, const T* flow, const T* a, T* back) {
         const Index N = units_;
-        const T* W = image_ + row * N * N;
+        const T* W = weights_ + row * N * N;
         T* dW = gradient_ + row * N * N;
         if (a) seen_[row] = 1;
         kernel::sweep<T>(0, N, [&](auto at) {
@@ -76,35 +76,31 @@ public:
         });
     }
     /// Adds what `back` gathered to gradients(x), those of row x by edge.
-    template <class Gradients> void collect(const graph::EdgesRecord& e, Gradients&& gradients) const {
+    template <class Gradients> void collect(const Edges& e, Gradients&& gradients) const {
         const Index N = units_;
         for (Index x = 0; x < rows_; ++x) {
             if (!seen_[x]) continue;
             T* to = gradients(x);
             const T* dW = gradient_ + x * N * N;
-            for_each_edge(e, [&](Index edge, Index i, Index j) { to[edge] += dW[j * N + i]; });
+            e.for_each([&](Index edge, Index i, Index j) { to[edge] += dW[j * N + i]; });
         }
     }
 
 private:
     using L = kernel::Lanes<T>;
 
-    template <class F> static void for_each_edge(const graph::EdgesRecord& e, F&& f) {
-        for (Index j = 0, edge = 0; j < e.units; ++j)
-            for (; edge < e.first[std::size_t(j) + 1]; ++edge) f(edge, e.from[std::size_t(edge)], j);
-    }
-    template <class Weights, class Put> void lay_out(const graph::EdgesRecord& e, Weights& weights, Put put) {
+    template <class Weights, class Put> void scatter(const Edges& e, Weights& weights, Put put) {
         for (Index x = 0; x < rows_; ++x) {
             const T* w = weights(x);
-            T* W = image_ + x * units_ * units_;
+            T* W = weights_ + x * units_ * units_;
             std::fill_n(W, units_ * units_, T(0));
-            for_each_edge(e, [&](Index edge, Index i, Index j) { put(i, j, w[edge], W); });
+            e.for_each([&](Index edge, Index i, Index j) { put(i, j, w[edge], W); });
         }
     }
 
     Index units_ = 0, rows_ = 0;
-    T *image_ = nullptr, *gradient_ = nullptr;  // [rows, N, N]
-    std::uint8_t* seen_ = nullptr;              // rows that have a gradient
+    T *weights_ = nullptr, *gradient_ = nullptr;  // [rows, N, N]
+    std::uint8_t* seen_ = nullptr;                // rows that have a gradient
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -3,7 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Looks up a table, with variational dropout on the vectors and on whole words.
 ///
@@ -65,8 +65,8 @@ template <class T> struct Embedding {
     }
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
-        if constexpr (Backward<T,
-                               Quantity>::is_gradient) {  // nothing is below the tokens: no modulus to carry
+        // Nothing is below the tokens: there is no modulus to carry.
+        if constexpr (Backward<T, Quantity>::is_gradient) {
             const Index n = y.width, rows = p.rows(), batch = p.batch();
             const Token* tokens = p.data(x);
             const T *dy = p.adjoint_data(y), *m = p.data(mask);
@@ -80,4 +80,4 @@ template <class T> struct Embedding {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,7 +4,7 @@
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Gated recurrent unit.
 ///
@@ -12,9 +12,8 @@ namespace isogloss {
 ///     q = tanh(x_t Wq + (r ∘ h_{t-1}) Uq + bq)
 ///     h_t = z ∘ h_{t-1} + (1 - z) ∘ q
 ///
-/// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;  Wq [m, n];  Uq [n,
-/// n];
-///          bq [1, n];  h [T, B, n]; n = units
+/// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;
+///          Wq [m, n];  Uq [n, n];  bq [1, n];  h [T, B, n]; n = units
 /// Options  units   n ≥ 1
 ///          keep    probability to keep a unit, (0, 1], default 1; masks as `scheme` says. The mask enters
 ///                  where h_{t-1} or r ∘ h_{t-1} meets a matrix; the leak z ∘ h_{t-1} is not masked
@@ -64,11 +63,9 @@ template <class T> struct Gru {
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
                 part.affine(gates, t);
-                kernel::gru_gates_forward(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
-                                          part.data(reset, t));
+                kernel::gru_gates_forward(part.batch(), n, at(part, t));
                 part.affine(candidate, t);
-                kernel::gru_state_forward(part.batch(), n, part.data(gates, t), part.data(candidate, t),
-                                          part.data(h, t - 1), part.data(h, t));
+                kernel::gru_state_forward(part.batch(), n, at(part, t));
             }
         });
         dropout.forward(p);
@@ -79,20 +76,23 @@ template <class T> struct Gru {
         const Index n = h.width;
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back()) {
-                kernel::gru_state_backward<squared>(
-                    part.batch(), n, part.data(gates, t), part.data(candidate, t), part.data(h, t - 1),
-                    part.adjoint_data(h, t), part.adjoint_data(gates, t), part.adjoint_data(candidate, t),
-                    part.adjoint_data(h, t - 1));
+                const kernel::GruAdjoints<T> adjoints{
+                    part.adjoint_data(h, t), part.adjoint_data(reset, t), part.adjoint_data(gates, t),
+                    part.adjoint_data(candidate, t), part.adjoint_data(h, t - 1)};
+                kernel::gru_state_backward<squared>(part.batch(), n, at(part, t), adjoints);
                 part.affine_backward(candidate, t);
-                kernel::gru_gates_backward<squared>(part.batch(), n, part.data(gates, t), part.data(h, t - 1),
-                                                    part.adjoint_data(reset, t), part.adjoint_data(gates, t),
-                                                    part.adjoint_data(h, t - 1));
+                kernel::gru_gates_backward<squared>(part.batch(), n, at(part, t), adjoints);
                 part.affine_backward(gates, t);
             }
         });
         p.affine_backward(gates);
         p.affine_backward(candidate);
     }
+
+private:
+    kernel::GruRows<T> at(const Pass<T>& p, Index t) const {
+        return {p.data(gates, t), p.data(h, t - 1), p.data(reset, t), p.data(candidate, t), p.data(h, t)};
+    }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

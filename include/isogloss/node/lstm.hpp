@@ -4,7 +4,7 @@
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Long short-term memory.
 ///
@@ -53,8 +53,7 @@ template <class T> struct Lstm {
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
                 part.affine(z, t);
-                kernel::lstm_forward(part.batch(), h.width, part.data(z, t), part.data(c, t - 1),
-                                     part.data(c, t), part.data(squashed, t), part.data(h, t));
+                kernel::lstm_forward(part.batch(), h.width, at(part, t));
             }
         });
         dropout.forward(p);
@@ -64,14 +63,19 @@ template <class T> struct Lstm {
         std::fill_n(dc, p.batch() * h.width, T(0));
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back()) {
-                kernel::lstm_backward<!Backward<T, Quantity>::is_gradient>(
-                    part.batch(), h.width, part.data(z, t), part.data(c, t - 1), part.data(squashed, t),
-                    part.adjoint_data(h, t), part.share(dc, h.width), part.adjoint_data(z, t));
+                kernel::lstm_backward<!Backward<T, Quantity>::is_gradient, T>(
+                    part.batch(), h.width, at(part, t),
+                    {part.adjoint_data(h, t), part.part_of(dc, h.width), part.adjoint_data(z, t)});
                 part.affine_backward(z, t);
             }
         });
         p.affine_backward(z);
     }
+
+private:
+    kernel::LstmRows<T> at(const Pass<T>& p, Index t) const {
+        return {p.data(z, t), p.data(c, t - 1), p.data(c, t), p.data(squashed, t), p.data(h, t)};
+    }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,11 +1,11 @@
 /// @file node/rhn.hpp  The recurrent highway layer.
 #pragma once
 
+#include <isogloss/array.hpp>
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
-#include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Recurrent highway network: D micro-steps per time step, coupled carry gate.
 ///
@@ -13,15 +13,14 @@ namespace isogloss {
 ///     (h, g) = 1[l = 1] x_t W + s_{l-1} R_l + b_l       h through tanh, g through σ
 ///     s_l = h ∘ g + s_{l-1} ∘ (1 - g),  l = 1 … D;      y_t = s_D
 ///
-/// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;  y [T,
-/// B, n] Options  units           n ≥ 1
+/// Shapes   x [T, B, m];  W [m, 2 n];  R1 … RD [n, 2 n];  b1 … bD [1, 2 n], parts in the order h, g;
+///          y [T, B, n];  n = units, D = depth
+/// Options  units           n ≥ 1
 ///          depth           D, 1 to 1000, default 1
-///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l
-///          and t
+///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l and t
 ///                          and enters where s meets a matrix, the carry is not masked
 ///          scheme          DropoutScheme, default recurrent, as published; under tied what goes up carries
-///          the same
-///                          mask; under gal h and g have masks of their own
+///                          the same mask; under gal h and g have masks of their own
 ///          init            start values of W and R, default uniform(0.04)
 ///          transform_bias  start value of g's part of the biases, default -2
 /// Source   Zilly et al. 2016, eqs. (6)-(9) with coupled gates, and the constants of its published runs.
@@ -37,8 +36,8 @@ template <class T> struct Rhn {
     static constexpr Index most_depth = 1000;
     Options options;
     RecurrentDropout<T> dropout;
-    std::vector<Units<T>> z;
-    std::vector<Seq<T>> s;  // s_1 … s_D; the last one is carried
+    Array<Units<T>> z;
+    Array<Seq<T>> s;  // s_1 … s_D; the last one is carried
 
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
         const Index n = options.units;
@@ -51,7 +50,7 @@ template <class T> struct Rhn {
         for (Index l = 1; l <= options.depth; ++l) {
             auto layer = u.units(message("z", l), 2 * n).init(options.init);
             if (l == 1) layer.from("W", x, dropout.input).from("R1", u.previous(s.back()), dropout.state);
-            else layer.from(message("R", l), u.current(s[static_cast<std::size_t>(l - 2)]), dropout.state);
+            else layer.from(message("R", l), u.current(s[l - 2]), dropout.state);
             z.push_back(layer.bias(message("b", l), per_block({0, options.transform_bias})));
         }
         return dropout.output(u, s.back());
@@ -62,9 +61,7 @@ template <class T> struct Rhn {
             for (const Index t : part.steps())
                 for (std::size_t l = 0; l < z.size(); ++l) {
                     part.affine(z[l], t);
-                    const T* before = l > 0 ? part.data(s[l - 1], t) : part.data(s.back(), t - 1);
-                    kernel::highway_forward(part.batch(), s[l].width, part.data(z[l], t), before,
-                                            part.data(s[l], t));
+                    kernel::highway_forward(part.batch(), s[l].width, at(part, l, t));
                 }
         });
         dropout.forward(p);
@@ -74,16 +71,20 @@ template <class T> struct Rhn {
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back())
                 for (std::size_t l = z.size(); l-- > 0;) {
-                    const Seq<T> from = l > 0 ? s[l - 1] : s.back();
-                    const Index at = l > 0 ? t : t - 1;
-                    kernel::highway_backward<!Backward<T, Quantity>::is_gradient>(
-                        part.batch(), s[l].width, part.data(z[l], t), part.data(from, at),
-                        part.adjoint_data(s[l], t), part.adjoint_data(z[l], t), part.adjoint_data(from, at));
+                    T* before = l > 0 ? part.adjoint_data(s[l - 1], t) : part.adjoint_data(s.back(), t - 1);
+                    kernel::highway_backward<!Backward<T, Quantity>::is_gradient, T>(
+                        part.batch(), s[l].width, at(part, l, t),
+                        {part.adjoint_data(s[l], t), part.adjoint_data(z[l], t), before});
                     part.affine_backward(z[l], t);
                 }
         });
         for (const auto& units : z) p.affine_backward(units);
     }
+
+private:
+    kernel::HighwayRows<T> at(const Pass<T>& p, std::size_t l, Index t) const {
+        return {p.data(z[l], t), l > 0 ? p.data(s[l - 1], t) : p.data(s.back(), t - 1), p.data(s[l], t)};
+    }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

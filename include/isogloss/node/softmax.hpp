@@ -4,7 +4,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <optional>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Logits with a matrix of their own: o_t = W h_t + b.
 ///
@@ -32,11 +32,10 @@ template <class T> struct Softmax {
 
 /// Logits whose matrix is the embedding table: o_t = E h_t (+ b), or E (h_t P) (+ b).
 ///
-/// Shapes   h [T, B, n];  E [V, m];  P [n, m] where asked for;  b [1, V] where asked for;  o [T, B, V], never
-/// held Options  bias        whether b is there, default false; it starts at 0
+/// Shapes   h [T, B, n];  E [V, m];  P [n, m] and b [1, V] where asked for;  o [T, B, V], never held
+/// Options  bias        whether b is there, default false; it starts at 0
 ///          projection  whether P stands between h and the table, default false; without it unequal widths
-///          are
-///                      an error
+///                      are an error
 ///          init        start values of P, default uniform(0.1)
 /// The table's gradient is the sum of the lookup's and the head's.
 /// Source   Inan, Khosravi, Socher 2017, eq. (4.5) with W = Lᵀ, b = 0.  Departure: the bias and the
@@ -68,4 +67,4 @@ template <class T> struct TiedSoftmax {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,12 +4,12 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/activation.hpp>
 #include <isogloss/node/dense_edges.hpp>
-#include <isogloss/node/random_edges.hpp>
+#include <isogloss/node/edges.hpp>
 #include <memory>
 #include <optional>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of the networks on a sparse graph.
 struct SparseRecurrentOptions {
@@ -19,8 +19,50 @@ struct SparseRecurrentOptions {
     std::uint64_t seed = 1;  ///< of the random graph
     double longest =
         0;  ///< time scales 1/α_j at the start: 0 for 1, 2, …, N, else ≥ 1 for 1 … longest, geometric
-    std::vector<double> frequencies = {};  ///< f_y of the symbols; empty: all alike
-    double spread = 1;  ///< half the width ≥ 0 of the random numbers u in the start values
+    Array<double> frequencies = {};  ///< f_y of the symbols; empty: all alike
+    double spread = 1;               ///< half the width ≥ 0 of the random numbers u in the start values
+};
+
+/// Start values of a row of transition weights [A, N + N d]; see SparseRecurrent.
+class SparseStart {
+public:
+    SparseStart(const SparseRecurrentOptions& options, const Edges& edges, bool leak)
+        : options_(options), from_(edges.from), target_(edges.count()), leak_(leak) {
+        edges.for_each([&](Index e, Index, Index j) { target_[e] = j; });
+    }
+
+    /// Of row `symbol` of A, column c.
+    double operator()(const Random& random, Index A, Index, Index symbol, Index c) const {
+        const Index N = options_.units, j = c < N ? c : target_[c - N];
+        const bool logistic = options_.activation == Activation::logistic;
+        const double alpha =
+            options_.longest == 0
+                ? 1 / static_cast<double>(j + 1)
+                : std::pow(options_.longest,
+                           N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
+        const double loop = leak_ ? -alpha : 1 - alpha;  // of the tanh network
+        if (c >= N) return from_[c - N] == j ? (logistic ? 4 * loop : loop) : 0.0;
+        const auto u = [&](Index y, Index k) {
+            return options_.spread * (2 * random.uniform(y * N + k) - 1);
+        };
+        if (std::ssize(*mean_) != N) {
+            mean_->assign(N, 0.0);
+            for (Index y = 0; y < A; ++y)
+                for (Index k = 0; k < N; ++k)
+                    (*mean_)[k] += (options_.frequencies.empty() ? 1 / static_cast<double>(A)
+                                                                 : options_.frequencies[y]) *
+                                   u(y, k);
+        }
+        const double value = alpha * (u(symbol, j) - (*mean_)[j]);
+        return logistic ? 2 * value - 2 * loop : value;
+    }
+
+private:
+    SparseRecurrentOptions options_;
+    Array<Index> from_, target_;
+    bool leak_;
+    // Σ_y f_y u_{jy}, worked out once for all copies of this function.
+    std::shared_ptr<Array<double>> mean_ = std::make_shared<Array<double>>();
 };
 
 /// Recurrent units on a sparse graph. With i → j over the edges into unit j:
@@ -47,49 +89,43 @@ struct SparseRecurrentOptions {
 template <class T, bool leak, bool gated> struct SparseRecurrent {
     using Options = SparseRecurrentOptions;
     Options options;
-    graph::EdgesRecord edges;
-    DenseEdges<T> images;
+    EdgeRecord<T> record;
+    DenseEdges<T> dense;
     Tokens x;
-    std::optional<Units<T>> rows;
+    std::optional<Units<T>> rows;  // of transition weights, where they are gated by a sequence
     Weight<T> tau, rho, start;
     Seq<T> V, a, started;
-    Index vocabulary = 0;
-    bool looked_up = false;
 
     Seq<T> setup(Setup<T>& s, Tokens symbols) {
         x = symbols;
         s.read(x);
-        prepare(s);
-        const Index N = options.units, E = edges.edges();
+        draw_edges(s);
+        const Index N = options.units, E = record.edges.count();
         if (!options.frequencies.empty() && std::ssize(options.frequencies) != x.vocabulary)
             s.fail(
                 message("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols"));
+        const SparseStart values(options, record.edges, leak);
         if constexpr (gated) {
-            tau = s.weight("tau", x.vocabulary, N + E, start_values());
+            tau = s.weight("tau", x.vocabulary, N + E, values);
             s.lookup(tau);
-            edges.tau = tau.id;
         } else {
-            rho = s.weight("rho", x.vocabulary, N, start_values());
+            rho = s.weight("rho", x.vocabulary, N, values);
             s.lookup(rho);
-            const auto whole = start_values();
-            tau = s.weight("tau", 1, E, [whole, N, E](const Random& r, Index, Index, Index i, Index e) {
-                return whole(r, 1, N + E, i, N + e);
+            tau = s.weight("tau", 1, E, [values, N, E](const Random& r, Index, Index, Index i, Index e) {
+                return values(r, 1, N + E, i, N + e);
             });
-            edges.tau = tau.id;
-            edges.rho = rho.id;
         }
-        edges.tokens = x.id;
-        images.setup(s, edges, gated ? x.vocabulary : 1);
+        dense.setup(s, record.edges, gated ? x.vocabulary : 1);
         return declare(s);
     }
 
     Seq<T> setup(Setup<T>& s, Seq<T> u) requires gated {
-        prepare(s);
+        draw_edges(s);
         const Index N = options.units;
         if (!options.frequencies.empty())
             s.fail("frequencies belong to symbols, and the input is a sequence");
-        const auto values = start_values();
-        rows = s.units("rows", N + edges.edges())
+        const SparseStart values(options, record.edges, leak);
+        rows = s.units("rows", N + record.edges.count())
                    .init([values, N](const Random& r, Index m, Index cols, Index i, Index e) {
                        return e < N ? values(r, m, cols, i, e) : 0.0;
                    })
@@ -104,20 +140,20 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         const Index N = options.units, B = p.batch();
         if (rows) p.affine(*rows);
         begin(p);
-        const bool whole = images.serve(p.rows());
-        if (whole) images.by_source(edges, [&](Index symbol) { return row_of(p, symbol).second; });
+        const bool by_matrix = dense.applies(p.rows());
+        if (by_matrix) dense.by_source(record.edges, [&](Index symbol) { return row_of(p, symbol).weight; });
         for (const Index t : p.steps())
             for (Index b = 0; b < B; ++b) {
                 const T* before = p.data(a, t - 1) + b * N;
                 const T* V0 = p.data(V, t - 1) + b * N;
                 T* V1 = p.data(V, t) + b * N;
-                const auto [bias, weight] = row(p, t, b);
-                if (whole) images.potential(image(p, t, b), leak ? V0 : nullptr, bias, before, V1);
+                const Row row = row_at(p, t, b);
+                if (by_matrix) dense.potential(symbol(p, t, b), leak ? V0 : nullptr, row.bias, before, V1);
                 else
                     for (Index j = 0, e = 0; j < N; ++j) {
-                        T sum = leak ? V0[j] + bias[j] : bias[j];
-                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e)
-                            sum += weight[e] * before[edges.from[std::size_t(e)]];
+                        T sum = leak ? V0[j] + row.bias[j] : row.bias[j];
+                        for (const Index end = edges().first[j + 1]; e < end; ++e)
+                            sum += row.weight[e] * before[edges().from[e]];
                         V1[j] = sum;
                     }
                 kernel::activate(options.activation, N, V1, p.data(a, t) + b * N);
@@ -126,74 +162,42 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         constexpr bool is_gradient = Backward<T, Quantity>::is_gradient;
-        const Index N = options.units, B = p.batch();
         p.adjoint_data(a), p.adjoint_data(V);
+        const bool by_matrix = dense.applies(p.rows());
+        const auto weights = [&](Index symbol) { return row_of(p, symbol).weight; };
+        if (by_matrix && is_gradient) dense.by_target(edges(), weights);
+        else if (by_matrix) dense.squares_by_target(edges(), !leak, weights);
         T* shared = nullptr;  // the gradient of a row of tau that serves all symbols
         if constexpr (is_gradient && !gated) shared = p.gradient(tau).data;
-        const bool whole = images.serve(p.rows());
-        const auto weights = [&](Index symbol) { return row_of(p, symbol).second; };
-        if (whole && is_gradient) images.by_target(edges, weights);
-        else if (whole) images.squares_by_target(edges, !leak, weights);
         for (Index t = p.time() - 1; t >= -1; --t)
-            for (Index b = 0; b < B; ++b) {
+            for (Index b = 0; b < p.batch(); ++b) {
                 flow_to_potential(p, t, b);
                 if (t < 0) continue;
-                const T* before = p.data(a, t - 1) + b * N;
-                const T* flow = p.adjoint_data(V, t) + b * N;
-                T* back = p.adjoint_data(a, t - 1) + b * N;
-                const T* weight = row(p, t, b).second;
-                const Index* from = edges.from.data();
-                if constexpr (is_gradient) {
-                    T *d_bias, *d_weight;
-                    if (rows)
-                        d_bias = p.adjoint_data(rows->z, t) + b * (N + edges.edges()), d_weight = d_bias + N;
-                    else if (gated) d_bias = p.gradient_row(tau, p.data(x, t)[b]), d_weight = d_bias + N;
-                    else d_bias = p.gradient_row(rho, p.data(x, t)[b]), d_weight = shared;
-                    kernel::add(N, flow, d_bias);
-                    if (whole) {
-                        images.back(image(p, t, b), flow, before, back);
-                        continue;
-                    }
-                    for (Index j = 0, e = 0; j < N; ++j) {
-                        const T B_j = flow[j];
-                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e) {
-                            d_weight[e] += before[from[e]] * B_j;
-                            back[from[e]] += weight[e] * B_j;
-                        }
-                    }
-                } else if (whole) {
-                    images.back(image(p, t, b), flow, nullptr, back);
-                } else {
-                    // a loop beside a leak, the first edge of its unit, is squared with it in
-                    // flow_to_potential
-                    for (Index j = 0; j < N; ++j)
-                        for (Index e = edges.first[std::size_t(j)] + leak,
-                                   end = edges.first[std::size_t(j) + 1];
-                             e < end; ++e)
-                            back[from[e]] += weight[e] * weight[e] * flow[j];
-                    if (!rows) continue;
-                    T* of_row = p.adjoint_data(rows->z, t) + b * (N + edges.edges());
-                    for (Index j = 0, e = 0; j < N; ++j) {
-                        of_row[j] += flow[j];
-                        for (const Index end = edges.first[std::size_t(j) + 1]; e < end; ++e)
-                            of_row[N + e] += before[from[e]] * before[from[e]] * flow[j];
-                    }
-                }
+                if constexpr (is_gradient) gradient_step(p, t, b, by_matrix, shared);
+                else modulus_step(p, t, b, by_matrix);
             }
         if constexpr (is_gradient) {
-            if (whole)
-                images.collect(edges, [&](Index symbol) {
-                    return shared ? shared : p.gradient_row(tau, static_cast<Token>(symbol)) + N;
+            if (by_matrix)
+                dense.collect(edges(), [&](Index symbol) {
+                    return shared ? shared : p.gradient_row(tau, symbol) + options.units;
                 });
-            for (Index b = 0; b < B; ++b)
+            for (Index b = 0; b < p.batch(); ++b)
                 if (!(p.data(started, -1)[b] > 0))
-                    kernel::add(N, p.adjoint_data(V, -1) + b * N, p.gradient(start).data);
+                    kernel::add(options.units, p.adjoint_data(V, -1) + b * options.units,
+                                p.gradient(start).data);
         }
         if (rows) p.affine_backward(*rows);
     }
 
 private:
-    void prepare(Setup<T>& s) {
+    // A row of transition weights: N biases, and the weights by edge.
+    struct Row {
+        const T *bias, *weight;
+    };
+
+    const Edges& edges() const { return record.edges; }
+
+    void draw_edges(Setup<T>& s) {
         if (!(options.longest == 0 || (options.longest >= 1 && std::isfinite(options.longest))))
             s.fail(message("found longest = ", options.longest, ", expected 0 or a time of at least 1"));
         if (!(options.spread >= 0 && std::isfinite(options.spread)))
@@ -209,7 +213,7 @@ private:
         if (options.units < 1 || options.edges < 1 || options.edges > options.units)
             s.fail(message("found units = ", options.units, ", edges = ", options.edges,
                            "; expected at least 1 unit, and edges from 1 (the loop) to the number of units"));
-        edges = random_edges(options.units, options.edges, options.seed);
+        record.edges = random_edges(options.units, options.edges, options.seed);
     }
 
     Seq<T> declare(Setup<T>& s) {
@@ -218,48 +222,9 @@ private:
         a = s.recurrent("a", N);
         V = s.recurrent("V", N);
         started = s.recurrent("started", 1);
-        edges.start = start.id;
-        edges.activity = a.id, edges.potential = V.id, edges.started = started.id;
-        if (!rows) s.edges(edges);
+        record = {s.name(), std::move(record.edges), a, V, started, x, tau, rho, start};
+        if (!rows) s.publish(record);
         return a;
-    }
-
-    // Values of row `symbol` of [A, N + N d] at column c; the means over symbols are worked out once.
-    Init start_values() const {
-        struct Memory {
-            std::vector<double> mean;
-        };
-        const auto memory = std::make_shared<Memory>();
-        const Options o = options;
-        std::vector<Index> target(edges.from.size());
-        for (std::size_t j = 0; j + 1 < edges.first.size(); ++j)
-            for (Index e = edges.first[j]; e < edges.first[j + 1]; ++e)
-                target[static_cast<std::size_t>(e)] = static_cast<Index>(j);
-        return [memory, o, target, from = edges.from](const Random& random, Index A, Index, Index symbol,
-                                                      Index c) -> double {
-            const Index N = o.units, j = c < N ? c : target[static_cast<std::size_t>(c - N)];
-            const bool logistic = o.activation == Activation::logistic;
-            const double alpha =
-                o.longest == 0
-                    ? 1 / static_cast<double>(j + 1)
-                    : std::pow(o.longest,
-                               N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
-            const double loop = leak ? -alpha : 1 - alpha;  // of the tanh network
-            if (c >= N)
-                return from[static_cast<std::size_t>(c - N)] == j ? (logistic ? 4 * loop : loop) : 0.0;
-            const auto u = [&](Index y) { return o.spread * (2 * random.uniform(y * N + j) - 1); };
-            if (std::ssize(memory->mean) != N) {
-                memory->mean.assign(static_cast<std::size_t>(N), 0);
-                for (Index y = 0; y < A; ++y)
-                    for (Index k = 0; k < N; ++k)
-                        memory->mean[static_cast<std::size_t>(k)] +=
-                            (o.frequencies.empty() ? 1 / static_cast<double>(A)
-                                                   : o.frequencies[static_cast<std::size_t>(y)]) *
-                            o.spread * (2 * random.uniform(y * N + k) - 1);
-            }
-            const double value = alpha * (u(symbol) - memory->mean[static_cast<std::size_t>(j)]);
-            return logistic ? 2 * value - 2 * loop : value;
-        };
     }
 
     // The state before the first step: what was carried, or the start.
@@ -273,21 +238,57 @@ private:
         std::fill_n(p.data(started), p.rows(), T(1));
     }
 
-    // Biases and edge weights of a position.
-    std::pair<const T*, const T*> row(const Pass<T>& p, Index t, Index b) const {
-        const Index N = options.units;
-        if (rows) {
-            const T* r = p.data(rows->z, t) + b * (N + edges.edges());
-            return {r, r + N};
-        }
-        return row_of(p, p.data(x, t)[b]);
+    Row row_at(const Pass<T>& p, Index t, Index b) const {
+        if (!rows) return row_of(p, p.data(x, t)[b]);
+        const T* r = p.data(rows->z, t) + b * rows->z.width;
+        return {r, r + options.units};
     }
-    std::pair<const T*, const T*> row_of(const Pass<T>& p, Index symbol) const {
+    Row row_of(const Pass<T>& p, Index symbol) const {
         if (!gated) return {p.values(rho).row(symbol), p.values(tau).data};
         const T* r = p.values(tau).row(symbol);
         return {r, r + options.units};
     }
-    Index image(const Pass<T>& p, Index t, Index b) const { return gated ? p.data(x, t)[b] : 0; }
+    Index symbol(const Pass<T>& p, Index t, Index b) const { return gated ? p.data(x, t)[b] : 0; }
+
+    void gradient_step(Backward<T, Gradient>& p, Index t, Index b, bool by_matrix, T* shared) {
+        const Index N = options.units;
+        const T* before = p.data(a, t - 1) + b * N;
+        const T* flow = p.adjoint_data(V, t) + b * N;
+        T* back = p.adjoint_data(a, t - 1) + b * N;
+        T* d_bias = rows    ? p.adjoint_data(rows->z, t) + b * rows->z.width
+                    : gated ? p.gradient_row(tau, p.data(x, t)[b])
+                            : p.gradient_row(rho, p.data(x, t)[b]);
+        kernel::add(N, flow, d_bias);
+        if (by_matrix) return dense.back(symbol(p, t, b), flow, before, back);
+        T* d_weight = shared ? shared : d_bias + N;
+        const T* weight = row_at(p, t, b).weight;
+        const Index* from = edges().from.data();
+        for (Index j = 0, e = 0; j < N; ++j) {
+            const T B_j = flow[j];
+            for (const Index end = edges().first[j + 1]; e < end; ++e) {
+                d_weight[e] += before[from[e]] * B_j;
+                back[from[e]] += weight[e] * B_j;
+            }
+        }
+    }
+
+    void modulus_step(Backward<T, Modulus>& p, Index t, Index b, bool by_matrix) {
+        const Index N = options.units;
+        const T* flow = p.adjoint_data(V, t) + b * N;
+        T* back = p.adjoint_data(a, t - 1) + b * N;
+        if (by_matrix) return dense.back(symbol(p, t, b), flow, nullptr, back);
+        const T* weight = row_at(p, t, b).weight;
+        // A loop beside a leak, the first edge of its unit, is squared with it in flow_to_potential.
+        edges().for_each([&](Index e, Index i, Index j) {
+            if (!(leak && e == edges().first[j])) back[i] += weight[e] * weight[e] * flow[j];
+        });
+        if (!rows) return;
+        const T* before = p.data(a, t - 1) + b * N;
+        T* of_row = p.adjoint_data(rows->z, t) + b * rows->z.width;
+        for (Index j = 0; j < N; ++j) of_row[j] += flow[j];
+        edges().for_each(
+            [&](Index e, Index i, Index j) { of_row[N + e] += before[i] * before[i] * flow[j]; });
+    }
 
     // Adjoint or modulus of V_t from that of a_t, which is complete, and through the leak from V_{t+1}.
     template <class Quantity> void flow_to_potential(Backward<T, Quantity>& p, Index t, Index b) const {
@@ -302,11 +303,10 @@ private:
         if constexpr (is_gradient) {
             for (Index j = 0; j < N; ++j) out[j] += later[j];
         } else {
-            const T* weight = row(p, t + 1, b).second;
+            const T* weight = row_at(p, t + 1, b).weight;
             const auto add = [&](auto slope) {
                 for (Index j = 0; j < N; ++j) {
-                    const T direct =
-                        1 + slope(activity[j]) * weight[edges.first[static_cast<std::size_t>(j)]];
+                    const T direct = 1 + slope(activity[j]) * weight[edges().first[j]];
                     out[j] += direct * direct * later[j];
                 }
             };
@@ -316,4 +316,4 @@ private:
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

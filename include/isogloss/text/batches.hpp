@@ -1,4 +1,4 @@
-/// @file batches.hpp  A token stream cut into columns and segments: what a model is trained on.
+/// @file text/batches.hpp  A token stream cut into columns and segments: what a model is trained on.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// What happens to the predictions that do not fill B columns of equal length.
 enum class Tail {
@@ -47,27 +47,27 @@ struct Batch {
 
 /// The batches of one pass over a token stream s₀ … s_{N-1}, in order:
 ///
-///     n = N-1 predictions: input s_j, target s_{j+1}         (n = N with predict_first: input s_{j-1},
-///     target s_j) L = ⌊n/B⌋ (drop) or ⌈n/B⌉ (pad) steps per column batch k, step t, column b: prediction j =
-///     b·L + p_k + t,   p_k = sum of the lengths before
+///     n = N-1 predictions: input s_j, target s_{j+1}
+///     n = N   with predict_first: input s_{j-1}, target s_j
+///     L = ⌊n/B⌋ (drop) or ⌈n/B⌉ (pad) steps per column
+///     batch k, step t, column b: prediction j = b·L + p_k + t,   p_k = sum of the lengths before
 ///
 /// All batches have `time` steps but the last, which has what is left of L. So column b of batch k+1 goes on
 /// where column b of batch k stopped: carry the state, and reset it where `first` is set. With `pad` every
 /// one of the n predictions is made exactly once; a padded position has target -1 and the last input of the
 /// text.
 ///
-/// Random length   T_k = min(capacity.time, max(5, ⌊z⌋)),  z ~ N(m, 5²),  m = time with probability 0.95,
-/// else
-///                 time/2; cut at the end of the columns. A function of (seed, epoch, k) alone. Where an
-///                 update divides by the tokens (Divisor::tokens), which makes a mean over the steps, its
-///                 rate is scaled by T_k/time, T_k = batch.input.time; with Divisor::batch it is not.
+/// Random length   T_k = min(capacity.time, max(5, ⌊z⌋)),  z ~ N(m, 5²),
+///                 m = time with probability 0.95, else time/2; cut at the end of the columns.
+///                 A function of (seed, epoch, k) alone. Where an update divides by the tokens
+///                 (Divisor::tokens), which makes a mean over the steps, its rate is scaled by T_k/time,
+///                 T_k = batch.input.time; with Divisor::batch it is not.
 /// Memory          two blocks of T·B tokens, allocated at the start; no allocation in the loop.
 /// Resuming        `.start = k` gives batches k, k+1 … exactly as an uninterrupted pass does.
 /// Errors          DataError: capacity or options out of range or beyond the memory, too few tokens for B
 ///                 columns, a token outside the vocabulary.
 /// Source          Merity, Keskar, Socher 2017, "Regularizing and optimizing LSTM language models",
-/// section 4.1,
-///                 for the random length. Departures: capacity.time bounds it; the generator is ours.
+///                 section 4.1, for the random length. Departures: capacity.time bounds it; the generator is ours.
 ///
 ///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // one loop at a time per object
 class Batches {
@@ -101,7 +101,7 @@ public:
         const Index most = bytes_of<DataError>(
             source_, {std::min(capacity_.time, length_), capacity_.batch, 2}, sizeof(Token));
         within_memory<DataError>(source_, most, [&] {
-            input_.resize(static_cast<std::size_t>(most) / (2 * sizeof(Token)));
+            input_.resize(most / (2 * sizeof(Token)));
             target_.resize(input_.size());
         });
     }
@@ -152,19 +152,14 @@ public:
 
 private:
     void check_options() const {
-        const auto refuse = [this](const auto&... what) { throw DataError(message(source_, ": ", what...)); };
-        if (capacity_.time < 1 || capacity_.batch < 1)
-            refuse("a capacity of ", capacity_.time, " steps and ", capacity_.batch,
-                   " columns holds no batch; both are 1 or more");
-        if (types_ < 1) refuse("a vocabulary of ", types_, " types has no tokens; it has 1 or more");
-        if (options_.time < 1 || options_.time > capacity_.time)
-            refuse("segments of ", options_.time, " steps do not fit a capacity of ", capacity_.time,
-                   "; time is 1 up to the capacity, or 0 for all of it");
-        if (options_.start < 0) refuse("batch ", options_.start, " is asked for first; start is 0 or more");
-        if (options_.epoch >> 40 != 0) refuse("epoch ", options_.epoch, " is too large; it is below 2^40");
-        if (options_.predict_first && (*options_.predict_first < 0 || *options_.predict_first >= types_))
-            refuse("predict_first is token ", *options_.predict_first, ", outside the vocabulary of ", types_,
-                   " types");
+        require<DataError>(source_, "capacity.time", capacity_.time, 1);
+        require<DataError>(source_, "capacity.batch", capacity_.batch, 1);
+        require<DataError>(source_, "vocabulary_size", types_, 1);
+        require<DataError>(source_, "time", options_.time, 1, capacity_.time);
+        require<DataError>(source_, "start", options_.start, 0);
+        require<DataError>(source_, "epoch", options_.epoch, 0, Exclusive{0x1p40});
+        if (options_.predict_first)
+            require<DataError>(source_, "predict_first", Index{*options_.predict_first}, 0, types_ - 1);
     }
 
     // T_k for a batch that starts at step `at` of the columns.
@@ -202,7 +197,7 @@ private:
                 const Index j = b * length_ + at_ + t;
                 const bool made = j < predictions_;
                 const Index near = made ? j : predictions_ - 1;
-                const auto to = static_cast<std::size_t>(t * B + b);
+                const Index to = t * B + b;
                 input_[to] = near == 0 && before_first ? *before_first : checked(targets[near - 1]);
                 target_[to] = made ? checked(targets[j]) : not_predicted;
                 batch_.predicted += made ? 1 : 0;
@@ -232,4 +227,4 @@ private:
     Batch batch_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

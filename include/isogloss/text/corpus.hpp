@@ -1,15 +1,13 @@
-/// @file corpus.hpp  A text as tokens: in memory, or in a mapped file larger than the memory.
+/// @file text/corpus.hpp  A text as tokens: in memory, or in a mapped file larger than the memory.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <isogloss/error.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/text/batches.hpp>
-#include <isogloss/text/hash.hpp>
-#include <isogloss/text/lines.hpp>
 #include <isogloss/text/token_file.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <isogloss/types.hpp>
@@ -21,12 +19,10 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// How a text is read into tokens. Level, line ends and unknown words are the vocabulary's.
-struct CorpusOptions {
-    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
-};
+using CorpusOptions = file::LineOptions;
 
 /// How a token file is mapped.
 struct MapOptions {
@@ -38,8 +34,7 @@ struct MapOptions {
 ///     auto corpus = Corpus::read("train.txt", vocabulary);               // 4 bytes per token in memory
 ///
 ///     Corpus::encode("train.txt", "train.tokens", vocabulary);           // once; memory stays bounded
-///     auto corpus = Corpus::map("train.tokens", vocabulary);             // pages come from the disk as
-///     needed
+///     auto corpus = Corpus::map("train.tokens", vocabulary);             // pages come as they are needed
 ///
 ///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // see Batches
 ///
@@ -50,13 +45,13 @@ class Corpus {
 public:
     /// Reads a text file, by streaming; the tokens stay in memory.
     static Corpus read(const std::string& path, const Vocabulary& vocabulary, CorpusOptions options = {}) {
-        LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(path, options);
         return read(lines, vocabulary);
     }
     /// Reads a stream; `name` stands for it in messages.
     static Corpus read_stream(std::istream& in, const std::string& name, const Vocabulary& vocabulary,
                               CorpusOptions options = {}) {
-        LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
+        file::LineReader lines(in, name, options);
         return read(lines, vocabulary);
     }
     /// Takes tokens as they are. Throws DataError for a token outside 0 … vocabulary_size-1, and for none.
@@ -73,10 +68,9 @@ public:
     /// Turns a text file into a token file: a temporary name, flush, rename. Memory stays bounded.
     static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
                                   const Vocabulary& vocabulary, CorpusOptions options = {}) {
-        LineReader lines(text_path, {.max_line_bytes = options.max_line_bytes});
-        struct stat from = {}, to = {};
-        if (::stat(text_path.c_str(), &from) == 0 && ::stat(token_path.c_str(), &to) == 0 &&
-            from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+        file::LineReader lines(text_path, options);
+        const auto from = file::file_status(text_path), to = file::file_status(token_path);
+        if (from && to && from->st_dev == to->st_dev && from->st_ino == to->st_ino)
             throw FileError(
                 message("'", token_path, "' is the text itself; write the tokens to another file"));
         TokenFileWriter out(token_path, vocabulary);
@@ -128,14 +122,14 @@ public:
             throw DataError(message(source_, ": it was read with a vocabulary of ", types_,
                                     " types, found one of ", vocabulary.size()));
         Corpus c = *this;
-        c.tokens_ = tokens_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+        c.tokens_ = tokens_.subspan(first, last - first);
         const auto count = [&c](bool there, Token t) {
             return there ? Index{std::count(c.tokens_.begin(), c.tokens_.end(), t)} : 0;
         };
         c.info_.tokens = c.size();
         c.info_.unknowns = count(vocabulary.has_unk(), vocabulary.has_unk() ? vocabulary.unk() : 0);
         c.info_.lines = count(vocabulary.has_eos(), vocabulary.has_eos() ? vocabulary.eos() : 0);
-        TokenHash hash;
+        file::TokenHash hash;
         hash.add(c.tokens_);
         c.info_.checksum = hash.value();
         return c;
@@ -153,13 +147,13 @@ private:
         auto held = std::make_shared<const std::vector<Token>>(std::move(tokens));
         tokens_ = *held;
         owner_ = std::move(held);
-        TokenHash hash;
+        file::TokenHash hash;
         hash.add(tokens_);
         info_.tokens = size();
         info_.checksum = hash.value();
     }
 
-    static Corpus read(LineReader& lines, const Vocabulary& vocabulary) {
+    static Corpus read(file::LineReader& lines, const Vocabulary& vocabulary) {
         std::vector<Token> tokens;
         const Index unknowns = translate(lines, vocabulary, tokens, [] {});
         return Corpus(std::move(tokens), vocabulary.size(), {.unknowns = unknowns, .lines = lines.line()},
@@ -168,7 +162,7 @@ private:
 
     // Appends the tokens of all lines; `flush` is called after each line and may take what is there. Returns
     // the number of unknown tokens.
-    template <class Flush> static Index translate(LineReader& lines, const Vocabulary& vocabulary,
+    template <class Flush> static Index translate(file::LineReader& lines, const Vocabulary& vocabulary,
                                                   std::vector<Token>& tokens, Flush&& flush) {
         Index unknowns = 0;
         bool any = false;
@@ -192,44 +186,4 @@ private:
     std::string source_;
 };
 
-/// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: what
-/// a model must beat. Its exponential is the unigram perplexity.
-///
-///     H = -1/N Σ_i log p(s_i),   p(w) = (c_w + a) / (Σ_v c_v + a·V)
-///
-/// Options  add  a ≥ 0, counted once more for every type (1)
-/// Errors   DataError: another vocabulary's corpus, a < 0, no counts and a = 0, a token of probability 0.
-inline double unigram_cross_entropy(const Vocabulary& vocabulary, const Corpus& corpus, double add = 1) {
-    if (corpus.vocabulary_size() != vocabulary.size())
-        throw DataError(message("unigram model: '", corpus.source(), "' has tokens of ",
-                                corpus.vocabulary_size(), " types, but the vocabulary has ",
-                                vocabulary.size()));
-    if (!(add >= 0) || std::isinf(add))
-        throw DataError(
-            message("unigram model: ", add, " is to be added to each count; it is 0 or more, and finite"));
-    const double mass =
-        static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
-    if (mass <= 0)
-        throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
-    std::vector<std::int64_t> occurrences(static_cast<std::size_t>(vocabulary.size()), 0);
-    for (const Token t : corpus.tokens()) {
-        if (t < 0 || t >= vocabulary.size())  // possible in a file that was mapped without verifying
-            throw DataError(message("unigram model: '", corpus.source(), "' holds token ", t,
-                                    ", outside the ", vocabulary.size(), " types"));
-        ++occurrences[static_cast<std::size_t>(t)];
-    }
-    double sum = 0;
-    for (Token w = 0; w < vocabulary.size(); ++w) {
-        const auto n = static_cast<double>(occurrences[static_cast<std::size_t>(w)]);
-        if (n == 0) continue;
-        const double p = (static_cast<double>(vocabulary.count(w)) + add) / mass;
-        if (p <= 0)
-            throw DataError(
-                message("unigram model: ", shown(vocabulary.word(w)), " is in '", corpus.source(),
-                        "' and has count 0, so probability 0; add something to each count (1, say)"));
-        sum -= n * std::log(p);
-    }
-    return sum / static_cast<double>(corpus.size());
-}
-
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

@@ -1,4 +1,4 @@
-/// @file token_file.hpp  Token streams on disk, mapped into memory when they are used.
+/// @file text/token_file.hpp  Token streams on disk, mapped into memory when they are used.
 #pragma once
 
 #include <algorithm>
@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <cstring>
 #include <isogloss/error.hpp>
-#include <isogloss/text/file.hpp>
-#include <isogloss/text/hash.hpp>
-#include <isogloss/text/output_file.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/output_file.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <isogloss/types.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// What is known of a token stream.
 struct TokenStreamInfo {
@@ -42,7 +42,8 @@ struct TokenFileHeader {
 
     /// hash_bytes of all fields but the last.
     std::uint64_t hash() const {
-        return hash_bytes({reinterpret_cast<const char*>(this), offsetof(TokenFileHeader, header_checksum)});
+        return file::hash_bytes(
+            {reinterpret_cast<const char*>(this), offsetof(TokenFileHeader, header_checksum)});
     }
 };
 static_assert(sizeof(TokenFileHeader) == 128, "the header of a token file has 128 bytes and no gaps");
@@ -80,9 +81,9 @@ private:
         return {reinterpret_cast<const char*>(&h), sizeof h};
     }
 
-    OutputFile file_;
+    file::OutputFile file_;
     TokenFileHeader header_;
-    TokenHash hash_;
+    file::TokenHash hash_;
 };
 
 /// A token file seen as memory. Refused whole unless everything fits: magic, version, byte order, the
@@ -121,8 +122,9 @@ public:
                                     "; encode the text again"));
         if (h.vocabulary_checksum != vocabulary.checksum())
             throw DataError(message("'", path, "' was made with another vocabulary of ", h.vocabulary_size,
-                                    " types (checksum ", hex16(h.vocabulary_checksum), ", this one has ",
-                                    hex16(vocabulary.checksum()), "); encode the text again"));
+                                    " types (checksum ", file::hex16(h.vocabulary_checksum),
+                                    ", this one has ", file::hex16(vocabulary.checksum()),
+                                    "); encode the text again"));
         info_ = {static_cast<Index>(h.tokens), static_cast<Index>(h.unknowns), static_cast<Index>(h.lines),
                  h.checksum};
         if (verify) check(vocabulary.size());
@@ -140,7 +142,7 @@ private:
     // One pass for both checks: the file may be larger than the memory.
     void check(Index types) const {
         constexpr std::size_t piece = std::size_t{1} << 14;
-        TokenHash hash;
+        file::TokenHash hash;
         const Token* outside = nullptr;
         for (auto left = tokens(); !left.empty(); left = left.subspan(std::min(piece, left.size()))) {
             const auto some = left.first(std::min(piece, left.size()));
@@ -152,15 +154,15 @@ private:
             throw FileError(message("'", file_.path(), "' is damaged: ", what...));
         };
         if (hash.value() != info_.checksum)
-            refuse("the tokens have the checksum ", hex16(hash.value()), ", the header says ",
-                   hex16(info_.checksum));
+            refuse("the tokens have the checksum ", file::hex16(hash.value()), ", the header says ",
+                   file::hex16(info_.checksum));
         if (outside)
             refuse("token ", outside - tokens().data(), " is ", *outside, ", the vocabulary has ", types,
                    " types");
     }
 
-    MappedFile file_;
+    file::MappedFile file_;
     TokenStreamInfo info_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

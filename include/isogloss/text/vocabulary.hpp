@@ -1,8 +1,417 @@
-/// @file vocabulary.hpp  The words of a text, their numbers and their counts.
+/// @file text/vocabulary.hpp  The words of a text, their numbers and their counts.
 #pragma once
 
-// IWYU pragma: begin_exports
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <isogloss/error.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/output_file.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/text/vocabulary_builder.hpp>
-#include <isogloss/text/vocabulary_core.hpp>
-#include <isogloss/text/vocabulary_text.hpp>
-// IWYU pragma: end_exports
+#include <isogloss/text/word_index.hpp>
+#include <isogloss/text/words.hpp>
+#include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
+#include <istream>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+
+/// Where a line comes from, for messages.
+struct Place {
+    std::string_view name = {};  ///< file or stream; "": none
+    Index line = 0;              ///< from 1; 0: none
+};
+
+/// Takes lines `key<TAB>value` from a written vocabulary, one after the other, and refuses whatever
+/// to_text would not have written. Every message names the line.
+class VocabularyParser {
+public:
+    /// `written` and `name` must outlive the parser.
+    VocabularyParser(std::string_view written, const std::string& name) : left_(written), name_(name) {}
+
+    /// The next line, cut at its only tab.
+    std::pair<std::string_view, std::string_view> pair(const char* expected) {
+        ++line_;
+        const auto end = left_.find('\n');
+        if (end == std::string_view::npos)
+            refuse("the text ends ", left_.empty() ? "before" : "within", " the line with ", expected,
+                   "; it is cut");
+        const std::string_view line = left_.substr(0, end);
+        left_.remove_prefix(end + 1);
+        const auto tab = line.find('\t');
+        if (tab == std::string_view::npos || line.find('\t', tab + 1) != std::string_view::npos)
+            refuse("found ", in_quotes(line), ", expected ", expected, ", with one tab");
+        return {line.substr(0, tab), line.substr(tab + 1)};
+    }
+
+    /// The value of the next line, whose key must be `key`.
+    std::string_view value(const char* key) {
+        const auto [found, value] = pair(key);
+        if (found != key) refuse("found ", in_quotes(found), ", expected '", key, "'");
+        return value;
+    }
+
+    /// A number ≥ 0 in the one spelling that to_text uses.
+    std::int64_t number(std::string_view digits) const {
+        std::int64_t n = -1;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+        if (error != std::errc() || end != digits.data() + digits.size() || n < 0 ||
+            std::to_string(n) != digits)
+            refuse("found ", in_quotes(digits), ", expected a whole number, 0 or more");
+        return n;
+    }
+
+    /// The word behind its escaped spelling.
+    std::string word(std::string_view spelling) const {
+        std::string out;
+        for (std::size_t i = 0; i < spelling.size(); ++i) {
+            if (spelling[i] != '\\') {
+                out += spelling[i];
+            } else if (spelling.substr(i + 1, 1) == "\\") {
+                out += spelling[++i];
+            } else {
+                unsigned byte = 0;
+                const char* const from = spelling.data() + i + 2;
+                if (spelling.substr(i + 1, 1) != "x" || spelling.size() - i < 4 ||
+                    std::from_chars(from, from + 2, byte, 16).ptr != from + 2)
+                    refuse(in_quotes(spelling), " has a backslash that is neither `\\\\` nor `\\xHH`");
+                out += static_cast<char>(byte);
+                i += 3;
+            }
+        }
+        if (escaped(out) != spelling) refuse(in_quotes(spelling), " should be written ", in_quotes(out));
+        return out;
+    }
+
+    /// Throws unless everything has been read.
+    void finish() {
+        ++line_;
+        if (!left_.empty()) refuse("there is more text after the last type; expected the end");
+    }
+
+    /// Throws DataError "name:line: what".
+    template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
+        throw DataError(message(place(), ": ", what...));
+    }
+    /// "name:line".
+    std::string place() const { return name_ + ":" + std::to_string(line_); }
+
+private:
+    std::string_view left_;
+    const std::string& name_;
+    Index line_ = 0;
+};
+
+/// The types (different words or characters) of a text, numbered 0 … V-1 with their counts.
+///
+/// Order    falling count, ties by first occurrence in the text: the same text and options give the same
+///          numbers on every platform. `unk` counts all it stands for, and what is spelled like it in the
+///          text; `eos` likewise counts the lines. A type that never occurs (`unk` of a text without
+///          unknown words) comes last.
+/// Words    separated by ASCII white space, otherwise taken as they are: no case folding, no splitting.
+/// Options  see VocabularyOptions.
+/// Errors   DataError with file and line for bad text (see LineReader), for an empty text, for options that
+///          contradict each other; FileError for files that cannot be read.
+///
+///     auto v = Vocabulary::from_file("train.txt", {.min_count = 2});
+///     Token the = v["the"];                  // unk if it is unknown
+///     v.word(the), v.count(the), v.size();
+class Vocabulary {
+public:
+    /// An empty vocabulary: no types, no `unk`.
+    Vocabulary() = default;
+    /// The types that a VocabularyBuilder has counted and kept; throws as its `types`.
+    explicit Vocabulary(const VocabularyBuilder& builder) {
+        const CountedTypes kept = builder.types();
+        *this = from_words(kept.words, kept.counts, builder.options());
+    }
+
+    /// Counts the types of one file, by streaming: memory grows with the types, not with the text.
+    static Vocabulary from_file(const std::string& path, const VocabularyOptions& options = {}) {
+        return from_files({path}, options);
+    }
+    /// Counts the types of several files, as if they were one after the other.
+    static Vocabulary from_files(const std::vector<std::string>& paths,
+                                 const VocabularyOptions& options = {}) {
+        VocabularyBuilder builder(options);
+        for (const std::string& path : paths) {
+            file::LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
+            builder.add(lines);
+        }
+        return Vocabulary(builder);
+    }
+    /// Counts the types of a stream; `name` stands for it in messages.
+    static Vocabulary from_stream(std::istream& in, const std::string& name,
+                                  const VocabularyOptions& options = {}) {
+        VocabularyBuilder builder(options);
+        file::LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
+        builder.add(lines);
+        return Vocabulary(builder);
+    }
+    /// Takes a list of different words as types 0, 1, … in its own order; `counts` is as long, or empty for
+    /// counts of 0. Of the options, level, eos_per_line, unk and eos hold; there is an `unk` if it is in the
+    /// list. Throws DataError for a double, empty or ill-formed word, a count below 0, no word for line ends.
+    static Vocabulary from_words(const std::vector<std::string>& words,
+                                 const std::vector<std::int64_t>& counts = {},
+                                 const VocabularyOptions& options = {}) {
+        const std::string where = "vocabulary from words";
+        if (!counts.empty() && counts.size() != words.size())
+            throw DataError(message(where, ": ", words.size(), " words, but ", counts.size(), " counts"));
+        Vocabulary v;
+        v.set_options(options, where);
+        for (std::size_t i = 0; i < words.size(); ++i)
+            v.append(words[i], counts.empty() ? 0 : counts[i], where + ", word " + std::to_string(i));
+        v.finish(where);
+        return v;
+    }
+    /// Reads back what to_text wrote, exactly; `name` stands for it in messages. Throws DataError with the
+    /// line for anything else.
+    static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary") {
+        VocabularyParser in(written, name);
+        if (!written.starts_with("isogloss-vocabulary\t"))
+            throw DataError(
+                message(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'"));
+        if (const auto version = in.value("isogloss-vocabulary"); version != "1")
+            in.refuse("found version ", in_quotes(version), ", this library reads version 1");
+        const auto one_of = [&in](const char* key, std::string_view yes, std::string_view no) {
+            const auto found = in.value(key);
+            if (found != yes && found != no)
+                in.refuse("found ", key, " ", in_quotes(found), ", expected '", yes, "' or '", no, "'");
+            return found == yes;
+        };
+        VocabularyOptions options;
+        options.level = one_of("level", "word", "character") ? Level::word : Level::character;
+        options.eos_per_line = one_of("eos_per_line", "true", "false");
+        options.unk = in.word(in.value("unk"));
+        options.eos = in.word(in.value("eos"));
+        if (options.eos.empty()) in.refuse("there is no name for line ends");
+        Vocabulary v;
+        v.set_options(options, in.place());
+        const std::int64_t types = in.number(in.value("types"));
+        for (std::int64_t i = 0; i < types; ++i) {
+            const auto [spelling, count] = in.pair("the next word and its count");
+            v.append(in.word(spelling), in.number(count), in.place());
+        }
+        in.finish();
+        v.finish(name);
+        return v;
+    }
+    /// Reads a file that `save` wrote.
+    static Vocabulary load(const std::string& path) {
+        return from_text(file::InputFile(path).read_all(), path);
+    }
+
+    /// The vocabulary as text: five header lines (format, level, eos_per_line, unk, eos), the number of
+    /// types, then one line `word<TAB>count` per type, words in the spelling of `escaped`.
+    std::string to_text() const {
+        std::string out = "isogloss-vocabulary\t1\n";
+        out += level_ == Level::word ? "level\tword\n" : "level\tcharacter\n";
+        out += eos_per_line_ ? "eos_per_line\ttrue\n" : "eos_per_line\tfalse\n";
+        out += "unk\t" + escaped(unk_name_) + "\neos\t" + escaped(eos_name_) + "\n";
+        out += "types\t" + std::to_string(size()) + "\n";
+        for (std::size_t i = 0; i < counts_.size(); ++i)
+            out += escaped(words()[i]) + "\t" + std::to_string(counts_[i]) + "\n";
+        return out;
+    }
+    /// Writes to_text to a file: a temporary name, flush, rename.
+    void save(const std::string& path) const {
+        file::write_atomically(path, [this](file::OutputFile& out) { out.write(to_text()); });
+    }
+
+    /// V, the number of types.
+    Index size() const { return index_.size(); }
+    /// The number of a word, or nothing.
+    std::optional<Token> find(std::string_view word) const {
+        const Token t = index_.find(word);
+        return t < 0 ? std::nullopt : std::optional<Token>(t);
+    }
+    /// The number of a word, `unk` where it is unknown. Throws DataError where there is no `unk` either.
+    Token operator[](std::string_view word) const {
+        const Token t = index_.find(word);
+        return t >= 0 ? t : unknown(word, {});
+    }
+    /// The word of a number. Throws DataError outside 0 … V-1.
+    const std::string& word(Token token) const { return index_[checked(token)]; }
+    /// How often a type occurs in the text it was counted on. Throws DataError outside 0 … V-1.
+    std::int64_t count(Token token) const { return counts_[checked(token)]; }
+    /// All words in order of their numbers.
+    const std::vector<std::string>& words() const { return index_.words(); }
+    /// All counts in order of the numbers.
+    const std::vector<std::int64_t>& counts() const { return counts_; }
+    /// Sum of all counts: the tokens of the text it was counted on.
+    std::int64_t total() const { return total_; }
+
+    /// Words or characters.
+    Level level() const { return level_; }
+    /// Whether each line end is a token.
+    bool eos_per_line() const { return eos_per_line_; }
+    /// Whether there is a type for unknown words.
+    bool has_unk() const { return unk_ >= 0; }
+    /// The type for unknown words. Throws DataError where there is none.
+    Token unk() const { return special(unk_, "type for unknown words", unk_name_); }
+    /// Whether there is a type for line ends.
+    bool has_eos() const { return eos_ >= 0; }
+    /// The type for line ends. Throws DataError where there is none.
+    Token eos() const { return special(eos_, "type for line ends", eos_name_); }
+    /// 64-bit hash of all that decides how a text becomes tokens: level, eos_per_line, unk, eos and the
+    /// words in order; not the counts.
+    std::uint64_t checksum() const {
+        std::uint64_t h =
+            file::hash_bytes(level_ == Level::word ? "word" : "character", eos_per_line_ ? 1 : 0);
+        h = file::hash_bytes(has_unk() ? std::string_view(unk_name_) : std::string_view(), h);
+        h = file::hash_bytes(eos_per_line_ ? std::string_view(eos_name_) : std::string_view(), h);
+        for (const auto& word : words()) h = file::hash_bytes(word, h);
+        return h;
+    }
+
+    /// Appends the tokens of one line to `out`, the line end included where eos_per_line holds. The line
+    /// comes without its "\n". Returns how many of the tokens are `unk`. Throws DataError for a line feed,
+    /// NUL or invalid UTF-8 in it, and for an unknown word where there is no `unk`; `out` is then as before.
+    Index encode(std::string_view line, std::vector<Token>& out) const {
+        require_line(line);
+        return translate(line, out, {}, eos_per_line_);
+    }
+    /// The same without the line end: for the beginning of a line that a model is to go on with.
+    Index encode_prefix(std::string_view line, std::vector<Token>& out) const {
+        require_line(line);
+        return translate(line, out, {}, false);
+    }
+    /// `encode` for a line that a LineReader has checked; `place` is where it stands, for messages.
+    Index encode_checked(std::string_view line, std::vector<Token>& out, Place place) const {
+        return translate(line, out, place, eos_per_line_);
+    }
+
+    /// The text of tokens: words with a space between, or characters one after the other; a line end
+    /// becomes "\n". `encode` on each of its lines gives the tokens back, if none is `unk`. Throws
+    /// DataError for a token outside 0 … V-1.
+    std::string decode(std::span<const Token> tokens) const {
+        std::string out;
+        bool space = false;  // whether a word stands before, in the same line
+        for (const Token t : tokens) {
+            const std::string& spelling = word(t);
+            const bool line_end = eos_per_line_ && t == eos_;
+            if (space && !line_end) out += ' ';
+            out += line_end ? "\n" : spelling;
+            space = level_ == Level::word && !line_end;
+        }
+        return out;
+    }
+
+    /// Equal in every word, count and option.
+    friend bool operator==(const Vocabulary& a, const Vocabulary& b) {
+        return a.level_ == b.level_ && a.eos_per_line_ == b.eos_per_line_ && a.unk_name_ == b.unk_name_ &&
+               a.eos_name_ == b.eos_name_ && a.counts_ == b.counts_ && a.words() == b.words();
+    }
+
+private:
+    // Level and spellings, checked; `where` stands for the vocabulary in messages.
+    void set_options(const VocabularyOptions& options, const std::string& where) {
+        const VocabularyOptions all = with_spellings(options, where);
+        level_ = all.level;
+        eos_per_line_ = all.eos_per_line;
+        unk_name_ = all.unk;
+        eos_name_ = all.eos;
+    }
+    // One more type. Refuses a word that no text can hold and one that is there already.
+    void append(std::string_view word, std::int64_t count, const std::string& where) {
+        const auto refuse = [&](const char* what) {
+            throw DataError(message(where, ": ", in_quotes(word), what));
+        };
+        if (word.empty()) refuse(" is empty; a type has at least one character");
+        if (bad_byte(word)) refuse(" is not valid UTF-8, or holds NUL");
+        if (level_ == Level::word) {
+            if (std::any_of(word.begin(), word.end(), is_space))
+                refuse(" holds white space; no text has such a word");
+        } else if (utf8_length(word) != word.size() && word != unk_name_ && word != eos_name_) {
+            refuse(" is more than one character, but the level is character");
+        }
+        if (count < 0) refuse(" has a count below 0");
+        if (count > std::numeric_limits<std::int64_t>::max() - total_)
+            refuse(" has a count with which the sum of all counts is above 2^63 - 1");
+        if (index_.insert(word) != static_cast<Index>(counts_.size()))
+            refuse(" is there twice; the words of a vocabulary are different");
+        counts_.push_back(count);
+        total_ += count;
+    }
+    // Looks up the special types, once all words are there.
+    void finish(const std::string& where) {
+        unk_ = unk_name_.empty() ? -1 : index_.find(unk_name_);
+        eos_ = index_.find(eos_name_);
+        if (eos_per_line_ && eos_ < 0)
+            throw DataError(message(where, ": each line end is to be a token, but ", in_quotes(eos_name_),
+                                    " is not among the ", size(),
+                                    " types; name the right one in the option eos, or set "
+                                    "eos_per_line = false"));
+    }
+    static void require_line(std::string_view line) {
+        if (const auto bad = bad_byte(line))
+            throw DataError(
+                message("line to encode: ", file::describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
+        if (line.find('\n') != std::string_view::npos)
+            throw DataError(
+                "line to encode: there is a line feed in it; encode takes one line, without its end");
+    }
+    Index translate(std::string_view line, std::vector<Token>& out, Place place, bool line_end) const {
+        const std::size_t before = out.size();
+        Index unknowns = 0;
+        const auto take = [&](std::string_view word) {
+            Token t = index_.find(word);
+            if (t < 0) t = unknown(word, place);
+            unknowns += t == unk_ ? 1 : 0;
+            out.push_back(t);
+        };
+        try {
+            if (level_ == Level::word) for_each_word(line, take);
+            else for_each_character(line, take);
+            if (line_end) out.push_back(eos_);
+        } catch (...) {
+            out.resize(before);
+            throw;
+        }
+        return unknowns;
+    }
+    // `unk`, or an exception that says which word is unknown, and where.
+    Token unknown(std::string_view word, Place place) const {
+        if (unk_ >= 0) return unk_;
+        const std::string where = place.name.empty() ? std::string()
+                                  : place.line > 0   ? message(place.name, ":", place.line, ": ")
+                                                     : message(place.name, ": ");
+        throw DataError(
+            message(where, in_quotes(word), " is not among the ", size(),
+                    " types of the vocabulary, which has no type for unknown words; build it with one "
+                    "(option unk) or on a text that has this ",
+                    level_ == Level::word ? "word" : "character"));
+    }
+
+    Token checked(Token token) const {
+        if (token < 0 || token >= size())
+            throw DataError(message("token ", token, " is outside the vocabulary of ", size(), " types"));
+        return token;
+    }
+    Token special(Token token, const char* what, const std::string& name) const {
+        if (token < 0)
+            throw DataError(message("the vocabulary of ", size(), " types has no ", what, " (",
+                                    in_quotes(name),
+                                    "); build it with one, or ask has_unk() and has_eos() first"));
+        return token;
+    }
+
+    WordIndex index_;
+    std::vector<std::int64_t> counts_;
+    std::int64_t total_ = 0;
+    Level level_ = Level::word;
+    bool eos_per_line_ = false;
+    std::string unk_name_ = "<unk>", eos_name_ = "<eos>";
+    Token unk_ = -1, eos_ = -1;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

@@ -1,27 +1,68 @@
-/// @file vocabulary_builder.hpp  Counting the types of texts, and choosing those that stay.
+/// @file text/vocabulary_builder.hpp  Counting the types of texts, and choosing those that stay.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <isogloss/error.hpp>
-#include <isogloss/text/lines.hpp>
-#include <isogloss/text/vocabulary_core.hpp>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/text/word_index.hpp>
+#include <isogloss/text/words.hpp>
 #include <isogloss/types.hpp>
-#include <istream>
+#include <isogloss/utf8.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
-/// Counts types over any number of texts, then makes the Vocabulary: what Vocabulary::from_file does, for
-/// texts that come from elsewhere.
+/// What a token stands for.
+enum class Level {
+    word,      ///< runs of bytes between ASCII white space
+    character  ///< Unicode code points, spaces included
+};
+
+/// How a vocabulary is made.
+struct VocabularyOptions {
+    Level level = Level::word;   ///< words or characters
+    std::int64_t min_count = 1;  ///< types that occur fewer times are cut off; ≥ 1 (1: none is)
+    Index max_size = 0;          ///< most types kept, `unk` and `eos` included; 0: no limit
+    bool eos_per_line = true;    ///< each line end is a token
+    std::string unk = "<unk>";   ///< type of everything cut off and never seen; "": there is none
+    bool add_unk = true;         ///< have `unk` even if nothing is cut off and the text lacks it
+    std::string eos = {};        ///< type of a line end; "": "<eos>" for words, "\n" for characters
+    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
+};
+
+/// The options with the default spelling of a line end filled in. Throws DataError, which begins with
+/// `where`, for spellings of `unk` and `eos` that are equal or that no text can hold.
+inline VocabularyOptions with_spellings(VocabularyOptions options, const std::string& where) {
+    if (options.eos.empty()) options.eos = options.level == Level::word ? "<eos>" : "\n";
+    if (options.unk == options.eos)
+        throw DataError(message(where, ": unknown words and line ends are both spelled ",
+                                in_quotes(options.eos), "; give them two names"));
+    for (const std::string& name : {options.unk, options.eos}) {
+        const bool spaced = options.level == Level::word && std::any_of(name.begin(), name.end(), is_space);
+        if (spaced || bad_byte(name))
+            throw DataError(message(where, ": ", in_quotes(name),
+                                    " cannot stand for unknown words or line ends; ",
+                                    spaced ? "a word has no white space" : "it is not valid UTF-8"));
+    }
+    return options;
+}
+
+/// Different words or characters, with how often each occurs.
+struct CountedTypes {
+    std::vector<std::string> words;
+    std::vector<std::int64_t> counts;  ///< as many
+};
+
+/// Counts types over any number of texts and chooses those that make the Vocabulary: what
+/// Vocabulary::from_file does, for texts that come from elsewhere.
 ///
 ///     VocabularyBuilder builder({.min_count = 2});
 ///     builder.add(lines);                            // a LineReader, as often as there are texts
-///     Vocabulary v = builder.build();
+///     Vocabulary v(builder);
 ///
 /// Which types stay   `unk` and `eos` always; of the others those with min_count or more, and of these the
 ///                    most frequent, up to max_size in all, ties by first occurrence.
@@ -30,41 +71,42 @@ namespace isogloss {
 class VocabularyBuilder {
 public:
     /// Throws DataError for options out of range or in contradiction.
-    explicit VocabularyBuilder(VocabularyOptions options = {}) : options_(std::move(options)) {
-        const std::string where = "vocabulary options";
-        vocabulary_.set_options(options_, where);
-        if (options_.min_count < 1)
-            throw DataError(message(where, ": min_count is ", options_.min_count, ", expected 1 or more"));
+    explicit VocabularyBuilder(VocabularyOptions options = {})
+        : options_(with_spellings(std::move(options), "vocabulary options")) {
+        require<DataError>("vocabulary options", "min_count", options_.min_count, 1);
         const Index specials = (options_.unk.empty() ? 0 : 1) + (options_.eos_per_line ? 1 : 0);
         if (options_.max_size != 0 && options_.max_size <= specials)
-            throw DataError(message(where, ": max_size is ", options_.max_size,
+            throw DataError(message("vocabulary options: found max_size = ", options_.max_size,
                                     ", expected 0 (no limit) or at least ", specials + 1, ", because ",
                                     specials, " types are special"));
     }
 
     /// Counts every line that `lines` has left. Throws DataError where that is none at all.
-    void add(LineReader& lines) {
-        const std::string& eos = vocabulary_.eos_name_;
+    void add(file::LineReader& lines) {
         const auto take = [this](std::string_view word) { count(word); };
         const Index before = lines.line();
         for (std::string_view line; lines.next(line);) {
             if (options_.level == Level::word) for_each_word(line, take);
             else for_each_character(line, take);
-            if (options_.eos_per_line) count(eos);
+            if (options_.eos_per_line) count(options_.eos);
         }
         if (lines.line() == before)
             throw DataError(message(lines.name(), ": the text is empty; expected at least one line"));
         sources_ += (sources_.empty() ? "" : ", ") + lines.name();
     }
 
-    /// The vocabulary of what was counted so far. Throws DataError where there is nothing, where a cut-off
-    /// leaves no type but the special ones, and where types are cut off but `unk` is "".
-    Vocabulary build() const {
+    /// The options, with the spelling of a line end filled in.
+    const VocabularyOptions& options() const { return options_; }
+
+    /// The types that stay of what was counted so far, in the order of a Vocabulary. Throws DataError where
+    /// there is nothing, where a cut-off leaves no type but the special ones, and where types are cut off but
+    /// `unk` is "".
+    CountedTypes types() const {
         if (counts_.empty())
             throw DataError(message("vocabulary of ", sources_.empty() ? "no text" : sources_,
                                     ": there are no words in it; expected at least one"));
         const Token unk = options_.unk.empty() ? -1 : index_.find(options_.unk);
-        const Token eos = options_.eos_per_line ? index_.find(vocabulary_.eos_name_) : -1;
+        const Token eos = options_.eos_per_line ? index_.find(options_.eos) : -1;
         std::vector<Type> others;
         bool rare = false;
         for (Token t = 0; t < index_.size(); ++t) {
@@ -106,60 +148,37 @@ private:
             return count != other.count ? count > other.count : first < other.first;
         }
     };
-    Type type(Token t) const { return {counts_[static_cast<std::size_t>(t)], t, t}; }
+    Type type(Token t) const { return {counts_[t], t, t}; }
 
     void count(std::string_view word) {
-        const auto t = static_cast<std::size_t>(index_.insert(word));
-        if (t == counts_.size()) counts_.push_back(0);
+        const Token t = index_.insert(word);
+        if (t == std::ssize(counts_)) counts_.push_back(0);
         ++counts_[t];
     }
 
-    Vocabulary assemble(std::vector<Type> kept, bool with_unk, Token unk, Token eos) const {
+    CountedTypes assemble(std::vector<Type> kept, bool with_unk, Token unk, Token eos) const {
         if (eos >= 0) kept.push_back(type(eos));
         if (with_unk) {
             std::vector<bool> stays(counts_.size(), false);
-            for (const Type& k : kept) stays[static_cast<std::size_t>(k.token)] = true;
-            Type all{0, index_.size(), unk};
+            for (const Type& k : kept) stays[k.token] = true;
+            Type rest{0, index_.size(), unk};
             for (auto t = static_cast<Token>(index_.size() - 1); t >= 0; --t)
-                if (!stays[static_cast<std::size_t>(t)]) all = {all.count + type(t).count, t, unk};
-            kept.push_back(all);
+                if (!stays[t]) rest = {rest.count + type(t).count, t, unk};
+            kept.push_back(rest);
         }
         std::sort(kept.begin(), kept.end());
-        Vocabulary v = vocabulary_;
-        for (const Type& k : kept)
-            v.append(k.token < 0 ? options_.unk : index_.words()[static_cast<std::size_t>(k.token)], k.count,
-                     "vocabulary");
-        v.finish("vocabulary");
-        return v;
+        CountedTypes all;
+        for (const Type& k : kept) {
+            all.words.push_back(k.token < 0 ? options_.unk : index_[k.token]);
+            all.counts.push_back(k.count);
+        }
+        return all;
     }
 
     VocabularyOptions options_;
-    Vocabulary vocabulary_;  // without words: it carries the checked options
-    WordIndex index_;        // types in order of first occurrence
+    WordIndex index_;  // types in order of first occurrence
     std::vector<std::int64_t> counts_;
     std::string sources_;
 };
 
-inline Vocabulary Vocabulary::from_files(const std::vector<std::string>& paths,
-                                         const VocabularyOptions& options) {
-    VocabularyBuilder builder(options);
-    for (const std::string& path : paths) {
-        LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
-        builder.add(lines);
-    }
-    return builder.build();
-}
-
-inline Vocabulary Vocabulary::from_file(const std::string& path, const VocabularyOptions& options) {
-    return from_files({path}, options);
-}
-
-inline Vocabulary Vocabulary::from_stream(std::istream& in, const std::string& name,
-                                          const VocabularyOptions& options) {
-    VocabularyBuilder builder(options);
-    LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
-    builder.add(lines);
-    return builder.build();
-}
-
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

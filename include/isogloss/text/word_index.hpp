@@ -1,31 +1,48 @@
-/// @file word_index.hpp  A table from words to numbers that looks up without making strings.
+/// @file text/word_index.hpp  A table from words to numbers that looks up without making strings.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <isogloss/error.hpp>
-#include <isogloss/text/hash.hpp>
+#include <isogloss/file/checksum.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// Numbers words 0, 1, 2 … in the order they come in, and finds them again. Open addressing, at most half
 /// full: a look-up is one hash, about one slot and one comparison, and allocates nothing.
 class WordIndex {
 public:
+    /// No words.
+    WordIndex() = default;
+    /// Numbers words in the order given. Throws DataError where a word comes twice.
+    WordIndex(const std::vector<std::string>& words) {
+        reserve(std::ssize(words));
+        for (const std::string& word : words) {
+            const Index i = size();
+            if (const Token t = insert(word); t != i)
+                throw DataError(
+                    message("the word ", in_quotes(word), " comes twice, as number ", t, " and ", i));
+        }
+    }
+    /// The same.
+    WordIndex(std::initializer_list<std::string> words) : WordIndex(std::vector<std::string>(words)) {}
+
     /// The number of `word`, or -1.
     Token find(std::string_view word) const {
         if (slots_.empty()) return -1;
-        const std::uint64_t h = hash_bytes(word);
+        const std::uint64_t h = file::hash_bytes(word);
         return slots_[slot_of(word, h)].token;
     }
 
     /// The number of `word`, which is added at the end where it is new. Throws DataError past 2³¹-1 words.
     Token insert(std::string_view word) {
         if (2 * words_.size() >= slots_.size()) grow();
-        const std::uint64_t h = hash_bytes(word);
+        const std::uint64_t h = file::hash_bytes(word);
         Slot& slot = slots_[slot_of(word, h)];
         if (slot.token < 0) {
             if (words_.size() >= 0x7fffffffu)
@@ -36,6 +53,14 @@ public:
         return slot.token;
     }
 
+    /// Makes room for so many words in all.
+    void reserve(Index words) {
+        words_.reserve(words);
+        while (std::ssize(slots_) < 2 * words) grow();
+    }
+
+    /// Word number `i`, 0 ≤ i < size().
+    const std::string& operator[](Index i) const { return words_[i]; }
     /// Number of words.
     Index size() const { return static_cast<Index>(words_.size()); }
     /// All words in order of their numbers.
@@ -51,17 +76,16 @@ private:
     std::size_t slot_of(std::string_view word, std::uint64_t h) const {
         const std::size_t mask = slots_.size() - 1;
         const auto tag = static_cast<std::uint32_t>(h >> 32);
-        for (auto i = static_cast<std::size_t>(h) & mask;; i = (i + 1) & mask) {
+        for (std::size_t i = h & mask;; i = (i + 1) & mask) {
             const Slot& slot = slots_[i];
-            if (slot.token < 0 || (slot.tag == tag && words_[static_cast<std::size_t>(slot.token)] == word))
-                return i;
+            if (slot.token < 0 || (slot.tag == tag && words_[slot.token] == word)) return i;
         }
     }
 
     void grow() {
         slots_.assign(slots_.empty() ? 64 : 2 * slots_.size(), Slot{});
         for (std::size_t i = 0; i < words_.size(); ++i) {
-            const std::uint64_t h = hash_bytes(words_[i]);
+            const std::uint64_t h = file::hash_bytes(words_[i]);
             slots_[slot_of(words_[i], h)] = {static_cast<std::uint32_t>(h >> 32), static_cast<Token>(i)};
         }
     }
@@ -70,4 +94,4 @@ private:
     std::vector<Slot> slots_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

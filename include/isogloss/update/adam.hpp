@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <isogloss/update/gradients.hpp>
+#include <isogloss/update/rule.hpp>
 #include <limits>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of Adam.
 struct AdamOptions {
@@ -27,19 +27,13 @@ struct AdamOptions {
 /// on g divided and clipped as in Sgd. Rows of a table that were not looked up have g = 0 and still move
 /// by their momentum, so every step passes over the whole group.
 /// Source   Kingma, Ba 2015, algorithm 1; decay: Loshchilov, Hutter 2019.
-template <class T> class Adam {
+template <class T> class Adam : public Rule<T, AdamOptions> {
 public:
-    using Options = AdamOptions;
     /// Throws UsageError for options out of range.
-    Adam(Parameters<T> group, AdamOptions options) : group_(std::move(group)), options_(options) {
-        constexpr double no_limit = std::numeric_limits<double>::infinity();
-        const double below_one = std::nextafter(1.0, 0.0);
-        require_range("adam", "rate", options.rate, 0, no_limit);
-        require_range("adam", "first", options.first, 0, below_one);
-        require_range("adam", "second", options.second, 0, below_one);
-        require_range("adam", "epsilon", options.epsilon, std::numeric_limits<double>::min(), no_limit);
-        require_range("adam", "clip", options.clip, 0, no_limit);
-        require_range("adam", "weight_decay", options.weight_decay, 0, no_limit);
+    Adam(Parameters<T> group, AdamOptions options) : Rule<T, AdamOptions>("adam", std::move(group), options) {
+        require("adam", "first", options.first, 0, Exclusive{1});
+        require("adam", "second", options.second, 0, Exclusive{1});
+        require("adam", "epsilon", options.epsilon, Exclusive{0});
         within_memory("adam", bytes_of("adam", {group_.elements(), 2}, sizeof(T)), [&] {
             for (const Parameter<T>* p : group_) {
                 mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
@@ -52,7 +46,7 @@ public:
     /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
         const SubnormalsAreZero flush;  // averages of gradients that have become 0 fade away
-        const double d = group_.divisor(options_.divisor), norm = direction_norm(group_, d, 0);
+        const double d = this->divisor(), norm = direction_norm(group_, d, 0);
         const auto k = static_cast<double>(steps_ + 1);
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
         const T b1 = static_cast<T>(options_.first), b2 = static_cast<T>(options_.second);
@@ -87,16 +81,9 @@ public:
         return norm;
     }
 
-    double rate() const { return options_.rate; }
-    /// Sets η ≥ 0.
-    void rate(double r) {
-        require_range("adam", "rate", r, 0, std::numeric_limits<double>::infinity());
-        options_.rate = r;
-    }
-
     /// Shows its state to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
-        v.number("rate", options_.rate);
+        Rule<T, AdamOptions>::visit(v);
         v.counter("steps", steps_);
         for (std::size_t j = 0; j < group_.size(); ++j) {
             v.array(message("mean/", group_[j].name), mean_[j].data(), group_[j].rows, group_[j].cols);
@@ -105,10 +92,9 @@ public:
     }
 
 private:
-    Parameters<T> group_;
-    AdamOptions options_;
+    using Rule<T, AdamOptions>::group_, Rule<T, AdamOptions>::options_;
     std::uint64_t steps_ = 0;
     std::vector<std::vector<T>> mean_, square_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

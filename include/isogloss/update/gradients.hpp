@@ -3,25 +3,23 @@
 
 #include <cmath>
 #include <isogloss/graph/parameters.hpp>
-#include <isogloss/graph/unit_rows.hpp>
 #include <numeric>
-#include <string_view>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Most pieces of over_numbers.
-inline constexpr Index most_shares = 64;
+inline constexpr Index most_pieces = 64;
 
-/// Calls f(first, last, piece) for the pieces of n numbers that threads() share, piece < most_shares; a few
+/// Calls f(first, last, piece) for the pieces of n numbers that threads() share, piece < most_pieces; a few
 /// numbers stay together.
 template <class F> void over_numbers(Index n, F&& f) {
     constexpr Index worth_sharing = Index{1} << 16;
-    kernel::parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_shares, f);
+    parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_pieces, f);
 }
 
-/// Calls f(w, g, n, piece) for the contiguous stretches of a parameter in which its gradient can differ
-/// from zero: everything, cut into pieces that threads() share, the touched rows, or nothing.
-template <class T, class F> void for_each_stretch(Parameter<T>& p, F&& f) {
+/// Calls f(w, g, n, piece) for the contiguous ranges of a parameter in which its gradient can differ from
+/// zero: everything, cut into pieces that threads() share, the touched rows, or nothing.
+template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     using Condition = typename Parameter<T>::Condition;
     if (p.condition == Condition::dense) {
         over_numbers(p.size(), [&](Index first, Index last, Index piece) {
@@ -38,13 +36,13 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
     double total = 0;
     for (Parameter<T>* p : group) {
         if (decay != 0) p->dense_gradient();
-        double shares[most_shares] = {};
-        for_each_stretch(*p, [&](T* w, T* g, Index n, Index piece) {
+        double squares_of[most_pieces] = {};
+        for_each_range(*p, [&](T* w, T* g, Index n, Index piece) {
             if (decay != 0)
                 for (Index i = 0; i < n; ++i) g[i] += static_cast<T>(divisor * decay) * w[i];
-            shares[piece] += kernel::sum_of_squares(n, g);
+            squares_of[piece] += kernel::sum_of_squares(n, g);
         });
-        const double squares = std::accumulate(shares, shares + most_shares, 0.0);
+        const double squares = std::accumulate(squares_of, squares_of + most_pieces, 0.0);
         if (!std::isfinite(squares))
             throw NumericError(message("update: the gradient of '", p->name,
                                        "' is not finite; nothing was changed. Lower the ",
@@ -68,12 +66,4 @@ template <class T> void finish_step(Parameter<T>& p) {
     p.clear_gradient();
 }
 
-/// Throws UsageError unless low ≤ value (< or ≤ high, both finite).
-inline void require_range(std::string_view who, std::string_view option, double value, double low,
-                          double high) {
-    if (!(value >= low && value <= high && std::isfinite(value)))
-        throw UsageError(message(who, ": found ", option, " = ", value, ", expected a finite number from ",
-                                 low, std::isfinite(high) ? message(" to ", high) : std::string(" up")));
-}
-
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/update/gradients.hpp>
-#include <limits>
+#include <isogloss/update/rule.hpp>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Options of Sgd, and the common part of the other first-order updates.
+/// Options of Sgd.
 struct SgdOptions {
     double rate = 1;          ///< learning rate η ≥ 0
     double clip = 0;          ///< largest length of the whole group's direction, ≥ 0; 0: no clipping
@@ -24,27 +23,20 @@ struct SgdOptions {
 /// segment and averages it over the batch, and clips after that. Rows of a table that were not looked up
 /// cost nothing when λ = 0.
 /// Source   Zaremba, Sutskever, Vinyals 2014; Inan, Khosravi, Socher 2017.
-template <class T> class Sgd {
+template <class T> class Sgd : public Rule<T, SgdOptions> {
 public:
-    using Options = SgdOptions;
     /// Throws UsageError for options out of range.
-    Sgd(Parameters<T> group, SgdOptions options) : group_(std::move(group)), options_(options) {
-        constexpr double no_limit = std::numeric_limits<double>::infinity();
-        require_range("sgd", "rate", options.rate, 0, no_limit);
-        require_range("sgd", "clip", options.clip, 0, no_limit);
-        require_range("sgd", "weight_decay", options.weight_decay, 0, no_limit);
-    }
+    Sgd(Parameters<T> group, SgdOptions options) : Rule<T, SgdOptions>("sgd", std::move(group), options) {}
 
     /// One step; returns the length of the direction before clipping. Throws NumericError and changes
     /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
-        const double d = group_.divisor(options_.divisor);
-        const double norm = direction_norm(group_, d, options_.weight_decay);
-        const T factor = static_cast<T>(options_.rate * clip_factor(norm, options_.clip) / d);
+        const double d = this->divisor(), norm = direction_norm(group_, d, options_.weight_decay);
+        const T factor = static_cast<T>(this->clipped_rate(norm) / d);
         for (const Parameter<T>* p : group_)
             require_directions(*p, [&](Index i) { return p->value[i] - factor * p->gradient[i]; });
         for (Parameter<T>* p : group_) {
-            for_each_stretch(*p, [&](T* w, const T* g, Index n, Index) {
+            for_each_range(*p, [&](T* w, const T* g, Index n, Index) {
                 for (Index i = 0; i < n; ++i) w[i] -= factor * g[i];
             });
             finish_step(*p);
@@ -52,20 +44,8 @@ public:
         return norm;
     }
 
-    double rate() const { return options_.rate; }
-    /// Sets η ≥ 0.
-    void rate(double r) {
-        require_range("sgd", "rate", r, 0, std::numeric_limits<double>::infinity());
-        options_.rate = r;
-    }
-    const Parameters<T>& group() const { return group_; }
-
-    /// Shows its state to a visitor (see io/checkpoint.hpp).
-    template <class Visitor> void visit(Visitor& v) { v.number("rate", options_.rate); }
-
 private:
-    Parameters<T> group_;
-    SgdOptions options_;
+    using Rule<T, SgdOptions>::group_, Rule<T, SgdOptions>::options_;
 };
 
 /// Options of AveragedSgd.
@@ -80,16 +60,15 @@ struct AveragedSgdOptions {
 ///     mean ← mean + (w - mean) / k,  k = 1, 2, …
 /// Exchange `swap()` the averages in for evaluation and out again for training.
 /// Source   Polyak, Juditsky 1992; trigger: Merity, Keskar, Socher 2017, algorithm 1.
-template <class T> class AveragedSgd {
+template <class T> class AveragedSgd : Sgd<T> {
 public:
     using Options = AveragedSgdOptions;
     /// Throws UsageError for options out of range.
     AveragedSgd(Parameters<T> group, AveragedSgdOptions options)
-        : sgd_(std::move(group), options.sgd), window_(options.window) {
-        if (window_ < 1)
-            throw UsageError(message("averaged sgd: found window = ", window_, ", expected at least 1"));
-        within_memory("averaged sgd", bytes_of("averaged sgd", {sgd_.group().elements()}, sizeof(T)), [&] {
-            for (const Parameter<T>* p : sgd_.group())
+        : Sgd<T>(std::move(group), options.sgd), window_(options.window) {
+        require("averaged sgd", "window", window_, 1);
+        within_memory("averaged sgd", bytes_of("averaged sgd", {this->group().elements()}, sizeof(T)), [&] {
+            for (const Parameter<T>* p : this->group())
                 mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
         });
     }
@@ -99,15 +78,15 @@ public:
     double step() {
         if (swapped_)
             throw UsageError("averaged sgd: step() while the averages are in use; call swap() first");
-        const double norm = sgd_.step();
+        const double norm = Sgd<T>::step();
         if (!triggered_) return norm;
         ++averaged_;
-        const T share = static_cast<T>(1.0 / static_cast<double>(averaged_));
+        const T weight = static_cast<T>(1.0 / static_cast<double>(averaged_));
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            const T* w = sgd_.group()[k].value;
+            const T* w = this->group()[k].value;
             T* m = mean_[k].data();
             over_numbers(std::ssize(mean_[k]), [&](Index first, Index last, Index) {
-                for (Index i = first; i < last; ++i) m[i] += share * (w[i] - m[i]);
+                for (Index i = first; i < last; ++i) m[i] += weight * (w[i] - m[i]);
             });
         }
         return norm;
@@ -132,27 +111,25 @@ public:
         if (averaged_ == 0) return;
         swapped_ = !swapped_;
         for (std::size_t k = 0; k < mean_.size(); ++k)
-            std::swap_ranges(mean_[k].begin(), mean_[k].end(), sgd_.group()[k].value);
+            std::swap_ranges(mean_[k].begin(), mean_[k].end(), this->group()[k].value);
     }
 
-    double rate() const { return sgd_.rate(); }
-    void rate(double r) { sgd_.rate(r); }  ///< see Sgd::rate
+    using Sgd<T>::rate;
 
     /// Shows its state to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
-        sgd_.visit(v);
+        Sgd<T>::visit(v);
         v.flag("triggered", triggered_);
         v.flag("swapped", swapped_);
         v.counter("averaged", averaged_);
         v.list("history", history_);
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            const auto& p = sgd_.group()[k];
+            const auto& p = this->group()[k];
             v.array(message("mean/", p.name), mean_[k].data(), p.rows, p.cols);
         }
     }
 
 private:
-    Sgd<T> sgd_;
     Index window_;
     bool triggered_ = false, swapped_ = false;
     std::uint64_t averaged_ = 0;
@@ -160,4 +137,4 @@ private:
     std::vector<std::vector<T>> mean_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -85,8 +85,8 @@ def models():
         for name, says in [("absent", "absent"), ("damaged", "damaged"), ("cut", "cut"), ("foreign", "foreign"),
                            ("nothing", "nothing"), ("train.txt", "train.txt"), ("folder", "folder")]:
             refuses(command, "--model", name, *rest, says=says)
-    refuses("sample", "--model", "model", "--words", 0, says="--words is 0")
-    refuses("sample", "--model", "model", "--temperature", -1, says="--temperature is -1")
+    refuses("sample", "--model", "model", "--words", 0, says="--words = 0")
+    refuses("sample", "--model", "model", "--temperature", -1, says="--temperature = -1")
     refuses("sample", "--model", "model", "--prompt", "two\nlines", says="line feed")
     refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 0, says="batch = 0")
     refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 10**9, says="at most 100000")
@@ -94,7 +94,7 @@ def models():
     refuses("score", "--model", "model", "--text", "valid.txt", "--threads", 0, says="threads")
     refuses("neighbours", "--model", "model", "--word", "zebra", says=["'zebra'", "14 types"])
     refuses("neighbours", "--model", "model", says="--word")
-    refuses("neighbours", "--model", "model", "--word", "king", "--k", 0, says="--k is 0")
+    refuses("neighbours", "--model", "model", "--word", "king", "--k", 0, says="--k = 0")
     refuses("neighbours", "--model", "model", "--export", "no/such/folder/v.txt", says="no/such/folder")
     refuses("neighbours", "--model", "model", "--export", "model", says="is the file that --model reads")
 

@@ -214,13 +214,13 @@ def check_interruptions():
 def check_numbers():
     fit = ["fit", "--train", "text", "--model", "f.lds", "--states", 4, "--ssid-lags", 2, "--em-lags", 4]
     tagged = ["tag", "--model", "once", "--train", "named", "--dev", "named", "--test", "named"]
-    for call, says in [([*tagged, "--format", "conll", "--epochs", 0], "--epochs is 0"), ([*tagged, "--epochs", -1], "--epochs is -1"),
-                       ([*tagged, "--window", -1], "--window is -1"), ([*tagged, "--units", 0], "--units is 0"),
-                       ([*fit, "--pseudo-counts", "1e-300"], "--pseudo-counts is 1e-300"), ([*fit, "--pseudo-counts", "1e308"], "--pseudo-counts"),
-                       ([*fit, "--pseudo-counts", "nan"], "--pseudo-counts is nan"), ([*fit, "--stop", "nan"], "--stop is nan"),
-                       ([*fit, "--iterations", -1], "--iterations is -1"), ([*fit, "--seed", -1], "--seed is -1"),
+    for call, says in [([*tagged, "--format", "conll", "--epochs", 0], "--epochs = 0"), ([*tagged, "--epochs", -1], "--epochs = -1"),
+                       ([*tagged, "--window", -1], "--window = -1"), ([*tagged, "--units", 0], "--units = 0"),
+                       ([*fit, "--pseudo-counts", "1e-300"], "--pseudo-counts = 1e-300"), ([*fit, "--pseudo-counts", "1e308"], "--pseudo-counts"),
+                       ([*fit, "--pseudo-counts", "nan"], "--pseudo-counts = nan"), ([*fit, "--stop", "nan"], "--stop = nan"),
+                       ([*fit, "--iterations", -1], "--iterations = -1"), ([*fit, "--seed", -1], "--seed is -1"),
                        ([*fit, "--iterations", 2**63], "--iterations is 9223372036854775808"), ([*fit, "--threads", 2**31 - 1], "1 to 1024"),
-                       (["inspect", "--model", "once", "--min-count", "nan"], "--min-count is nan")]:
+                       (["inspect", "--model", "once", "--min-count", "nan"], "--min-count = nan")]:
         unchanged(*call, says=says)
     run(*fit, "--iterations", 3, "--iterations", 0)  # the last counts, as in the other programs
 

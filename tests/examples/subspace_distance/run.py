@@ -45,7 +45,7 @@ def resumes():
 
 def refuses():
     guards_outputs(*SMALL, inputs=["text.txt"], outputs=["--csv", "--svg"])
-    assert "expected numbers from 0 to 1" in run("--betas", "2", status=1).stderr
+    assert "found --betas = 2, expected 0 to 1" in run("--betas", "2", status=1).stderr
     assert "below 1" in run("--rest", "1", status=1).stderr
     away = run(*SMALL, "--head-rate", 1e6, "--csv", "away.csv", status=1).stderr
     assert "ran away" in away and "--head-rate" in away, away

@@ -6,6 +6,7 @@
 #include <string>
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 namespace {
 

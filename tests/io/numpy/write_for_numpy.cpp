@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace isogloss;
+using namespace isogloss::io;
 
 int main(int count, char** arguments) {
     if (count != 2) return 2;

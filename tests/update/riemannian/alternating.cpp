@@ -5,11 +5,11 @@
 
 TEST_CASE("Alternating training never leaves a worse loss than it found", "[riemannian]") {
     Net<Glnn> n(80);
-    WritingStep<double> writing(n.g, "out", n.y);
+    SoftmaxStep<double> softmax(n.g, "out", n.y);
     TransitionStep<double> transition(n.g, "net",
                                       {.modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm)});
     AlternatingTraining<double> training(n.g, n.l);
-    training.add(writing, {.rate = 1e4});  // far too much: has to find its way down
+    training.add(softmax, {.rate = 1e4});  // far too much: has to find its way down
     training.add(transition, {.rate = 1e4});
     training.data({n.feeds()});
     double before = training.value();
@@ -50,7 +50,7 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
             x[b].push_back(columns.text[2 * t + b]), y[b].push_back(columns.next[2 * t + b]);
         sequences.push_back({{separate.x, {x[b].data(), 20, 1}}, {separate.y, {y[b].data(), 20, 1}}});
     }
-    WritingStep<double> w1(columns.g, "out", columns.y), w2(separate.g, "out", separate.y);
+    SoftmaxStep<double> w1(columns.g, "out", columns.y), w2(separate.g, "out", separate.y);
     TransitionStep<double> t1(columns.g, "net", {}), t2(separate.g, "net", {});
     AlternatingTraining<double> together(columns.g, columns.l), apart_(separate.g, separate.l);
     for (auto* training : {&together, &apart_}) {

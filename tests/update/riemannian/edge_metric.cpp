@@ -38,11 +38,13 @@ template <class T, template <class> class Node> struct Passed {
 template <class T, template <class> class Node> void agrees(bool full, bool rbpm) {
     Passed<T, Node> n;
     auto& store = n.g.store();
-    const auto& e = store.edges[0];
-    const bool gated = e.rho < 0;
-    EdgeMetric<T> metric(store, e, full, rbpm);
+    const auto& record = edge_record(n.g);
+    const auto& e = record.edges;
+    const bool gated = record.rho.id < 0;
+    EdgeMetric<T> metric(store, n.g.parameters("net.*"), record, rbpm ? UnitModulus::rbpm : UnitModulus::ruop,
+                         full ? MetricForm::full : MetricForm::quasi_diagonal);
     metric.add(1);
-    metric.clear();
+    metric.clear(0);
     metric.add(0.75);
     metric.add(0.25);
     const auto close = [](T found, double expected, double scale) {
@@ -51,27 +53,28 @@ template <class T, template <class> class Node> void agrees(bool full, bool rbpm
     };
     for (Index x = 0; x < (gated ? n.symbols : 1); ++x)
         for (Index j = 0; j < n.units; ++j) {
-            const Index first = e.first[std::size_t(j)], m = metric.inputs(j);
-            Numbers M(std::size_t(m * m), 0), cross(std::size_t(n.symbols * m), 0), whole(n.symbols, 0);
+            const Index first = e.first[j], m = metric.inputs(j);
+            Numbers M(std::size_t(m * m), 0), cross(std::size_t(n.symbols * m), 0), M00(n.symbols, 0);
             for (Index r = 0; r < n.time * n.batch; ++r) {
                 const Token symbol = n.text[std::size_t(r)];
                 if (gated && symbol != x) continue;
-                const T* before = store.value(e.activity, -1) + r * n.units;
-                const double B = store.adjoint(e.potential, rbpm, 0)[r * n.units + j], phi = rbpm ? B : B * B;
-                const auto input = [&](Index k) { return double(before[e.from[std::size_t(first + k)]]); };
-                whole[std::size_t(symbol)] += phi;
+                const T* before = store.value(record.activity.id, -1) + r * n.units;
+                const double B = store.adjoint(record.potential.id, rbpm, 0)[r * n.units + j],
+                             phi = rbpm ? B : B * B;
+                const auto input = [&](Index k) { return double(before[e.from[first + k]]); };
+                M00[std::size_t(symbol)] += phi;
                 for (Index k = 0; k < m; ++k) {
                     cross[std::size_t(symbol * m + k)] += phi * input(k);
                     for (Index l = 0; l < m; ++l) M[std::size_t(k * m + l)] += phi * input(k) * input(l);
                 }
             }
             double scale = 0;
-            for (const double v : whole) scale += v;
+            for (const double v : M00) scale += v;
             bool right = true;
             for (Index s = gated ? x : 0; s < (gated ? x + 1 : n.symbols); ++s) {
-                right &= close(metric.whole[std::size_t(s * n.units + j)], whole[std::size_t(s)], scale);
+                right &= close(metric.m00[std::size_t(s * n.units + j)], M00[std::size_t(s)], scale);
                 for (Index k = 0; k < m; ++k)
-                    right &= close(metric.cross[std::size_t(s * e.edges() + first + k)],
+                    right &= close(metric.cross[std::size_t(s * e.count() + first + k)],
                                    cross[std::size_t(s * m + k)], scale);
             }
             const T* found = metric.squares(x, j);
@@ -84,12 +87,12 @@ template <class T, template <class> class Node> void agrees(bool full, bool rbpm
     for (Index j = 0; j < n.units; ++j) {
         double sum = 0;
         for (Index b = 0; b < n.batch; ++b) {
-            const double B = store.adjoint(e.potential, rbpm, -1)[b * n.units + j];
+            const double B = store.adjoint(record.potential.id, rbpm, -1)[b * n.units + j];
             sum += rbpm ? B : B * B;
         }
         REQUIRE(close(metric.start[std::size_t(j)], sum, sum));
     }
-    REQUIRE(metric.whole[std::size_t(3 * n.units)] == T(0));  // never seen
+    REQUIRE(metric.m00[std::size_t(3 * n.units)] == T(0));  // never seen
 }
 
 }  // namespace

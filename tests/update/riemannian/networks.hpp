@@ -6,8 +6,8 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
-#include <isogloss/update/riemannian/writing.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -40,11 +40,10 @@ template <template <class> class Node> struct Net {
         }
         if constexpr (std::is_same_v<Node<double>,
                                      Glnn<double>>) {  // loops that forget, so that units stay in range
-            const auto& e = g.store().edges[0];
+            const auto& e = edge_record(g).edges;
             for (Index s_ = 0; s_ < symbols; ++s_)
                 for (Index j = 0; j < units; ++j)
-                    g.parameter("net.tau").value[s_ * (units + e.edges()) + units + e.first[std::size_t(j)]] =
-                        -0.6;
+                    g.parameter("net.tau").value[s_ * (units + e.count()) + units + e.first[j]] = -0.6;
         }
         const Random random(5, 5);
         for (Index i = 0; i < length * batch; ++i) {
@@ -83,8 +82,8 @@ template <template <class> class Node> struct Net {
 
 /// Makes `to`, a logistic network, the image of `from`, a tanh one: V' = 2V, a' = (1 + a)/2.
 template <class N> void map_to_logistic(N& from, N& to) {
-    const auto& e = from.g.store().edges[0];
-    const Index units = e.units, E = e.edges();
+    const auto& e = edge_record(from.g).edges;
+    const Index units = e.units, E = e.count();
     const auto value = [](N& n, const char* name) { return n.g.parameter(name).value; };
     const Index A = from.x.vocabulary;
     for (Index s = 0; s < A; ++s) {
@@ -98,7 +97,7 @@ template <class N> void map_to_logistic(N& from, N& to) {
         }
         for (Index j = 0; j < units; ++j) {
             bias_to[j] = 2 * bias[j];
-            for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k) {
+            for (Index k = e.first[j]; k < e.first[j + 1]; ++k) {
                 weight_to[k] = 4 * weight[k];
                 bias_to[j] -= 2 * weight[k];
             }

@@ -66,7 +66,7 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
         Numbers expected(4);
         if (form == MetricForm::full) {
             expected = G;
-            kernel::solve_symmetric<double>(4, M.data(), expected.data());
+            detail::solve_symmetric<double>(4, M.data(), expected.data());
         } else if (form == MetricForm::diagonal) {
             for (std::size_t i = 0; i < 4; ++i) expected[i] = G[i] / M[5 * i];
         } else {
@@ -244,18 +244,46 @@ TEMPLATE_TEST_CASE("Recurrent cells and heads learn by their metrics", "[riemann
     REQUIRE(last < 0.6 * first);
 }
 
-TEST_CASE("The update of a head is the step of its writing metric", "[riemannian][update]") {
+TEST_CASE("The update of a head is the step of its Fisher metric", "[riemannian][update]") {
     Net<Glnn> n(40);
     for (auto& y : n.next) y = std::max(y, Token{0});
     Riemannian<double> update(n.g, "out.*",
                               {.rate = 0, .damping = 1e-9, .floor = 0, .divisor = Divisor::none});
-    WritingStep<double> writing(n.g, "out", n.y, {}, 0);
+    SoftmaxStep<double> softmax(n.g, "out", n.y, {}, 0);
     n.forward();
     n.g.backward(n.l);
-    writing.add(1);
-    writing.solve();
+    softmax.add(1);
+    softmax.solve();
     update.step();
-    for (std::size_t k : {0u, 1u}) REQUIRE(apart(update.direction(k), writing.direction(k)) < 1e-5);
+    for (std::size_t k : {0u, 1u}) REQUIRE(apart(update.direction(k), softmax.direction(k)) < 1e-5);
+}
+
+TEST_CASE("Sums keep the names by which checkpoints hold them", "[riemannian][update]") {
+    struct Names {
+        std::vector<std::string> found;
+        void number(const std::string&, double&) {}
+        void counter(const std::string&, std::uint64_t&) {}
+        void array(const std::string& name, double*, Index rows, Index cols) {
+            found.push_back(message(name, " ", rows, " ", cols));
+        }
+    };
+    const auto names = [](MetricForm form) {
+        Graph<double> g({.time = 7, .batch = 3});
+        const auto h = g.add<Lstm>("cell", {.units = 6}, g.input("x", 3));
+        g.add<Softmax>("out", {.vocabulary = 5}, h);
+        Riemannian<double> update(g, "*", {.form = form});
+        Names visitor;
+        update.visit(visitor);
+        return visitor.found;
+    };
+    const std::vector<std::string> head = {"square/out.W 5 6", "cross/out.W 5 6", "whole/out.W 1 5"};
+    std::vector<std::string> full = {"whole0/cell.z 1 24", "matrix0/cell.z 24 100"},
+                             quasi = {"whole0/cell.z 1 24", "square0/cell.z 3 24", "cross0/cell.z 3 24",
+                                      "square1/cell.z 6 24", "cross1/cell.z 6 24"};
+    full.insert(full.end(), head.begin(), head.end());
+    quasi.insert(quasi.end(), head.begin(), head.end());
+    REQUIRE(names(MetricForm::full) == full);
+    REQUIRE(names(MetricForm::quasi_diagonal) == quasi);
 }
 
 TEST_CASE("The general update refuses what has no metric", "[riemannian][update]") {

@@ -13,8 +13,9 @@ template <class N> struct Unit {
 
     Unit(N& n, Index j, bool rbpm, double damping) {
         auto& store = n.g.store();
-        const auto& e = store.edges[0];
-        const auto first = e.first[std::size_t(j)], end = e.first[std::size_t(j) + 1];
+        const auto& record = edge_record(n.g);
+        const auto& e = record.edges;
+        const auto first = e.first[j], end = e.first[j + 1];
         const auto A = static_cast<std::size_t>(n.x.vocabulary), m = static_cast<std::size_t>(end - first);
         order = N::gated ? m + 1 : m + A;
         M.assign(N::gated ? A : 1, Numbers(order * order, 0));
@@ -23,12 +24,12 @@ template <class N> struct Unit {
             for (std::size_t i = 0; i < order; ++i) matrix[i * order + i] = damping;
         for (Index t = 0; t < std::ssize(n.text); ++t) {
             const auto symbol = static_cast<std::size_t>(n.text[std::size_t(t)]);
-            const double* before = store.value(e.activity, t - 1);
-            const double B = store.adjoint(e.potential, 0, t)[j],
-                         phi = rbpm ? store.adjoint(e.potential, 1, t)[j] : B * B;
+            const double* before = store.value(record.activity.id, t - 1);
+            const double B = store.adjoint(record.potential.id, 0, t)[j],
+                         phi = rbpm ? store.adjoint(record.potential.id, 1, t)[j] : B * B;
             Numbers z;
             if (N::gated) z.push_back(1);
-            for (Index k = first; k < end; ++k) z.push_back(before[e.from[std::size_t(k)]]);
+            for (Index k = first; k < end; ++k) z.push_back(before[e.from[k]]);
             if (!N::gated)
                 for (std::size_t s = 0; s < A; ++s) z.push_back(s == symbol);
             const std::size_t which = N::gated ? symbol : 0;
@@ -42,12 +43,11 @@ template <class N> struct Unit {
 
 // Where the signals of unit j, as above, have their weights: (member of the step, place).
 template <class N> std::vector<std::pair<std::size_t, std::size_t>> places(N& n, Index j, Index symbol) {
-    const auto& e = n.g.store().edges[0];
+    const auto& e = edge_record(n.g).edges;
     std::vector<std::pair<std::size_t, std::size_t>> p;
-    const Index row = N::gated ? symbol * (e.units + e.edges()) : 0, bias = N::gated ? e.units : 0;
+    const Index row = N::gated ? symbol * (e.units + e.count()) : 0, bias = N::gated ? e.units : 0;
     if (N::gated) p.emplace_back(0, row + j);
-    for (Index k = e.first[std::size_t(j)]; k < e.first[std::size_t(j) + 1]; ++k)
-        p.emplace_back(0, row + bias + k);
+    for (Index k = e.first[j]; k < e.first[j + 1]; ++k) p.emplace_back(0, row + bias + k);
     if (!N::gated)
         for (Index s = 0; s < n.x.vocabulary; ++s) p.emplace_back(2, s * e.units + j);
     return p;
@@ -121,10 +121,10 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
                         Approx(-expected[i]).epsilon(1e-8).margin(1e-11));
             }
         }
-        const double B = n.g.store().adjoint(n.g.store().edges[0].potential, 0, -1)[j];
+        const double B = n.g.store().adjoint(edge_record(n.g).potential.id, 0, -1)[j];
         const double phi = modulus == UnitModulus::ruop
                                ? B * B
-                               : n.g.store().adjoint(n.g.store().edges[0].potential, 1, -1)[j];
+                               : n.g.store().adjoint(edge_record(n.g).potential.id, 1, -1)[j];
         REQUIRE(step.direction(1)[std::size_t(j)] == Approx(-B / (phi + damping)).margin(1e-15));
     }
 }
@@ -153,14 +153,14 @@ TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, 
     map_to_logistic(tanh, logistic);
     double worst = 0, fall = 0;
     const auto trajectory = [&](TestType& n) {
-        WritingStep<double> writing(n.g, "out", n.y, {}, 0);
+        SoftmaxStep<double> softmax(n.g, "out", n.y, {}, 0);
         TransitionStep<double> transition(n.g, "net", {.modulus = modulus, .form = form, .damping = 0});
-        writing.conjugate(conjugate), transition.conjugate(conjugate);
+        softmax.conjugate(conjugate), transition.conjugate(conjugate);
         Numbers losses;
         // Without damping RUOP moves start values by 1/B, where B has vanished through time but for rounding.
         const Numbers start = flat(n.g.value(n.g.weight("net.start")));
         for (int k = 0; k < 25; ++k) {
-            losses.push_back(n.move(writing, 0.05));
+            losses.push_back(n.move(softmax, 0.05));
             losses.push_back(n.move(transition, 0.002));
             if (modulus == UnitModulus::ruop) set(n.g, "net.start", start);
         }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// How a learning rate finds itself.
 struct RateControl {
@@ -18,19 +18,19 @@ struct RateControl {
 
 /// Full-batch training of one loss by several groups of parameters in turn. A step of a group is worked out,
 /// tried, and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled,
-/// the rate shrinks, and the same direction is tried again. What is left is never worse than what was found:
-/// when all trials fail the old values come back bit by bit.
+/// the rate shrinks, and the same direction is tried again. The loss is never worse after a round than before
+/// it: when all trials fail the old values come back bit by bit.
 ///
 ///     AlternatingTraining<double> training(g, l);
-///     training.add(writing, {.rate = 0.05});      // first: see below
+///     training.add(softmax, {.rate = 0.05});      // first: see below
 ///     training.add(transition, {.rate = 0.05});
 ///     training.data({{{x, text}, {y, next}}});
 ///     while (...) training.round();
 ///
-/// The writing weights come first: at the start they are 0, no gradient flows back, and the transitions would
-/// have no metric. A sequence starts from the start values (Graph::reset). Several are summed, each times its
-/// weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length are best put
-/// side by side as columns of one pass, padded with not_predicted.
+/// The weights of the softmax come first: at the start they are 0, no gradient flows back, and the other
+/// groups would have no metric. A sequence starts from the start values (Graph::reset). Several are summed,
+/// each times its weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length
+/// are best put side by side as columns of one pass, padded with not_predicted.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", section 3; the factors are not known
 ///          from there.
 template <class T> class AlternatingTraining {
@@ -38,14 +38,13 @@ public:
     using Sequence = std::vector<Feed<T>>;
     AlternatingTraining(Graph<T>& g, Loss<T> l) : graph_(g), loss_handle_(l) {}
 
-    /// A group, in the order of training. Throws UsageError for factors out of range.
+    /// A group, in the order of training. Throws UsageError for options out of range.
     void add(SearchStep<T>& step, RateControl control) {
-        if (!(control.rate > 0 && std::isfinite(control.rate) && control.up >= 1 &&
-              std::isfinite(control.up) && control.down > 1 && std::isfinite(control.down) &&
-              control.retries >= 1))
-            throw UsageError(message("alternating training: found rate = ", control.rate, ", up = ",
-                                     control.up, ", down = ", control.down, ", retries = ", control.retries,
-                                     "; expected rate > 0, up ≥ 1, down > 1, retries ≥ 1"));
+        const auto* who = "alternating training";
+        require(who, "rate", control.rate, Exclusive{0});
+        require(who, "up", control.up, 1.0);
+        require(who, "down", control.down, Exclusive{1});
+        require(who, "retries", control.retries, 1);
         groups_.push_back({&step, control, 0, 0});
     }
 
@@ -100,7 +99,7 @@ private:
     // computed from has not changed since a pass that succeeded, if it is given.
     double evaluate(Seq<T> behind = {}) {
         double total = 0;
-        fresh_ = false;
+        current_ = false;
         try {
             if (behind.id >= 0 && sequences_.size() == 1 && passed_) {
                 passed_ = false;
@@ -113,7 +112,7 @@ private:
         } catch (const NumericError&) {
             return std::numeric_limits<double>::infinity();
         }
-        fresh_ = sequences_.size() == 1;
+        current_ = sequences_.size() == 1;
         return total;
     }
 
@@ -121,7 +120,7 @@ private:
         g.step->clear();
         const Seq<T> behind = g.step->behind();
         for (std::size_t s = 0; s < sequences_.size(); ++s) {
-            if (!fresh_) forward(s), passed_ = true;  // else the accepted trial was this very pass
+            if (!current_) forward(s), passed_ = true;  // else the accepted trial was this very pass
             graph_.backward(loss_handle_, behind);
             if (g.step->wants_modulus()) graph_.template backward<Modulus>(loss_handle_, behind);
             g.step->add(weights_[s]);
@@ -143,7 +142,7 @@ private:
         g.step->cancel();
         g.step->forget_direction();
         g.control.rate = std::max(g.control.rate, 1e-100);
-        fresh_ = false;
+        current_ = false;
     }
 
     Graph<T>& graph_;
@@ -152,8 +151,8 @@ private:
     std::vector<Sequence> sequences_;
     std::vector<double> weights_;
     double value_ = std::numeric_limits<double>::infinity();
-    bool fresh_ = false;   // the graph stands after a forward pass at the present values
-    bool passed_ = false;  // the last forward pass succeeded
+    bool current_ = false;  // the graph stands after a forward pass at the present values
+    bool passed_ = false;   // the last forward pass succeeded
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

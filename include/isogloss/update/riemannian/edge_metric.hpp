@@ -1,84 +1,130 @@
-/// @file update/riemannian/edge_metric.hpp  Sums of the metric of the networks on a sparse graph.
+/// @file update/riemannian/edge_metric.hpp  The metric of a network on a sparse graph.
 #pragma once
 
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/kernel/transpose.hpp>
+#include <isogloss/node/edges.hpp>
+#include <isogloss/update/riemannian/metric.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Sums of the metric of each unit j and symbol x over its inputs i, k, the always-on 0 among them:
+/// The metric of transition weights and start values of Glnn, Gnn and SparseRnn. For each unit j and symbol
+/// x, over the inputs i, k of j (the always-on 0 among them), with sums over t with x_t = x,
 ///
-///     M_ik = Σ a_i^{t-1} a_k^{t-1} Φ_j^t      over t with x_t = x
+///     G_i = Σ a_i^{t-1} B_j^t,   M_ik = Σ a_i^{t-1} a_k^{t-1} Φ_j^t
 ///
-/// Positions are sorted by symbol and turned, block by block, so that a sum runs over numbers side by side
-/// and stays in a register; where edges are shared by the symbols their squares are summed over all of them.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eq. (26).
-template <class T> class EdgeMetric {
+/// the step is, with ε added to the diagonal,
+///
+///     full             Δ = -M⁻¹ G
+///     quasi-diagonal   Δ_i = -(G_i - G_0 M_0i/M_00) / (M_ii - M_0i²/M_00)
+///                      Δ_0 = -G_0/M_00 - Σ_i (M_0i/M_00) Δ_i
+///     diagonal         Δ_i = -G_i / M_ii
+///
+/// and of a start value Δ = -B_j^{start} / (Φ_j^{start} + ε). B is the derivative of the loss, Φ = B² for
+/// RUOP, the modulus for RBPM.
+///
+/// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
+/// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
+/// of what remains. Inputs that never vary and symbols never seen do not move.
+///
+/// Positions are sorted by symbol and transposed block by block, so that a sum runs over contiguous numbers
+/// and stays in a register.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(29), (34)-(35). How ε
+///          is added for the start values is our reading of the source.
+template <class T> class EdgeMetric final : public Metric<T> {
 public:
-    /// `full`: all pairs of inputs, else the squares alone. `rbpm`: Φ is the modulus, else B².
-    EdgeMetric(graph::Store<T>& store, const graph::EdgesRecord& edges, bool full, bool rbpm)
-        : store_(store), edges_(edges), full_(full), rbpm_(rbpm) {
-        const Index N = edges.units, A = symbols();
+    /// Throws UsageError when some of the network's parameters are not in `group`, and where there is no
+    /// memory.
+    EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
+               UnitModulus modulus, MetricForm form)
+        : Metric<T>(store, message("riemannian: '", record.name, "'"), form, modulus),
+          record_(record),
+          edges_(record.edges),
+          tau_(detail::place(store, group, record.tau)),
+          rho_(detail::place(store, group, record.rho)),
+          start_(detail::place(store, group, record.start)) {
+        if (tau_ < 0 || start_ < 0 || (!gated() && rho_ < 0))
+            throw UsageError(message("riemannian: the metric of '", record.name,
+                                     "' is that of all its parameters; name them all"));
+        const Index N = edges_.units, A = symbols();
+        Index most = 0;
         at_.push_back(0);
         for (Index j = 0; j < N; ++j) {
             const Index m = inputs(j);
-            at_.push_back(at_.back() + (full ? m * m : m));
+            most = std::max(most, m);
+            at_.push_back(at_.back() + (full() ? m * m : m));
         }
-        const std::string who = message("riemannian: '", edges.name, "'");
-        within_memory(who, bytes_of(who, {A, N + edges.edges() + at_.back()}, sizeof(T)), [&] {
-            whole.resize(std::size_t(A * N)), cross.resize(std::size_t(A * edges.edges()));
-            square.resize(std::size_t((edges.rho < 0 ? A : 1) * at_.back()));
-        });
-        start.resize(std::size_t(N));
+        const auto name = [&](const char* what) { return message(what, "/", record.name); };
+        this->take_sums(name("m00"), m00, A, N);
+        this->take_sums(name("cross"), cross, A, edges_.count());
+        this->take_sums(name("square"), square, gated() ? A : 1, at_.back());
+        this->take_sums(name("start"), start, 1, N);
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
-        for (auto* rows : {&gathered_, &activity_, &modulus_}) rows->resize(std::size_t(N * block_));
-        scaled_.resize(std::size_t(block_));
+        for (auto* rows : {&gathered_, &activities_, &moduli_}) this->take(*rows, N, block_);
+        this->take(scaled_, block_);
         ends_.resize(std::size_t(A + 1));
         position_.resize(std::size_t(store.capacity_rows()));
+        this->take(slopes_, gated() ? 1 : A, most), this->take(factor_, most, most);
+        for (auto* by_input : {&step_, &diagonal_}) this->take(*by_input, most);
     }
 
-    std::vector<T> whole, cross;  ///< M_00 [A, N]; M_0i [A, edges]
-    std::vector<T> square;        ///< by unit: M_ii, or when full the lower triangle of M_ik, [A or 1, end]
-    std::vector<T> start;         ///< Φ^{-1} [N], of the start values
+    std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
+    std::vector<T> square;      ///< by unit: M_ii, or when full the lower triangle of M_ik, [A or 1, end]
+    std::vector<T> start;       ///< Φ^{-1} [N], of the start values
 
-    Index inputs(Index j) const {
-        return edges_.first[std::size_t(j) + 1] - edges_.first[std::size_t(j)];
-    }  ///< of unit j
+    /// Inputs of unit j.
+    Index inputs(Index j) const { return edges_.first[j + 1] - edges_.first[j]; }
+    /// The squares of unit j; symbol 0 where edges are shared.
     const T* squares(Index symbol, Index j) const {
         return square.data() + symbol * at_.back() + at_[std::size_t(j)];
-    }  ///< of unit j; symbol 0 where edges are shared
-    Index symbols() const { return store_.at(store_.tokens, edges_.tokens).vocabulary; }  ///< A
-
-    void clear() {
-        for (auto* sums : {&whole, &cross, &square, &start}) std::fill(sums->begin(), sums->end(), T(0));
     }
+    /// A
+    Index symbols() const { return store_[record_.tokens].vocabulary; }
 
-    /// Adds the last passes times `weight`.
-    void add(double weight) {
+    void add(double weight) override {
+        this->require_modulus();
+        const bool rbpm = this->wants_modulus();
         const Index N = edges_.units, A = symbols();
         const T c = static_cast<T>(weight);
-        const T *before = store_.value(edges_.activity, -1), *flow = store_.adjoint(edges_.potential, rbpm_);
+        const T *before = store_.value(record_.activity.id, -1),
+                *flow = store_.adjoint(record_.potential.id, rbpm);
         sort();
         for (Index x = 0, r = 0; x < A; ++x)
             for (const Index end = ends_[std::size_t(x)]; r < end;) {
                 const Index count = std::min(block_, end - r), padded = (count + lanes - 1) / lanes * lanes;
                 gather(r, count, [&](Index i, T* out) { std::copy_n(before + i * N, N, out); });
-                kernel::pack_transposed(N, count, padded, gathered_.data(), N, activity_.data());
+                kernel::pack_transposed(N, count, padded, gathered_.data(), N, activities_.data());
                 gather(r, count, [&](Index i, T* out) {
                     const T* B = flow + i * N;
-                    for (Index j = 0; j < N; ++j) out[j] = c * (rbpm_ ? B[j] : B[j] * B[j]);
+                    for (Index j = 0; j < N; ++j) out[j] = c * this->modulus(B[j]);
                 });
-                kernel::pack_transposed(N, count, padded, gathered_.data(), N, modulus_.data());
+                kernel::pack_transposed(N, count, padded, gathered_.data(), N, moduli_.data());
                 add_block(x, padded);
                 r += count;
             }
-        flow = store_.adjoint(edges_.potential, rbpm_, -1);
+        flow = store_.adjoint(record_.potential.id, rbpm, -1);
         for (Index b = 0; b < store_.batch; ++b)
-            if (!(store_.value(edges_.started, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) {
-                    const T v = flow[b * N + j];
-                    start[std::size_t(j)] += c * (rbpm_ ? v : v * v);
+            if (!(store_.value(record_.started.id, -1)[b] > 0))
+                for (Index j = 0; j < N; ++j) start[std::size_t(j)] += c * this->modulus(flow[b * N + j]);
+    }
+
+    void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
+        const Index N = edges_.units, E = edges_.count();
+        const T part = static_cast<T>(scale);
+        const auto& of_start = group[std::size_t(start_)];
+        for (Index j = 0; j < N; ++j) {
+            const T phi = start[std::size_t(j)];
+            of_start.direction[j] = -detail::ratio(part * of_start.gradient[j], phi + damping.of(phi, 1));
+        }
+        const Slot<T> tau = group[std::size_t(tau_)];
+        for (Index j = 0; j < N; ++j)
+            if (!gated()) direction({j, 0, symbols()}, group[std::size_t(rho_)], tau, part, damping);
+            else
+                for (Index x = 0; x < symbols(); ++x) {  // a row of tau: N biases, then the edges
+                    const T* G = tau.gradient + x * (N + E);
+                    T* delta = tau.direction + x * (N + E);
+                    direction({j, x, 1}, {G, delta}, {G + N, delta + N}, part, damping);
                 }
     }
 
@@ -88,10 +134,10 @@ private:
 
     // Positions t·B + b by symbol; those of symbol x end at ends_[x].
     void sort() {
-        const Token* x = store_.at(store_.tokens, edges_.tokens).value;
+        const Token* x = store_[record_.tokens].value;
         std::fill(ends_.begin(), ends_.end(), Index{0});
         for (Index r = 0; r < store_.rows(); ++r) ++ends_[std::size_t(x[r]) + 1];
-        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // so far where they begin
+        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // for now where they begin
         for (Index r = 0; r < store_.rows(); ++r) position_[std::size_t(ends_[std::size_t(x[r])]++)] = r;
     }
 
@@ -102,13 +148,13 @@ private:
 
     void add_block(Index symbol, Index count) {
         const Index N = edges_.units;
-        T *of_whole = whole.data() + symbol * N, *of_cross = cross.data() + symbol * edges_.edges(),
-          *of_square = square.data() + (edges_.rho < 0 ? symbol : 0) * at_.back();
+        T *of_m00 = m00.data() + symbol * N, *of_cross = cross.data() + symbol * edges_.count(),
+          *of_square = square.data() + (gated() ? symbol : 0) * at_.back();
         T* scaled = scaled_.data();
         for (Index j = 0; j < N; ++j) {
-            const T* phi = modulus_.data() + j * count;
-            of_whole[j] += sum(count, [&](auto at) { return at.load(phi); });
-            const Index first = edges_.first[std::size_t(j)], m = inputs(j);
+            const T* phi = moduli_.data() + j * count;
+            of_m00[j] += sum(count, [&](auto at) { return at.load(phi); });
+            const Index first = edges_.first[j], m = inputs(j);
             T* M = of_square + at_[std::size_t(j)];
             for (Index k = 0; k < m; ++k) {
                 const T* v = input(first + k, count);
@@ -117,32 +163,116 @@ private:
                     at.store(scaled, product);
                     return product;
                 });
-                for (Index l = full_ ? 0 : k; l <= k; ++l) {
+                for (Index l = full() ? 0 : k; l <= k; ++l) {
                     const T* other = input(first + l, count);
-                    M[full_ ? k * m + l : k] +=
+                    M[full() ? k * m + l : k] +=
                         sum(count, [&](auto at) { return at.load(scaled) * at.load(other); });
                 }
             }
         }
     }
-    const T* input(Index edge, Index count) const {
-        return activity_.data() + edges_.from[std::size_t(edge)] * count;
-    }
+    const T* input(Index edge, Index count) const { return activities_.data() + edges_.from[edge] * count; }
 
     // Σ f over lane groups of a padded row.
     template <class F> static T sum(Index count, F&& f) {
         L total(T(0));
-        for (Index i = 0; i < count; i += kernel::lane_count<L>) total += f(kernel::Whole<T, L>{i});
+        for (Index i = 0; i < count; i += kernel::lane_count<L>) total += f(kernel::Full<T, L>{i});
         return kernel::lane_sum(total);
     }
 
-    graph::Store<T>& store_;
-    const graph::EdgesRecord& edges_;
-    bool full_, rbpm_;
+    // A unit with its biases: of symbol x alone where gated, else of all symbols, x being 0.
+    struct Unit {
+        Index j, x, biases;
+    };
+
+    // The step of one unit, its biases N apart in `bias`. They are eliminated from the systems of the inputs
+    // (one of all, or one of each), and follow from their solution.
+    void direction(const Unit& u, const Slot<T>& bias, const Slot<T>& edge, T part, const Damping& damping) {
+        const Index N = edges_.units, first = edges_.first[u.j], m = inputs(u.j);
+        const T epsilon = damp(u, damping);
+        const T *M00 = m00.data() + u.x * N + u.j, *slopes = slopes_.data();
+        T* step = step_.data();
+        find_slopes(u, epsilon);
+        for (Index k = 0; k < m; ++k) {
+            step[k] = part * edge.gradient[first + k];
+            for (Index x = 0; x < biases_beside(u); ++x)
+                step[k] -= slopes[x * m + k] * (part * bias.gradient[x * N + u.j]);
+        }
+        if (full()) solve_all(u, epsilon);
+        else solve_each(u, epsilon);
+        for (Index k = 0; k < m; ++k) edge.direction[first + k] = -step[k];
+        for (Index x = 0; x < u.biases; ++x) {
+            T d = detail::ratio(part * bias.gradient[x * N + u.j], M00[x * N] + epsilon);
+            for (Index k = 0; k < m && x < biases_beside(u); ++k) d -= slopes[x * m + k] * step[k];
+            bias.direction[x * N + u.j] = -d;
+        }
+    }
+
+    // How many biases the inputs are coupled with.
+    Index biases_beside(const Unit& u) const { return form_ == MetricForm::diagonal ? 0 : u.biases; }
+    const T* crosses(const Unit& u, Index x) const {
+        return cross.data() + (u.x + x) * edges_.count() + edges_.first[u.j];
+    }
+    T damp(const Unit& u, const Damping& damping) const {
+        const Index m = inputs(u.j);
+        const T* M = squares(u.x, u.j);
+        T trace = 0;
+        for (Index x = 0; x < u.biases; ++x) trace += m00[std::size_t((u.x + x) * edges_.units + u.j)];
+        for (Index k = 0; k < m; ++k) trace += M[full() ? k * m + k : k];
+        return damping.of(trace, u.biases + m);
+    }
+    // M_0i / M_00 [biases, inputs].
+    void find_slopes(const Unit& u, T epsilon) {
+        const Index m = inputs(u.j);
+        for (Index x = 0; x < biases_beside(u); ++x) {
+            const T diagonal = m00[std::size_t((u.x + x) * edges_.units + u.j)] + epsilon;
+            for (Index k = 0; k < m; ++k)
+                slopes_[std::size_t(x * m + k)] = detail::ratio(crosses(u, x)[k], diagonal);
+        }
+    }
+    // Entry (k, l) of the inputs' matrix without what belongs to the biases.
+    T eliminated(const Unit& u, T entry, Index k, Index l) const {
+        for (Index x = 0; x < biases_beside(u); ++x)
+            entry -= slopes_[std::size_t(x * inputs(u.j) + k)] * crosses(u, x)[l];
+        return entry;
+    }
+    void solve_each(const Unit& u, T epsilon) {
+        const T* M = squares(u.x, u.j);
+        for (Index k = 0; k < inputs(u.j); ++k) {
+            T& step = step_[std::size_t(k)];
+            const T diagonal = M[k] + epsilon;
+            step = detail::quasi_diagonal(step, eliminated(u, diagonal, k, k), diagonal);
+        }
+    }
+    void solve_all(const Unit& u, T epsilon) {
+        const Index m = inputs(u.j);
+        const T* M = squares(u.x, u.j);
+        T* left = factor_.data();
+        for (Index k = 0; k < m; ++k) {
+            diagonal_[std::size_t(k)] = M[k * m + k] + epsilon;
+            for (Index l = 0; l <= k; ++l)
+                left[k * m + l] = eliminated(u, l < k ? M[k * m + l] : diagonal_[std::size_t(k)], k, l);
+        }
+        // an input that is constant is left with rounding alone, which is no direction
+        for (Index k = 0; k < m; ++k)
+            if (!(left[k * m + k] > detail::redundant<T> * diagonal_[std::size_t(k)])) {
+                for (Index l = 0; l < m; ++l) left[std::max(k, l) * m + std::min(k, l)] = 0;
+                step_[std::size_t(k)] = 0;
+            }
+        detail::solve_symmetric(m, left, step_.data());
+    }
+
+    bool gated() const { return record_.rho.id < 0; }
+
+    using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
+    const EdgeRecord<T>& record_;
+    const Edges& edges_;
+    int tau_, rho_, start_;  // places in the group
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
-    std::vector<T> gathered_, activity_, modulus_, scaled_;
+    std::vector<T> gathered_, activities_, moduli_, scaled_;
     std::vector<Index> ends_, position_;
+    std::vector<T> slopes_, factor_, diagonal_, step_;  // of one unit
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

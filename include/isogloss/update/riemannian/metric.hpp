@@ -1,11 +1,19 @@
-/// @file update/riemannian/metric.hpp  Forms of a unit's metric, and how each is inverted.
+/// @file update/riemannian/metric.hpp  What a metric on parameters is, and how that of one unit is inverted.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <isogloss/types.hpp>
+#include <isogloss/graph/store.hpp>
+#include <isogloss/kernel/rows.hpp>
+#include <isogloss/sizes.hpp>
 #include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The squared scale Φ attached to a unit at a position.
 enum class UnitModulus {
@@ -16,40 +24,153 @@ enum class UnitModulus {
 /// Which entries of a unit's metric M = Σ Φ z zᵀ over its inputs z (bias: z_0 = 1) are used.
 enum class MetricForm {
     full,            ///< all; one linear system per unit
-    quasi_diagonal,  ///< M_ii, M_0i, M_00; linear in the inputs, still invariant under affine changes of
-                     ///< activities
+    quasi_diagonal,  ///< M_ii, M_0i, M_00; linear in the inputs, invariant under affine changes of activities
     diagonal,        ///< M_ii; not invariant
 };
 
-namespace kernel {
+/// What is added to the diagonal of a unit's metric M before it is inverted:
+///
+///     ε = relative · mean diagonal of M + absolute
+///
+/// With a relative part ε is at least 1024 times the smallest normal number, so that no division is by 0.
+/// Without one it may be 0; directions of which nothing is known then get a step of 0.
+struct Damping {
+    double relative = 0;  ///< ≥ 0
+    double absolute = 0;  ///< ≥ 0
+
+    /// ε of a unit whose diagonal has `count` entries that sum to `trace`.
+    template <class T> T of(T trace, Index count) const {
+        if (relative == 0) return static_cast<T>(absolute);
+        return std::max(static_cast<T>(relative) * trace / static_cast<T>(count) + static_cast<T>(absolute),
+                        std::numeric_limits<T>::min() * 1024);
+    }
+};
+
+/// A parameter of a group as a metric sees it.
+template <class T> struct Slot {
+    const T* gradient;  ///< G
+    T* direction;       ///< Δ, to be written
+};
+
+/// Sums of a metric, by the name under which a checkpoint holds them.
+template <class T> struct MetricSums {
+    std::string name;
+    std::vector<T>* values;
+    Index rows;
+};
+
+/// The metric of some parameters of a group: it owns its sums M over positions, and solves for the step
+/// Δ = -(M + ε)⁻¹ G. Riemannian takes steps at a fixed rate over any metrics, SearchStep tries them.
+template <class T> class Metric {
+public:
+    virtual ~Metric() = default;
+    Metric(const Metric&) = delete;
+    Metric& operator=(const Metric&) = delete;
+
+    /// The sums so far count `keep` ≥ 0 times: 0 begins anew, less than 1 decays an average.
+    virtual void clear(double keep) {
+        for (const auto& s : sums_) decay(*s.values, keep);
+    }
+    /// Adds the positions of the last passes times `weight`.
+    virtual void add(double weight) = 0;
+    /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters, `group` having a slot for each one of the group.
+    virtual void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) = 0;
+
+    /// Its state.
+    const std::vector<MetricSums<T>>& sums() const { return sums_; }
+    /// Whether add() needs backward<Modulus>(l) after backward(l).
+    bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }
+    /// Throws UsageError where it does, and no such pass has run.
+    void require_modulus() const {
+        if (wants_modulus() && !store_.moduli)
+            throw UsageError(
+                "riemannian: RBPM needs backward<Modulus>(loss) after backward(loss), before step() or "
+                "add(); "
+                "see wants_modulus()");
+    }
+
+protected:
+    /// `who` begins the messages about memory.
+    Metric(graph::Store<T>& store, std::string who, MetricForm form, UnitModulus modulus = UnitModulus::ruop)
+        : store_(store), form_(form), modulus_(modulus), who_(std::move(who)) {}
+
+    bool full() const { return form_ == MetricForm::full; }
+    bool quasi() const { return form_ == MetricForm::quasi_diagonal; }
+    /// Φ from what flows back to a unit.
+    T modulus(T flow) const { return wants_modulus() ? flow : flow * flow; }
+    const Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
+    static void decay(std::vector<T>& sums, double keep) {
+        if (keep == 0) std::fill(sums.begin(), sums.end(), T(0));  // whatever they hold, NaN included
+        else kernel::scale(std::ssize(sums), static_cast<T>(keep), sums.data());
+    }
+    /// Memory for [rows, cols] zeros. Throws UsageError where there is none.
+    void take(std::vector<T>& numbers, Index rows, Index cols = 1) const {
+        const Index bytes = bytes_of(who_, {rows, cols}, sizeof(T));
+        within_memory(who_, bytes, [&] { numbers.resize(std::size_t(bytes) / sizeof(T)); });
+    }
+    /// The same for sums.
+    void take_sums(std::string name, std::vector<T>& numbers, Index rows, Index cols) {
+        take(numbers, rows, cols);
+        sums_.push_back({std::move(name), &numbers, rows});
+    }
+
+    graph::Store<T>& store_;
+    MetricForm form_;
+
+private:
+    UnitModulus modulus_;
+    std::string who_;
+    std::vector<MetricSums<T>> sums_;
+};
+
+/// The metrics of the parameters of one group.
+template <class T> using Metrics = std::vector<std::unique_ptr<Metric<T>>>;
+
+namespace detail {
+
+/// The place of a parameter in a group; -1 where it is not in it, or an empty handle.
+template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, Weight<T> w) {
+    if (w.id < 0) return -1;
+    const auto found = std::find(group.begin(), group.end(), &store[w]);
+    return found == group.end() ? -1 : static_cast<int>(found - group.begin());
+}
 
 /// What is left of a diagonal entry when that of another direction is taken out, below which the two are
 /// regarded as one: some units of rounding of the entry itself.
 template <class T> inline constexpr T redundant = 64 * std::numeric_limits<T>::epsilon();
 
-/// The quasi-diagonal step of one input: (G - G_0 M_0 / M_00) / (M - M_0² / M_00), or 0 where the input never
-/// departs from a constant (or nothing is known of it) and its part belongs to the bias.
-template <class T> T quasi_diagonal(T G, T G0, T M, T M0, T M00) {
-    const T slope = M00 > 0 ? M0 / M00 : T(0), left = M - slope * M0;
-    return left > redundant<T> * M && left > 0 ? (G - slope * G0) / left : T(0);
+/// G / M, or 0 where M is 0.
+template <class T> T ratio(T G, T M) {
+    const T quotient = G / M;  // without a branch, so that loops over it are vectorised
+    return M > 0 ? quotient : T(0);
 }
 
-/// G / M, or 0 where M is 0.
-template <class T> T diagonal(T G, T M) { return M > 0 ? G / M : T(0); }
+/// The quasi-diagonal step of one weight beside the biases of its unit, G / left, where of gradient and
+/// diagonal entry what belongs to the biases has been taken: with slope = M_0 / M_00,
+///
+///     G = G_i - slope G_0,   left = M_ii - slope M_0
+///
+/// 0 where nothing but rounding is left of M_ii: the input never departs from a constant.
+template <class T> T quasi_diagonal(T G, T left, T M_ii) {
+    const T quotient = G / left;  // as above
+    return left > redundant<T> * std::abs(M_ii) ? quotient : T(0);
+}
 
 /// Solves M r = G for a symmetric positive matrix M [m, m] of which the lower triangle is read, by Cholesky,
 /// in place: M becomes its factor, G becomes r. Directions that depend on those before them (a pivot of
-/// nothing but rounding) get r = 0, so that a matrix of any rank gives a solution.
+/// nothing but rounding) get r = 0, so that a matrix of any rank gives a solution, which LAPACK's potrf does
+/// not.
 template <class T> void solve_symmetric(Index m, T* M, T* G) {
     for (Index i = 0; i < m; ++i) {
         T* row = M + i * m;
-        const T whole = row[i];
+        const T diagonal = row[i];
         for (Index j = 0; j <= i; ++j) {
             const T* other = M + j * m;
             T sum = row[j];
             for (Index k = 0; k < j; ++k) sum -= row[k] * other[k];
             if (j < i) row[j] = other[j] > 0 ? sum / other[j] : T(0);
-            else row[i] = sum > redundant<T> * static_cast<T>(m) * whole && sum > 0 ? std::sqrt(sum) : T(0);
+            else
+                row[i] = sum > redundant<T> * static_cast<T>(m) * diagonal && sum > 0 ? std::sqrt(sum) : T(0);
         }
         T sum = G[i];
         for (Index k = 0; k < i; ++k) sum -= row[k] * G[k];
@@ -63,5 +184,5 @@ template <class T> void solve_symmetric(Index m, T* M, T* G) {
     }
 }
 
-}  // namespace kernel
-}  // namespace isogloss
+}  // namespace detail
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,60 +1,90 @@
 /// @file update/riemannian/search_step.hpp  A direction that can be tried at several rates, and taken back.
 #pragma once
 
-#include <isogloss/graph/graph.hpp>
-#include <vector>
+#include <functional>
+#include <isogloss/update/riemannian/metrics.hpp>
+#include <isogloss/update/rule.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// A group of parameters with a direction Δ: `move(rate)` sets w = w₀ + rate Δ, w₀ being the values when the
-/// direction was solved for, and `cancel()` brings w₀ back bit by bit.
+/// Options of SearchStep.
+struct SearchOptions {
+    UnitModulus modulus = UnitModulus::ruop;
+    MetricForm form = MetricForm::quasi_diagonal;
+    double damping = 1e-3;  ///< > 0, of the mean diagonal of a unit's metric, added to the diagonal
+    double floor = 1;       ///< ≥ 0, added to the diagonal too; small against the number of positions
+};
+
+/// A group of parameters with a direction Δ = -(M + ε)⁻¹ G by metrics of any kind: `move(rate)` sets
+/// w = w₀ + rate Δ, w₀ being the values when the direction was solved for, and `cancel()` brings w₀ back bit
+/// by bit.
 ///
 /// One round is: clear(); for each sequence backward (and backward<Modulus> where wants_modulus()), then
 /// add(weight); solve(); then move and cancel at will. Gradients and metrics of sequences are summed with
-/// their weights before anything is inverted.
+/// their weights before anything is inverted. AlternatingTraining runs such rounds. A loss that is to be
+/// compared from trial to trial needs a model without dropout.
 template <class T> class SearchStep {
 public:
+    /// The parameters whose names match `pattern`, with the metrics of metrics_of. Throws UsageError as that
+    /// does, and for options out of range.
+    SearchStep(Graph<T>& g, std::string_view pattern, SearchOptions options)
+        : SearchStep(g.parameters(pattern), {options.damping, options.floor}) {
+        require("riemannian", "damping", options.damping, Exclusive{0});
+        metrics_ = metrics_of(g, group_, options.modulus, options.form);
+    }
     virtual ~SearchStep() = default;
-    SearchStep() = default;
     SearchStep(const SearchStep&) = delete;
     SearchStep& operator=(const SearchStep&) = delete;
 
     /// Forgets what was added.
-    virtual void clear() {
+    void clear() {
         for (auto& m : members_) std::fill(m.gradient.begin(), m.gradient.end(), T(0));
+        for (auto& metric : metrics_) metric->clear(0);
     }
     /// Adds gradient and metric of the last passes times `weight`. Parameters' gradients are left as they
     /// are.
-    virtual void add(double weight) {
-        for (auto& m : members_) {
-            const T* g = m.parameter->dense_gradient().data;
-            for (std::size_t i = 0; i < m.gradient.size(); ++i)
-                m.gradient[i] += static_cast<T>(weight) * g[i];
+    void add(double weight) {
+        for (std::size_t k = 0; k < members_.size(); ++k) {
+            const T* g = group_[k].dense_gradient().data;
+            auto& sum = members_[k].gradient;
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<T>(weight) * g[i];
         }
+        for (auto& metric : metrics_) metric->add(weight);
     }
     /// Works out the direction. Throws NumericError, naming the parameter, when it is not finite.
     void solve() {
-        for (auto& m : members_) std::copy_n(m.parameter->value, m.parameter->size(), m.before.begin());
-        direct();
+        for (std::size_t k = 0; k < members_.size(); ++k) {
+            auto& m = members_[k];
+            std::copy_n(group_[k].value, group_[k].size(), m.before.begin());
+            std::transform(m.gradient.begin(), m.gradient.end(), m.direction.begin(), std::negate<T>());
+            slots_[k] = {m.gradient.data(), m.direction.data()};
+        }
+        for (auto& metric : metrics_) metric->direction(slots_, 1, damping_);
         if (conjugate_) conjugate();
-        for (auto& m : members_)
-            if (const Index n = m.parameter->size(); kernel::first_non_finite(n, m.direction.data()) != n)
-                throw NumericError(message("riemannian: the direction of '", m.parameter->name,
+        for (std::size_t k = 0; k < members_.size(); ++k)
+            if (const Index n = group_[k].size();
+                kernel::first_non_finite(n, members_[k].direction.data()) != n)
+                throw NumericError(message("riemannian: the direction of '", group_[k].name,
                                            "' is not finite; nothing was changed. Start again from smaller "
                                            "weights, or raise the damping."));
     }
     void move(double rate) {
-        for (auto& m : members_)
+        for (std::size_t k = 0; k < members_.size(); ++k) {
+            const auto& m = members_[k];
             for (std::size_t i = 0; i < m.before.size(); ++i)
-                m.parameter->value[i] = m.before[i] + static_cast<T>(rate) * m.direction[i];
+                group_[k].value[i] = m.before[i] + static_cast<T>(rate) * m.direction[i];
+        }
     }
     void cancel() {
-        for (auto& m : members_) std::copy(m.before.begin(), m.before.end(), m.parameter->value);
+        for (std::size_t k = 0; k < members_.size(); ++k)
+            std::copy(members_[k].before.begin(), members_[k].before.end(), group_[k].value);
     }
-    virtual bool wants_modulus() const { return false; }
+    bool wants_modulus() const {
+        return std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->wants_modulus(); });
+    }
     /// A sequence that none of its parameters has a part in, only what comes after it: passes then begin and
     /// end there. None by default.
-    virtual Seq<T> behind() const { return {}; }
+    Seq<T> behind() const { return behind_; }
 
     /// Conjugate directions: with G the gradient, Δ = -M⁻¹G the step of the metric and D the direction used,
     ///
@@ -73,33 +103,48 @@ public:
     void forget_direction() { slope_before_ = 0; }
 
     /// Δ of one of its parameters, for tests.
-    const std::vector<T>& direction(std::size_t member) const { return members_[member].direction; }
+    const std::vector<T>& direction(std::size_t k) const { return members_[k].direction; }
 
 protected:
-    struct Member {
-        Parameter<T>* parameter;
-        std::vector<T> gradient, direction, before;
-        std::vector<T> gradient_before = {}, direction_before = {};  // of conjugate directions
-    };
-    std::size_t member(Parameter<T>& p) {
-        const auto n = static_cast<std::size_t>(p.size());
-        within_memory("riemannian", bytes_of("riemannian", {p.size(), 3}, sizeof(T)), [&] {
-            members_.push_back({&p, std::vector<T>(n), std::vector<T>(n), std::vector<T>(n)});
-        });
-        return members_.size() - 1;
+    /// A group that gets its metrics from the derived class; without one Δ = -G. `behind`: see behind().
+    SearchStep(Parameters<T> group, Damping damping, Seq<T> behind = {})
+        : group_(std::move(group)), damping_(damping), behind_(behind) {
+        require("riemannian", "damping", damping.relative, 0.0);
+        require("riemannian", damping.relative > 0 ? "floor" : "damping", damping.absolute, 0.0);
+        for (const Parameter<T>* p : group_) {
+            const auto n = static_cast<std::size_t>(p->size());
+            within_memory("riemannian", bytes_of("riemannian", {p->size(), 3}, sizeof(T)), [&] {
+                members_.push_back({std::vector<T>(n), std::vector<T>(n), std::vector<T>(n), {}, {}});
+            });
+        }
+        slots_.resize(members_.size());
     }
-    virtual void direct() = 0;
+    /// The parameters of these numbers, but for negative ones.
+    static Parameters<T> parameters(Graph<T>& g, std::initializer_list<Weight<T>> weights) {
+        std::vector<Parameter<T>*> members;
+        for (const Weight<T> w : weights)
+            if (w.id >= 0) members.push_back(&g.store()[w]);
+        return {g.store(), std::move(members)};
+    }
+
+    Parameters<T> group_;
+    Metrics<T> metrics_;
 
 private:
+    struct Member {
+        std::vector<T> gradient, direction, before;
+        std::vector<T> gradient_before, direction_before;  // of conjugate directions
+    };
+
     void conjugate() {
         double slope = 0, change = 0, along_before = 0;
         for (auto& m : members_) {
             m.gradient_before.resize(m.gradient.size()), m.direction_before.resize(m.gradient.size());
             for (std::size_t i = 0; i < m.gradient.size(); ++i) {
-                const double step = static_cast<double>(m.direction[i]),
+                const double delta = static_cast<double>(m.direction[i]),
                              g = static_cast<double>(m.gradient[i]);
-                slope += step * g;
-                change += step * (g - static_cast<double>(m.gradient_before[i]));
+                slope += delta * g;
+                change += delta * (g - static_cast<double>(m.gradient_before[i]));
                 along_before += g * static_cast<double>(m.direction_before[i]);
             }
         }
@@ -114,28 +159,20 @@ private:
         }
     }
 
+    std::vector<Member> members_;
+    std::vector<Slot<T>> slots_;
+    Damping damping_;
+    Seq<T> behind_;
     bool conjugate_ = false;
     double slope_before_ = 0;
-
-protected:
-    std::vector<Member> members_;
 };
 
-/// Δ = -G: plain gradient ascent of the likelihood, under the same control of rates as the metrics.
+/// Plain gradient descent, under the same control of rates as the metrics.
 template <class T> class GradientStep final : public SearchStep<T> {
 public:
     /// `behind`: see SearchStep::behind().
-    explicit GradientStep(const Parameters<T>& group, Seq<T> behind = {}) : behind_(behind) {
-        for (Parameter<T>* p : group) this->member(*p);
-    }
-    Seq<T> behind() const override { return behind_; }
-
-private:
-    void direct() override {
-        for (auto& m : this->members_)
-            for (std::size_t i = 0; i < m.gradient.size(); ++i) m.direction[i] = -m.gradient[i];
-    }
-    Seq<T> behind_;
+    explicit GradientStep(const Parameters<T>& group, Seq<T> behind = {})
+        : SearchStep<T>(group, {}, behind) {}
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -2,265 +2,231 @@
 #pragma once
 
 #include <isogloss/graph/graph.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
-#include <string>
 #include <utility>
-#include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Decayed sums of M = Σ Φ_j z zᵀ for a layer of units z = Σ a W + b, and the step M⁻¹ G. For each weight
-/// matrix W [m, n]:
+/// Sums M = Σ Φ_j z zᵀ for a layer of units z = Σ a W + b. For each weight matrix W [m, n]:
 ///
-///     M_ii = (a∘a)ᵀ Φ [m, n],   M_0i = aᵀ Φ [m, n],   M_00 = 1ᵀ Φ [n]       or, full, all entries: [n, m +
-///     1, m + 1]
+///     M_ii = (a∘a)ᵀ Φ [m, n],   M_0i = aᵀ Φ [m, n],   M_00 = 1ᵀ Φ [n]
 ///
-/// An input that a token selects has an M for each symbol. Used by Riemannian.
-template <class T> class UnitMetric {
+/// or, in the full form, all entries of every unit: [n, inputs + 1, inputs + 1]. Inputs are masked gate by
+/// gate. An input whose weights are selected by a token has sums for each symbol and no coupling with the
+/// bias. ε is relative to the mean of a unit's diagonal over its weights and bias.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35).
+template <class T> class UnitMetric final : public Metric<T> {
 public:
-    /// `weights[k]` and `bias`: places of the sources' weights and of the bias in a group, -1: not in it.
-    /// Throws UsageError where a full matrix is asked for an input selected by tokens or masked by gate, and
-    /// where there is no memory.
-    UnitMetric(graph::Store<T>& store, graph::UnitsRecord<T>& units, std::vector<int> weights, int bias,
+    /// The units' parameters that are in `group`. Throws UsageError where a full matrix is asked for an input
+    /// selected by tokens or masked by gate, and where there is no memory.
+    UnitMetric(graph::Store<T>& store, const Parameters<T>& group, const graph::UnitsRecord<T>& units,
                UnitModulus modulus, MetricForm form)
-        : store_(store),
+        : Metric<T>(store, message("riemannian: units '", units.name, "'"), form, modulus),
           units_(units),
-          weights_(std::move(weights)),
-          bias_(bias),
-          modulus_(modulus),
-          form_(form) {
-        const Index n = units.width;
-        Index widest = 0;
-        for (std::size_t k = 0; k < weights_.size(); ++k) {
-            if (weights_[k] < 0) continue;
-            const auto& s = units.sources[k];
-            const Index size = store.at(store.parameters, s.weight).size();
-            widest = std::max(widest, s.width);
-            inputs_ += s.width;
-            if (form == MetricForm::full) {
-                if (s.tokens >= 0 || (s.mask >= 0 && store.at(store.masks, s.mask).groups > 1))
-                    throw UsageError(
-                        message("riemannian: units '", units.name,
-                                "' have inputs chosen by a token or masked gate by gate; their metric is "
-                                "quasi_diagonal or diagonal"));
-                continue;
-            }
-            resize(square_.emplace_back(), {size}), resize(cross_.emplace_back(), {quasi() ? size : 0});
+          bias_(detail::place(store, group, units.bias)) {
+        const auto name = [&](const char* what, std::size_t k) { return message(what, k, "/", units.name); };
+        const Index n = units.width, rows = store.capacity_rows();
+        Index widest = 0, all = bias_ >= 0;
+        this->take_sums(name("whole", 0), m00_, 1, n);  // M_00, by its name in a checkpoint
+        inputs_.reserve(units.sources.size());
+        for (const auto& s : units.sources) {
+            const int place = detail::place(store, group, s.weight);
+            if (place < 0) continue;
+            widest = std::max(widest, s.input.width), all += s.input.width;
+            const std::size_t k = inputs_.size();
+            auto& input = inputs_.emplace_back(Input{s, std::size_t(place), {}, {}});
+            const Index of_weight = group[input.place].rows;
+            if (full()) require_shared(s);
+            else this->take_sums(name("square", k), input.square, of_weight, n);
+            if (quasi()) this->take_sums(name("cross", k), input.cross, of_weight, n);
         }
-        resize(whole_, {n}), resize(inverse_, {n});
-        const Index rows = store.capacity_rows();
-        resize(phi_, {rows, n});
-        if (form == MetricForm::full) {
-            const Index m = order();
-            resize(matrix_, {n, m, m});
-            resize(input_, {rows, m}), resize(scaled_, {rows, m}), resize(side_, {rows, m});
-            resize(work_, {m, m}), resize(right_, {m});
-        } else {
-            resize(input_, {rows, widest}), resize(scaled_, {rows, widest});
-        }
+        const Index width = full() ? all : widest;
+        this->take(scaled_, rows, width);
+        this->take(modulus_rows_, rows, n);
+        for (auto* by_unit : {&unit_sums_, &epsilon_, &inverse_, &bias_part_}) this->take(*by_unit, n);
+        if (!full()) return;
+        this->take_sums(name("matrix", 0), matrix_, n, all * all);
+        this->take(signals_, rows, all), this->take(factor_, all, all), this->take(solution_, all);
     }
 
-    /// M ← keep M + share Σ Φ z zᵀ over the positions of the last pass.
-    void refresh(double keep, double share) {
-        if (modulus_ == UnitModulus::rbpm && !store_.moduli)
-            throw UsageError(
-                "riemannian: RBPM needs backward<Modulus>(loss) before step(); see wants_modulus()");
+    void clear(double keep) override {
+        keep_ *= keep;
+        if (keep == 0) Metric<T>::clear(0);
+    }
+
+    void add(double weight) override {
+        this->require_modulus();
         const Index n = units_.width, rows = store_.rows();
-        const T* flow = store_.adjoint(units_.seq, modulus_ == UnitModulus::rbpm);
-        const bool rbpm = modulus_ == UnitModulus::rbpm;
-        for (Index i = 0; i < rows * n; ++i) phi_[std::size_t(i)] = rbpm ? flow[i] : flow[i] * flow[i];
-        const T k = static_cast<T>(keep), c = static_cast<T>(share);
-        if (form_ == MetricForm::full) return refresh_full(k, c);
-        std::vector<T>& sums = right_;
-        sums.assign(std::size_t(n), T(0));
-        kernel::add_column_sums(rows, n, phi_.data(), sums.data());
-        for (std::size_t j = 0; j < sums.size(); ++j) whole_[j] = k * whole_[j] + c * sums[j];
-        std::size_t at = 0;
-        for (std::size_t s = 0; s < weights_.size(); ++s)
-            if (weights_[s] >= 0) refresh(units_.sources[s], k, c, square_[at], cross_[at]), ++at;
+        const T* flow = store_.adjoint(units_.z.id, this->wants_modulus());
+        for (Index i = 0; i < rows * n; ++i) modulus_rows_[std::size_t(i)] = this->modulus(flow[i]);
+        const double kept = std::exchange(keep_, 1);
+        const T keep = static_cast<T>(kept), c = static_cast<T>(weight);
+        if (full()) return add_full(keep, c);
+        std::fill(unit_sums_.begin(), unit_sums_.end(), T(0));
+        kernel::add_column_sums(rows, n, modulus_rows_.data(), unit_sums_.data());
+        for (std::size_t j = 0; j < m00_.size(); ++j) m00_[j] = keep * m00_[j] + c * unit_sums_[j];
+        for (auto& input : inputs_) {
+            if (input.source.tokens.id >= 0) add_selected(input, kept, c);
+            else add_products(input, keep, c);
+        }
     }
 
-    /// Writes the directions -M⁻¹ (per · gradient) of its parameters. Added to the diagonal is `damping`
-    /// times the mean of a unit's diagonal, and `floor`; at least the smallest normal number.
-    template <class Group> void direct(const Group& group, std::vector<std::vector<T>>& delta, double per,
-                                       double damping, double floor) {
+    void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
+        if (full()) return solve_full(group, static_cast<T>(scale), damping);
+        damp(damping);
         const Index n = units_.width;
-        const T share = static_cast<T>(per), least = static_cast<T>(floor);
-        const T* G0 = bias_ >= 0 ? group[std::size_t(bias_)].dense_gradient().data : nullptr;
-        if (form_ == MetricForm::full)
-            return direct_full(group, delta, share, static_cast<T>(damping), least, G0);
-        // the mean of the diagonal over a unit's weights and bias
-        std::vector<T>&eps = right_, &d0 = work_, &inverse = inverse_;
-        eps.assign(whole_.begin(), whole_.end());
-        Index count = 1;
-        for (const auto& M : square_) {
-            for (std::size_t i = 0; i < M.size(); i += std::size_t(n))
-                for (std::size_t j = 0; j < std::size_t(n); ++j) eps[j] += M[i + j];
-            count += std::ssize(M) / n;
-        }
-        for (T& e : eps)
-            e = std::max(static_cast<T>(damping) * e / static_cast<T>(count) + least,
-                         std::numeric_limits<T>::min() * 1024);
-        d0.assign(std::size_t(n), T(0));
-        for (std::size_t j = 0; j < std::size_t(n); ++j) inverse[j] = 1 / (whole_[j] + eps[j]);
-        std::size_t at = 0;
-        for (std::size_t s = 0; s < weights_.size(); ++s) {
-            if (weights_[s] < 0) continue;
-            auto& p = group[std::size_t(weights_[s])];
-            const T *G = p.dense_gradient().data, *M = square_[at].data(), *M0 = cross_[at].data();
-            T* out = delta[std::size_t(weights_[s])].data();
-            const bool with_bias = quasi() && G0 && units_.sources[s].tokens < 0;
-            for (Index i = 0; i < p.rows; ++i, G += n, M += n, M0 += with_bias ? n : 0, out += n)
-                if (with_bias) direct_row(n, share, G, G0, M, M0, eps.data(), inverse.data(), out, d0.data());
+        const T part = static_cast<T>(scale), *epsilon = epsilon_.data();
+        const T* G0 = bias_ >= 0 ? group[std::size_t(bias_)].gradient : nullptr;
+        std::fill(bias_part_.begin(), bias_part_.end(), T(0));
+        for (const auto& input : inputs_) {
+            const bool with_bias = quasi() && G0 && input.source.tokens.id < 0;
+            const T *G = group[input.place].gradient, *M = input.square.data(), *M0 = input.cross.data();
+            T* delta = group[input.place].direction;
+            for (Index first = 0; first < std::ssize(input.square); first += n)
+                if (with_bias) beside_bias(n, part, G + first, G0, M + first, M0 + first, delta + first);
                 else
-                    for (Index j = 0; j < n; ++j) out[j] = -share * G[j] / (M[j] + eps[std::size_t(j)]);
-            ++at;
+                    for (Index j = 0; j < n; ++j)
+                        delta[first + j] = -part * G[first + j] / (M[first + j] + epsilon[j]);
         }
         if (G0)
             for (std::size_t j = 0; j < std::size_t(n); ++j)
-                delta[std::size_t(bias_)][j] = -share * G0[j] * inverse[j] - d0[j];
-    }
-
-    /// Shows its state to a visitor (see io/checkpoint.hpp).
-    template <class Visitor> void visit(Visitor& v) {
-        const auto name = [&](const char* what, std::size_t k) { return message(what, k, "/", units_.name); };
-        const Index n = units_.width;
-        v.array(name("whole", 0), whole_.data(), 1, n);
-        for (std::size_t k = 0; k < square_.size(); ++k) {
-            v.array(name("square", k), square_[k].data(), std::ssize(square_[k]) / n, n);
-            if (quasi()) v.array(name("cross", k), cross_[k].data(), std::ssize(cross_[k]) / n, n);
-        }
-        if (!matrix_.empty()) v.array(name("matrix", 0), matrix_.data(), n, std::ssize(matrix_) / n);
+                group[std::size_t(bias_)].direction[j] = -part * G0[j] * inverse_[j] - bias_part_[j];
     }
 
 private:
-    void resize(std::vector<T>& numbers, std::initializer_list<Index> sizes) const {
-        const std::string who = message("riemannian: units '", units_.name, "'");
-        const Index bytes = bytes_of(who, sizes, sizeof(T));
-        within_memory(who, bytes, [&] { numbers.resize(std::size_t(bytes) / sizeof(T)); });
-    }
-    bool quasi() const { return form_ == MetricForm::quasi_diagonal; }
-    Index order() const { return inputs_ + (bias_ >= 0); }
+    struct Input {
+        const graph::Source<T>& source;
+        std::size_t place;             // of its weight in the group
+        std::vector<T> square, cross;  // M_ii, M_0i
+    };
 
-    // The quasi-diagonal steps of one input into all units, and their part in those of the biases; no
-    // branches, so that several units are worked out at once.
-    static void direct_row(Index n, T share, const T* __restrict G, const T* __restrict G0,
-                           const T* __restrict M, const T* __restrict M0, const T* __restrict eps,
-                           const T* __restrict inverse, T* __restrict out, T* __restrict d0) {
-        for (Index j = 0; j < n; ++j) {
-            const T slope = M0[j] * inverse[j], whole = M[j] + eps[j], left = whole - slope * M0[j];
-            const T step = -share * (G[j] - slope * G0[j]) / left;
-            out[j] = left > kernel::redundant<T> * whole ? step : T(0);
-            d0[j] += slope * out[j];
-        }
+    using Metric<T>::store_, Metric<T>::full, Metric<T>::quasi;
+
+    // That all units have the same inputs at every position.
+    void require_shared(const graph::Source<T>& s) const {
+        if (s.tokens.id >= 0 || (s.mask.id >= 0 && store_[s.mask].groups > 1))
+            throw UsageError(
+                message("riemannian: units '", units_.name,
+                        "' have inputs chosen by a token or masked gate by gate; their metric is "
+                        "quasi_diagonal or diagonal"));
     }
 
-    // Inputs of a source, masked by a group of its mask, as [rows, width].
-    const T* inputs(const graph::Source<T>& s, Index group) {
-        const Index back = s.when == graph::Source<T>::When::previous ? store_.batch : 0;
-        const T* in = store_.value(s.seq) - back * s.width;
-        const auto* m = s.mask >= 0 ? &store_.at(store_.masks, s.mask) : nullptr;
-        if (!m || !m->active) return in;
-        kernel::multiply_rows(store_.rows(), store_.batch, s.width, in,
-                              m->value + group * store_.batch * s.width, input_.data());
-        return input_.data();
+    void add_products(Input& input, T keep, T weight) {
+        const graph::Term<T> term(store_, units_, input.source);
+        const MatrixRef<const T> phi(modulus_rows_.data(), store_.rows(), units_.width);
+        term.products(0, store_.rows(), [&](const graph::TermProduct<T>& q) {
+            const MatrixRef<const T> in = term.input(q), squares(scaled_.data(), in.rows, in.cols);
+            const auto add_to = [&](MatrixRef<const T> x, std::vector<T>& sums) {
+                gemm<T>(weight, t(x), q.of(phi), keep,
+                        term.matrix(q, MatrixRef<T>(sums.data(), in.cols, units_.width)));
+            };
+            for (Index i = 0; i < in.rows * in.cols; ++i) scaled_[std::size_t(i)] = in.data[i] * in.data[i];
+            add_to(squares, input.square);
+            if (quasi()) add_to(in, input.cross);
+        });
     }
 
-    void refresh(const graph::Source<T>& s, T keep, T share, std::vector<T>& square, std::vector<T>& cross) {
-        const Index n = units_.width, rows = store_.rows(), m = s.width;
-        const MatrixRef<const T> phi(phi_.data(), rows, n);
-        if (s.tokens >= 0) {
-            kernel::scale(std::ssize(square), keep, square.data());
-            kernel::scale(std::ssize(cross), keep, cross.data());
-            const T* in = inputs(s, 0);
-            const Token* x = store_.at(store_.tokens, s.tokens).value;
-            for (Index r = 0; r < rows; ++r)
-                for (Index i = 0; i < m; ++i)
-                    for (Index j = 0; j < n; ++j) {
-                        const std::size_t e = std::size_t((x[r] * m + i) * n + j);
-                        const T v = in[r * m + i], scaled = share * v * phi_[std::size_t(r * n + j)];
-                        square[e] += v * scaled;
-                        if (quasi()) cross[e] += scaled;
-                    }
-            return;
-        }
-        const bool masked = s.mask >= 0 && store_.at(store_.masks, s.mask).active;
-        const Index groups = masked ? store_.at(store_.masks, s.mask).groups : 1, block = n / groups;
-        for (Index g = 0; g < groups; ++g) {
-            const T* in = inputs(s, g);
-            for (Index i = 0; i < rows * m; ++i) scaled_[std::size_t(i)] = in[i] * in[i];
-            const auto part = phi.columns(g * block, block);
-            gemm<T>(share, t(MatrixRef<const T>(scaled_.data(), rows, m)), part, keep,
-                    MatrixRef<T>(square.data(), m, n).columns(g * block, block));
-            if (quasi())
-                gemm<T>(share, t(MatrixRef<const T>(in, rows, m)), part, keep,
-                        MatrixRef<T>(cross.data(), m, n).columns(g * block, block));
-        }
+    void add_selected(Input& input, double keep, T weight) {
+        const graph::Term<T> term(store_, units_, input.source);
+        const Index n = units_.width;
+        this->decay(input.square, keep);
+        this->decay(input.cross, keep);
+        term.products(0, store_.rows(), [&](const graph::TermProduct<T>& q) {
+            const T* in = term.input(q).data;
+            for (Index i = 0; i < term.width(); ++i)
+                for (Index j = 0; j < n; ++j) {
+                    const std::size_t e = std::size_t((q.matrix_row + i) * n + j);
+                    const T scaled = weight * in[i] * modulus_rows_[std::size_t(q.row * n + j)];
+                    input.square[e] += in[i] * scaled;
+                    if (quasi()) input.cross[e] += scaled;
+                }
+        });
     }
 
-    void refresh_full(T keep, T share) {
-        const Index n = units_.width, rows = store_.rows(), m = order();
-        std::vector<T>& side = side_;
+    void add_full(T keep, T weight) {
+        const Index n = units_.width, rows = store_.rows(), m = std::ssize(solution_);
+        T* z = signals_.data();
         Index first = 0;
-        for (std::size_t k = 0; k < weights_.size(); ++k) {
-            if (weights_[k] < 0) continue;
-            const auto& s = units_.sources[k];
-            const T* in = inputs(s, 0);
-            for (Index r = 0; r < rows; ++r)
-                std::copy_n(in + r * s.width, s.width, side.data() + r * m + first);
-            first += s.width;
+        for (const auto& input : inputs_) {
+            const graph::Term<T> term(store_, units_, input.source);
+            term.products(0, rows, [&](const graph::TermProduct<T>& q) {
+                const MatrixRef<const T> in = term.input(q);
+                for (Index r = 0; r < rows; ++r) std::copy_n(in.row(r), in.cols, z + r * m + first);
+            });
+            first += term.width();
         }
         if (bias_ >= 0)
-            for (Index r = 0; r < rows; ++r) side[std::size_t(r * m + first)] = 1;
+            for (Index r = 0; r < rows; ++r) z[r * m + first] = 1;
         for (Index j = 0; j < n; ++j) {
             for (Index r = 0; r < rows; ++r)
                 for (Index i = 0; i < m; ++i)
-                    scaled_[std::size_t(r * m + i)] =
-                        phi_[std::size_t(r * n + j)] * side[std::size_t(r * m + i)];
-            gemm<T>(share, t(MatrixRef<const T>(scaled_.data(), rows, m)), {side.data(), rows, m}, keep,
+                    scaled_[std::size_t(r * m + i)] = modulus_rows_[std::size_t(r * n + j)] * z[r * m + i];
+            gemm<T>(weight, t(MatrixRef<const T>(scaled_.data(), rows, m)), {z, rows, m}, keep,
                     {matrix_.data() + j * m * m, m, m});
         }
     }
 
-    template <class Group> void direct_full(const Group& group, std::vector<std::vector<T>>& delta, T share,
-                                            T damping, T floor, const T* G0) {
-        const Index n = units_.width, m = order();
-        for (Index j = 0; j < n; ++j) {
-            std::copy_n(matrix_.data() + j * m * m, m * m, work_.data());
-            T trace = 0;
-            for (Index i = 0; i < m; ++i) trace += work_[std::size_t(i * m + i)];
-            for (Index i = 0; i < m; ++i)
-                work_[std::size_t(i * m + i)] += std::max(damping * trace / static_cast<T>(m) + floor,
-                                                          std::numeric_limits<T>::min() * 1024);
-            const auto each = [&](auto&& f) {
-                Index i = 0;
-                for (const int k : weights_)
-                    if (k >= 0)
-                        for (Index row = 0; row < group[std::size_t(k)].rows; ++row, ++i)
-                            f(i, k, row * n + j);
-                if (G0) f(i, bias_, j);
-            };
-            each([&](Index i, int k, Index e) {
-                right_[std::size_t(i)] = share * group[std::size_t(k)].dense_gradient().data[e];
-            });
-            kernel::solve_symmetric(m, work_.data(), right_.data());
-            each([&](Index i, int k, Index e) {
-                delta[std::size_t(k)][std::size_t(e)] = -right_[std::size_t(i)];
-            });
+    // ε of every unit, and 1 / (M_00 + ε).
+    void damp(const Damping& damping) {
+        const auto n = std::size_t(units_.width);
+        epsilon_ = m00_;
+        Index count = 1;
+        for (const auto& input : inputs_) {
+            const auto& M = input.square;
+            for (std::size_t i = 0; i < M.size(); i += n)
+                for (std::size_t j = 0; j < n; ++j) epsilon_[j] += M[i + j];
+            count += std::ssize(M) / units_.width;
+        }
+        for (std::size_t j = 0; j < n; ++j) {
+            epsilon_[j] = damping.of(epsilon_[j], count);
+            inverse_[j] = 1 / (m00_[j] + epsilon_[j]);
         }
     }
 
-    graph::Store<T>& store_;
-    graph::UnitsRecord<T>& units_;
-    std::vector<int> weights_;
-    int bias_;
-    UnitModulus modulus_;
-    MetricForm form_;
-    Index inputs_ = 0;
-    std::vector<std::vector<T>> square_, cross_;  // M_ii and M_0i of each weight in the group
-    std::vector<T> whole_, matrix_;               // M_00 [n]; full: [n, m, m]
-    std::vector<T> inverse_, phi_, input_, scaled_, side_, work_, right_;
+    // The quasi-diagonal steps of one input into all units, and their part in those of the biases.
+    void beside_bias(Index n, T part, const T* __restrict G, const T* __restrict G0, const T* __restrict M,
+                     const T* __restrict M0, T* __restrict delta) {
+        const T* __restrict epsilon = epsilon_.data(), * __restrict inverse = inverse_.data();
+        T* __restrict bias_part = bias_part_.data();
+        for (Index j = 0; j < n; ++j) {
+            const T slope = M0[j] * inverse[j], diagonal = M[j] + epsilon[j];
+            delta[j] =
+                detail::quasi_diagonal(-part * (G[j] - slope * G0[j]), diagonal - slope * M0[j], diagonal);
+            bias_part[j] += slope * delta[j];
+        }
+    }
+
+    void solve_full(std::span<const Slot<T>> group, T part, const Damping& damping) {
+        const Index n = units_.width, m = std::ssize(solution_);
+        for (Index j = 0; j < n; ++j) {
+            T* M = factor_.data();
+            std::copy_n(matrix_.data() + j * m * m, m * m, M);
+            T trace = 0;
+            for (Index i = 0; i < m; ++i) trace += M[i * m + i];
+            const T epsilon = damping.of(trace, m);
+            for (Index i = 0; i < m; ++i) M[i * m + i] += epsilon;
+            const auto each = [&](auto&& f) {  // weights of unit j, in the order of the matrix
+                Index i = 0;
+                for (const auto& input : inputs_)
+                    for (Index row = 0; row < input.source.input.width; ++row, ++i)
+                        f(solution_[std::size_t(i)], group[input.place], row * n + j);
+                if (bias_ >= 0) f(solution_[std::size_t(i)], group[std::size_t(bias_)], j);
+            };
+            each([&](T& r, const Slot<T>& p, Index e) { r = part * p.gradient[e]; });
+            detail::solve_symmetric(m, M, solution_.data());
+            each([&](T& r, const Slot<T>& p, Index e) { p.direction[e] = -r; });
+        }
+    }
+
+    const graph::UnitsRecord<T>& units_;
+    std::vector<Input> inputs_;
+    int bias_;                     // its place in the group, or -1
+    double keep_ = 1;              // what the sums are multiplied with when more is added
+    std::vector<T> m00_, matrix_;  // M_00 [n]; full: [n, order, order]
+    // while sums are added: Φ, an input times itself or Φ, all inputs side by side
+    std::vector<T> modulus_rows_, scaled_, signals_, unit_sums_;
+    // while directions are solved for, by unit; full: one unit's matrix and step
+    std::vector<T> epsilon_, inverse_, bias_part_, factor_, solution_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

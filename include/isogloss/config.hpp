@@ -1,0 +1,64 @@
+/// @file config.hpp  The version, and the configuration that the compiler's flags make.
+#pragma once
+
+#define ISOGLOSS_VERSION_MAJOR 0
+#define ISOGLOSS_VERSION_MINOR 1
+#define ISOGLOSS_VERSION_PATCH 0
+
+// The widest instruction set that the flags allow (-march=…).
+#if defined(__AVX512F__)
+#define ISOGLOSS_DETAIL_MACHINE avx512
+#elif defined(__AVX2__) && defined(__FMA__)
+#define ISOGLOSS_DETAIL_MACHINE avx2_fma
+#elif defined(__AVX2__)
+#define ISOGLOSS_DETAIL_MACHINE avx2
+#elif defined(__AVX__)
+#define ISOGLOSS_DETAIL_MACHINE avx
+#elif defined(__SSE4_1__)
+#define ISOGLOSS_DETAIL_MACHINE sse4
+#elif defined(__SSE2__)
+#define ISOGLOSS_DETAIL_MACHINE sse2
+#elif defined(__ARM_FEATURE_SVE)
+#define ISOGLOSS_DETAIL_MACHINE sve
+#elif defined(__ARM_NEON)
+#define ISOGLOSS_DETAIL_MACHINE neon
+#else
+#define ISOGLOSS_DETAIL_MACHINE generic
+#endif
+
+// Whether the kernels are vectorised, and whether there are threads.
+#ifdef XTENSOR_USE_XSIMD
+#define ISOGLOSS_DETAIL_LANES xsimd
+#else
+#define ISOGLOSS_DETAIL_LANES scalar
+#endif
+#ifdef _OPENMP
+#define ISOGLOSS_DETAIL_THREADS openmp
+#else
+#define ISOGLOSS_DETAIL_THREADS serial
+#endif
+
+#define ISOGLOSS_DETAIL_JOIN(a, b, c, d, e, f) v##a##_##b##_##c##_##d##_##e##_##f
+#define ISOGLOSS_DETAIL_NAME(a, b, c, d, e, f) ISOGLOSS_DETAIL_JOIN(a, b, c, d, e, f)
+#define ISOGLOSS_DETAIL_QUOTE(...) #__VA_ARGS__
+#define ISOGLOSS_DETAIL_TEXT(...) ISOGLOSS_DETAIL_QUOTE(__VA_ARGS__)
+
+/// "0.1.0". Before 1.0 a minor version may change the interface.
+#define ISOGLOSS_VERSION                         \
+    ISOGLOSS_DETAIL_TEXT(ISOGLOSS_VERSION_MAJOR) \
+    "." ISOGLOSS_DETAIL_TEXT(ISOGLOSS_VERSION_MINOR) "." ISOGLOSS_DETAIL_TEXT(ISOGLOSS_VERSION_PATCH)
+
+/// The inline namespace of everything in the library, as v0_1_0_avx512_xsimd_openmp: version, instruction set,
+/// lanes, threads. Names are written without it. Units of a program that differ in one of them have symbols of
+/// their own, where without it the linker would silently take the code of one for both. Nothing passes between
+/// such units but plain numbers: each has its own threads(), and an exception is caught as std::exception.
+#define ISOGLOSS_CONFIGURATION                                                                   \
+    ISOGLOSS_DETAIL_NAME(ISOGLOSS_VERSION_MAJOR, ISOGLOSS_VERSION_MINOR, ISOGLOSS_VERSION_PATCH, \
+                         ISOGLOSS_DETAIL_MACHINE, ISOGLOSS_DETAIL_LANES, ISOGLOSS_DETAIL_THREADS)
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// The name of the configuration of this unit.
+inline const char* configuration() { return ISOGLOSS_DETAIL_TEXT(ISOGLOSS_CONFIGURATION); }
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,0 +1,222 @@
+/// @file file/output_file.hpp  A file that is written whole or not at all, and what it takes care of beside it.
+///
+/// POSIX (open, flock, fsync, rename). Every failure is a FileError that names the file and the reason the
+/// system gives.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstring>
+#include <isogloss/error.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/types.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
+
+/// The folder that a file lies in, with the slash at its end; "./" where the name has none.
+inline std::string folder_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+/// Where a file ends up that is written under this name: what a symbolic link points to, over as many links
+/// as there are, whether that is there already or not. Throws FileError for links in a circle.
+inline std::string link_target(std::string path) {
+    const std::string name = path;
+    for (int links = 0; links < 40; ++links) {
+        struct stat status = {};
+        if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
+        char to[PATH_MAX];
+        const auto length = ::readlink(path.c_str(), to, sizeof to);
+        if (length < 0) throw FileError(message("cannot look at '", name, "': ", std::strerror(errno)));
+        const std::string target(to, length);
+        path = target.starts_with('/') || path.find('/') == std::string::npos ? target
+                                                                              : folder_of(path) + target;
+    }
+    throw FileError(message("cannot look at '", name, "': ", std::strerror(ELOOP)));
+}
+
+/// A file that appears under its name complete, or not at all; written through a buffer.
+///
+///     OutputFile out("model.bin");    // writes to model.bin.part-<process>-<number>
+///     out.write(bytes);
+///     out.commit();                   // flush to the disk, rename, flush the directory
+///
+/// Without `commit` (an exception, say) the temporary file is removed and what was there before stays. A
+/// program that is killed leaves the temporary file behind, and the old file untouched; the next that writes
+/// the same file removes it. A writer holds a lock (flock) on its temporary file for as long as it lives, and
+/// only one on which nobody holds a lock is removed: no process number is trusted, so that neither one that
+/// is used again nor another machine's misleads. Where a file system has no locks nothing is removed.
+///
+/// A symbolic link is followed, so that the link stays. A file that replaces another has its permissions, and
+/// its owner and group where the system allows that; where the group cannot be kept, it may do no more than
+/// all others. A new file has what the umask leaves.
+///
+/// Errors  FileError: an empty name; a directory, a device or a pipe of this name; a write-protected file,
+///         which the rename would replace all the same; whatever the system refuses.
+class OutputFile {
+public:
+    /// Opens a temporary file beside `path`.
+    explicit OutputFile(std::string path) : path_(std::move(path)) {
+        if (path_.empty()) throw FileError("cannot write a file with an empty name; give it a name");
+        path_ = link_target(path_);
+        const auto replaced = file_status(path_);
+        if (replaced && !S_ISREG(replaced->st_mode))
+            throw FileError(message("cannot write '", path_,
+                                    "': there is something of this name that is not a ",
+                                    "regular file, and it is not replaced; choose another name"));
+        if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
+            fail("cannot write", errno);
+        buffer_.reserve(capacity);
+        remove_abandoned();
+        // Nobody else reads what replaces a file before it has that file's permissions.
+        open_part(replaced ? 0600 : 0666);
+        if (replaced) take_over(*replaced);
+    }
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+    ~OutputFile() {
+        if (descriptor_ < 0) return;
+        ::unlink(part_.c_str());  // before the lock on it goes
+        ::close(descriptor_);
+    }
+
+    /// Appends bytes.
+    void write(std::string_view bytes) {
+        if (buffer_.size() + bytes.size() > capacity) flush();
+        if (bytes.size() > capacity) put(bytes);
+        else buffer_ += bytes;
+    }
+    /// Appends bytes.
+    void write(std::span<const std::byte> bytes) {
+        if (!bytes.empty()) write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+
+    /// Writes over bytes that were written before, a header for instance; `write` goes on at the end.
+    void write_at(Index offset, std::string_view bytes) {
+        flush();
+        put_at(offset, bytes);
+    }
+
+    /// Flushes to the disk and gives the file its name, in place of any older one. Call it once, last.
+    void commit() {
+        flush();
+        if (::fsync(descriptor_) != 0) fail("cannot flush", errno);
+        // Renamed before it is closed: with the lock gone, another writer might take it for abandoned.
+        if (::rename(part_.c_str(), path_.c_str()) != 0) fail("cannot replace", errno);
+        ::close(std::exchange(descriptor_, -1));  // of what fsync has written, nothing can be lost
+        // The new name is on the disk only once the folder is; some file systems refuse, which is no loss.
+        const int at = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (at < 0) return;
+        ::fsync(at);
+        ::close(at);
+    }
+
+private:
+    static constexpr std::size_t capacity = std::size_t{1} << 18;
+
+    void flush() {
+        put(buffer_);
+        buffer_.clear();
+    }
+    void put(std::string_view bytes) {
+        put_at(end_, bytes);
+        end_ += std::ssize(bytes);
+    }
+    void put_at(Index offset, std::string_view bytes) {
+        while (!bytes.empty()) {
+            const auto put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            if (put < 0 && errno == EINTR) continue;
+            if (put < 0) fail("cannot write", errno);
+            bytes.remove_prefix(put);
+            offset += static_cast<Index>(put);
+        }
+    }
+
+    [[noreturn]] void fail(const char* what, int error) const {
+        throw FileError(message(what, " '", path_, "': ", std::strerror(error)));
+    }
+
+    void open_part(mode_t mode) {
+        static std::atomic<unsigned> number{0};
+        for (;;) {
+            part_ = path_ + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(number++);
+            const int at = ::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+            if (at < 0 && (errno == EEXIST || errno == EINTR)) continue;
+            if (at < 0) fail("cannot create a file beside", errno);
+            // Whoever saw it before it was locked has the lock now, and removes it: then another is made.
+            struct stat status = {};
+            const bool taken = ::flock(at, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+            if (!taken && (::fstat(at, &status) != 0 || status.st_nlink > 0)) {
+                descriptor_ = at;
+                return;
+            }
+            ::close(at);
+        }
+    }
+
+    // Failures are no loss: what cannot be kept stays with the fewer rights.
+    void take_over(const struct stat& old) const {
+        mode_t mode = old.st_mode & 0777;
+        const bool group = ::fchown(descriptor_, old.st_uid, old.st_gid) == 0 ||
+                           ::fchown(descriptor_, static_cast<uid_t>(-1), old.st_gid) == 0;
+        if (!group) mode &= ~((~mode & 07u) << 3);
+        [[maybe_unused]] const int ignored = ::fchmod(descriptor_, mode);
+    }
+
+    // Removes the temporary files of this name that no living process writes.
+    void remove_abandoned() const {
+        const std::string folder = folder_of(path_);
+        const std::string opening = path_.substr(path_.rfind('/') + 1) + ".part-";
+        struct Close {
+            void operator()(DIR* it) const { ::closedir(it); }
+        };
+        const std::unique_ptr<DIR, Close> entries(::opendir(folder.c_str()));
+        if (!entries) return;  // said where the file is opened
+        while (const dirent* entry = ::readdir(entries.get())) {
+            const std::string_view name = entry->d_name;
+            if (!name.starts_with(opening)) continue;
+            const auto numbers = name.substr(opening.size());
+            const auto dash = numbers.find('-');
+            if (dash == 0 || dash == std::string_view::npos || dash + 1 == numbers.size() ||
+                numbers.find_first_not_of("0123456789-") != std::string_view::npos ||
+                numbers.find('-', dash + 1) != std::string_view::npos)
+                continue;
+            const std::string part = folder + std::string(name);
+            const int at = ::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+            if (at < 0) continue;
+            struct stat status = {};
+            if (::fstat(at, &status) == 0 && S_ISREG(status.st_mode) && ::flock(at, LOCK_EX | LOCK_NB) == 0)
+                ::unlink(part.c_str());
+            ::close(at);
+        }
+    }
+
+    std::string path_, part_, buffer_;
+    int descriptor_ = -1;
+    Index end_ = 0;  // bytes that are in the file, without those in the buffer
+};
+
+/// Calls `writer(OutputFile&)` and commits what it wrote. Where the writer throws, nothing has happened.
+///
+///     write_atomically("words.txt", [&](OutputFile& out) { for (auto& w : words) out.write(w + "\n"); });
+template <class Writer> void write_atomically(const std::string& path, Writer&& writer) {
+    OutputFile file(path);
+    writer(file);
+    file.commit();
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

@@ -1,0 +1,228 @@
+/// @file file/reader.hpp  Buffered reading: bytes and pieces of any file, checked lines of a text.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <isogloss/error.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
+#include <istream>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
+
+/// Bytes from start to end through a buffer, of a file or of a stream.
+///
+/// Errors  FileError: missing, a directory, unreadable, or shorter than what is asked for.
+class Reader {
+public:
+    /// Reads an open file.
+    explicit Reader(InputFile file) : name_(file.path()), file_(std::move(file)) {
+        const Index bytes = file_->bytes();  // files of the system say 0 and are longer
+        buffer_.resize(bytes > 0 ? std::min(bytes, most) : most);
+    }
+    /// Reads from a stream that outlives this object; `name` stands for it in messages.
+    Reader(std::istream& in, std::string name) : name_(std::move(name)), stream_(&in), buffer_(most) {
+        if (!in) throw FileError(message("cannot read '", name_, "': the stream is not in a good state"));
+    }
+
+    /// Bytes handed out so far.
+    Index position() const { return position_; }
+    /// Name of the file or stream.
+    const std::string& name() const { return name_; }
+
+    /// Fills `out` with the next bytes, all of them or a FileError.
+    void read(std::span<std::byte> out) {
+        while (!out.empty()) {
+            std::size_t got = std::min(out.size(), end_ - begin_);
+            if (got > 0) {
+                std::memcpy(out.data(), buffer_.data() + begin_, got);
+                begin_ += got;
+            } else if (out.size() >= buffer_.size()) {  // large pieces need no stop-over
+                got = fetch(reinterpret_cast<char*>(out.data()), out.size());
+            } else {
+                fill();
+            }
+            if (at_end_ && got == 0)
+                refuse("the file ends at byte ", position_,
+                       ", in the middle of what it should hold; it is cut");
+            out = out.subspan(got);
+            position_ += static_cast<Index>(got);
+        }
+    }
+
+    /// Reads up to the next `delimiter` and steps over it; what came before it is in `piece`, which holds
+    /// until the next call. False where the file ends before a delimiter: then `piece` is all that was left.
+    /// False too, with what was read so far, where a piece is longer than `limit` and than the buffer.
+    bool until(char delimiter, std::string_view& piece,
+               std::size_t limit = std::numeric_limits<std::size_t>::max()) {
+        piece_.clear();
+        for (;;) {
+            if (begin_ == end_) fill();
+            const char* const from = buffer_.data() + begin_;
+            const auto* const found =
+                begin_ == end_ ? nullptr
+                               : static_cast<const char*>(std::memchr(from, delimiter, end_ - begin_));
+            const std::size_t taken = found ? static_cast<std::size_t>(found - from) : end_ - begin_;
+            const bool ended = !found && taken == 0;
+            begin_ += taken + (found ? 1 : 0);
+            position_ += static_cast<Index>(taken + (found ? 1 : 0));
+            if (found && piece_.empty()) {  // whole in the buffer: no copy
+                piece = {from, taken};
+                return true;
+            }
+            piece_.append(from, taken);
+            piece = piece_;
+            if (found || ended || piece.size() > limit) return found != nullptr;
+        }
+    }
+
+    /// Says what is wrong with the file: throws FileError "name: what".
+    template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
+        throw FileError(message(name(), ": ", what...));
+    }
+
+private:
+    static constexpr Index most = Index{1} << 18;
+
+    void fill() {
+        begin_ = end_ = 0;
+        end_ = fetch(buffer_.data(), buffer_.size());
+    }
+    // The end is met once: a terminal would be asked for more.
+    std::size_t fetch(char* to, std::size_t bytes) {
+        if (at_end_) return 0;
+        Index got = 0;
+        if (file_) {
+            got = file_->read(to, static_cast<Index>(bytes));
+        } else {
+            stream_->read(to, static_cast<std::streamsize>(bytes));
+            got = static_cast<Index>(stream_->gcount());
+            if (stream_->bad()) throw FileError(message("cannot read '", name_, "': the stream failed"));
+        }
+        at_end_ = got == 0;
+        return static_cast<std::size_t>(got);
+    }
+
+    std::string name_;
+    std::optional<InputFile> file_;
+    std::istream* stream_ = nullptr;
+    std::vector<char> buffer_;
+    std::string piece_;
+    std::size_t begin_ = 0, end_ = 0;  // what is in the buffer and not yet handed out
+    bool at_end_ = false;
+    Index position_ = 0;
+};
+
+/// A Reader of a regular file, with its size known from the start, so that a number in the file can be held
+/// against what the file has room for before anything is allocated.
+///
+/// Errors  as Reader; FileError for what is not a regular file.
+class FileReader : public Reader {
+public:
+    /// Opens a regular file.
+    explicit FileReader(const std::string& path) : FileReader(checked(path)) {}
+
+    /// Bytes in the file when it was opened.
+    Index bytes() const { return bytes_; }
+    /// Bytes not yet handed out.
+    Index remaining() const { return bytes_ - position(); }
+
+private:
+    explicit FileReader(InputFile&& file) : FileReader(file.bytes(), std::move(file)) {}
+    FileReader(Index bytes, InputFile&& file) : Reader(std::move(file)), bytes_(bytes) {}
+
+    // Looked at before it is opened, because opening a pipe would wait for somebody to write to it.
+    static InputFile checked(const std::string& path) {
+        const auto status = file_status(path);
+        if (status && !S_ISREG(status->st_mode))
+            throw FileError(message("cannot read '", path, "': not a regular file"));
+        return InputFile(path);
+    }
+
+    Index bytes_;
+};
+
+/// What is wrong with a byte found by bad_byte, in words: its value and its place.
+inline std::string describe_bad_byte(std::string_view s, std::size_t position, Index offset) {
+    const auto value = static_cast<unsigned char>(s[position]);
+    const char* digits = "0123456789ABCDEF";
+    return message("byte 0x", digits[value >> 4], digits[value & 15], " at offset ", offset,
+                   value == 0 ? " is NUL, which no text holds; is this a binary file?"
+                              : " is not valid UTF-8; convert the text to UTF-8 first");
+}
+
+/// Limits of a LineReader.
+struct LineOptions {
+    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
+};
+
+/// Reads a text line by line in one pass and in bounded memory, and checks every byte.
+///
+///     LineReader lines("train.txt");
+///     for (std::string_view line; lines.next(line);) …     // the view holds until the next call
+///
+/// A line ends with "\n" or "\r\n", neither of which is part of it; the last line may lack its end. A byte
+/// order mark at the start of the file is dropped. A carriage return elsewhere is an ordinary byte.
+///
+/// Options  max_line_bytes, see LineOptions.
+/// Errors   FileError: missing, a directory, unreadable. DataError, with file and line: invalid UTF-8 and
+///          NUL (byte value and offset in the file), a line over the limit.
+class LineReader {
+public:
+    /// Opens a file.
+    explicit LineReader(const std::string& path, LineOptions options = {})
+        : LineReader(Reader(InputFile(path)), options) {}
+    /// Reads from a stream that outlives this object; `name` stands for it in messages.
+    LineReader(std::istream& in, std::string name, LineOptions options = {})
+        : LineReader(Reader(in, std::move(name)), options) {}
+
+    /// Moves to the next line; false at the end of the text. The view holds until the next call.
+    bool next(std::string_view& line) {
+        constexpr std::string_view mark = "\xEF\xBB\xBF";
+        Index start = in_.position();
+        // Room for what is not part of the line: a mark, a carriage return.
+        const bool ended = in_.until('\n', line, static_cast<std::size_t>(max_line_) + 4);
+        if (start == 0 && line.starts_with(mark)) {
+            line.remove_prefix(mark.size());
+            start += std::ssize(mark);
+        }
+        if (!ended && line.empty()) return false;
+        ++line_;
+        if (ended && line.ends_with('\r')) line.remove_suffix(1);
+        if (std::ssize(line) > max_line_)
+            throw DataError(message(name(), ":", line_, ": the line is longer than ", max_line_,
+                                    " bytes; break the text into lines or raise max_line_bytes"));
+        if (const auto bad = bad_byte(line))
+            throw DataError(message(name(), ":", line_, ": ",
+                                    describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)),
+                                    " (byte ", *bad + 1, " of the line)"));
+        return true;
+    }
+
+    /// Number of the line that `next` gave last, from 1; 0 before the first.
+    Index line() const { return line_; }
+    /// Bytes of the text up to the end of that line.
+    Index bytes() const { return in_.position(); }
+    /// Name of the file or stream.
+    const std::string& name() const { return in_.name(); }
+
+private:
+    LineReader(Reader in, LineOptions options) : in_(std::move(in)), max_line_(options.max_line_bytes) {
+        require<DataError>(name(), "max_line_bytes", max_line_, 1);
+    }
+
+    Reader in_;
+    Index max_line_;
+    Index line_ = 0;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

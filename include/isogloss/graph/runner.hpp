@@ -1,0 +1,310 @@
+/// @file graph/runner.hpp  How a graph runs: inputs, the nodes a pass needs, forward and backward over them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/graph/feed.hpp>
+#include <isogloss/graph/node.hpp>
+#include <isogloss/subnormals.hpp>
+#include <isogloss/threads.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+
+/// The running half of Graph, which says what each function does.
+template <class T> class Runner {
+public:
+    Runner(Store<T>& store, Array<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
+
+    bool checking = false;
+
+    /// The node that the last pass forward was for, or -1 where it failed.
+    int last() const { return last_; }
+    /// Whether the last pass forward ran a node.
+    bool reached(int node) const { return last_ >= 0 && at(node).needed; }
+
+    /// Tells every loss what its derivatives are multiplied with when `asked` is differentiated; -1: nothing is.
+    void set_upstream(int asked) {
+        for (auto& l : store_.losses) l.upstream = 0;
+        if (asked < 0) return;
+        store_.losses[asked].upstream = 1;
+        for (int id = asked; id >= 0; --id)
+            for (const auto& [part, weight] : store_.losses[id].parts)
+                store_.losses[part].upstream += weight * store_.losses[id].upstream;
+    }
+
+    void forward(int last, std::span<const Feed<T>> feeds) {
+        const Scope scope(store_);
+        last_ = -1;
+        store_.time = store_.batch = 0;
+        for (auto& x : store_.tokens) x.fed = false;
+        for (auto& s : store_.seqs) s.fed = false;
+        for (const auto& f : feeds) feed(f);
+        if (checking)
+            if (const std::string cause = not_finite_input(); !cause.empty())
+                throw NumericError(message("forward: ", cause));
+        find_needed(last);
+        run(0, last);
+    }
+
+    /// Nodes first … last again, on the inputs of the last pass.
+    void forward_again(int first, int last) {
+        for (int id = first; id < node_count(); ++id)
+            for (int i = at(id).first_seq; at(id).needed && i < at(id).last_seq; ++i)
+                if (store_.seqs[i].carried)
+                    throw UsageError(message("forward_again: node '", name(id),
+                                             "' carries a state and cannot run again; call forward"));
+        const Scope scope(store_);
+        last_ = -1;
+        run(first, last);
+    }
+
+    /// The value of a loss that has just been computed, if it is one.
+    double finish(const LossRecord& l) {
+        if (std::isfinite(l.value)) return l.value;
+        last_ = -1;
+        std::string where;
+        for (Index r = 0; l.by_token && r < store_.rows() && where.empty(); ++r)
+            if (!std::isfinite(l.by_token[r]))
+                where = message(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
+        const std::string cause = not_finite_before();
+        throw NumericError(message("node '", l.name, "': the loss is ", l.value, where, " (training step ",
+                                   store_.step, "). ",
+                                   cause.empty() ? "Lower the learning rate or the clipping threshold; "
+                                                   "checking(true) names the first node that is not finite."
+                                                 : cause));
+    }
+
+    void require_ran(const LossRecord& l, const char* what) const {
+        if (last_ != l.node)
+            throw UsageError(message(what, ": the last forward pass was not for loss '", l.name,
+                                     "', or it failed; call forward with this loss first"));
+    }
+
+    /// From the node of a loss down to, and without, node `past`.
+    template <class Quantity> void backward(const LossRecord& l, int past) {
+        constexpr int q = Backward<T, Quantity>::quantity;
+        if constexpr (q == 1) {
+            for (int id = 0; id < node_count(); ++id)
+                if (at(id).needed && !at(id).node->has_modulus())
+                    throw UsageError(
+                        message("backward: node '", name(id),
+                                "' carries no modulus; write its backward as template <class Quantity> over "
+                                "Backward<T, Quantity>"));
+            enable_moduli();
+        }
+        const Scope scope(store_);
+        for (auto& s : store_.seqs) s.unset[q] = true;
+        store_.predicted = l.predicted;
+        store_.columns = store_.batch;
+        for (int id = l.node; id > past; --id) {
+            auto& n = at(id);
+            if (!n.needed) continue;
+            if constexpr (q == 1) square_weights(n);
+            Backward<T, Quantity> pass(store_, id);
+            n.node->backward(pass);
+            if (checking) check_backward<Quantity>(id);
+        }
+    }
+
+    /// What was not finite before the pass computed anything, and what to do about it; nothing where all was.
+    std::string not_finite_before() const {
+        if (std::string cause = not_finite_input(); !cause.empty()) return cause;
+        for (const auto& p : store_.parameters)
+            if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
+                return message(
+                    "The weight '", p.name, "' is ", p.value[bad], " at row ", bad / p.cols, ", column ",
+                    bad % p.cols,
+                    ": a file or an update has left it so. Go back to values that are finite; if it was "
+                    "an update, lower its learning rate or clipping threshold.");
+        return {};
+    }
+
+private:
+    // While a pass runs: BLAS on one thread, subnormal numbers are 0.
+    struct Scope {
+        explicit Scope(Store<T>& store) { ++store.pass; }
+        BlasOnOneThread blas;
+        SubnormalsAreZero flush;
+    };
+
+    NodeRecord<T>& at(int id) const { return nodes_[id]; }
+    const std::string& name(int id) const { return store_.node_names[id]; }
+    int node_count() const { return static_cast<int>(nodes_.size()); }
+
+    void feed(const Feed<T>& f) {
+        if (f.tokens.id >= 0) {
+            store_.require_own(f.tokens, "tokens");
+            feed_tokens(store_[f.tokens], f);
+        } else if (f.seq.id >= 0) {  // otherwise an argument that was not given
+            store_.require_own(f.seq, "sequence");
+            feed_sequence(store_[f.seq], f);
+        }
+    }
+
+    // Sets T and B of the pass, or holds them to those of the inputs before.
+    void take_shape(const std::string& input, const Feed<T>& f, bool has_data) {
+        const Index time = f.block.time, batch = f.block.batch;
+        if (time < 1 || batch < 1 || time > store_.capacity.time || batch > store_.capacity.batch)
+            throw UsageError(message("forward: input '", input, "' has ", time, " steps and ", batch,
+                                     " columns; the graph holds 1 to ", store_.capacity.time,
+                                     " steps and 1 to ", store_.capacity.batch,
+                                     " columns. Cut the batch or build the graph with larger capacities."));
+        if (!has_data)
+            throw UsageError(message("forward: input '", input, "' has no data: the pointer is null"));
+        if (store_.time == 0) {
+            store_.time = time;
+            store_.batch = batch;
+        } else if (store_.time != time || store_.batch != batch) {
+            throw UsageError(message("forward: input '", input, "' has ", time, " steps and ", batch,
+                                     " columns, another input has ", store_.time, " and ", store_.batch));
+        }
+    }
+
+    void feed_sequence(SeqRecord<T>& s, const Feed<T>& f) {
+        take_shape(s.name, f, f.values != nullptr);
+        if (s.node >= 0)
+            throw UsageError(message("forward: '", s.name, "' is computed by a node and cannot be given"));
+        std::copy_n(f.values, store_.rows() * s.width, s.value);
+        s.fed = true;
+    }
+
+    void feed_tokens(TokensRecord& x, const Feed<T>& f) {
+        take_shape(x.name, f, f.block.data != nullptr);
+        for (Index r = 0; r < store_.rows(); ++r) {
+            const Token v = f.block.data[r];
+            if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
+                throw DataError(message("forward: input '", x.name, "' holds token ", v, " at step ",
+                                        r / store_.batch, ", column ", r % store_.batch, "; expected 0 to ",
+                                        x.vocabulary - 1,
+                                        x.read_by_node ? "" : ", or -1 where nothing is predicted"));
+            x.value[r] = v;
+        }
+        x.fed = true;
+    }
+
+    // Marks the nodes that `last` needs, and requires their inputs.
+    void find_needed(int last) {
+        for (auto& n : nodes_) n.needed = false;
+        if (last >= 0) at(last).needed = true;
+        for (int id = last; id >= 0; --id) {
+            const auto& n = at(id);
+            if (!n.needed) continue;
+            for (const int i : n.inputs) at(i).needed = true;
+            const auto require_fed = [&](const auto& input) {
+                if (!input.fed)
+                    throw UsageError(message("forward: input '", input.name, "' is read by node '", name(id),
+                                             "' but was not given"));
+            };
+            for (const int i : n.input_tokens) require_fed(store_.tokens[i]);
+            for (const int i : n.input_seqs)
+                if (store_.seqs[i].node < 0) require_fed(store_.seqs[i]);
+        }
+    }
+
+    // Needed nodes first … last, in that order.
+    void run(int first, int last) {
+        for (auto& p : store_.parameters)
+            if (p.condition == Parameter<T>::Condition::staged) p.condition = Parameter<T>::Condition::empty;
+        for (auto& s : store_.seqs) s.staged_by = -1;
+        if (store_.training) ++store_.step;
+        for (int id = first; id <= last; ++id) {
+            auto& n = at(id);
+            if (!n.needed) continue;
+            for (int i = n.first_mask; i < n.last_mask; ++i) draw(store_.masks[i]);
+            const auto for_each_carried = [&](auto&& f) {
+                for (int i = n.first_seq; i < n.last_seq; ++i)
+                    if (auto& s = store_.seqs[i]; s.carried) f(s, store_.batch * s.width, i);
+            };
+            for_each_carried([](auto& s, Index size, int) { std::copy_n(s.carried, size, s.value); });
+            Forward<T> pass(store_, id);
+            n.node->forward(pass);
+            for_each_carried([this](auto& s, Index size, int i) {
+                std::copy_n(store_.value(i, store_.time - 1), size, s.carried);
+            });
+            if (checking)
+                for (int i = n.first_seq; i < n.last_seq; ++i)
+                    refuse_non_finite(i, store_.value(i), id, "output");
+        }
+        last_ = last;
+    }
+
+    void draw(MaskRecord<T>& m) const {
+        m.active = store_.training && m.keep < 1;
+        if (!m.active) return;
+        const Random random(store_.seed, m.stream, store_.step);
+        for (Index j = 0; j < m.groups * store_.batch * m.width; ++j)
+            m.value[j] = random.uniform(j) < m.keep ? static_cast<T>(1 / m.keep) : T(0);
+    }
+
+    void square_weights(const NodeRecord<T>& n) {
+        for (int u = n.first_units; u < n.last_units; ++u)
+            for (auto& s : store_.units[u].sources) {
+                const auto& p = store_[s.weight];
+                for (Index i = 0; i < p.size(); ++i) s.squared[i] = p.value[i] * p.value[i];
+            }
+    }
+
+    void enable_moduli() {
+        if (store_.moduli) return;
+        const Arena::Mark taken = store_.arena.mark();
+        try {
+            for (auto& s : store_.seqs) s.adjoint[1] = store_.take_seq(s);
+            for (auto& u : store_.units)
+                for (auto& s : u.sources)
+                    s.squared = store_.arena.template take<T>(store_[s.weight].size(),
+                                                              message("units '", u.name, "'"));
+        } catch (...) {  // as if it had never been asked for; the pointers are null again
+            for (auto& s : store_.seqs) s.adjoint[1] = nullptr;
+            for (auto& u : store_.units)
+                for (auto& s : u.sources) s.squared = nullptr;
+            store_.arena.back_to(taken);
+            throw;
+        }
+        store_.moduli = true;
+    }
+
+    // --- checking mode ----------------------------------------------------------------------------
+
+    // " 'h' is nan at step 2, batch row 1, unit 0", for number `bad` of a sequence.
+    std::string place(const SeqRecord<T>& s, const T* data, Index bad) const {
+        return message(" '", s.name, "' is ", data[bad], " at step ", bad / s.width / store_.batch,
+                       ", batch row ", bad / s.width % store_.batch, ", unit ", bad % s.width);
+    }
+
+    std::string not_finite_input() const {
+        for (const auto& s : store_.seqs) {
+            const Index n = s.fed ? store_.rows() * s.width : 0, bad = kernel::first_non_finite(n, s.value);
+            if (bad != n)
+                return message("The input", place(s, s.value, bad), ": look at the data that were given.");
+        }
+        return {};
+    }
+
+    void refuse_non_finite(int seq, const T* data, int node, const char* what) {
+        const auto& s = store_.seqs[seq];
+        const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
+        if (bad == n) return;
+        last_ = -1;
+        throw NumericError(message("node '", name(node), "': the ", what, place(s, data, bad),
+                                   " (training step ", store_.step, "). ", not_finite_before()));
+    }
+
+    template <class Quantity> void check_backward(int id) {
+        constexpr int q = Backward<T, Quantity>::quantity;
+        const auto check = [&](int i) {
+            if (!store_.seqs[i].unset[q])
+                refuse_non_finite(i, store_.adjoint(i, q), id, q == 0 ? "gradient of" : "modulus of");
+        };
+        for (int i = at(id).first_seq; i < at(id).last_seq; ++i) check(i);
+        for (const int i : at(id).input_seqs) check(i);
+    }
+
+    Store<T>& store_;
+    Array<NodeRecord<T>>& nodes_;
+    int last_ = -1;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

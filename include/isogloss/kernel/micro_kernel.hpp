@@ -1,0 +1,169 @@
+/// @file kernel/micro_kernel.hpp  The innermost part of our own matrix products: a block of C held in registers.
+///
+/// The words are those of BLIS (Van Zee, van de Geijn 2015): C is computed in blocks of MR × NR from a row
+/// block of A and a packed panel of B, KC terms of the sum at a time.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/kernel/simd.hpp>
+#include <isogloss/kernel/transpose.hpp>
+#include <isogloss/matrix_ref.hpp>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+
+namespace plain {
+
+/// C = A B + beta C, every sum in double; beta = 0 overwrites C. What the products of this folder are tested
+/// against.
+template <class T> void gemm(MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
+    for (Index i = 0; i < c.height(); ++i)
+        for (Index j = 0; j < c.width(); ++j) {
+            double sum = beta == T(0) ? 0 : double(beta) * double(c(i, j));
+            for (Index k = 0; k < a.width(); ++k) sum += double(a(i, k)) * double(b(k, j));
+            c(i, j) = static_cast<T>(sum);
+        }
+}
+
+}  // namespace plain
+
+/// C [rows, columns] (+)= A B for a few rows and columns, with all sums in registers: B comes as a packed
+/// panel, A as it lies in memory or packed.
+///
+/// Panels   a matrix [k, n] is packed as panels of up to NR columns, one panel after the other, each
+///          [k, columns] row-major, filled up with zeros to full lane groups. All panels of a matrix are as
+///          even as they can be, so that none is thin.
+/// Numbers  a sum over k runs in order, in T, by fused multiply-adds, in k-blocks that are added one after the
+///          other: an element of C does not depend on where it lies, on the number of rows or on that of
+///          threads.
+template <class T, class A = Architecture> struct MicroKernel {
+    using L = Lanes<T, A>;
+    static constexpr Index lanes = lane_count<L>;
+    /// Whether products of our own beat those of a tuned BLAS: with wide vectors only.
+    static constexpr bool wide = lanes > 1 && sizeof(L) >= 32;
+    /// Lane groups of a row of the register block, for 32 registers or for 16; without xsimd a few numbers that
+    /// the compiler may put into registers.
+    static constexpr int vectors = lanes == 1 ? 8 : sizeof(L) == 64 ? 3 : 2;
+    static constexpr int MR = sizeof(L) == 64 ? 8 : 6;  ///< rows of the register block
+    static constexpr Index NR = vectors * lanes;        ///< columns of the register block, and of a panel
+    static constexpr Index KC = 384;                    ///< most terms of a sum at a time
+
+    /// How many rows the block at `row` of `height` takes: MR, but that the last two blocks share what is left,
+    /// so that none is thin.
+    static Index rows_at(Index row, Index height) {
+        const Index left = height - row;
+        return left >= 2 * MR || left == MR ? MR : left > MR ? (left + 1) / 2 : left;
+    }
+
+    /// How n columns are cut into panels.
+    struct Panels {
+        Index groups, count;
+        explicit Panels(Index n) : groups((n + lanes - 1) / lanes), count((groups + vectors - 1) / vectors) {}
+        Index begin(Index p) const { return groups * p / count * lanes; }  ///< first column of panel p
+        Index columns(Index p) const { return begin(p + 1) - begin(p); }   ///< with the zeros
+    };
+
+    /// How the k terms of a sum are cut into k-blocks of at most kc, as even as they can be.
+    struct KBlocks {
+        Index k, count;
+        explicit KBlocks(Index terms, Index kc = KC) : k(terms), count((terms + kc - 1) / kc) {}
+        Index begin(Index block) const { return k * block / count; }  ///< first term of a k-block
+        Index terms(Index block) const { return begin(block + 1) - begin(block); }
+    };
+
+    /// Numbers that a packed matrix [k, n] has.
+    static Index packed_size(Index k, Index n) { return Panels(n).groups * lanes * k; }
+
+    /// Packs columns [at, at + columns) of rows [first, first + k) of b into a panel of `padded` columns.
+    static void pack(MatrixRef<const T> b, Index first, Index k, Index at, Index columns, Index padded,
+                     T* panel) {
+        if (b.transposed) {
+            pack_transposed(k, columns, padded, b.data + at * b.stride + first, b.stride, panel);
+            return;
+        }
+        const T* from = b.data + first * b.stride + at;
+        for (Index i = 0; i < k; ++i, from += b.stride, panel += padded) {
+            Index j = 0;
+            for (; j + lanes <= columns; j += lanes) Full<T, L>{j}.store(panel, Full<T, L>{j}.load(from));
+            for (; j < columns; ++j) panel[j] = from[j];
+            for (; j < padded; ++j) panel[j] = T(0);
+        }
+    }
+
+    /// Packs the panels [first, last) of b [k, n] to their places in a packed matrix.
+    static void pack_panels(MatrixRef<const T> b, Index first, Index last, T* packed) {
+        const Index k = b.height(), n = b.width();
+        const Panels panels(n);
+        for (Index p = first; p < last; ++p) {
+            const Index at = panels.begin(p), padded = panels.columns(p);
+            pack(b, 0, k, at, std::min(padded, n - at), padded, packed + at * k);
+        }
+    }
+
+    /// What is fetched into the cache meanwhile: one line for each term of the sum, `step` numbers apart.
+    struct Prefetch {
+        const T* data = nullptr;
+        Index step = 0;
+    };
+
+    /// One run of the micro-kernel. Element (r, i) of A is a[r · a_row + i]; rows of B are b_stride apart.
+    struct Block {
+        Index rows, columns;  ///< of C; at most MR and NR
+        Index k;              ///< terms of the sums
+        const T* a;
+        Index a_row;
+        const T* b;
+        Index b_stride;
+        Index padded;  ///< columns of B with the zeros, full lane groups
+        Prefetch prefetch;
+        bool overwrite;  ///< C = A B, whatever C holds; otherwise C += A B
+        T* c;
+        Index c_stride;
+    };
+    static void multiply(const Block& block) {
+        dispatch_rows<1>(block, static_cast<int>(block.padded / lanes));
+    }
+
+private:
+    template <int mr> static void dispatch_rows(const Block& block, int groups) {
+        if constexpr (mr < MR)
+            if (block.rows != mr) return dispatch_rows<mr + 1>(block, groups);
+        dispatch_vectors<mr, 1>(block, groups);
+    }
+    template <int mr, int nv> static void dispatch_vectors(const Block& block, int groups) {
+        if constexpr (nv < vectors)
+            if (groups != nv) return dispatch_vectors<mr, nv + 1>(block, groups);
+        run<mr, nv>(block);
+    }
+
+    template <int mr, int nv> static void run(const Block& block) {
+        L sum[mr][nv];
+        for (auto& row : sum)
+            for (L& s : row) s = L(T(0));
+        const T *a = block.a, *b = block.b, *prefetch = block.prefetch.data;
+        const Index a_row = block.a_row;
+        for (Index i = 0; i < block.k; ++i, ++a, b += block.b_stride, prefetch += block.prefetch.step) {
+            __builtin_prefetch(prefetch, 0, 2);
+            L column[nv];
+            for (int v = 0; v < nv; ++v) column[v] = Full<T, L>{v * lanes}.load(b);
+#pragma GCC unroll 8
+            for (int r = 0; r < mr; ++r) {
+                const L x(a[r * a_row]);
+#pragma GCC unroll 8
+                for (int v = 0; v < nv; ++v) sum[r][v] = fma_lanes(x, column[v], sum[r][v]);
+            }
+        }
+        T* c = block.c;
+        for (int r = 0; r < mr; ++r, c += block.c_stride)
+            for (int v = 0; v < nv; ++v) {
+                const Index at = v * lanes;
+                const auto put = [&](auto group) {
+                    group.store(c, block.overwrite ? sum[r][v] : group.load(c) + sum[r][v]);
+                };
+                if (at + lanes <= block.columns) put(Full<T, L>{at});
+                else if constexpr (lanes > 1)
+                    if (at < block.columns) put(Masked<T, L>{at, block.columns - at});
+            }
+    }
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -1,0 +1,96 @@
+/// @file loss/softmax_loss.hpp  What every softmax loss repeats: a loss is then what it does with a row.
+#pragma once
+
+#include <concepts>
+#include <isogloss/loss/fused_softmax.hpp>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// One row of logits on its way through a loss.
+template <class T> struct LogitRow {
+    T* z;              ///< [vocabulary]: logits on entry; where `gradient`, upstream · d l / d z on exit
+    Index vocabulary;  ///< V
+    Token target;      ///< 0 … V-1
+    Index position;    ///< t·B + b
+    double upstream;  ///< what the derivative is multiplied with: the weight of the loss in what is asked for
+    bool gradient;    ///< whether the derivative is wanted; if not, z may hold anything on exit
+};
+
+/// The loss says what a row costs.
+template <class L, class T>
+concept HasRow = requires(const L& loss, const LogitRow<T>& r) {
+    { loss.row(r) } -> std::convertible_to<double>;
+};
+/// The loss says what its modulus is made of.
+template <class L>
+concept HasFisher = requires(const L& loss) {
+    std::span<const FisherTerm>{loss.fisher()};
+};
+
+/// A node of its own for any loss l = Σ_t l_t(o_t, y_t) over lazy logits. The loss says what a row costs:
+///
+///     template <class T> struct WeightedLoss : SoftmaxLoss<T, WeightedLoss> {  // l_t = -w log p_t(y_t)
+///         struct Options { std::vector<double> weights; };
+///         Options options;
+///         double row(const LogitRow<T>& r) const {
+///             const double w = options.weights[std::size_t(r.target)];
+///             return w * kernel::cross_entropy(r.vocabulary, r.z, r.target, w * r.upstream, r.gradient);
+///         }
+///     };
+///
+/// row() returns the loss of the row and is called by several threads at once. Positions without a target
+/// come in no row and count 0.
+///
+/// Checks of options belong into a `setup` of the loss that ends with this one's. With
+/// `std::array<FisherTerm, K> fisher() const` the loss carries a modulus too; without it the node trains by
+/// gradient and is refused by name where moduli are asked for. A loss that wants blocks rather than rows
+/// replaces `rows`, see FusedSoftmax.
+///
+/// Shapes   o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted
+/// Errors   vocabularies of o and y differ
+template <class T, template <class> class Own> class SoftmaxLoss {
+public:
+    FusedSoftmax<T> head;
+    Loss<T> l;
+
+    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) {
+        head.setup(s, o, y);
+        return l = s.loss();
+    }
+
+    /// Returns the loss, Σ over the positions.
+    double forward(Forward<T>& p) {
+        double* by_token = p.by_token(l);
+        std::fill_n(by_token, p.rows(), 0.0);
+        const Index count = head.forward(p, l, [&](LogitBlock<T>& block) { own().rows(p, block); });
+        double total = 0;
+        for (Index r = 0; r < p.rows(); ++r) total += by_token[r];
+        p.set(l, total, count);
+        return total;
+    }
+
+    // `Self` is Own<T>: clang 14 finds members of what is a template parameter here, of a base it does not.
+    template <class Quantity, class Self = Own<T>>
+    void backward(Backward<T, Quantity>& p) requires(Backward<T, Quantity>::is_gradient || HasFisher<Self>) {
+        if constexpr (Backward<T, Quantity>::is_gradient)
+            head.backward(p, l, [&](LogitBlock<T>& block) { own().rows(p, block); });
+        else head.modulus(p, l, own().fisher());
+    }
+
+    /// A block of rows: their losses go to p.by_token(l), their derivatives take the place of the logits.
+    void rows(const Pass<T>& p, LogitBlock<T>& block) {
+        static_assert(HasRow<Own<T>, T>,
+                      "isogloss: a SoftmaxLoss needs `double row(const LogitRow<T>&) const`");
+        parallel(block.z.rows, 4, block.z.rows, [&](Index first, Index last, Index) {
+            for (Index r = first; r < last; ++r)
+                p.by_token(l)[block.position[r]] =
+                    std::as_const(own()).row({block.z.row(r), block.z.cols, block.target[r],
+                                              block.position[r], p.upstream(l), block.gradient});
+        });
+    }
+
+private:
+    Own<T>& own() { return static_cast<Own<T>&>(*this); }
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

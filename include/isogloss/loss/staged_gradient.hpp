@@ -1,0 +1,74 @@
+/// @file loss/staged_gradient.hpp  A gradient that the forward pass has computed and backward may take.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <isogloss/graph/pass.hpp>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// The gradients of a head's weights and of its hidden states, which a loss computes in a training forward
+/// pass, while the logits are at hand. They lie where they belong, in the gradients of the weights and in the
+/// adjoint, and are not counted there until backward asks for them:
+///
+///               stage(), in forward              commit(), in backward
+///       none ─────────────────────────▶ staged ─────────────────────────▶ committed
+///         ▲                               │
+///         └───────────────────────────────┘
+///           discarded: by the next forward pass, or because a weight or the adjoint was written to since
+///
+/// Nothing is staged where a gradient already counts, or is staged by another loss; then, and after a
+/// discard, backward computes it.
+template <class T> class StagedGradient {
+public:
+    /// For a forward pass: the adjoint [T·B, n] of `hidden` to stage in, all zero, or null where nothing is
+    /// to be staged: not `wanted`, or one of the `weights` (an empty handle: none) or the adjoint is taken. `node` is the
+    /// head's.
+    T* stage(Forward<T>& p, bool wanted, int node, Seq<T> hidden, const std::array<Weight<T>, 3>& weights) {
+        node_ = node, hidden_ = hidden, count_ = 0;
+        const bool free = std::all_of(weights.begin(), weights.end(), [&](Weight<T> w) {
+            return w.id < 0 || p.parameter(w).condition == Parameter<T>::Condition::empty;
+        });
+        T* adjoint = wanted && free ? p.stage_adjoint(hidden) : nullptr;
+        staged_ = adjoint != nullptr;
+        return adjoint;
+    }
+
+    /// Whether what was staged is still there; it counts from now on. If not, write it all again.
+    bool commit(Backward<T, Gradient>& p) {
+        bool there = std::exchange(staged_, false) && p.commit(hidden_);
+        if (there && !std::all_of(written_.begin(), written_.begin() + count_, [&](Weight<T> w) {
+                const auto& record = p.parameter(w);
+                return record.condition == Parameter<T>::Condition::staged && record.staged_by == node_;
+            })) {
+            p.discard(hidden_);
+            there = false;
+        }
+        for (Index i = 0; there && i < count_; ++i)
+            p.parameter(written_[std::size_t(i)]).condition = Parameter<T>::Condition::dense;
+        count_ = 0;
+        return there;
+    }
+
+    /// The gradient of a weight to write to, as (matrix, beta): beta is 0 the first time in a pass where
+    /// nothing counts in it yet, else 1.
+    std::pair<MatrixRef<T>, T> weight(Pass<T>& p, Weight<T> weight) {
+        auto& w = p.parameter(weight);
+        T beta = 1;
+        if (const auto end = written_.begin() + count_; std::find(written_.begin(), end, weight) == end) {
+            written_[std::size_t(count_++)] = weight;
+            beta = staged_ ? T(0) : w.begin_product();
+            if (staged_) w.condition = Parameter<T>::Condition::staged, w.staged_by = node_;
+        }
+        return {{w.gradient, w.rows, w.cols}, beta};
+    }
+
+private:
+    bool staged_ = false;
+    int node_ = -1;
+    Seq<T> hidden_;
+    std::array<Weight<T>, 3> written_{};  // weights written to in this pass
+    Index count_ = 0;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

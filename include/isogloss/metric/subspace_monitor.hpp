@@ -1,0 +1,73 @@
+/// @file metric/subspace_monitor.hpp  The angles between two parameters, read while a training runs.
+#pragma once
+
+#include <cstdint>
+#include <isogloss/graph/store.hpp>
+#include <isogloss/metric/principal_angles.hpp>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// Where two spaces stood at a step of a training.
+struct SubspaceReading {
+    std::uint64_t step = 0;      ///< of the training, from 0
+    double distance = 0;         ///< averaged_distance of the angles
+    std::vector<double> angles;  ///< radians, rising
+};
+
+/// Options of SubspaceMonitor.
+struct SubspaceMonitorOptions {
+    std::uint64_t every = 1;  ///< steps from one reading to the next, ≥ 1
+};
+
+/// Watches the angle between the column spaces of two parameters in any training loop.
+///
+///     SubspaceMonitor<float> monitor(g.parameter("E"), g.parameter("softmax.W"), {.every = 100});
+///     for (…) {
+///         … one step of the training …
+///         if (auto* now = monitor.step()) std::printf("%.4f\n", now->distance);
+///     }
+///     monitor.readings();  // all so far
+///
+/// The first reading is taken before the first step, in the constructor. The parameters must outlive it;
+/// their values are read, never changed.
+///
+/// A reading costs as much as principal_angles: 0.6 s for two tables [10000, 300] on one core.
+///
+/// Options   see SubspaceMonitorOptions
+/// Errors    UsageError: every below 1; else as principal_angles
+template <class T> class SubspaceMonitor {
+public:
+    using Options = SubspaceMonitorOptions;
+    SubspaceMonitor(const Parameter<T>& x, const Parameter<T>& y, Options options = {})
+        : x_(&x), y_(&y), every_(options.every) {
+        if (every_ < 1) throw UsageError("subspace monitor: found every = 0, expected at least 1");
+        read();
+    }
+
+    /// Counts one step of the training; the new reading where one was due, else null. It holds until the
+    /// next.
+    const SubspaceReading* step() {
+        ++steps_;
+        return steps_ % every_ == 0 ? &read() : nullptr;
+    }
+    /// Takes a reading now, due or not.
+    const SubspaceReading& read() {
+        const auto matrix = [](const Parameter<T>& p) { return MatrixRef<const T>(p.value, p.rows, p.cols); };
+        SubspaceReading now{steps_, 0, principal_angles<T>(matrix(*x_), matrix(*y_))};
+        now.distance = averaged_distance(now.angles);
+        readings_.push_back(std::move(now));
+        return readings_.back();
+    }
+    /// All readings, oldest first.
+    const std::vector<SubspaceReading>& readings() const { return readings_; }
+
+private:
+    const Parameter<T>* x_;
+    const Parameter<T>* y_;
+    std::uint64_t every_, steps_ = 0;
+    std::vector<SubspaceReading> readings_;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,0 +1,73 @@
+/// @file node/edges.hpp  Sparse graphs for recurrent units to stand on.
+#pragma once
+
+#include <isogloss/array.hpp>
+#include <isogloss/graph/handles.hpp>
+#include <isogloss/random.hpp>
+#include <isogloss/sizes.hpp>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// A directed graph of units, its edges listed by target, the loop of a unit first.
+struct Edges {
+    Index units = 0;
+    Array<Index> first;  ///< [units + 1]: edges first[j] … first[j+1]-1 lead into unit j
+    Array<Index> from;   ///< [count]: where they come from
+
+    Index count() const { return static_cast<Index>(from.size()); }
+    /// Calls f(edge, i, j) for every edge i → j, by target.
+    template <class F> void for_each(F&& f) const {
+        for (Index j = 0, e = 0; j < units; ++j)
+            for (; e < first[j + 1]; ++e) f(e, from[e], j);
+    }
+};
+
+/// What a SparseRecurrent node publishes for the metrics: its graph, its sequences and its parameters. A row of
+/// transition weights holds `units` biases (edges from the always-on unit), then the edges by target.
+template <class T> struct EdgeRecord {
+    std::string name;  ///< of the node
+    Edges edges;
+    Seq<T> activity, potential, started;  ///< a, V, and 1 from the first step after a reset
+    Tokens tokens;                        ///< what selects the row
+    Weight<T> tau, rho, start;            ///< rho, if any: biases by symbol where tau is one row for all
+};
+
+/// A random oriented graph: each unit has d distinct targets, one of them itself. Edges are listed by target,
+/// the loop first.
+///
+/// Throws UsageError unless 1 ≤ d ≤ units < 2³¹, and where the machine has not the memory.
+inline Edges random_edges(Index units, Index d, std::uint64_t seed) {
+    if (units < 1 || units > std::numeric_limits<std::int32_t>::max() || d < 1 || d > units)
+        throw UsageError(
+            message("edges: found ", units, " units with ", d,
+                    " edges each, expected 1 to 2^31 - 1 units and 1 to units edges (the loop counts)"));
+    return within_memory("edges", bytes_of("edges", {units, d}, sizeof(Index)), [&] {
+        const Random random(seed, stream_of("edges"));
+        Array<std::vector<Index>> into(units);
+        for (Index i = 0; i < units; ++i) into[i].push_back(i);
+        Array<Index> others(units - 1);
+        for (Index i = 0; i < units; ++i) {
+            std::iota(others.begin(), others.end(), Index{0});
+            for (Index k = 0; k + 1 < d; ++k) {  // the first d - 1 places of a shuffle
+                const Index pick = k + random.below(i * units + k, units - 1 - k);
+                std::swap(others[k], others[pick]);
+                const Index j = others[k];
+                into[j < i ? j : j + 1].push_back(i);
+            }
+        }
+        Edges r;
+        r.units = units;
+        r.first.push_back(0);
+        for (const auto& sources : into) {
+            r.from.insert(r.from.end(), sources.begin(), sources.end());
+            r.first.push_back(r.count());
+        }
+        return r;
+    });
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,0 +1,56 @@
+/// @file update/riemannian/metrics.hpp  The metrics of a group of parameters, whatever they belong to.
+#pragma once
+
+#include <isogloss/update/riemannian/edge_metric.hpp>
+#include <isogloss/update/riemannian/softmax_fisher.hpp>
+#include <isogloss/update/riemannian/unit_metric.hpp>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// The softmax head of a name. Throws UsageError when there is none.
+template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
+    for (const auto& r : g.store().logits)
+        if (r.name == node) return r;
+    throw UsageError(message("riemannian: node '", node, "' is no softmax head"));
+}
+
+/// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
+/// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
+/// units (a table that is looked up) or to several (a tied one): leave it to another update.
+template <class T>
+Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus, MetricForm form) {
+    auto& store = g.store();
+    for (const Parameter<T>* p : group)
+        if (p->uses > 1)
+            throw UsageError(
+                message("riemannian: '", p->name, "' is used ", p->uses,
+                        " times, and only what belongs to one layer of units has a metric. Choose "
+                        "the others by name and train this one by another update"));
+    Metrics<T> metrics;
+    std::vector<bool> taken(group.size(), false);
+    const auto take = [&](std::initializer_list<Weight<T>> weights) {
+        bool any = false;
+        for (const Weight<T> w : weights)
+            if (const int k = detail::place(store, group, w); k >= 0) any = taken[std::size_t(k)] = true;
+        return any;
+    };
+    for (const auto& u : store.units) {
+        bool any = take({u.bias});
+        for (const auto& s : u.sources) any |= take({s.weight});
+        if (any) metrics.push_back(std::make_unique<UnitMetric<T>>(store, group, u, modulus, form));
+    }
+    for (const auto& h : store.logits)
+        if (take({h.table, h.bias}))
+            metrics.push_back(std::make_unique<SoftmaxFisher<T>>(
+                store, group, h, typename SoftmaxFisher<T>::Options{.form = form}));
+    for (const auto* e : store.template all<EdgeRecord<T>>())
+        if (take({e->tau, e->rho, e->start}))
+            metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));
+    for (std::size_t k = 0; k < taken.size(); ++k)
+        if (!taken[k])
+            throw UsageError(message("riemannian: '", group[k].name,
+                                     "' belongs to no units and has no metric; train it by another update"));
+    return metrics;
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

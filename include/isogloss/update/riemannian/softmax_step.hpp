@@ -1,0 +1,63 @@
+/// @file update/riemannian/softmax_step.hpp  Search steps of a softmax head, and where they start.
+#pragma once
+
+#include <isogloss/update/riemannian/metrics.hpp>
+#include <isogloss/update/riemannian/search_step.hpp>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// Natural step of a softmax head by SoftmaxFisher, where ε_v = damping · (f_v + machine epsilon) and f_v is
+/// the frequency of word v. A head's weights are the writing weights of the source.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(21).
+template <class T> class SoftmaxStep final : public SearchStep<T> {
+public:
+    /// `targets`: the tokens that the head predicts; positions without one do not count. `frequencies`: f_v
+    /// of every word, or none for 1/V each. `damping` ≥ 0. Throws UsageError where something does not fit.
+    SoftmaxStep(Graph<T>& g, std::string_view head, Tokens targets, std::vector<double> frequencies = {},
+                double damping = 1)
+        : SoftmaxStep(g, head_of(g, head), targets, std::move(frequencies), damping) {}
+
+    const SoftmaxFisher<T>& metric() const {
+        return static_cast<const SoftmaxFisher<T>&>(*this->metrics_[0]);
+    }
+
+private:
+    SoftmaxStep(Graph<T>& g, const graph::LogitsRecord<T>& head, Tokens targets,
+                std::vector<double> frequencies, double damping)
+        : SearchStep<T>(SearchStep<T>::parameters(g, {head.table, head.bias}), {.absolute = damping},
+                        head.hidden) {
+        const Index V = head.vocabulary;
+        if (targets.id < 0 || targets.graph != g.store().serial)
+            throw UsageError("riemannian: the targets are not tokens of this graph");
+        if (frequencies.empty()) frequencies.assign(std::size_t(V), 1 / static_cast<double>(V));
+        if (std::ssize(frequencies) != V)
+            throw UsageError(message("riemannian: found ", frequencies.size(), " frequencies for a head of ",
+                                     V, " words"));
+        for (double& f : frequencies) f += std::numeric_limits<double>::epsilon();
+        this->metrics_.push_back(std::make_unique<SoftmaxFisher<T>>(
+            g.store(), this->group_, head,
+            typename SoftmaxFisher<T>::Options{.targets = targets, .units = std::move(frequencies)}));
+    }
+};
+
+/// Start values (30): every weight of a head 0, its biases log ν_v, so that the first model predicts each
+/// word by its frequency among the targets. `counts`: how often each word is a target; a word that never is
+/// counts as 1e-12 of the sum. Throws UsageError for a head without a bias or counts that do not fit.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II".
+template <class T>
+void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
+    const auto& record = head_of(g, head);
+    if (record.bias.id < 0) throw UsageError(message("start_at_frequencies: head '", head, "' has no bias"));
+    double total = 0;
+    for (const double c : counts) total += c;
+    if (std::ssize(counts) != record.vocabulary || !(total > 0))
+        throw UsageError(message("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
+                                 ", expected ", record.vocabulary, " with a sum above 0"));
+    auto& table = g.store()[record.table];
+    std::fill_n(table.value, table.size(), T(0));
+    T* b = g.store()[record.bias].value;
+    for (std::size_t v = 0; v < counts.size(); ++v)
+        b[v] = static_cast<T>(std::log(std::max(counts[v] / total, 1e-12)));
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

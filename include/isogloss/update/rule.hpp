@@ -1,0 +1,50 @@
+/// @file update/rule.hpp  What all updates share: a group of parameters, and the options that mean the same.
+#pragma once
+
+#include <isogloss/error.hpp>
+#include <isogloss/update/gradients.hpp>
+#include <utility>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// The base of an update: its group of parameters and its options, of which these mean the same in all:
+///
+///     rate          learning rate η ≥ 0
+///     clip          largest length of the group's direction, ≥ 0; 0: no clipping (if it has this option)
+///     weight_decay  λ ≥ 0 (if it has this option)
+///     divisor       d, what raw sums of derivatives are divided by before clipping
+template <class T, class O> class Rule {
+public:
+    using Options = O;
+
+    double rate() const { return options_.rate; }
+    /// Sets η ≥ 0; throws UsageError for another one.
+    void rate(double r) {
+        require(who_, "rate", r, 0.0);
+        options_.rate = r;
+    }
+    const Parameters<T>& group() const { return group_; }
+
+    /// Shows its state to a visitor (see io/checkpoint.hpp).
+    template <class Visitor> void visit(Visitor& v) { v.number("rate", options_.rate); }
+
+protected:
+    /// `who`, a literal, begins the messages. Throws UsageError for options out of range.
+    Rule(std::string_view who, Parameters<T> group, O options)
+        : who_(who), group_(std::move(group)), options_(std::move(options)) {
+        require(who, "rate", options_.rate, 0.0);
+        if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
+        if constexpr (requires { options_.weight_decay; })
+            require(who, "weight_decay", options_.weight_decay, 0.0);
+    }
+    /// d, from the last backward pass.
+    double divisor() const { return group_.divisor(options_.divisor); }
+    /// η times what clipping leaves of a direction of this length.
+    double clipped_rate(double length) const { return options_.rate * clip_factor(length, options_.clip); }
+
+    std::string_view who_;
+    Parameters<T> group_;
+    O options_;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

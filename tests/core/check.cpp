@@ -1,0 +1,137 @@
+#include <isogloss/check.hpp>
+
+#include "catch.hpp"
+#include "laws.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+enum class Fault {
+    none,
+    gradient,
+    accumulation,
+    allocation,
+    capacity,
+    determinism,
+    guards,
+    carrying,
+    precision,
+    modulus
+};
+
+// A leaky sum with a gain, y_t = a ∘ x_t + y_{t-1} / 2, that obeys all laws but the one of its fault.
+template <class T> struct Faulty {
+    struct Options {
+        Fault fault = Fault::none;
+    };
+    Options options;
+    Weight<T> a;
+    Seq<T> x, y;
+    T* work = nullptr;
+    Index columns = 0;
+    T tilt = 1;
+    std::vector<T> allocated;
+
+    bool has(Fault f) const { return options.fault == f; }
+
+    Seq<T> setup(Setup<T>& s, Seq<T> in) {
+        static int built = 0;
+        x = in;
+        a = s.weight("a", 1, x.width, uniform(1));
+        work = s.template scratch<T>(1);
+        columns = s.capacity().batch;
+        if (has(Fault::determinism)) tilt += static_cast<T>(1e-14) * static_cast<T>(built++ % 2);
+        if (has(Fault::precision) && sizeof(T) == 4) tilt = T(1.01);
+        return y = s.recurrent("y", x.width);
+    }
+    T gain(const Pass<T>& p, Index j) const {
+        const T scale = has(Fault::capacity) && p.batch() < columns ? T(0.9) : T(1);
+        return scale * tilt * p.values(a).data[j];
+    }
+    void forward(Forward<T>& p) {
+        const Index n = p.batch() * x.width;
+        if (has(Fault::allocation)) allocated = std::vector<T>(static_cast<std::size_t>(n));
+        if (has(Fault::guards)) work[64 / sizeof(T)] = 1;
+        for (const Index t : p.steps())
+            for (Index i = 0; i < n; ++i) {
+                const T before = has(Fault::carrying) && t == 0 ? T(0) : p.data(y, t - 1)[i];
+                p.data(y, t)[i] = gain(p, i % x.width) * p.data(x, t)[i] + before / 2;
+            }
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        constexpr bool is_gradient = Backward<T, Quantity>::is_gradient;
+        const Index n = p.batch() * x.width;
+        for (const Index t : p.steps_back())
+            for (Index i = 0; i < n; ++i) {
+                const T dy = p.adjoint_data(y, t)[i];
+                const T dx = p.chain(gain(p, i % x.width)) * dy;
+                p.adjoint_data(x, t)[i] += has(Fault::modulus) && !is_gradient ? -dx : dx;
+                p.adjoint_data(y, t - 1)[i] += p.chain(T(0.5)) * dy;
+            }
+        if constexpr (is_gradient) {
+            T* gradient = p.gradient(a).data;
+            if (has(Fault::accumulation)) std::fill_n(gradient, x.width, T(0));
+            for (const Index t : p.steps())
+                for (Index i = 0; i < n; ++i)
+                    if (const Index j = i % x.width; !(has(Fault::gradient) && j == 2))
+                        gradient[j] += tilt * p.data(x, t)[i] * p.adjoint_data(y, t)[i];
+        }
+    }
+};
+
+std::vector<check::Breach> broken(Fault fault) {
+    return broken_laws([=](auto& g) {
+        return check::probe(g, g.template add<Faulty>("faulty", {.fault = fault}, g.input("x", 3)));
+    });
+}
+
+}  // namespace
+
+TEST_CASE("A node without a fault obeys all laws", "[core][check]") {
+    REQUIRE(broken(Fault::none).empty());
+    REQUIRE(laws([](auto& g) {
+                return check::probe(g, g.template add<Faulty>("faulty", {}, g.input("x", 3)));
+            }) == "");
+}
+
+TEST_CASE("Each of nine faults is found by its law alone, which says where", "[core][check]") {
+    struct Case {
+        Fault fault;
+        std::string law, where;
+    };
+    for (const auto& [fault, law, where] :
+         {Case{Fault::gradient, "gradient", "training, faulty.a[0, 2]"},
+          Case{Fault::accumulation, "accumulation", "faulty.a[0, "},
+          Case{Fault::allocation, "allocation", "calls of operator new in a step"},
+          Case{Fault::capacity, "capacity", "["}, Case{Fault::determinism, "determinism", "["},
+          Case{Fault::guards, "guards", "written beyond a block"},
+          Case{Fault::carrying, "carrying", "faulty.y["}, Case{Fault::precision, "precision", "["},
+          Case{Fault::modulus, "modulus", "x[0, 0, 0]"}}) {
+        const auto breaches = broken(fault);
+        CAPTURE(law);
+        REQUIRE(breaches.size() == 1);
+        const auto& b = breaches.front();
+        CHECK(b.law == law);
+        CHECK(b.where.find(where) != std::string::npos);
+        if (fault != Fault::guards) CHECK(b.found != b.expected);
+        CHECK(check::to_string(b).rfind(law + ": " + b.where, 0) == 0);
+    }
+}
+
+TEST_CASE("A wrong gradient is shown beside the right one, a number of allocations beside 0",
+          "[core][check]") {
+    const auto wrong = broken(Fault::gradient).at(0);
+    CHECK(wrong.found == 0);
+    CHECK(std::abs(wrong.expected) > 100 * wrong.allowed);
+    CHECK(check::to_string(wrong) ==
+          message("gradient: training, faulty.a[0, 2]: 0 against ", wrong.expected));
+    const auto twice = broken(Fault::accumulation).at(0);
+    CHECK(twice.expected == Approx(2 * twice.found));
+    CHECK(check::to_string(broken(Fault::allocation).at(0)) ==
+          "allocation: calls of operator new in a step: 1 against 0");
+    CHECK(check::to_string(broken(Fault::guards).at(0)) == "guards: written beyond a block");
+    CHECK(broken(Fault::precision).at(0).found / broken(Fault::precision).at(0).expected ==
+          Approx(1.01).epsilon(1e-3));
+    CHECK(broken(Fault::modulus).at(0).found < 0);
+}

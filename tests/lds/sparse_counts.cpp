@@ -1,0 +1,68 @@
+#include <isogloss/lds/sparse_counts.hpp>
+#include <isogloss/random.hpp>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+using namespace isogloss::lds;
+
+namespace {
+
+// A [V, V] of which the part `filled` is not 0.
+SparseCounts random_counts(Index V, double filled, std::uint32_t stream) {
+    const Random random(5, stream);
+    SparseCounts m;
+    for (Index i = 0; i < V; ++i) {
+        for (Index j = 0; j < V; ++j)
+            if (random.uniform(2 * (i * V + j)) < filled) {
+                m.columns.push_back(static_cast<std::int32_t>(j));
+                m.values.push_back(static_cast<std::uint32_t>(1 + random.below(2 * (i * V + j) + 1, 9)));
+            }
+        m.starts.push_back(static_cast<std::int32_t>(m.pairs()));
+    }
+    return m;
+}
+
+}  // namespace
+
+TEST_CASE("A sum of sparse counts is the sum of every element", "[lds][sparse_counts]") {
+    for (const double filled : {0.0, 0.1, 0.6, 1.0}) {
+        const SparseCounts a = random_counts(17, filled, 1), b = random_counts(17, 0.3, 2), sum = a + b;
+        REQUIRE(sum.is_valid());
+        REQUIRE(sum.rows() == 17);
+        bool right = true;
+        Index pairs = 0;
+        for (Index i = 0; i < 17; ++i)
+            for (Index j = 0; j < 17; ++j) {
+                right = right && sum(i, j) == a(i, j) + b(i, j);
+                pairs += sum(i, j) > 0;
+            }
+        CHECK(right);
+        CHECK(sum.pairs() == pairs);
+        CHECK(sum == b + a);
+        CHECK_FALSE(sum == a);
+    }
+}
+
+TEST_CASE("Arrays that are no matrix of counts are known as such", "[lds][sparse_counts]") {
+    const SparseCounts good{{0, 2, 2, 3}, {0, 2, 1}, {5, 6, 7}};
+    CHECK(good.is_valid());
+    CHECK(good(0, 2) == 6);
+    CHECK(good(0, 1) == 0);
+    CHECK(SparseCounts{}.is_valid());
+    CHECK(SparseCounts{}.rows() == 0);
+    const SparseCounts bad[] = {
+        {{}, {}, {}},                          // no start at all
+        {{1, 2, 2, 3}, {0, 2, 1}, {5, 6, 7}},  // rows that begin after 0,
+        {{0, 2, 1, 3}, {0, 2, 1}, {5, 6, 7}},  // fall,
+        {{0, 4, 2, 3}, {0, 2, 1}, {5, 6, 7}},  // reach beyond the end,
+        {{0, 2, 2, 2}, {0, 2, 1}, {5, 6, 7}},  // or end before it
+        {{0, 2, 2, 3}, {0, 2, 1}, {5, 6}},     // fewer counts than columns
+        {{0, 2, 2, 3}, {2, 0, 1}, {5, 6, 7}},  // columns that fall,
+        {{0, 2, 2, 3}, {2, 2, 1}, {5, 6, 7}},  // stand twice,
+        {{0, 2, 2, 3}, {0, 3, 1}, {5, 6, 7}},  // or lie outside
+        {{0, 2, 2, 3}, {0, -1, 1}, {5, 6, 7}},
+    };
+    for (const SparseCounts& m : bad) CHECK_FALSE(m.is_valid());
+}

@@ -1,0 +1,120 @@
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/staged_gradient.hpp>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+std::vector<bool> staged, committed;  // what every stage() and commit() has said
+
+// l = Σ_t h_t wᵀ, which stages its gradient where it may.
+template <class T> struct Staging {
+    struct Options {
+        bool wanted = true;
+    };
+    Options options;
+    StagedGradient<T> gradient;
+    Seq<T> h;
+    Weight<T> w;
+    Loss<T> l;
+
+    Loss<T> setup(Setup<T>& s, Seq<T> sequence, Weight<T> weight) {
+        h = sequence, w = weight;
+        return l = s.loss();
+    }
+    void forward(Forward<T>& p) {
+        T* adjoint = gradient.stage(p, options.wanted, 7, h, {w.id, -1, -1});
+        staged.push_back(adjoint != nullptr);
+        double total = 0;
+        for (Index i = 0; i < p.rows() * h.width; ++i)
+            total += double(p.data(h)[i]) * double(p.values(w).data[i % h.width]);
+        p.set(l, total, p.rows());
+        if (adjoint) write(p, adjoint);
+    }
+    void backward(Backward<T>& p) {
+        committed.push_back(gradient.commit(p));
+        if (!committed.back()) write(p, p.adjoint_data(h));
+    }
+    void write(Pass<T>& p, T* adjoint) {
+        for (Index t = 0; t < p.rows(); ++t) {
+            const auto [dw, beta] = gradient.weight(p, w.id);
+            for (Index i = 0; i < h.width; ++i) {
+                dw.data[i] = (beta == T(0) ? T(0) : dw.data[i]) + p.data(h)[t * h.width + i];
+                adjoint[t * h.width + i] += p.values(w).data[i];
+            }
+        }
+    }
+};
+
+using Condition = Parameter<double>::Condition;
+using Said = std::vector<bool>;
+
+struct Case {
+    Graph<double> g{{.time = 2, .batch = 1}};
+    Seq<double> h = g.input("h", 2);
+    Weight<double> w = g.weight("w", 1, 2, uniform(1));
+    Loss<double> l;
+    const Numbers in = {1, 2, 10, 20};
+    explicit Case(bool wanted = true) : l(g.add<Staging>("loss", {.wanted = wanted}, h, w)) {
+        staged.clear(), committed.clear();
+    }
+    void forward() { g.forward(l, {h, in.data(), 2, 1}); }
+    Condition condition() { return g.parameter("w").condition; }
+    // Whether weight and hidden states have the gradient of so many passes.
+    bool has(double times) {
+        const Numbers w_now = flat(g.value(w));
+        return gradient(g, "w") == Numbers{11 * times, 22 * times} &&
+               flat(g.adjoint(h)) == Numbers{w_now[0], w_now[1], w_now[0], w_now[1]};
+    }
+};
+
+}  // namespace
+
+TEST_CASE("none, staged, committed", "[loss][staged_gradient]") {
+    Case c;
+    c.forward();
+    REQUIRE(c.condition() == Condition::staged);
+    c.g.backward(c.l);
+    REQUIRE(c.condition() == Condition::dense);
+    REQUIRE(c.has(1));
+    c.g.backward(c.l);  // there is nothing staged any more: it is computed, and added
+    REQUIRE(c.has(2));
+    REQUIRE(staged == Said{true});
+    REQUIRE(committed == Said{true, false});
+}
+
+TEST_CASE("A forward pass discards what the one before has staged", "[loss][staged_gradient]") {
+    Case c;
+    c.forward();
+    c.forward();
+    c.g.backward(c.l);
+    REQUIRE(c.has(1));
+    REQUIRE(staged == Said{true, true});
+    REQUIRE(committed == Said{true});
+}
+
+TEST_CASE("Nothing is staged where a gradient counts, or where it is not wanted", "[loss][staged_gradient]") {
+    const bool wanted = GENERATE(true, false);
+    Case c(wanted);
+    if (wanted) std::fill_n(c.g.parameter("w").dense_gradient().data, 2, 0.0);
+    c.forward();
+    REQUIRE(c.condition() == (wanted ? Condition::dense : Condition::empty));
+    c.g.backward(c.l);
+    REQUIRE(c.has(1));
+    REQUIRE(staged == Said{false});
+    REQUIRE(committed == Said{false});
+}
+
+TEST_CASE("What was written to since is not committed", "[loss][staged_gradient]") {
+    Case c;
+    c.forward();
+    SECTION("cleared") { c.g.parameter("w").clear_gradient(); }
+    SECTION("made dense, as by somebody who adds to it") { c.g.parameter("w").dense_gradient(); }
+    SECTION("staged by another") { c.g.parameter("w").staged_by = 8; }
+    c.g.backward(c.l);
+    REQUIRE(committed == Said{false});
+    REQUIRE(c.has(1));
+}

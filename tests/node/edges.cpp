@@ -1,0 +1,35 @@
+#include <isogloss/node/edges.hpp>
+#include <set>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+TEST_CASE("A random graph has d distinct edges from every unit, its loop among them", "[node][edges]") {
+    const Index units = GENERATE(1, 2, 7, 20), edges = GENERATE(1, 2, 3, 7);
+    if (edges > units) return;
+    std::set<std::vector<Index>> graphs;
+    for (std::uint64_t seed = 1; seed < 6; ++seed) {
+        const auto g = random_edges(units, edges, seed);
+        graphs.insert(g.from);
+        REQUIRE(g.count() == units * edges);
+        std::vector<std::set<Index>> targets(static_cast<std::size_t>(units));
+        for (Index j = 0; j < units; ++j) {
+            REQUIRE(g.from[std::size_t(g.first[std::size_t(j)])] == j);  // the loop comes first
+            for (Index k = g.first[std::size_t(j)]; k < g.first[std::size_t(j) + 1]; ++k)
+                targets[std::size_t(g.from[std::size_t(k)])].insert(j);
+        }
+        for (Index i = 0; i < units; ++i) {
+            REQUIRE(std::ssize(targets[std::size_t(i)]) == edges);
+            REQUIRE(targets[std::size_t(i)].contains(i));
+        }
+        REQUIRE(random_edges(units, edges, seed).from == g.from);
+    }
+    if (units == 20 && edges > 1) REQUIRE(graphs.size() == 5);
+}
+
+TEST_CASE("A random graph needs units, and edges among them", "[node][edges]") {
+    REQUIRE_THROWS_MATCHES(random_edges(0, 1, 1), UsageError, says("0 units"));
+    REQUIRE_THROWS_MATCHES(random_edges(3, 4, 1), UsageError, says("3 units with 4 edges"));
+    REQUIRE_THROWS_MATCHES(random_edges(3, 0, 1), UsageError, says("3 units with 0 edges"));
+}
