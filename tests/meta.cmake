@@ -127,3 +127,6 @@ endif()
 add_test(NAME configure_errors COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
     -DWORK=${CMAKE_CURRENT_BINARY_DIR}/configure_errors -DCOMPILER=${CMAKE_CXX_COMPILER}
     -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/configure_errors.cmake)
+get_property(meta_tests DIRECTORY PROPERTY TESTS)
+list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|consumer/|docs_without|configure_)")
+set_tests_properties(${meta_tests} PROPERTIES LABELS project)

@@ -1,17 +1,47 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and passes the tests, all but the slow ones: optimised with
-# g++, then with clang++ under the address and undefined-behaviour sanitizers, what may run side by side under the
-# thread sanitizer, and a short run of each fuzz target.
+# g++, then with clang++ under the address and undefined-behaviour sanitizers together with a short run of each fuzz target,
+# and what may run side by side under the thread sanitizer. Tests that passed and have not changed since are not
+# run again; --all runs them all.
 #   CXX=...                another compiler for the first part
 #   ISOGLOSS_WERROR=OFF    lets warnings pass
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
 werror=-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}
+[ "${1:-}" != --all ] || rm -rf build/{release,sanitize,tsan}/passed
 
 bash .ci/install build tests
 
 say() { printf '\n== %s\n' "$1"; }
+
+# Whether a file that the tests of a label read or run is newer than their last success.
+changed() { # preset label
+    local tests=build/$1/tests inputs
+    case $2 in
+        examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/examples) ;;
+        docs) inputs=("$tests"/docs_* docs) ;;
+        fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
+        project) inputs=(CMakeLists.txt .cmake include src docs tests/{compile_fail,consumer} tests/*.{cmake,sh}) ;;
+        *) inputs=("$tests/tests_$2" "tests/$2"/*.py "$tests/write_for_numpy" "$tests/list_tensors") ;;
+    esac
+    [ ! -e "build/$1/passed/$2" ] ||
+        [ -n "$(find "${inputs[@]}" -newer "build/$1/passed/$2" -type f -print -quit 2>/dev/null)" ]
+}
+
+# Every test has a label, and the labels of a preset are run together.
+pass_tests() { # preset
+    local label labels=() before=()
+    for label in $(ctest --preset "$1" --print-labels | sed -n 's/^  //p'); do
+        if [ "$label" = slow ]; then continue; fi
+        if changed "$1" "$label"; then labels+=("$label"); else before+=("$label"); fi
+    done
+    [ ${#before[@]} = 0 ] || echo "Passed before and unchanged: ${before[*]}"
+    [ ${#labels[@]} = 0 ] && return
+    ctest --preset "$1" --parallel "$jobs" -L "^($(IFS='|'; echo "${labels[*]}"))\$"
+    mkdir -p "build/$1/passed"
+    for label in "${labels[@]}"; do touch "build/$1/passed/$label"; done
+}
 
 say "Optimised build"
 CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=ON
@@ -22,13 +52,13 @@ cmake --preset sanitize "$werror" -DISOGLOSS_BENCHMARKS=ON  # here they are comp
 cmake --build --preset sanitize --parallel "$jobs"
 
 say "Tests under the sanitizers, fuzz targets"
-ctest --preset sanitize --parallel "$jobs"
+pass_tests sanitize
 
 say "Races"
 cmake --preset tsan "$werror"
 cmake --build --preset tsan --parallel "$jobs"
-ctest --preset tsan --parallel "$jobs"
+pass_tests tsan
 
 say "Tests"
-ctest --preset release --parallel "$jobs"
-cat build/release/tests/compile_time.txt
+pass_tests release
+[ ! -e build/release/tests/compile_time.txt ] || cat build/release/tests/compile_time.txt
