@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Which branches of the readers are taken by the tests of file, io and text and by the fuzz targets, each with its seeds and
-# some thousand inputs of its own (the first argument says how many, 20000 unless given). Needs clang++ and llvm.
+# Which branches of the readers are taken by the tests of file, io and text and by the fuzz targets, each with its
+# seeds and some thousand inputs of its own (the first argument says how many, 20000 unless given). Needs clang++ and llvm.
 # Prints a table, and each branch that is never taken one way or the other. docs/testing.md says what may be left.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -256,5 +256,6 @@ TEST_CASE("Columns for which there is no memory are refused", "[text][batches][e
     const LargestAllocation small_machine(std::size_t{1} << 20);
     REQUIRE_THROWS_MATCHES(Batches(text, 3, {.time = 2, .batch = 10'000'000}, {.tail = Tail::pad}, "t"),
                            DataError, says("t: asks for 80000000 bytes", "does not give"));
-    REQUIRE_THROWS_MATCHES(Batches(text, 0, {.time = 1, .batch = 1}), DataError, says("found vocabulary_size = 0"));
+    REQUIRE_THROWS_MATCHES(Batches(text, 0, {.time = 1, .batch = 1}), DataError,
+                           says("found vocabulary_size = 0"));
 }
