@@ -1,8 +1,12 @@
 # isogloss::compiled, the core compiled once for float and double (include/isogloss/compiled.hpp), and how the project's
 # own programs are built against it. isogloss_core is what they link.
 set(isogloss_core isogloss::isogloss)
+set(isogloss_sanitized OFF)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-fsanitize=")
+    set(isogloss_sanitized ON)
+endif()
 if(ISOGLOSS_COMPILED)
-    set(sources closed_form factor graph loss node sparse_node update)
+    set(sources factor graph loss node sparse_node update)
     if(TARGET isogloss_lds)
         list(APPEND sources lds)
     endif()
@@ -35,7 +39,7 @@ function(isogloss_links_core target optimisation)
         target_link_options(${target} PRIVATE
             LINKER:--whole-archive $<TARGET_FILE:isogloss_compiled> LINKER:--no-whole-archive)
     endif()
-    if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-fsanitize=")
+    if(isogloss_sanitized)
         set(optimisation -O0)
     endif()
     target_compile_options(${target} PRIVATE ${optimisation})

@@ -1,8 +1,8 @@
 # Targets for whoever changes the project: format, and tidy (best from the preset release-clang, whose
-# flags clang-tidy understands; it goes through each header by way of the program headers_alone).
+# flags clang-tidy understands; it goes through each header by way of the file of headers_all).
 find_program(ISOGLOSS_CLANG_FORMAT clang-format)
 if(ISOGLOSS_CLANG_FORMAT)
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS include/*.hpp examples/*.[hc]pp tests/*.[hc]pp benchmarks/*.[hc]pp)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS include/*.hpp src/*.cpp examples/*.[hc]pp tests/*.[hc]pp benchmarks/*.[hc]pp)
     add_custom_target(format COMMAND ${ISOGLOSS_CLANG_FORMAT} -i ${sources} VERBATIM)
 endif()
 find_program(ISOGLOSS_RUN_CLANG_TIDY run-clang-tidy)

@@ -71,18 +71,17 @@ void cell(benchmark::State& state, typename Cell<float>::Options options, Shape 
             layer.all.clear_gradients();
         },
         [&] {
-            const auto X = x.matrix(T * B, n), H = h.matrix(T * B, n);
+            const auto X = x.matrix(T * B, n), H = h.matrix(T * B, n), Ut = t(U.matrix(n, rec));
             measure::product(X, W.matrix(n, in), 0.f, z.matrix(T * B, in));
             for (Index t = 0; t < T; ++t)
                 measure::product(H.rows_from(t * B, B), U.matrix(n, rec), 1.f,
                                  z.matrix(T * B, rec).rows_from(t * B, B));
             if (!backward) return;
             for (Index t = 0; t < T; ++t)
-                measure::product(z.matrix(T * B, rec).rows_from(t * B, B), isogloss::t(U.matrix(n, rec)), 1.f,
-                                 H.rows_from(t * B, B));
-            measure::product(z.matrix(T * B, in), isogloss::t(W.matrix(n, in)), 0.f, X);
-            measure::product(isogloss::t(X), z.matrix(T * B, in), 0.f, dW.matrix(n, in));
-            measure::product(isogloss::t(H), z.matrix(T * B, rec), 0.f, dU.matrix(n, rec));
+                measure::product(z.matrix(T * B, rec).rows_from(t * B, B), Ut, 1.f, H.rows_from(t * B, B));
+            measure::product(z.matrix(T * B, in), t(W.matrix(n, in)), 0.f, X);
+            measure::product(t(X), z.matrix(T * B, in), 0.f, dW.matrix(n, in));
+            measure::product(t(H), z.matrix(T * B, rec), 0.f, dU.matrix(n, rec));
             // The floor's numbers must not grow from round to round.
             kernel::scale(T * B * n, 0.f, h.data());
             kernel::scale(T * B * n, 0.f, x.data());

@@ -1,7 +1,7 @@
 // Part of the compiled core; the list is in isogloss/compiled.hpp.
 #include <isogloss/compiled.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ISOGLOSS_COMPILED_GRAPH(template, float)
 ISOGLOSS_COMPILED_GRAPH(template, double)
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

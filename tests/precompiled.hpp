@@ -3,13 +3,12 @@
 /// use their templates would make them in every file.
 #pragma once
 
-#include <isogloss/compiled.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <complex>
 #include <functional>
+#include <isogloss/compiled.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"

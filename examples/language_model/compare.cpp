@@ -35,7 +35,7 @@ std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>&
     const ig::MatrixRef<const float> table(unit.data(), E.rows, E.cols);
     for (ig::Index first = 0; first < E.rows; first += 64) {
         const ig::Index some = std::min<ig::Index>(64, E.rows - first);
-        ig::gemm<float>(1.f, {unit.data() + first * E.cols, some, E.cols}, ig::t(table), 0.f,
+        ig::gemm<float>(1.f, {unit.data() + first * E.cols, some, E.cols}, t(table), 0.f,
                         {cosines.data(), some, E.rows});
         for (ig::Index r = 0; r < some; ++r) {
             if (!wanted[std::size_t(first + r)]) continue;

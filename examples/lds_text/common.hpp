@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/text/vocabulary.hpp>

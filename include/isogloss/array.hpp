@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// A std::vector that takes an integer of any type where it takes a size or a position, so that no call site
 /// converts one. It converts from and to std::vector, without a copy where it is moved, and to std::span. As
@@ -35,4 +35,4 @@ template <class T> struct ArrayView : std::span<T> {
     template <std::integral I> constexpr T& operator[](I i) const { return Base::operator[](std::size_t(i)); }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::check {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::check {
 
 /// l = Σ c_tbj y_tbj with fixed random c in (-1, 1): turns any sequence into a loss, so that a node can be
 /// checked by itself. Its modulus is c².
@@ -267,4 +267,4 @@ template <class Build> std::string laws(Build build, const LawOptions& o = {}) {
     return lines;
 }
 
-}  // namespace isogloss::check
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::check

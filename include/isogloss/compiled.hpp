@@ -13,9 +13,11 @@
 #include <isogloss/factor.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/metric/principal_angles.hpp>
 #include <isogloss/metric/principal_components.hpp>
 #include <isogloss/metric/subspace_distance.hpp>
+#include <isogloss/metric/subspace_monitor.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>
@@ -31,106 +33,108 @@
 #include <isogloss/node/sum.hpp>
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/riemannian/alternating.hpp>
-#include <isogloss/update/riemannian/edge_metric.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
-#include <isogloss/update/riemannian/writing.hpp>
 #include <isogloss/update/sgd.hpp>
 
 // `make` is `template` in src/, `extern template` everywhere else.
 
-#define ISOGLOSS_COMPILED_FACTOR(make, T)                                                                       \
-    make Tensor<T, 2> orthonormal_columns<T>(MatrixRef<const T>, const char*);                                  \
-    make Tensor<T, 1> singular_values<T>(const Tensor<T, 2>&);                                                  \
-    make Svd<T> thin_svd<T>(const Tensor<T, 2>&, const char*);                                                  \
-    make SymmetricEigen<T> symmetric_eigen<T>(const Tensor<T, 2>&, const char*);                                \
-    make Schur<T> schur<T>(const Tensor<T, 2>&, const char*);                                                   \
-    make Tensor<T, 2> solve<T>(const Tensor<T, 2>&, const Tensor<T, 2>&, const char*);                          \
-    make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>);                       \
-    make class SubspaceMonitor<T>;                                                                              \
-    make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);                                \
+#define ISOGLOSS_COMPILED_FACTOR(make, T)                                                      \
+    make Tensor<T, 2> dense::orthonormal_columns<T>(MatrixRef<const T>, const char*);          \
+    make Tensor<T, 1> dense::singular_values<T>(const Tensor<T, 2>&);                          \
+    make dense::Svd<T> dense::thin_svd<T>(const Tensor<T, 2>&, const char*);                   \
+    make dense::SymmetricEigen<T> dense::symmetric_eigen<T>(const Tensor<T, 2>&, const char*); \
+    make dense::Schur<T> dense::schur<T>(const Tensor<T, 2>&, const char*);                    \
+    make Tensor<T, 2> dense::solve<T>(const Tensor<T, 2>&, const Tensor<T, 2>&, const char*);  \
+    make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>);      \
+    make class SubspaceMonitor<T>;                                                             \
+    make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);               \
     make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);
 
-#define ISOGLOSS_COMPILED_GRAPH(make, T)                                                                        \
-    make void gemm<T>(T, MatrixRef<const T>, MatrixRef<const T>, T, MatrixRef<T>);                              \
-    make struct Parameter<T>;                                                                                   \
-    make class Parameters<T>;                                                                                   \
-    make struct graph::Store<T>;                                                                                \
-    make class Setup<T>;                                                                                        \
-    make class UnitsBuilder<T>;                                                                                 \
-    make class Pass<T>;                                                                                         \
-    make class Forward<T>;                                                                                      \
-    make class Backward<T, Gradient>;                                                                           \
-    make class Backward<T, Modulus>;                                                                            \
-    make void graph::add_term<T>(graph::Store<T>&, const graph::UnitsRecord<T>&, graph::Source<T>&, Index, Index, \
-                                 Index, T);                                                                     \
-    make void graph::add_term_to_weight<T>(graph::Store<T>&, const graph::UnitsRecord<T>&,                      \
-                                           const graph::Source<T>&, MatrixRef<const T>);                        \
-    make class graph::Builder<T>;                                                                               \
-    make class graph::Runner<T>;                                                                                \
-    make void graph::Runner<T>::backward<Gradient>(const graph::LossRecord&, int);                              \
-    make void graph::Runner<T>::backward<Modulus>(const graph::LossRecord&, int);                               \
-    make class Graph<T>;                                                                                        \
-    make void Graph<T>::backward<Gradient>(Loss<T>, Seq<T>);                                                    \
+#define ISOGLOSS_COMPILED_GRAPH(make, T)                                                                   \
+    make void gemm<T>(T, MatrixRef<const T>, MatrixRef<const T>, T, MatrixRef<T>);                         \
+    make struct Parameter<T>;                                                                              \
+    make class Parameters<T>;                                                                              \
+    make struct graph::Store<T>;                                                                           \
+    make class Setup<T>;                                                                                   \
+    make class UnitsBuilder<T>;                                                                            \
+    make class Pass<T>;                                                                                    \
+    make class Forward<T>;                                                                                 \
+    make class Backward<T, Gradient>;                                                                      \
+    make class Backward<T, Modulus>;                                                                       \
+    make void graph::add_term<T>(graph::Store<T>&, const graph::UnitsRecord<T>&, graph::Source<T>&, Index, \
+                                 Index, Index, T);                                                         \
+    make void graph::add_term_to_weight<T>(graph::Store<T>&, const graph::UnitsRecord<T>&,                 \
+                                           const graph::Source<T>&, MatrixRef<const T>);                   \
+    make class graph::Builder<T>;                                                                          \
+    make class graph::Runner<T>;                                                                           \
+    make void graph::Runner<T>::backward<Gradient>(const graph::LossRecord&, int);                         \
+    make void graph::Runner<T>::backward<Modulus>(const graph::LossRecord&, int);                          \
+    make class Graph<T>;                                                                                   \
+    make void Graph<T>::backward<Gradient>(Loss<T>, Seq<T>);                                               \
     make void Graph<T>::backward<Modulus>(Loss<T>, Seq<T>);
 
-#define ISOGLOSS_COMPILED_NODE(make, T, Node)                                                                   \
-    make struct Node<T>;                                                                                        \
+#define ISOGLOSS_COMPILED_NODE(make, T, Node) \
+    make struct Node<T>;                      \
     make struct graph::NodeOf<T, Node<T>>;
 
-#define ISOGLOSS_COMPILED_NODES(make, T)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Concatenate)                                                                \
-    ISOGLOSS_COMPILED_NODE(make, T, Dropout)                                                                    \
-    ISOGLOSS_COMPILED_NODE(make, T, Embedding)                                                                  \
-    ISOGLOSS_COMPILED_NODE(make, T, Gru)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Linear)                                                                     \
-    ISOGLOSS_COMPILED_NODE(make, T, Lstm)                                                                       \
-    ISOGLOSS_COMPILED_NODE(make, T, Rhn)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Rnn)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, Softmax)                                                                    \
-    ISOGLOSS_COMPILED_NODE(make, T, Sum)                                                                        \
-    ISOGLOSS_COMPILED_NODE(make, T, TiedSoftmax)                                                                \
-    ISOGLOSS_COMPILED_NODE(make, T, TotalLoss)                                                                  \
+#define ISOGLOSS_COMPILED_NODES(make, T)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Concatenate) \
+    ISOGLOSS_COMPILED_NODE(make, T, Dropout)     \
+    ISOGLOSS_COMPILED_NODE(make, T, Embedding)   \
+    ISOGLOSS_COMPILED_NODE(make, T, Gru)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Linear)      \
+    ISOGLOSS_COMPILED_NODE(make, T, Lstm)        \
+    ISOGLOSS_COMPILED_NODE(make, T, Rhn)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Rnn)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Softmax)     \
+    ISOGLOSS_COMPILED_NODE(make, T, Sum)         \
+    ISOGLOSS_COMPILED_NODE(make, T, TiedSoftmax) \
+    ISOGLOSS_COMPILED_NODE(make, T, TotalLoss)   \
     ISOGLOSS_COMPILED_NODE(make, T, check::Probe)
 
-#define ISOGLOSS_COMPILED_SPARSE_NODES(make, T)                                                                 \
-    make struct SparseRecurrent<T, true, true>;                                                                 \
-    make struct SparseRecurrent<T, false, true>;                                                                \
-    make struct SparseRecurrent<T, false, false>;                                                               \
-    ISOGLOSS_COMPILED_NODE(make, T, Glnn)                                                                       \
-    ISOGLOSS_COMPILED_NODE(make, T, Gnn)                                                                        \
+#define ISOGLOSS_COMPILED_SPARSE_NODES(make, T)   \
+    make struct SparseRecurrent<T, true, true>;   \
+    make struct SparseRecurrent<T, false, true>;  \
+    make struct SparseRecurrent<T, false, false>; \
+    ISOGLOSS_COMPILED_NODE(make, T, Glnn)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Gnn)          \
     ISOGLOSS_COMPILED_NODE(make, T, SparseRnn)
 
-#define ISOGLOSS_COMPILED_LOSSES(make, T)                                                                       \
-    make class FusedSoftmax<T>;                                                                                 \
-    ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss)                                                              \
+#define ISOGLOSS_COMPILED_LOSSES(make, T)          \
+    make class FusedSoftmax<T>;                    \
+    ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss) \
     ISOGLOSS_COMPILED_NODE(make, T, CrossEntropy)
 
-#define ISOGLOSS_COMPILED_UPDATES(make, T)                                                                      \
-    make class Sgd<T>;                                                                                          \
-    make class AveragedSgd<T>;                                                                                  \
-    make class Adam<T>;                                                                                         \
-    make class TransitionStep<T>;                                                                               \
-    make class WritingStep<T>;                                                                                  \
-    make class AlternatingTraining<T>;                                                                          \
+#define ISOGLOSS_COMPILED_UPDATES(make, T) \
+    make class Sgd<T>;                     \
+    make class AveragedSgd<T>;             \
+    make class Adam<T>;                    \
+    make class UnitMetric<T>;              \
+    make class SoftmaxFisher<T>;           \
+    make class EdgeMetric<T>;              \
+    make class SearchStep<T>;              \
+    make class TransitionStep<T>;          \
+    make class SoftmaxStep<T>;             \
+    make class AlternatingTraining<T>;     \
     make class Riemannian<T>;
 
-#define ISOGLOSS_COMPILED_CLOSED_FORM(make, T)                                                                  \
-    make class ConcatenatedSoftmax<T>;
+#define ISOGLOSS_COMPILED_CLOSED_FORM(make, T) make class ConcatenatedSoftmax<T>;
 
 /// All of them for one scalar type.
-#define ISOGLOSS_COMPILED_CORE(make, T)                                                                         \
-    ISOGLOSS_COMPILED_FACTOR(make, T)                                                                           \
-    ISOGLOSS_COMPILED_GRAPH(make, T)                                                                            \
-    ISOGLOSS_COMPILED_NODES(make, T)                                                                            \
-    ISOGLOSS_COMPILED_SPARSE_NODES(make, T)                                                                     \
-    ISOGLOSS_COMPILED_LOSSES(make, T)                                                                           \
-    ISOGLOSS_COMPILED_UPDATES(make, T)                                                                          \
+#define ISOGLOSS_COMPILED_CORE(make, T)     \
+    ISOGLOSS_COMPILED_FACTOR(make, T)       \
+    ISOGLOSS_COMPILED_GRAPH(make, T)        \
+    ISOGLOSS_COMPILED_NODES(make, T)        \
+    ISOGLOSS_COMPILED_SPARSE_NODES(make, T) \
+    ISOGLOSS_COMPILED_LOSSES(make, T)       \
+    ISOGLOSS_COMPILED_UPDATES(make, T)      \
     ISOGLOSS_COMPILED_CLOSED_FORM(make, T)
 
 #ifdef ISOGLOSS_COMPILED
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ISOGLOSS_COMPILED_CORE(extern template, float)
 ISOGLOSS_COMPILED_CORE(extern template, double)
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
 #endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <isogloss/config.hpp>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -9,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Base of every exception thrown by the library. A message says who, what was found, what was
 /// expected and what to do, and starts with "isogloss: ".
@@ -92,4 +93,4 @@ void require(std::string_view who, std::string_view option, V value, std::type_i
                                      : message(" and at most ", high.value)));
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

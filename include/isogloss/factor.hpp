@@ -12,7 +12,7 @@
 #include <utility>
 #include <xtensor-blas/xlinalg.hpp>
 
-namespace isogloss::dense {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense {
 
 namespace detail {
 
@@ -163,4 +163,4 @@ template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>&
     return xt::transpose(x);
 }
 
-}  // namespace isogloss::dense
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense

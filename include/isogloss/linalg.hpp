@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <xtensor-blas/xblas.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
@@ -109,4 +109,4 @@ template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a
     });
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,7 +4,7 @@
 #include <isogloss/types.hpp>
 #include <type_traits>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// What a product wants to know of a matrix, and nothing else: a row-major block [rows, cols] whose rows are
 /// `stride` apart. Owns nothing. `transposed` reads it the other way round.
@@ -43,4 +43,4 @@ template <class T> struct MatrixRef {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Sizes as a message shows them: "[3, 4]", "[]" for a scalar.
 inline std::string dimensions_text(std::span<const Index> shape) {
@@ -71,4 +71,4 @@ decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
                     " bytes, which this machine does not give; make the sizes smaller"));
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,11 +1,13 @@
 /// @file subnormals.hpp  Subnormal numbers count as 0 while the library computes.
 #pragma once
 
+#include <isogloss/config.hpp>
+
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// For as long as one lives, its thread reads and writes subnormal numbers (below 1e-38 in float, 2e-308 in
 /// double) as 0; what was set before comes back with its end. Probabilities and gradients that all but vanish
@@ -43,4 +45,4 @@ private:
     [[maybe_unused]] unsigned before_ = 0;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

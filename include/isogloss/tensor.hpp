@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <isogloss/types.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Owning dense array of N dimensions, row-major.
 template <class T, std::size_t N> using Tensor = xt::xtensor<T, N>;
@@ -33,4 +33,4 @@ template <class T> auto matrix_view(T* data, Index rows, Index cols) {
     return xt::adapt(data, r * c, xt::no_ownership(), std::array<std::size_t, 2>{r, c});
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -21,7 +21,7 @@ extern "C" {
 [[gnu::weak]] int openblas_get_parallel(void);
 }
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 inline std::atomic<int>& thread_count() {
@@ -123,4 +123,4 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     for (Index i = 0; i < count; ++i) run(i);
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <isogloss/config.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Sizes, positions and shapes. Signed, so that differences are what they look like.
 using Index = std::ptrdiff_t;
@@ -31,4 +32,4 @@ struct TokenBlock {
     Index size() const { return time * batch; }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

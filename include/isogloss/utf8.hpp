@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <isogloss/config.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Number of bytes of the UTF-8 sequence at the head of `s`, 1 … 4, or 0 where there is none: a stray
 /// continuation byte, an overlong form, a surrogate, a number above U+10FFFF, a cut sequence, or `s` empty.
@@ -75,4 +76,4 @@ inline std::string in_quotes(std::string_view word) {
     return "'" + escaped(word.substr(0, keep), false) + (keep < word.size() ? "…'" : "'");
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,7 +1,7 @@
 /// @file texts.hpp  Texts with known dynamics, and small systems, for the tests of lds/.
 #pragma once
 
-#include <isogloss/lds/model.hpp>
+#include <isogloss/lds.hpp>
 #include <isogloss/random.hpp>
 #include <vector>
 

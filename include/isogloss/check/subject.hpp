@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::check {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::check {
 
 /// What the laws run on.
 struct LawOptions {
@@ -199,4 +199,4 @@ template <class A, class B> std::size_t furthest(const std::vector<A>& a, const 
 }
 
 }  // namespace detail
-}  // namespace isogloss::check
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::check

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of ConcatenatedSoftmax.
 struct ConcatenatedSoftmaxOptions {
@@ -53,12 +53,13 @@ public:
 
     explicit ConcatenatedSoftmax(Options options) : options_(std::move(options)) {
         const auto& o = options_;
-        require("vocabulary", o.vocabulary);
-        require("width", o.width);
-        require("words", o.words);
-        require("classes", o.classes);
-        require("batch", o.batch);
-        require("budget", o.budget);
+        for (const auto& [name, value] : {std::pair{"vocabulary", o.vocabulary},
+                                          {"width", o.width},
+                                          {"words", o.words},
+                                          {"classes", o.classes},
+                                          {"batch", o.batch},
+                                          {"budget", o.budget}})
+            require("concatenated softmax", name, value, 1);
         store_.seed = o.seed;
         graph::add_weight(store_, "E", o.vocabulary, o.width, o.init);
         const char* who = "concatenated softmax";
@@ -123,10 +124,6 @@ private:
         throw NumericError(message("concatenated softmax: example ", example, " has a loss of ", found,
                                    "; lower the learning rate"));
     }
-    static void require(const char* name, Index value) {
-        if (value < 1) fail(message("found ", name, " = ", value, ", expected at least 1"));
-    }
-
     /// Refuses batches that do not fit; y may be left out.
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
         const Index M = options_.words;
@@ -215,4 +212,4 @@ private:
     Index* example_ = nullptr;  // [N]: which example a row is
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -8,7 +8,7 @@
 #include <isogloss/dense.hpp>
 
 /// Small dense matrices in double, every operation as it is defined. vec(A) stacks the columns of A.
-namespace isogloss::kronecker {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kronecker {
 
 using dense::cols, dense::identity, dense::Matrix, dense::product, dense::rows, dense::transposed,
     dense::zeros;
@@ -91,4 +91,4 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
     return r;
 }
 
-}  // namespace isogloss::kronecker
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kronecker

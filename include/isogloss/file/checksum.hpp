@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace isogloss::file {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
 static_assert(std::endian::native == std::endian::little,
               "isogloss reads and writes little-endian files by copying memory; this machine is big-endian.");
@@ -151,4 +151,4 @@ private:
 
 inline constexpr Crc64::Tables Crc64::tables = Crc64::make_tables();
 
-}  // namespace isogloss::file
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace isogloss::file {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
 /// What the system knows of a file, links followed, or nothing where there is no such file. Throws FileError
 /// where it cannot be looked at: a folder on the way that may not be entered, a name that is too long.
@@ -143,4 +143,4 @@ private:
     Index bytes_ = 0;
 };
 
-}  // namespace isogloss::file
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <utility>
 
-namespace isogloss::file {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
 /// The folder that a file lies in, with the slash at its end; "./" where the name has none.
 inline std::string folder_of(const std::string& path) {
@@ -219,4 +219,4 @@ template <class Writer> void write_atomically(const std::string& path, Writer&& 
     file.commit();
 }
 
-}  // namespace isogloss::file
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

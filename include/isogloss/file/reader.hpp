@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::file {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
 /// Bytes from start to end through a buffer, of a file or of a stream.
 ///
@@ -26,8 +26,8 @@ class Reader {
 public:
     /// Reads an open file.
     explicit Reader(InputFile file) : name_(file.path()), file_(std::move(file)) {
-        const Index bytes = file_->bytes();
-        buffer_.resize(static_cast<std::size_t>(bytes < 0 ? most : std::clamp(bytes, Index{1}, most)));
+        const Index bytes = file_->bytes();  // files of the system say 0 and are longer
+        buffer_.resize(bytes > 0 ? std::min(bytes, most) : most);
     }
     /// Reads from a stream that outlives this object; `name` stands for it in messages.
     Reader(std::istream& in, std::string name) : name_(std::move(name)), stream_(&in), buffer_(most) {
@@ -225,4 +225,4 @@ private:
     Index line_ = 0;
 };
 
-}  // namespace isogloss::file
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::graph {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
 template <class T> struct Store;
 template <class T> struct MaskRecord;
@@ -177,4 +177,4 @@ void add_term_to_weight(Store<T>& store, const UnitsRecord<T>& u, const Source<T
     });
 }
 
-}  // namespace isogloss::graph
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

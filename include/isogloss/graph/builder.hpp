@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::graph {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
 /// The building half of Graph, which says what each function does.
 template <class T> class Builder {
@@ -151,4 +151,4 @@ private:
     Array<NodeRecord<T>>& nodes_;
 };
 
-}  // namespace isogloss::graph
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

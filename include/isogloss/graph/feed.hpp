@@ -5,7 +5,7 @@
 #include <iterator>
 #include <span>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// One input of a pass: `{x, batch.input}` for tokens, `{u, data, time, batch}` for a sequence.
 template <class T> struct Feed {
@@ -22,4 +22,4 @@ template <class T> struct Feed {
     TokenBlock block;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

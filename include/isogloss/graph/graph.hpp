@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// How a graph is laid out.
 struct GraphOptions {
@@ -369,4 +369,4 @@ template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temp
     return p;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// How a weight starts: element (row, col) of a matrix [rows, cols] as a function of its own random
 /// stream. Any callable of this form serves; the usual ones have names below.
@@ -56,4 +56,4 @@ inline Init per_block(Array<double> values) {
     };
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <isogloss/linalg.hpp>
 
-namespace isogloss::graph {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
 /// Z = H Eᵀ + b for H [rows, n], the head's table E [V, n], a bias b [V] or null, and Z [rows, V].
 ///
@@ -27,4 +27,4 @@ template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const
     });
 }
 
-}  // namespace isogloss::graph
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

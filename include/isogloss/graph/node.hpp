@@ -21,7 +21,7 @@
 #include <memory>
 #include <utility>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// N has `Options` and a member `options` of that type.
 template <class N>
@@ -86,4 +86,4 @@ template <class T> struct NodeRecord {
 };
 
 }  // namespace graph
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 template <class T> struct Store;
@@ -208,4 +208,4 @@ private:
     std::vector<Parameter<T>*> members_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::graph {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
 /// The running half of Graph, which says what each function does.
 template <class T> class Runner {
@@ -307,4 +307,4 @@ private:
     int last_ = -1;
 };
 
-}  // namespace isogloss::graph
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
@@ -304,4 +304,4 @@ template <class T> UnitsBuilder<T>& UnitsBuilder<T>::bias(const std::string& nam
     return *this;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

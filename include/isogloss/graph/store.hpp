@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
@@ -228,4 +228,4 @@ template <class T> struct Store {
 };
 
 }  // namespace graph
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

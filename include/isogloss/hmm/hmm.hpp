@@ -12,7 +12,7 @@
 #include <vector>
 
 /// Hidden Markov models.
-namespace isogloss::hmm {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
 
 /// Options of Hmm.
 struct Options {
@@ -261,4 +261,4 @@ private:
     Array<double> u_, v_, c_;  // of the sequence at hand
 };
 
-}  // namespace isogloss::hmm
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::io {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// What Checkpoint::load takes from a file.
 enum class Restore {
@@ -178,4 +178,4 @@ private:
     std::vector<std::function<void()>> after_load_;
 };
 
-}  // namespace isogloss::io
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

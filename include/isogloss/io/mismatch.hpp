@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::io {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// The differences between the tensors that are expected and those a file holds. Each string is a line ready
 /// to be read: the name, and for `misshapen` both types and shapes.
@@ -82,4 +82,4 @@ inline void require_match(std::span<const TensorSpec> expected, const Safetensor
                             list));
 }
 
-}  // namespace isogloss::io
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

@@ -12,6 +12,7 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/io/safetensors_header.hpp>
 #include <isogloss/io/tensor_view.hpp>
+#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
 #include <map>
@@ -23,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::io {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Version of what isogloss writes, in the metadata "isogloss.format".
 inline constexpr std::string_view safetensors_format = "1";
@@ -141,20 +142,14 @@ public:
         for (auto& e : header.entries)
             file.tensors_.push_back({std::move(e.tensor.name), e.tensor.dtype, std::move(e.tensor.shape),
                                      bytes.subspan(e.begin, e.end - e.begin)});
-        file.by_name_.resize(file.tensors_.size());
-        for (std::size_t i = 0; i < file.by_name_.size(); ++i) file.by_name_[i] = i;
-        std::sort(file.by_name_.begin(), file.by_name_.end(), [&file](std::size_t a, std::size_t b) {
-            return file.tensors_[a].name < file.tensors_[b].name;
-        });
+        for (const TensorView& t : file.tensors_) file.index_.insert(t.name);
         return file;
     }
 
     /// The tensor of this name, or null. The view holds as long as this object, also when it is moved.
     const TensorView* find(std::string_view name) const {
-        const auto at =
-            std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                             [this](std::size_t i, std::string_view n) { return tensors_[i].name < n; });
-        return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
+        const Token at = index_.find(name);
+        return at < 0 ? nullptr : &tensors_[at];
     }
 
     /// The tensor of this name. Throws FileError where there is none.
@@ -222,11 +217,7 @@ public:
     /// All tensors, in the order of the file.
     std::span<const TensorView> tensors() const { return tensors_; }
     /// The names of all tensors, in the order of the file.
-    std::vector<std::string> names() const {
-        std::vector<std::string> all;
-        for (const TensorView& t : tensors_) all.push_back(t.name);
-        return all;
-    }
+    const std::vector<std::string>& names() const { return index_.words(); }
     /// The metadata, without isogloss's format and checksum: what write_safetensors was given.
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
     /// True where the file carries isogloss's checksum, which then was right.
@@ -285,9 +276,9 @@ private:
     std::string name_;
     std::unique_ptr<std::byte[]> data_;
     std::vector<TensorView> tensors_;
-    std::vector<std::size_t> by_name_;  // positions in tensors_, sorted by name
+    text::WordIndex index_;  // of their names
     std::map<std::string, std::string> metadata_;
     bool has_checksum_ = false;
 };
 
-}  // namespace isogloss::io
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

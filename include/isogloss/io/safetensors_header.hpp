@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::io {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Longest header that is written or read, bytes; the limit of the format's own library.
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
@@ -247,4 +247,4 @@ inline std::string safetensors_entries(std::span<const TensorView* const> tensor
     return json;
 }
 
-}  // namespace isogloss::io
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

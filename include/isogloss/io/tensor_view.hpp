@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::io {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Scalar type of the elements of a stored tensor, those of the safetensors format. `boolean`, floats of 16
 /// and fewer bits, and `c64` (pairs of floats) have no C++ type here: they can be carried and copied as
@@ -137,4 +137,4 @@ inline TensorView text_view(std::string name, std::string_view characters) {
             std::as_bytes(std::span(characters))};
 }
 
-}  // namespace isogloss::io
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

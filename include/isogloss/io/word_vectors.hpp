@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::io {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Words and a vector for each: `words.find("north")` is the row of a word, `words[i]` the word of a row.
 struct WordVectors {
@@ -333,4 +333,4 @@ inline void write_glove_text(const std::filesystem::path& path, const WordVector
     write_word_vectors(path, vectors, WordVectorFormat::glove_text);
 }
 
-}  // namespace isogloss::io
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

@@ -3,7 +3,7 @@
 
 #include <isogloss/kernel/gates.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// s(V) of a unit.
 enum class Activation {
@@ -62,4 +62,4 @@ void activation_backward(Activation s, Index n, const T* a, const T* da, T* dV) 
 }
 
 }  // namespace kernel
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -9,7 +9,7 @@
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/threads.hpp>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 /// d, or d² for the modulus.
 template <bool squared, class L> L chain(L d) {
@@ -289,4 +289,4 @@ void highway_backward(Index rows, Index n, const HighwayRows<T>& all, const High
     });
 }
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -9,7 +9,7 @@
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/matrix_ref.hpp>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 namespace plain {
 
@@ -166,4 +166,4 @@ private:
     }
 };
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

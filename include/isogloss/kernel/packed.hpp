@@ -4,7 +4,7 @@
 #include <isogloss/kernel/micro_kernel.hpp>
 #include <isogloss/threads.hpp>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 /// The recurrent matrix of a cell is multiplied from the left by a few rows, step after step. A product of
 /// its own would pack it anew every time, which at 20 rows takes a good part of the time; here it is packed
@@ -59,4 +59,4 @@ template <class T, class A = Architecture> struct Packed {
     }
 };
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

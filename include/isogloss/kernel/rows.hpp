@@ -8,7 +8,7 @@
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 /// The obvious loops, with sums in double: what the kernels below are tested against. Only dot has another use:
 /// what is added up when a product exceeds T.
@@ -134,4 +134,4 @@ template <class T> Index first_non_finite(Index n, const T* x) {
     return n;
 }
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -6,7 +6,7 @@
 #include <isogloss/kernel/simd.hpp>
 
 #if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 template <class L>
 requires(sizeof(L) == 64) struct Masked<float, L> {
@@ -69,5 +69,5 @@ requires(sizeof(L) == 64 && lane_count<L> == 8) struct LaneFunctions<L> {
     }
 };
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
 #endif

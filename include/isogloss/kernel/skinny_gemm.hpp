@@ -4,7 +4,7 @@
 
 #include <isogloss/kernel/micro_kernel.hpp>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 /// Products of a few rows with a large matrix, which is read once, where it lies. For one thread. Numbers as
 /// MicroKernel says.
@@ -111,4 +111,4 @@ private:
     static constexpr Index worth_packing = 48;
 };
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 /// max z, n ≥ 1. Says nothing about NaN: that shows in the log-sum-exp.
 template <class T, class A = Architecture> T row_max(Index n, const T* z) {
@@ -192,4 +192,4 @@ template <class T> double soft_divergence(Index n, const T* s, const T* z, doubl
 }
 
 }  // namespace plain
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

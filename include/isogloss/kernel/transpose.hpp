@@ -6,7 +6,7 @@
 #include <isogloss/types.hpp>
 #include <type_traits>
 
-namespace isogloss::kernel {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 namespace plain {
 
@@ -118,4 +118,4 @@ void transpose_add(Index n, Index m, const T* from, Index stride, T beta, T* to,
     one_by_one(whole_n, n, 0, m);
 }
 
-}  // namespace isogloss::kernel
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -7,7 +7,7 @@
 #include <isogloss/lds/moments.hpp>
 #include <utility>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Averages over a text that an M-step needs, and what comes with them.
 template <class T> struct Statistics {
@@ -151,4 +151,4 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
     return largest_share(G, s.M) < 1 ? 1 : repair_noise(G, s.M, options.noise_limit);
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// What is counted.
 struct CountOptions {
@@ -279,4 +279,4 @@ private:
     std::int64_t total_ = 0;
 };
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

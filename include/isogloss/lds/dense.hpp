@@ -6,7 +6,7 @@
 #include <isogloss/factor.hpp>
 
 /// Linear dynamical systems for text.
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 using dense::cols, dense::identity, dense::product, dense::product_t, dense::ref, dense::rows;
 using dense::schur, dense::solve, dense::symmetric_eigen, dense::thin_svd, dense::transposed, dense::zeros;
@@ -145,4 +145,4 @@ template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who,
     return R;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// One pair of singular vectors of the transition, as words.
 struct Direction {
@@ -58,4 +58,4 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
     return out;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Scales every row to norm 1; a row of zeros stays.
 template <class T> void normalise_rows(TallMatrix<T>& x) {
@@ -71,4 +71,4 @@ template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const Smal
     return v;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -6,7 +6,7 @@
 #include <isogloss/lds/kalman.hpp>
 #include <utility>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// What exact_smoother computes of a text of T tokens.
 template <class T> struct ExactStates {
@@ -131,4 +131,4 @@ template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens
     return value;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Counts with the vocabulary they are of.
 struct CountsFile {
@@ -147,4 +147,4 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     return it;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

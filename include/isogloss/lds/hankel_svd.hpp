@@ -8,7 +8,7 @@
 #include <isogloss/random.hpp>
 #include <numbers>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// The block-Hankel operator H [rV, rV] with blocks (i, j) = Ψ_{r-j+i}, i, j = 0 … r-1, lags 1 … 2r-1. Blocks
 /// of columns are [rV, l], one [V, l] above the other. r² sparse products each way.
@@ -150,4 +150,4 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     return out;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

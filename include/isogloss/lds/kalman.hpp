@@ -5,7 +5,7 @@
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/model.hpp>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// X = E X F + M, by doubling. The spectral radii of E and F multiply to less than 1. Throws NumericError
 /// where the sum does not settle.
@@ -99,4 +99,4 @@ template <class T> SteadyState steady_state(const Lds<T>& s) {
     return steady_state(s.A, inner_products(s.C, s.C), s.M);
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// A linear dynamical system over whitened words y_t (see Whitening).
 ///
@@ -64,4 +64,4 @@ inline double repair_noise(const SmallMatrix& G, SmallMatrix& M, double limit = 
     return limit / share;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

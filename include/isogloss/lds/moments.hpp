@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// How counts become frequencies.
 struct WhiteningOptions {
@@ -164,4 +164,4 @@ private:
     mutable TallMatrix<T> scaled_;
 };
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

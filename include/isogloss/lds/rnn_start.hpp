@@ -6,7 +6,7 @@
 #include <isogloss/lds/text_filter.hpp>
 #include <string>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Names of the parameters that start_rnn writes, and the scale of the states.
 struct RnnStart {
@@ -107,4 +107,4 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     });
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

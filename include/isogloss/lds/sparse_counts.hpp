@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <isogloss/array.hpp>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Counts of pairs [V, V] in compressed rows, 8 bytes for each pair that occurs: row i has the counts
 /// values[at] in the columns columns[at], which ascend, at = starts[i] … starts[i + 1] - 1.
@@ -56,4 +56,4 @@ struct SparseCounts {
     }
 };
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

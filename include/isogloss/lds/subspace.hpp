@@ -6,7 +6,7 @@
 #include <isogloss/lds/model.hpp>
 #include <utility>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Options of subspace_identification.
 struct SubspaceOptions {
@@ -101,4 +101,4 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
     return out;
 }
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <span>
 
-namespace isogloss::lds {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// The steady-state filter and smoother over tokens, h² multiply-adds each per token.
 ///
@@ -196,4 +196,4 @@ private:
     TallMatrix<T> table_, columns_;  // k, and W C
 };
 
-}  // namespace isogloss::lds
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Augmented loss.
 ///
@@ -233,4 +233,4 @@ private:
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -7,7 +7,7 @@
 #include <isogloss/threads.hpp>
 #include <thread>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// What a loss needs of its output head besides the logits.
 struct HeadNeeds {
@@ -106,4 +106,4 @@ private:
     bool words_ = false;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

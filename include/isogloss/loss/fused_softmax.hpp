@@ -9,7 +9,7 @@
 #include <isogloss/loss/staged_gradient.hpp>
 #include <span>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Rows of logits on their way through a loss. Row r belongs to position `position[r]` (t·B + b), whose
 /// target is `target[r]`.
@@ -261,4 +261,4 @@ private:
     } block_;                       // at hand
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <array>
 #include <isogloss/graph/pass.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The gradients of a head's weights and of its hidden states, which a loss computes in a training forward
 /// pass, while the logits are at hand. They lie where they belong, in the gradients of the weights and in the
@@ -71,4 +71,4 @@ private:
     Index count_ = 0;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -3,7 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// l = w_a l_a + w_b l_b: several losses trained at once. Chain it for more than two.
 ///
@@ -34,4 +34,4 @@ template <class T> struct TotalLoss {
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// a : b = c : d
 using Analogy = std::array<std::string, 4>;
@@ -147,4 +147,4 @@ inline AnalogyScore sum_of(std::string name, std::span<const AnalogyScore> score
     return sum;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

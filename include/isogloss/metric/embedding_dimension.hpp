@@ -6,7 +6,7 @@
 #include <isogloss/types.hpp>
 #include <numbers>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// -lim h_n / n = ½ ln((√5 + 1) / 2): what every dimension adds to the entropy, in nats, with its sign
 /// turned.
@@ -94,4 +94,4 @@ inline EmbeddingDimension embedding_dimension(double words) {
     return d;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

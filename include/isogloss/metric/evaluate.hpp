@@ -5,7 +5,7 @@
 #include <isogloss/metric/perplexity.hpp>
 #include <isogloss/text/batches.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// While it lives a graph is in evaluation mode, from zero states. Its end, by an exception too, puts back
 /// the mode and the carried states that it found, so that training goes on as if nothing had happened.
@@ -64,4 +64,4 @@ Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches ba
     return evaluate(g, l, x, y, std::move(batches), [](Index, Index) { return true; });
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// A row of a table and how near it is.
 struct Neighbour {
@@ -118,4 +118,4 @@ inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<co
     return nearest(table, words.size(), columns, row, k);
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Adds up losses and turns them into averages.
 ///
@@ -47,4 +47,4 @@ private:
     Index tokens_ = 0, characters_ = 0;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

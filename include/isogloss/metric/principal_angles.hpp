@@ -6,7 +6,7 @@
 #include <isogloss/metric/subspace_distance.hpp>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The principal angles θ_1 ≤ … ≤ θ_r between the column spaces of x [V, a] and y [V, b], in radians from 0
 /// to π/2; r is the smaller of both dimensions.
@@ -46,4 +46,4 @@ inline double averaged_distance(const std::vector<double>& angles) {
     return std::sqrt(squares / static_cast<double>(angles.size()));
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

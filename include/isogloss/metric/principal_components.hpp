@@ -5,7 +5,7 @@
 #include <cmath>
 #include <isogloss/factor.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// What principal_components finds.
 struct PrincipalComponents {
@@ -63,4 +63,4 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
     return p;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

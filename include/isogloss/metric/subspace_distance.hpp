@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
@@ -64,4 +64,4 @@ template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<cons
     return std::min(1.0, std::sqrt(squares / static_cast<double>(dense::cols(R))));
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Where two spaces stood at a step of a training.
 struct SubspaceReading {
@@ -70,4 +70,4 @@ private:
     std::vector<SubspaceReading> readings_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

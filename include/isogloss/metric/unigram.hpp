@@ -10,7 +10,7 @@
 #include <isogloss/utf8.hpp>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: what
 /// a model must beat. Its exponential is the unigram perplexity.
@@ -51,4 +51,4 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
     return sum / static_cast<double>(corpus.size());
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

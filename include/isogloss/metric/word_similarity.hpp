@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Two words and how alike people find them, on a scale of the set's own.
 struct ScoredPair {
@@ -80,4 +80,4 @@ inline WordSimilarity word_similarity(const WordTable& table, std::span<const Sc
     return result;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of WordTable.
 struct WordTableOptions {
@@ -94,4 +94,4 @@ private:
     std::vector<float> unit_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// y_t = [a_t b_t …]: two sequences or more, one after the other.
 ///
@@ -48,4 +48,4 @@ template <class T> struct Concatenate {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/node/edges.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The weights of a network on a graph as matrices [N, N], one for each row of weights, zero where there is
 /// no edge. With a quarter of all edges or more, whole matrices in vector registers are several times as fast
@@ -103,4 +103,4 @@ private:
     std::uint8_t* seen_ = nullptr;                // rows that have a gradient
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

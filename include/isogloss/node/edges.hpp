@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// A directed graph of units, its edges listed by target, the loop of a unit first.
 struct Edges {
@@ -70,4 +70,4 @@ inline Edges random_edges(Index units, Index d, std::uint64_t seed) {
     });
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

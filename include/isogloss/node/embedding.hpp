@@ -3,7 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Looks up a table, with variational dropout on the vectors and on whole words.
 ///
@@ -80,4 +80,4 @@ template <class T> struct Embedding {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

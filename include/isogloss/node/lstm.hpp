@@ -4,7 +4,7 @@
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Long short-term memory.
 ///
@@ -78,4 +78,4 @@ private:
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Recurrent highway network: D micro-steps per time step, coupled carry gate.
 ///
@@ -87,4 +87,4 @@ private:
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -4,7 +4,7 @@
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// h_t = tanh(x_t W + h_{t-1} U + b)
 ///
@@ -61,4 +61,4 @@ template <class T> struct Rnn {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

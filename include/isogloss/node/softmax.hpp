@@ -4,7 +4,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <optional>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Logits with a matrix of their own: o_t = W h_t + b.
 ///
@@ -67,4 +67,4 @@ template <class T> struct TiedSoftmax {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of the networks on a sparse graph.
 struct SparseRecurrentOptions {
@@ -316,4 +316,4 @@ private:
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -3,7 +3,7 @@
 
 #include <isogloss/node/sparse_recurrent.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The simple recurrent network on a sparse graph.
 ///
@@ -14,4 +14,4 @@ namespace isogloss {
 ///          includes.
 template <class T> struct SparseRnn : SparseRecurrent<T, false, false> {};
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

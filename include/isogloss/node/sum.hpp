@@ -3,7 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// y_t = a_t + b_t, for residual and branching models.
 ///
@@ -29,4 +29,4 @@ template <class T> struct Sum {
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

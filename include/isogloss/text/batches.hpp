@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::text {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// What happens to the predictions that do not fill B columns of equal length.
 enum class Tail {
@@ -227,4 +227,4 @@ private:
     Batch batch_;
 };
 
-}  // namespace isogloss::text
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::text {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// How a text is read into tokens. Level, line ends and unknown words are the vocabulary's.
 using CorpusOptions = file::LineOptions;
@@ -186,4 +186,4 @@ private:
     std::string source_;
 };
 
-}  // namespace isogloss::text
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

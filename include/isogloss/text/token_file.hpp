@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace isogloss::text {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// What is known of a token stream.
 struct TokenStreamInfo {
@@ -165,4 +165,4 @@ private:
     TokenStreamInfo info_;
 };
 
-}  // namespace isogloss::text
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::text {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// Where a line comes from, for messages.
 struct Place {
@@ -414,4 +414,4 @@ private:
     Token unk_ = -1, eos_ = -1;
 };
 
-}  // namespace isogloss::text
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

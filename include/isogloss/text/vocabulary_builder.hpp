@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::text {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// What a token stands for.
 enum class Level {
@@ -181,4 +181,4 @@ private:
     std::string sources_;
 };
 
-}  // namespace isogloss::text
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

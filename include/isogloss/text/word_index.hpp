@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::text {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
 /// Numbers words 0, 1, 2 … in the order they come in, and finds them again. Open addressing, at most half
 /// full: a look-up is one hash, about one slot and one comparison, and allocates nothing.
@@ -94,4 +94,4 @@ private:
     std::vector<Slot> slots_;
 };
 
-}  // namespace isogloss::text
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of Adam.
 struct AdamOptions {
@@ -31,10 +31,9 @@ template <class T> class Adam : public Rule<T, AdamOptions> {
 public:
     /// Throws UsageError for options out of range.
     Adam(Parameters<T> group, AdamOptions options) : Rule<T, AdamOptions>("adam", std::move(group), options) {
-        const double below_one = std::nextafter(1.0, 0.0);
-        require("adam", "first", options.first, 0.0, below_one);
-        require("adam", "second", options.second, 0.0, below_one);
-        require("adam", "epsilon", options.epsilon, std::numeric_limits<double>::min(), no_limit);
+        require("adam", "first", options.first, 0, Exclusive{1});
+        require("adam", "second", options.second, 0, Exclusive{1});
+        require("adam", "epsilon", options.epsilon, Exclusive{0});
         within_memory("adam", bytes_of("adam", {group_.elements(), 2}, sizeof(T)), [&] {
             for (const Parameter<T>* p : group_) {
                 mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
@@ -98,4 +97,4 @@ private:
     std::vector<std::vector<T>> mean_, square_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

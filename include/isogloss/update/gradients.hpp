@@ -5,7 +5,7 @@
 #include <isogloss/graph/parameters.hpp>
 #include <numeric>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Most pieces of over_numbers.
 inline constexpr Index most_pieces = 64;
@@ -66,4 +66,4 @@ template <class T> void finish_step(Parameter<T>& p) {
     p.clear_gradient();
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

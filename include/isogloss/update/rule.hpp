@@ -1,11 +1,11 @@
 /// @file update/rule.hpp  What all updates share: a group of parameters, and the options that mean the same.
 #pragma once
 
+#include <isogloss/error.hpp>
 #include <isogloss/update/gradients.hpp>
-#include <isogloss/update/require.hpp>
 #include <utility>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The base of an update: its group of parameters and its options, of which these mean the same in all:
 ///
@@ -20,7 +20,7 @@ public:
     double rate() const { return options_.rate; }
     /// Sets η ≥ 0; throws UsageError for another one.
     void rate(double r) {
-        require(who_, "rate", r, 0.0, no_limit);
+        require(who_, "rate", r, 0.0);
         options_.rate = r;
     }
     const Parameters<T>& group() const { return group_; }
@@ -32,10 +32,10 @@ protected:
     /// `who`, a literal, begins the messages. Throws UsageError for options out of range.
     Rule(std::string_view who, Parameters<T> group, O options)
         : who_(who), group_(std::move(group)), options_(std::move(options)) {
-        require(who, "rate", options_.rate, 0.0, no_limit);
-        if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0, no_limit);
+        require(who, "rate", options_.rate, 0.0);
+        if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
         if constexpr (requires { options_.weight_decay; })
-            require(who, "weight_decay", options_.weight_decay, 0.0, no_limit);
+            require(who, "weight_decay", options_.weight_decay, 0.0);
     }
     /// d, from the last backward pass.
     double divisor() const { return group_.divisor(options_.divisor); }
@@ -47,4 +47,4 @@ protected:
     O options_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

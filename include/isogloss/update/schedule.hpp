@@ -8,7 +8,7 @@
 #include <isogloss/types.hpp>
 #include <limits>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Constant, then falling by a factor each epoch: η_e = rate · factor^max(0, e - constant), e = 1, 2, …
 ///
@@ -76,4 +76,4 @@ private:
     std::uint64_t waited_ = 0;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <isogloss/update/rule.hpp>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of Sgd.
 struct SgdOptions {
@@ -66,7 +66,7 @@ public:
     /// Throws UsageError for options out of range.
     AveragedSgd(Parameters<T> group, AveragedSgdOptions options)
         : Sgd<T>(std::move(group), options.sgd), window_(options.window) {
-        require("averaged sgd", "window", window_, Index{1}, std::numeric_limits<Index>::max());
+        require("averaged sgd", "window", window_, 1);
         within_memory("averaged sgd", bytes_of("averaged sgd", {this->group().elements()}, sizeof(T)), [&] {
             for (const Parameter<T>* p : this->group())
                 mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
@@ -137,4 +137,4 @@ private:
     std::vector<std::vector<T>> mean_;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -258,6 +258,34 @@ TEST_CASE("The update of a head is the step of its Fisher metric", "[riemannian]
     for (std::size_t k : {0u, 1u}) REQUIRE(apart(update.direction(k), softmax.direction(k)) < 1e-5);
 }
 
+TEST_CASE("Sums keep the names by which checkpoints hold them", "[riemannian][update]") {
+    struct Names {
+        std::vector<std::string> found;
+        void number(const std::string&, double&) {}
+        void counter(const std::string&, std::uint64_t&) {}
+        void array(const std::string& name, double*, Index rows, Index cols) {
+            found.push_back(message(name, " ", rows, " ", cols));
+        }
+    };
+    const auto names = [](MetricForm form) {
+        Graph<double> g({.time = 7, .batch = 3});
+        const auto h = g.add<Lstm>("cell", {.units = 6}, g.input("x", 3));
+        g.add<Softmax>("out", {.vocabulary = 5}, h);
+        Riemannian<double> update(g, "*", {.form = form});
+        Names visitor;
+        update.visit(visitor);
+        return visitor.found;
+    };
+    const std::vector<std::string> head = {"square/out.W 5 6", "cross/out.W 5 6", "whole/out.W 1 5"};
+    std::vector<std::string> full = {"whole0/cell.z 1 24", "matrix0/cell.z 24 100"},
+                             quasi = {"whole0/cell.z 1 24", "square0/cell.z 3 24", "cross0/cell.z 3 24",
+                                      "square1/cell.z 6 24", "cross1/cell.z 6 24"};
+    full.insert(full.end(), head.begin(), head.end());
+    quasi.insert(quasi.end(), head.begin(), head.end());
+    REQUIRE(names(MetricForm::full) == full);
+    REQUIRE(names(MetricForm::quasi_diagonal) == quasi);
+}
+
 TEST_CASE("The general update refuses what has no metric", "[riemannian][update]") {
     Graph<double> g({.time = 4, .batch = 1});
     const auto x = g.tokens("x", 5), y = g.tokens("y", 5);

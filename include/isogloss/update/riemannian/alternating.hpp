@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// How a learning rate finds itself.
 struct RateControl {
@@ -41,10 +41,10 @@ public:
     /// A group, in the order of training. Throws UsageError for options out of range.
     void add(SearchStep<T>& step, RateControl control) {
         const auto* who = "alternating training";
-        require(who, "rate", control.rate, std::numeric_limits<double>::min(), no_limit);
-        require(who, "up", control.up, 1.0, no_limit);
-        require(who, "down", control.down, std::nextafter(1.0, 2.0), no_limit);
-        require(who, "retries", control.retries, Index{1}, std::numeric_limits<Index>::max());
+        require(who, "rate", control.rate, Exclusive{0});
+        require(who, "up", control.up, 1.0);
+        require(who, "down", control.down, Exclusive{1});
+        require(who, "retries", control.retries, 1);
         groups_.push_back({&step, control, 0, 0});
     }
 
@@ -155,4 +155,4 @@ private:
     bool passed_ = false;   // the last forward pass succeeded
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -7,7 +7,7 @@
 #include <isogloss/node/edges.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The metric of transition weights and start values of Glnn, Gnn and SparseRnn. For each unit j and symbol
 /// x, over the inputs i, k of j (the always-on 0 among them), with sums over t with x_t = x,
@@ -275,4 +275,4 @@ private:
     std::vector<T> slopes_, factor_, diagonal_, step_;  // of one unit
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The squared scale Φ attached to a unit at a position.
 enum class UnitModulus {
@@ -185,4 +185,4 @@ template <class T> void solve_symmetric(Index m, T* M, T* G) {
 }
 
 }  // namespace detail
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

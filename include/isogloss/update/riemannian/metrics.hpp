@@ -5,7 +5,7 @@
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The softmax head of a name. Throws UsageError when there is none.
 template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
@@ -53,4 +53,4 @@ Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modul
     return metrics;
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/rule.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of Riemannian.
 struct RiemannianOptions {
@@ -49,10 +49,10 @@ public:
     /// metrics_of.
     Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
         : Rule<T, RiemannianOptions>("riemannian", g.parameters(pattern), options) {
-        require("riemannian", "damping", options.damping, std::numeric_limits<double>::min(), no_limit);
-        require("riemannian", "floor", options.floor, 0.0, no_limit);
-        require("riemannian", "decay", options.decay, 0.0, std::nextafter(1.0, 0.0));
-        require("riemannian", "every", options.every, Index{1}, std::numeric_limits<Index>::max());
+        require("riemannian", "damping", options.damping, Exclusive{0});
+        require("riemannian", "floor", options.floor, 0.0);
+        require("riemannian", "decay", options.decay, 0, Exclusive{1});
+        require("riemannian", "every", options.every, 1);
         metrics_ = metrics_of(g, group_, options.modulus, options.form);
         for (const Parameter<T>* p : group_)
             within_memory("riemannian", bytes_of("riemannian", {p->size()}, sizeof(T)),
@@ -134,4 +134,4 @@ private:
     std::uint64_t steps_ = 0, refreshments_ = 0;
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -5,7 +5,7 @@
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/rule.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of SearchStep.
 struct SearchOptions {
@@ -29,7 +29,7 @@ public:
     /// does, and for options out of range.
     SearchStep(Graph<T>& g, std::string_view pattern, SearchOptions options)
         : SearchStep(g.parameters(pattern), {options.damping, options.floor}) {
-        require("riemannian", "damping", options.damping, std::numeric_limits<double>::min(), no_limit);
+        require("riemannian", "damping", options.damping, Exclusive{0});
         metrics_ = metrics_of(g, group_, options.modulus, options.form);
     }
     virtual ~SearchStep() = default;
@@ -109,8 +109,8 @@ protected:
     /// A group that gets its metrics from the derived class; without one Δ = -G. `behind`: see behind().
     SearchStep(Parameters<T> group, Damping damping, Seq<T> behind = {})
         : group_(std::move(group)), damping_(damping), behind_(behind) {
-        require("riemannian", "damping", damping.relative, 0.0, no_limit);
-        require("riemannian", damping.relative > 0 ? "floor" : "damping", damping.absolute, 0.0, no_limit);
+        require("riemannian", "damping", damping.relative, 0.0);
+        require("riemannian", damping.relative > 0 ? "floor" : "damping", damping.absolute, 0.0);
         for (const Parameter<T>* p : group_) {
             const auto n = static_cast<std::size_t>(p->size());
             within_memory("riemannian", bytes_of("riemannian", {p->size(), 3}, sizeof(T)), [&] {
@@ -175,4 +175,4 @@ public:
         : SearchStep<T>(group, {}, behind) {}
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

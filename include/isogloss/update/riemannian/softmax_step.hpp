@@ -4,7 +4,7 @@
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Natural step of a softmax head by SoftmaxFisher, where ε_v = damping · (f_v + machine epsilon) and f_v is
 /// the frequency of word v. A head's weights are the writing weights of the source.
@@ -60,4 +60,4 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
         b[v] = static_cast<T>(std::log(std::max(counts[v] / total, 1e-12)));
 }
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

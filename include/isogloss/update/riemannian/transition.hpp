@@ -3,7 +3,7 @@
 
 #include <isogloss/update/riemannian/search_step.hpp>
 
-namespace isogloss {
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of TransitionStep.
 struct TransitionOptions {
@@ -36,4 +36,4 @@ private:
     }
 };
 
-}  // namespace isogloss
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
