@@ -50,7 +50,8 @@
     make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>);      \
     make class SubspaceMonitor<T>;                                                             \
     make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);               \
-    make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);
+    make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);                  \
+    make class ConcatenatedSoftmax<T>;
 
 #define ISOGLOSS_COMPILED_GRAPH(make, T)                                                                   \
     make void gemm<T>(T, MatrixRef<const T>, MatrixRef<const T>, T, MatrixRef<T>);                         \
@@ -120,8 +121,6 @@
     make class AlternatingTraining<T>;     \
     make class Riemannian<T>;
 
-#define ISOGLOSS_COMPILED_CLOSED_FORM(make, T) make class ConcatenatedSoftmax<T>;
-
 /// All of them for one scalar type.
 #define ISOGLOSS_COMPILED_CORE(make, T)     \
     ISOGLOSS_COMPILED_FACTOR(make, T)       \
@@ -129,8 +128,7 @@
     ISOGLOSS_COMPILED_NODES(make, T)        \
     ISOGLOSS_COMPILED_SPARSE_NODES(make, T) \
     ISOGLOSS_COMPILED_LOSSES(make, T)       \
-    ISOGLOSS_COMPILED_UPDATES(make, T)      \
-    ISOGLOSS_COMPILED_CLOSED_FORM(make, T)
+    ISOGLOSS_COMPILED_UPDATES(make, T)
 
 #ifdef ISOGLOSS_COMPILED
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
