@@ -14,8 +14,8 @@ namespace lt {
 namespace {
 
 /// Embedding → Rnn → Softmax with its loss.
-struct Network {
-    Network(const RnnCommand& o, ig::Index V, ig::Index h)
+struct RecurrentModel {
+    RecurrentModel(const RnnCommand& o, ig::Index V, ig::Index h)
         : time(o.bptt),
           batch(o.batch),
           g({.time = time, .batch = batch, .seed = o.seed}),
@@ -102,7 +102,7 @@ int rnn(const RnnCommand& o) {
     const auto train = ig::text::Corpus::read(o.train, vocabulary),
                valid = ig::text::Corpus::read(o.valid, vocabulary);
 
-    Network network(o, V, h);
+    RecurrentModel network(o, V, h);
     if (start)
         lds::start_rnn(network.g, start->system, lds::steady_state(start->system), start->xx_filtered,
                        {.rms = o.rms, .gain = o.gain, .power = o.power});

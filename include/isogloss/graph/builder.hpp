@@ -115,8 +115,8 @@ private:
                     return build();
                 } catch (...) {
                     s.arena.back_to(taken);
-                    std::size_t kind = 0;
-                    std::apply([&](auto&... r) { (r.resize(before[kind++]), ...); }, records);
+                    std::size_t place = 0;
+                    std::apply([&](auto&... r) { (r.resize(before[place++]), ...); }, records);
                     for (; s.claimed.size() > claimed; s.claimed.pop_back()) s.names.erase(s.claimed.back());
                     for (std::size_t i = 0; i < read.size(); ++i) s.tokens[i].read_by_node = read[i];
                     for (std::size_t i = 0; i < uses.size(); ++i)

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <isogloss/sizes.hpp>
+#include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
 #include <limits>
 #include <vector>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/sizes.hpp>
 #include <isogloss/update/rule.hpp>
 #include <vector>
 
