@@ -33,7 +33,7 @@ TEMPLATE_TEST_CASE(
     auto s = start<T>(f.counts, 3);
     s.A(0, 1) += 0.1;  // not the right parameters, so that the horizon matters
     s.A(2, 2) -= 0.2;
-    s.M = lyapunov(s.A, identity(3));
+    s.M = lyapunov(s.A, dense::identity(3));
     repair_noise(inner_products(s.C, s.C), s.M);
     const auto exact = exact_smoother<T>(s, f.text).statistics;
     const auto k = steady_state(s);
@@ -126,7 +126,7 @@ TEST_CASE("More states than words, and one word: statistics are still those of t
         s.C = zeros<double>(V, 5);
         for (std::size_t i = 0; i < s.C.size(); ++i) s.C.data()[i] = 0.2 * random.normal(Index(i) + 100);
         project_out<double>(s.whitening.m, ref(s.C));
-        s.M = lyapunov(s.A, identity(5));
+        s.M = lyapunov(s.A, dense::identity(5));
         repair_noise(inner_products(s.C, s.C), s.M);
         double before = -1e300;
         for (int i = 0; i < 4; ++i) {

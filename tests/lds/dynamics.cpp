@@ -17,7 +17,7 @@ TEST_CASE("Directions are singular vectors, whatever the basis, with the words t
     const SmallMatrix back = inverse(B, "test");
     s.A = product(B, A, back);
     s.C = product(C, back);
-    s.M = identity(2);
+    s.M = dense::identity(2);
     const auto found = dynamics(s, product_t(B, B), 2, 2, 0.1);
     REQUIRE(found.size() == 4);
     CHECK(found[0].strength == Approx(0.5));
@@ -28,6 +28,6 @@ TEST_CASE("Directions are singular vectors, whatever the basis, with the words t
     const auto& other = found[0].from[0] == 0 ? found[1] : found[0];
     CHECK(other.from[0] == 4);
     CHECK(other.to[0] == 4);
-    REQUIRE_THROWS_MATCHES(dynamics(s, identity(2), 3, 2), UsageError, says("3 pairs", "1 … 2"));
-    REQUIRE_THROWS_MATCHES(dynamics(s, identity(2), 1, 0), UsageError, says("0 words"));
+    REQUIRE_THROWS_MATCHES(dynamics(s, dense::identity(2), 3, 2), UsageError, says("3 pairs", "1 … 2"));
+    REQUIRE_THROWS_MATCHES(dynamics(s, dense::identity(2), 1, 0), UsageError, says("0 words"));
 }

@@ -71,10 +71,10 @@ TEST_CASE("Words never seen have a row of zeros; covariances of another size are
     auto s = texts::recorded<double>();
     s.whitening = Whitening::of_frequencies({0.4, 0.3, 0.3, 0, 0, 0}, 1);
     s.C(5, 0) = s.C(5, 1) = 0;
-    const auto v = type_embedding(s, identity(2));
+    const auto v = type_embedding(s, dense::identity(2));
     CHECK(v(5, 0) == 0);
     CHECK(v(0, 0) * v(0, 0) + v(0, 1) * v(0, 1) == Approx(1));
     s = texts::recorded<double>();
-    REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), identity(3), TokenStates::filter),
+    REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), dense::identity(3), TokenStates::filter),
                            UsageError, says("3 states", "expected 2"));
 }

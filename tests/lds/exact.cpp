@@ -39,7 +39,7 @@ TEST_CASE("Exact EM never lowers the likelihood", "[lds][exact][em]") {
     const Random random(5, 1);
     for (std::size_t i = 0; i < s.C.size(); ++i) s.C.data()[i] = 0.1 * random.normal(Index(i));
     project_out<double>(s.whitening.m, ref(s.C));
-    s.M = lyapunov(s.A, identity(2));
+    s.M = lyapunov(s.A, dense::identity(2));
     repair_noise(inner_products(s.C, s.C), s.M);
     double before = exact_em_step<double>(s, text);
     const double first = before;

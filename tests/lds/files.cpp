@@ -61,7 +61,7 @@ TEST_CASE("What are no counts is refused", "[lds][files]") {
 TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[lds][files]", float, double) {
     const TemporaryDirectory place;
     LdsFile<TestType> it{
-        texts::recorded<TestType>(), identity(2), 2 * identity(2), six_words(), {3, 2}, {-7, -6.5},
+        texts::recorded<TestType>(), dense::identity(2), 2 * dense::identity(2), six_words(), {3, 2}, {-7, -6.5},
         {{"program.note", "x"}}};
     save_lds(place / "model", it);
     const auto back = load_lds<TestType>(place / "model");

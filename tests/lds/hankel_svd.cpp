@@ -12,7 +12,7 @@ namespace {
 
 // H column by column.
 SmallMatrix as_matrix(const HankelOperator<double>& H) {
-    SmallMatrix out, I = identity(H.size());
+    SmallMatrix out, I = dense::identity(H.size());
     H.apply(I, out);
     return out;
 }
@@ -25,10 +25,10 @@ TEST_CASE("The Hankel operator has Ψ_{r-j+i} in block (i, j), and its transpose
     counts.add(texts::markov(3000, 9));
     const LagMoments<double> psi(counts, {.pseudo_counts = 1});
     const HankelOperator<double> H(psi, 3);
-    const SmallMatrix D = as_matrix(H), I = identity(27);
+    const SmallMatrix D = as_matrix(H), I = dense::identity(27);
     for (Index i = 0; i < 3; ++i)
         for (Index j = 0; j < 3; ++j) {
-            SmallMatrix block = zeros<double>(9, 9), part = block, unit = identity(9);
+            SmallMatrix block = zeros<double>(9, 9), part = block, unit = dense::identity(9);
             psi.apply(3 - j + i, ref(unit), ref(part));
             for (Index a = 0; a < 9; ++a)
                 for (Index b = 0; b < 9; ++b)

@@ -20,7 +20,7 @@ TEMPLATE_TEST_CASE("The steady state equals the fixed point of dense recursions"
     CHECK(difference(k.smoothed, tensor<double>(r::smoothed_steady, 2, 2)) < tolerance);
     CHECK(difference(k.J, tensor<double>(r::J_steady, 2, 2)) < tolerance);
     CHECK(difference(k.H, tensor<double>(r::H_steady, 2, 2)) < tolerance);
-    CHECK(difference(k.P, SmallMatrix(identity(2) - product(k.J, s.A))) < tolerance);
+    CHECK(difference(k.P, SmallMatrix(dense::identity(2) - product(k.J, s.A))) < tolerance);
     CHECK(k.log_det_S == Approx(r::log_det_S[0]).epsilon(tolerance));
     const SmallMatrix C = s.C, gain = product_t(k.L, C);
     CHECK(difference(gain, tensor<double>(r::gain_steady, 2, 6)) < tolerance);
@@ -42,21 +42,21 @@ TEST_CASE("The inversion lemma agrees with dense algebra where the noise covaria
     project_out<double>(s.whitening.m, ref(s.C));
     SmallMatrix sigma = zeros<double>(h, h), less = zeros<double>(h, h);
     for (std::size_t i = 0; i < sigma.size(); ++i) sigma.data()[i] = random.normal(Index(i) + 5000);
-    sigma = product_t(sigma, sigma) + identity(h);
+    sigma = product_t(sigma, sigma) + dense::identity(h);
     const SmallMatrix e = symmetric_eigen<double>(sigma, "test").vectors;
     less(0, 0) = 0.5;
     less(1, 1) = 0.25;
     const SmallMatrix M = sigma - product(e, product_t(less, e));
     const SmallMatrix G = inner_products(s.C, s.C), N = sigma - M;
 
-    SmallMatrix projector = identity(V);  // plus m mᵀ, so that dense inverses exist
+    SmallMatrix projector = dense::identity(V);  // plus m mᵀ, so that dense inverses exist
     const SmallMatrix S = projector + product(s.C, product_t(N, s.C));
     const SmallMatrix dense = product(transposed(s.C), inverse(S, "test"));
-    const SmallMatrix lemma = product_t(inverse(SmallMatrix(identity(h) + product(G, N)), "test"), s.C);
+    const SmallMatrix lemma = product_t(inverse(SmallMatrix(dense::identity(h) + product(G, N)), "test"), s.C);
     CHECK(difference(lemma, dense) < 1e-12);
     const SmallMatrix R = projector - product(s.C, product_t(M, s.C));
     const SmallMatrix information = product(transposed(s.C), inverse(R, "test"), s.C);
-    CHECK(difference(product(G, inverse(SmallMatrix(identity(h) - product(M, G)), "test")), information) <
+    CHECK(difference(product(G, inverse(SmallMatrix(dense::identity(h) - product(M, G)), "test")), information) <
           1e-12);
     const double share =
         symmetric_eigen<double>(symmetrised(product(s.C, product_t(M, s.C))), "test").values.back();
@@ -94,8 +94,8 @@ TEST_CASE("Doubling sums series, and says where they do not settle", "[lds][kalm
     CHECK(difference(X, SmallMatrix(product(E, X, F) + M)) < 1e-14);
     const SmallMatrix L = lyapunov(E, symmetrised(M));
     CHECK(difference(L, SmallMatrix(product(E, product_t(L, E)) + symmetrised(M))) < 1e-13);
-    const SmallMatrix wide = 1.5 * identity(2);
-    REQUIRE_THROWS_MATCHES(sylvester(wide, identity(2), M), NumericError, says("does not settle"));
+    const SmallMatrix wide = 1.5 * dense::identity(2);
+    REQUIRE_THROWS_MATCHES(sylvester(wide, dense::identity(2), M), NumericError, says("does not settle"));
 }
 
 TEST_CASE("A steady state that does not exist is refused", "[lds][kalman]") {
@@ -106,6 +106,6 @@ TEST_CASE("A steady state that does not exist is refused", "[lds][kalman]") {
     s.M *= 50;
     REQUIRE_THROWS_MATCHES(steady_state(s), NumericError, says("not positive definite", "repair_noise"));
     s = texts::recorded<double>();
-    s.M = identity(3);
+    s.M = dense::identity(3);
     REQUIRE_THROWS_MATCHES(steady_state(s), UsageError, says("M [3, 3]", "no system"));
 }

@@ -22,7 +22,7 @@ SmallMatrix as_matrix(const LagCounts& counts, double kappa, Index k) {
     const double mass = double(counts.tokens()) + kappa * double(V);
     std::vector<double> mu;
     for (const auto n : counts.occurrences()) mu.push_back((double(n) + kappa) / mass);
-    SmallMatrix S = zeros<double>(V, V), P = identity(V);
+    SmallMatrix S = zeros<double>(V, V), P = dense::identity(V);
     for (Index i = 0; i < V; ++i)
         for (Index j = 0; j < V; ++j) {
             const double m = std::sqrt(mu[std::size_t(i)] * mu[std::size_t(j)]);

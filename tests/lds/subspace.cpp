@@ -51,7 +51,7 @@ TEST_CASE("The system leads from one lagged covariance to the next: Ψ_{k+1} is 
         const auto s = subspace_identification(psi, {.states = 2, .lags = 4, .scaled = scaled}).system;
         const SmallMatrix G = inner_products(s.C, s.C);
         const SmallMatrix step = product(product(s.C, s.A), product_t(inverse(G, "test"), s.C));
-        const SmallMatrix unit = identity(30);
+        const SmallMatrix unit = dense::identity(30);
         for (Index k = 1; k <= 3; ++k) {
             SmallMatrix now = unit, next = unit;
             psi.apply(k, ref(unit), ref(now));

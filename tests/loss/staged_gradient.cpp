@@ -26,7 +26,7 @@ template <class T> struct Staging {
         return l = s.loss();
     }
     void forward(Forward<T>& p) {
-        T* adjoint = gradient.stage(p, options.wanted, 7, h, {w.id, -1, -1});
+        T* adjoint = gradient.stage(p, options.wanted, 7, h, {{w, {}, {}}});
         staged.push_back(adjoint != nullptr);
         double total = 0;
         for (Index i = 0; i < p.rows() * h.width; ++i)
@@ -40,7 +40,7 @@ template <class T> struct Staging {
     }
     void write(Pass<T>& p, T* adjoint) {
         for (Index t = 0; t < p.rows(); ++t) {
-            const auto [dw, beta] = gradient.weight(p, w.id);
+            const auto [dw, beta] = gradient.weight(p, w);
             for (Index i = 0; i < h.width; ++i) {
                 dw.data[i] = (beta == T(0) ? T(0) : dw.data[i]) + p.data(h)[t * h.width + i];
                 adjoint[t * h.width + i] += p.values(w).data[i];
