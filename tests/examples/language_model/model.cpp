@@ -18,7 +18,7 @@ Options small(const std::string& scheme) {
 // A model with the masks of one training pass.
 struct Built {
     Graph g{{.time = 3, .batch = 2}};
-    Model model;
+    lm::Model model;
     double nats = 0;
 
     explicit Built(Options o) {
@@ -89,7 +89,7 @@ TEST_CASE("The published highway network has its size and its masks", "[language
     apply_preset(o, "rhn", "ptb");
     settle(o, false);
     Graph g({.time = 2, .batch = 2});
-    const Model model = build(g, o, 10000);
+    const lm::Model model = build(g, o, 10000);
     // E, W, R1 ... R10, b1 ... b10, and a bias for each word.
     REQUIRE(g.parameters().elements() == 10'000 * 830 + 830 * 1660 + 10 * (830 * 1660 + 1660) + 10'000);
     const std::vector<ig::Token> x = {0, 1, 2, 3}, y = {1, 2, 3, 4};
