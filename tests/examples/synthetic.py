@@ -69,7 +69,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert done.returncode == 1 and 'standard output could not be written' in done.stderr, done
 
 for wrong, said in [(['--task', 'chess'], 'chess'), (['--units', '0'], 'units = 0'), (['--edges', '30'], 'edges = 30'),
-                    (['--task', 'xor', '--bits', '1'], '1 bits'), (['--starts', '0'], '--starts'),
+                    (['--task', 'xor', '--bits', '1'], 'bits = 1'), (['--starts', '0'], '--starts'),
                     (['--task', 'xor', '--training-bits-from', '11'], '11 to 10'), (['--length', '1'], 'length = 1'),
                     (['--seed', '-1'], '--seed is -1'), (['--seconds', '1e-400'], '--seconds is 1e-400'),
                     (['--csv', '/nonexistent/curve.csv', '--seconds', '0'], '/nonexistent/curve.csv')]:

@@ -123,7 +123,7 @@ def compare():
     assert re.search(r"the target +([\d.]+) +\1 +1.000 +0.0 %", same), same
     assert "different vocabularies" in run(*call[:4], "rare", *call[5:], status=1).stderr
     assert "'zebra' is not among" in run(*call, "--word", "zebra", status=1).stderr
-    assert "--neighbours is 90" in run(*call, "--neighbours", 90, status=1).stderr
+    assert "--neighbours = 90" in run(*call, "--neighbours", 90, status=1).stderr
     before = read("weak")
     assert "reads; it is left as it is" in run(*call, "--csv", "./weak", status=1).stderr and read("weak") == before
 
