@@ -62,7 +62,7 @@ if(HOW STREQUAL "compiled")
     # The program takes the core from the library: its own object only asks for it.
     file(GLOB_RECURSE object ${WORK}/build/main.cpp.o)
     execute_process(COMMAND nm -C ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
-    if(NOT symbols MATCHES " U isogloss::[a-z0-9_]+::Graph<float>::Graph" OR symbols MATCHES " [TWV] isogloss::[a-z0-9_]+::Graph<float>::Graph")
+    if(NOT symbols MATCHES " U isogloss::[a-z0-9_:]*Graph<float>::Graph" OR symbols MATCHES " [TWV] isogloss::[a-z0-9_:]*Graph<float>::Graph")
         message(FATAL_ERROR "consumer/compiled made the core itself:\n${symbols}")
     endif()
 elseif(HOW STREQUAL "pkg-config")
