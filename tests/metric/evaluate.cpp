@@ -5,7 +5,7 @@
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/rnn.hpp>
 #include <isogloss/node/softmax.hpp>
-#include <isogloss/node/sum.hpp>
+#include <isogloss/loss/total.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
