@@ -103,11 +103,11 @@ TEST_CASE("Sources refuse what they cannot write", "[synthetic]") {
     REQUIRE_THROWS_MATCHES(named("chess"), isogloss::DataError, says("'chess'", "anbn"));
     REQUIRE_THROWS_MATCHES(generate(Name::music, o, 1, 1), isogloss::DataError, says("at least 2"));
     o.bits = 1;
-    REQUIRE_THROWS_MATCHES(entropy_rate(Name::distant_xor, o), isogloss::DataError, says("1 bits"));
+    REQUIRE_THROWS_MATCHES(entropy_rate(Name::distant_xor, o), isogloss::DataError, says("bits = 1"));
     o.bits = 10, o.fewest_bits = 11;
     REQUIRE_THROWS_MATCHES(entropy_rate(Name::distant_xor, o), isogloss::DataError, says("11 to 10"));
     o.insert_digits = 2;
-    REQUIRE_THROWS_MATCHES(generate(Name::alphabet, o, 1, 10), isogloss::DataError, says("probability 2"));
+    REQUIRE_THROWS_MATCHES(generate(Name::alphabet, o, 1, 10), isogloss::DataError, says("probability = 2"));
     o.longest = 0;
     REQUIRE_THROWS_MATCHES(generate(Name::anbn, o, 1, 10), isogloss::DataError, says("n from 1 to 0"));
 }
