@@ -26,9 +26,6 @@ if(ISOGLOSS_COMPILED)
     set(isogloss_core isogloss::compiled)
 endif()
 
-# For code of which little is the library's: g++ takes half the time that -O2 takes, clang++ has no such level.
-set(isogloss_light $<IF:$<CXX_COMPILER_ID:GNU>,-Og,-O1>)
-
 # isogloss_links_core(TARGET OPTIMISATION): links the core, compiled where there is one. Its library comes first in the
 # link, so that a function that both it and the program hold is the library's, fully optimised. The program's own code
 # is then compiled with OPTIMISATION, and under the sanitizers, where it is run on little, with -O0.
