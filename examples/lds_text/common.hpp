@@ -58,9 +58,9 @@ inline files::Kind model_kind() {
 }
 inline files::Kind counts_kind() {
     return {"file of `lds_text count`", [](const std::string& path) {
-                const auto& metadata = ig::io::Safetensors::open(path).metadata();
-                const auto kind = metadata.find("isogloss.kind");
-                return kind != metadata.end() && kind->second == "lag counts";
+                const auto file = ig::io::Safetensors::open(path);
+                const auto kind = file.metadata().find("isogloss.kind");
+                return kind != file.metadata().end() && kind->second == "lag counts";
             }};
 }
 inline files::Kind vocabulary_kind() {
