@@ -71,7 +71,7 @@ private:
 /// C = A B + beta C through BLAS alone, cut over the threads as the library cuts its own: what floors are
 /// made of.
 inline void product(MatrixRef<const float> a, MatrixRef<const float> b, float beta, MatrixRef<float> c) {
-    isogloss::detail::cut<float>(a, b, c, [beta](auto left, auto right, auto part) {
+    isogloss::detail::cut<float>(a, b, c, [beta](auto left, auto right, auto part, Index) {
         isogloss::detail::gemm_serial<float>(1.f, left, right, beta, part);
     });
 }

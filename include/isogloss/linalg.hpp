@@ -1,13 +1,22 @@
 /// @file linalg.hpp  Matrix products: shape-checked, in place, without copies, through xtensor-blas.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <isogloss/error.hpp>
+#include <isogloss/kernel/bf16_gemm.hpp>
 #include <isogloss/kernel/skinny_gemm.hpp>
 #include <isogloss/matrix_ref.hpp>
+#include <isogloss/precision.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/tensor.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
+#include <memory>
+#include <new>
 #include <type_traits>
+#include <vector>
 #include <xtensor-blas/xblas.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -51,37 +60,51 @@ void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Matri
     else gemm_serial<T>(alpha, a, b, beta, c);
 }
 
-/// Calls f(A, B, C) for the parts of a product that threads() share, C being cut along its longer side.
+/// Calls f(A, B, C, piece) for the parts of a product that threads() share, C being cut along its longer side.
 template <class T, class F> void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f) {
     constexpr double worth_cutting = 4e6;  // multiply-adds
     const Index m = c.rows, n = c.cols;
-    if (threads() == 1 || double(m) * double(n) * double(a.width()) < worth_cutting) return f(a, b, c);
+    if (threads() == 1 || double(m) * double(n) * double(a.width()) < worth_cutting)
+        return f(a, b, c, Index{0});
     if (n >= m) {
-        parallel(n, 64, n, [&](Index first, Index last, Index) {
+        parallel(n, 64, n, [&](Index first, Index last, Index piece) {
             f(a,
               b.transposed ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
                            : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride),
-              c.columns(first, last - first));
+              c.columns(first, last - first), piece);
         });
     } else {
-        parallel(m, 16, m, [&](Index first, Index last, Index) {
+        parallel(m, 16, m, [&](Index first, Index last, Index piece) {
             f(a.transposed ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
                            : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride),
-              b, c.rows_from(first, last - first));
+              b, c.rows_from(first, last - first), piece);
         });
     }
 }
 
-}  // namespace detail
+/// Memory that products in bfloat16 pack into, for each of `pieces` threads; that of the thread that calls, which
+/// takes it once and keeps it.
+inline kernel::Bf16* bf16_memory(Index pieces) {
+    struct Release {
+        void operator()(kernel::Bf16* p) const { ::operator delete[](p, std::align_val_t{64}); }
+    };
+    thread_local std::unique_ptr<kernel::Bf16[], Release> memory;
+    thread_local Index held = 0;
+    if (held < pieces) {
+        const Index bytes = pieces * kernel::Bf16Gemm::workspace * Index{sizeof(kernel::Bf16)};
+        memory.reset();
+        held = 0;
+        memory.reset(within_memory("product in bfloat16", bytes, [&] {
+            return static_cast<kernel::Bf16*>(
+                ::operator new[](static_cast<std::size_t>(bytes), std::align_val_t{64}));
+        }));
+        held = pieces;
+    }
+    return memory.get();
+}
 
-/// C = alpha A B + beta C for float or double, A [m, k], B [k, n], C [m, n]; C is overwritten when beta
-/// is 0, NaN included. Large products are cut over threads() along the longer side of C.
-///
-/// Throws UsageError when the shapes do not agree, a matrix has a size below 0, rows closer than they are
-/// long or elements without memory, or a side exceeds what BLAS counts with (2³¹ - 1).
-template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
-                             std::type_identity_t<MatrixRef<const T>> b, T beta,
-                             std::type_identity_t<MatrixRef<T>> c) {
+/// Throws what gemm throws where the factors do not fit C.
+template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c) {
     const Index m = a.height(), k = a.width(), n = b.width();
     if (k != b.height() || c.rows != m || c.cols != n || c.transposed)
         throw UsageError(message("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
@@ -98,15 +121,74 @@ template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a
     if (m > limit || n > limit || k > limit || a.stride > limit || b.stride > limit || c.stride > limit)
         throw UsageError(
             message("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n, "] exceeds ", limit));
+}
+
+}  // namespace detail
+
+/// C = alpha A B + beta C for float or double, A [m, k], B [k, n], C [m, n]; C is overwritten when beta
+/// is 0, NaN included. Large products are cut over threads() along the longer side of C.
+///
+/// Throws UsageError when the shapes do not agree, a matrix has a size below 0, rows closer than they are
+/// long or elements without memory, or a side exceeds what BLAS counts with (2³¹ - 1).
+template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
+                             std::type_identity_t<MatrixRef<const T>> b, T beta,
+                             std::type_identity_t<MatrixRef<T>> c) {
+    const Index m = a.height(), k = a.width(), n = b.width();
+    detail::require_product<T>(a, b, c);
     if (m == 0 || n == 0) return;
     if (k == 0) {  // BLAS's gemv leaves C as it is
         for (Index i = 0; i < m; ++i)
             for (Index j = 0; j < n; ++j) c.row(i)[j] = beta == T(0) ? T(0) : beta * c.row(i)[j];
         return;
     }
-    detail::cut<T>(a, b, c, [&](auto left, auto right, auto part) {
+    detail::cut<T>(a, b, c, [&](auto left, auto right, auto part, Index) {
         detail::multiply<T>(alpha, left, right, beta, part);
     });
+}
+
+/// C = A B + beta C in the precision asked for, Precision::full or bf16; sizes and errors as gemm. A product of a
+/// single row or column is always exact: it costs its memory traffic.
+template <class T> void product(Precision precision, std::type_identity_t<MatrixRef<const T>> a,
+                                std::type_identity_t<MatrixRef<const T>> b, T beta,
+                                std::type_identity_t<MatrixRef<T>> c) {
+    if constexpr (std::is_same_v<T, float>)
+        if (precision == Precision::bf16 && c.rows > 1 && c.cols > 1 && a.width() > 0) {
+            detail::require_product<T>(a, b, c);
+            kernel::Bf16* const memory = detail::bf16_memory(threads());
+            detail::cut<T>(a, b, c, [&](auto left, auto right, auto part, Index piece) {
+                kernel::Bf16Gemm::product(left, right, beta, part,
+                                          memory + piece * kernel::Bf16Gemm::workspace);
+            });
+            return;
+        }
+    gemm<T>(T(1), a, b, beta, c);
+}
+
+/// What Precision::automatic stands for in this process: bf16 where its products are at least a tenth faster than
+/// those of BLAS in T, by the medians of five of each, taken at the first call; else full.
+template <class T> Precision fastest_precision() {
+    if constexpr (std::is_same_v<T, float>) {
+        static const Precision fastest = [] {
+            constexpr Index m = 256, k = 256, n = 512;
+            const std::vector<float> a(m * k, 0.5f), b(k * n, 0.25f);
+            std::vector<float> c(m * n);
+            const auto seconds = [&](Precision precision) {
+                std::array<double, 5> taken;
+                for (double& s : taken) {
+                    const auto start = std::chrono::steady_clock::now();
+                    product<float>(precision, {a.data(), m, k}, {b.data(), k, n}, 0.f, {c.data(), m, n});
+                    s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                }
+                std::sort(taken.begin(), taken.end());
+                return taken[2];
+            };
+            const BlasOnOneThread blas;
+            return seconds(Precision::bf16) < 0.9 * seconds(Precision::full) ? Precision::bf16
+                                                                             : Precision::full;
+        }();
+        return fastest;
+    }
+    return Precision::full;
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -24,7 +24,8 @@ template <class T> struct Source {
     Mask mask;             // if given, multiplies the input; one group for each equal block of columns of z
     T* masked = nullptr;   // [T, B, width], the input multiplied by one group of the mask
     T* squared = nullptr;  // W∘W, for the modulus
-    T* packed = nullptr;   // terms computed step by step: the matrix as kernel::Packed lays it out
+    T* packed = nullptr;   // terms computed step by step: the matrix as PackedFactor lays it out
+    T* packed_rows = nullptr;     // and memory for the rows of one step
     std::uint64_t packed_at = 0;  // the pass it was packed in
 
     bool by_step() const { return when != When::sequence; }
@@ -111,22 +112,58 @@ private:
     Index column_;
 };
 
+/// The matrix of a term computed step by step, packed once a pass for all of them, in the precision of the pass.
+template <class T> struct PackedFactor {
+    /// Numbers of T for a matrix [k, n] or its transpose, multiplied from the left by up to `batch` rows: for the
+    /// matrix, and for the rows.
+    static std::pair<Index, Index> size(Precision precision, Index batch, Index k, Index n) {
+        using Packed = kernel::Packed<T>;
+        using Tiles = kernel::Bf16Tiles;
+        const Index exact = std::max(Packed::size(k, n), Packed::size(n, k));
+        if (precision == Precision::full) return {exact, 0};
+        return {std::max({exact, Tiles::size_b(k, n) / 2, Tiles::size_b(n, k) / 2}),
+                batch * Tiles::depth * Tiles::tiles(std::max(k, n))};
+    }
+
+    static void pack(Precision precision, MatrixRef<const T> b, T* packed) {
+        if constexpr (std::is_same_v<T, float>)
+            if (precision == Precision::bf16)
+                return kernel::Bf16Tiles::pack_b(b, reinterpret_cast<kernel::Bf16*>(packed));
+        kernel::Packed<T>::pack(b, packed);
+    }
+
+    /// C += A B for a packed B; `rows` is memory for those of A.
+    static void add_product(Precision precision, MatrixRef<const T> a, const T* packed, MatrixRef<T> c,
+                            T* rows) {
+        if constexpr (std::is_same_v<T, float>)
+            if (precision == Precision::bf16)
+                return kernel::Bf16Gemm::add_product(a, reinterpret_cast<const kernel::Bf16*>(packed), c,
+                                                     reinterpret_cast<kernel::Bf16*>(rows));
+        kernel::Packed<T>::add_product(a, packed, c);
+    }
+};
+
 /// Packs the matrix of a term, unless that is done in this pass.
 template <class T> void pack(const Store<T>& store, Source<T>& s, MatrixRef<const T> matrix) {
     if (s.packed_at == store.pass) return;
-    kernel::Packed<T>::pack(matrix, s.packed);
+    PackedFactor<T>::pack(store.products(), matrix, s.packed);
     s.packed_at = store.pass;
 }
 
-/// c = beta c + a b for the whole matrix b of a term (or its transpose). The few rows of one step go through the
-/// packed matrix where there are enough steps to pay for packing it; see kernel::Packed.
+/// c = beta c + a b for the whole matrix b of a term (or its transpose), whose rows begin at `first_column` of the
+/// batch. The few rows of one step go through the packed matrix where there are enough steps to pay for packing it;
+/// see kernel::Packed.
 template <class T> void multiply(const Store<T>& store, Source<T>& s, MatrixRef<const T> a,
-                                 MatrixRef<const T> b, T beta, MatrixRef<T> c) {
+                                 MatrixRef<const T> b, Index first_column, T beta, MatrixRef<T> c) {
     constexpr Index worth_packing = 4;
-    if (!s.packed || store.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
+    if (!s.packed) return product<T>(store.products(), a, b, beta, c);
+    if (store.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
     pack(store, s, b);
     if (beta == T(0)) std::fill_n(c.data, c.rows * c.cols, T(0));
-    kernel::Packed<T>::add_product(a, s.packed, c);
+    // Packed rows are at most twice as many as the rows, of half the bytes.
+    T* const rows =
+        s.packed_rows + first_column * kernel::Bf16Tiles::depth * kernel::Bf16Tiles::tiles(a.cols);
+    PackedFactor<T>::add_product(store.products(), a, s.packed, c, rows);
 }
 
 /// z = beta z + a W for positions [first, first + count), those of a part of the batch that begins at
@@ -138,8 +175,8 @@ template <class T> void add_term(Store<T>& store, const UnitsRecord<T>& u, Sourc
     const MatrixRef<const T> W = store[s.weight].values();
     term.products(first, count, [&](const TermProduct<T>& q) {
         const auto in = term.input(q), w = term.matrix(q, W);
-        if (term.is_whole(q)) multiply(store, s, in, w, beta, q.of(z));
-        else gemm<T>(T(1), in, w, beta, q.of(z));
+        if (term.is_whole(q)) multiply(store, s, in, w, first_column, beta, q.of(z));
+        else product<T>(s.by_step() ? Precision::full : store.products(), in, w, beta, q.of(z));
     });
 }
 
@@ -156,8 +193,11 @@ template <bool squared, class T> void add_term_to_input(Store<T>& store, const U
         T* out = q.mask ? term.scratch() : target + (q.row - first) * width;
         const auto w = t(term.matrix(q, W));
         const T into = q.mask ? T(0) : beta;
-        if (term.is_whole(q)) multiply(store, s, q.of(dz), w, into, MatrixRef<T>(out, q.rows, width));
-        else gemm<T>(T(1), q.of(dz), w, into, {out, q.rows, width});
+        if (term.is_whole(q))
+            multiply(store, s, q.of(dz), w, first_column, into, MatrixRef<T>(out, q.rows, width));
+        else
+            product<T>(s.by_step() ? Precision::full : store.products(), q.of(dz), w, into,
+                       {out, q.rows, width});
         if (q.mask) kernel::add_multiplied_rows<squared>(q.rows, term.batch(q), width, out, q.mask, target);
     });
 }
@@ -173,7 +213,7 @@ void add_term_to_weight(Store<T>& store, const UnitsRecord<T>& u, const Source<T
     else beta = p.begin_product();
     const MatrixRef<T> gradient(p.gradient, p.rows, p.cols);
     term.products(0, store.rows(), [&](const TermProduct<T>& q) {
-        gemm<T>(T(1), t(term.input(q)), q.of(dz), beta, term.matrix(q, gradient));
+        product<T>(store.products(), t(term.input(q)), q.of(dz), beta, term.matrix(q, gradient));
     });
 }
 

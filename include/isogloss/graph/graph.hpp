@@ -22,6 +22,8 @@ struct GraphOptions {
     Index budget = Index{32} << 20;  ///< bytes a loss may take for blocks of logits, > 0; see FusedSoftmax.
                                      ///< 20 bytes of each of the T·B positions count: for a text of millions
                                      ///< of steps in one pass raise it, or blocks shrink to single rows
+    Precision precision =
+        Precision::full;  ///< of the matrix products of training passes; bf16 for float alone
 };
 
 /// How a weight made with Graph::weight is kept.
@@ -137,6 +139,8 @@ public:
     // --- looking ----------------------------------------------------------------------------------
 
     Capacity capacity() const { return store_.capacity; }
+    /// Precision::full or bf16: what `automatic` has become.
+    Precision precision() const { return store_.precision; }
     /// Parameters whose names match a pattern with '*'; none at all is an error.
     Parameters<T> parameters(std::string_view pattern = "*");
     /// One parameter by its exact name.
@@ -214,6 +218,11 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
         throw UsageError(
             message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
                     ", expected that one number for each position takes at most 2^63 - 1 bytes"));
+    store_.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
+    if (!std::is_same_v<T, float> && store_.precision == Precision::bf16)
+        throw UsageError(
+            "graph: found precision = bf16 in a graph of double, expected full; products in bfloat16 are for "
+            "Graph<float>");
     store_.capacity = {options.time, options.batch};
     store_.seed = options.seed;
     store_.budget = std::min(options.budget, most / 4);  // "no limit", and sums of it can still be counted

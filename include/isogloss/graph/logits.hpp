@@ -9,17 +9,19 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 /// Z = H Eᵀ + b for H [rows, n], the head's table E [V, n], a bias b [V] or null, and Z [rows, V].
 ///
 /// The last `without_bias` rows take none. `packed` is memory for H packed (kernel::SkinnyGemm::size): with it a
-/// few rows pass by the table where it lies; without it the product is that of gemm.
+/// few rows pass by the table where it lies; without it, and in bfloat16, the product is that of product().
 template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const T* b, MatrixRef<T> Z,
-                               T* packed = nullptr, Index without_bias = 0) {
+                               T* packed = nullptr, Index without_bias = 0,
+                               Precision precision = Precision::full) {
     using Skinny = kernel::SkinnyGemm<T>;
     const Index rows = Z.rows, V = Z.cols;
     for (Index r = 0; b && r < rows; ++r)
         if (r < rows - without_bias) std::copy_n(b, V, Z.row(r));
         else std::fill_n(Z.row(r), V, T(0));
     const T beta = b ? T(1) : T(0);
-    if (!packed || !Skinny::Micro::wide || rows < 2 || rows > Skinny::most_transposed)
-        return gemm<T>(T(1), H, t(E), beta, Z);
+    if (!packed || !Skinny::Micro::wide || rows < 2 || rows > Skinny::most_transposed ||
+        precision != Precision::full)
+        return product<T>(precision, H, t(E), beta, Z);
     Skinny::pack_left(H, packed);
     parallel(V, 16, V, [&](Index first, Index last, Index) {
         Skinny::product_transposed(packed, E.rows_from(first, last - first), beta,

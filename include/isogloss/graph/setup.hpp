@@ -287,9 +287,10 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
         source.masked = setup_.scratch({store.capacity_rows(), width});
     }
     if (source.by_step() && x.id < 0) {
-        using Packed = kernel::Packed<T>;
-        source.packed =
-            setup_.scratch(std::max(Packed::size(width, record.width), Packed::size(record.width, width)));
+        const auto [matrix, rows] =
+            graph::PackedFactor<T>::size(store.precision, store.capacity.batch, width, record.width);
+        source.packed = setup_.scratch(matrix);
+        source.packed_rows = setup_.scratch(rows);
     }
     if (store.moduli) source.squared = setup_.scratch(store[source.weight].size());
     record.sources.push_back(source);

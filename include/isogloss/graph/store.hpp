@@ -107,6 +107,7 @@ template <class T> struct Store {
     std::uint64_t seed = 1, step = 0;
     std::uint64_t pass = 0;  // counts passes in either direction
     bool training = true;
+    Precision precision = Precision::full;  // of products in training: full or bf16
     bool moduli = false;
     Index time = 0, batch = 0;  // of the current pass
     Index predicted = 0;        // positions that counted in the last loss carried backward
@@ -126,6 +127,8 @@ template <class T> struct Store {
     std::vector<std::string> claimed;                    // the same in order
 
     Index rows() const { return time * batch; }
+    /// The precision of the products of the current pass.
+    Precision products() const { return training ? precision : Precision::full; }
     Index capacity_rows() const { return capacity.time * capacity.batch; }
 
     /// The record behind a handle.

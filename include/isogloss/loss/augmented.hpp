@@ -171,7 +171,7 @@ private:
         for (Index g = 0; g < block.words; ++g)
             std::copy_n(table.row(block.word[g]), E.cols, own_words_ + g * E.cols);
         block.s = {head.extra(1), block.words, block.z.cols};
-        gemm<T>(T(1), {own_words_, block.words, E.cols}, t(table), T(0), block.s);
+        product<T>(p.precision(), {own_words_, block.words, E.cols}, t(table), T(0), block.s);
     }
 
     // For each word n s - Σ z over its n rows, while the logits are at hand: all that the derivative through
@@ -221,8 +221,8 @@ private:
         const auto [dE, beta] = head.weight_gradient(p, E);
         const MatrixRef<const T> words(own_words_, block.words, E.cols);
         const MatrixRef<T> adjoints(word_adjoints_, block.words, E.cols);
-        gemm<T>(T(1), t(block.s), words, beta, dE);
-        gemm<T>(T(1), block.s, p.values(E), T(0), adjoints);
+        product<T>(p.precision(), t(block.s), words, beta, dE);
+        product<T>(p.precision(), block.s, p.values(E), T(0), adjoints);
         for (Index g = 0; g < block.words; ++g) kernel::add(E.cols, adjoints.row(g), dE.row(block.word[g]));
     }
 

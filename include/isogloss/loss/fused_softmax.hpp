@@ -197,7 +197,7 @@ private:
         }
         graph::logits<T>(block_.states, E, head.bias.id >= 0 ? p.parameter(head.bias).value : nullptr,
                          {block.z.data, block_.states.rows, V}, memory_.pool + plan_.packed(rows),
-                         block_.states.rows - rows);
+                         block_.states.rows - rows, p.precision());
     }
 
     // The gradients of a block, from dl/dz and, below it, dl/ds: both go through the same two products.
@@ -210,9 +210,9 @@ private:
         const MatrixRef<const T> E = p.parameter(head.table).values();
         Index pieces = 1;
         T* sums = states();
-        if (rows > Skinny::most(n)) {
-            gemm<T>(T(1), t(dl), h, beta, dE);
-            gemm<T>(T(1), dl, E, T(0), {sums, rows, n});  // the states have served
+        if (rows > Skinny::most(n) || p.precision() == Precision::bf16) {
+            product<T>(p.precision(), t(dl), h, beta, dE);
+            product<T>(p.precision(), dl, E, T(0), {sums, rows, n});  // the states have served
         } else {
             constexpr Index part = 384;  // of dl/dz, that stays in the cache while both products read it
             pieces = piece_count(V, part, plan_.threads_at_most());

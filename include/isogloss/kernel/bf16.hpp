@@ -1,0 +1,149 @@
+/// @file kernel/bf16.hpp  bfloat16, the type of matrices that are multiplied in it, and its packing for products.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <isogloss/kernel/transpose.hpp>
+#include <isogloss/matrix_ref.hpp>
+
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+
+/// A bfloat16: the sign, the exponent and the first 7 bits of the fraction of a float. A type to store, not to
+/// compute in.
+struct Bf16 {
+    std::uint16_t bits;
+};
+
+/// The nearest bfloat16, of two equally near the even one. What is too large becomes infinite, a NaN stays one,
+/// a subnormal number becomes zero; as the instruction VCVTNEPS2BF16 has it.
+inline Bf16 to_bf16(float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t exponent = bits & 0x7f800000u, sign = bits & 0x80000000u;
+    if (exponent == 0) return {static_cast<std::uint16_t>(sign >> 16)};
+    if (exponent == 0x7f800000u && (bits & 0x007fffffu))
+        return {static_cast<std::uint16_t>((bits >> 16) | 0x40u)};
+    return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+/// The same number as a float.
+inline float to_float(Bf16 x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16); }
+
+/// Matrices packed for products in bfloat16, by tiles as the matrix unit of a processor (AMX) reads them:
+///
+///     A [m, k]   panels of `rows` ≤ 16 rows, one after the other, each [k / 32, rows, 32]
+///     B [k, n]   panels of 16 columns, each [k / 32, 16, 16, 2]: two rows of B side by side, column by column
+///
+/// Both are filled up with zeros to full tiles.
+struct Bf16Tiles {
+    static constexpr Index depth = 32;      ///< terms of a sum that a tile has
+    static constexpr Index columns = 16;    ///< columns of a tile of B
+    static constexpr Index most_rows = 16;  ///< rows of a tile of A
+
+    /// Tiles that k terms take.
+    static Index tiles(Index k) { return (k + depth - 1) / depth; }
+    /// Panels of A [m, k], as even as they can be, and the rows of each.
+    static Index row_panels(Index m) { return (m + most_rows - 1) / most_rows; }
+    static Index panel_rows(Index m) {
+        return (m + row_panels(m) - 1) / row_panels(m);
+    }  ///< see row_panels()
+    /// Panels of B [k, n].
+    static Index column_panels(Index n) { return (n + columns - 1) / columns; }
+    /// Numbers that the packed A and the packed B have.
+    static Index size_a(Index m, Index k) { return row_panels(m) * panel_rows(m) * tiles(k) * depth; }
+    static Index size_b(Index k, Index n) {
+        return column_panels(n) * columns * tiles(k) * depth;
+    }  ///< see size_a()
+
+    /// Packs a, which may be transposed, with panels of `rows` rows.
+    static void pack_a(MatrixRef<const float> a, Index rows, Bf16* to) {
+        const Index m = a.height(), k = a.width();
+        alignas(64) Bf16 pairs[columns * depth];
+        for (Index first = 0; first < m; first += rows)
+            for (Index at = 0; at < k; at += depth, to += rows * depth) {
+                const Index here = std::min(rows, m - first), terms = std::min(depth, k - at);
+                if (!a.transposed) {
+                    for (Index r = 0; r < rows; ++r)
+                        convert(r < here ? a.row(first + r) + at : nullptr, terms, to + r * depth);
+                } else {
+                    interleave_rows(a.data + at * a.stride + first, a.stride, terms, here, pairs);
+                    transpose(pairs, to, rows);
+                }
+            }
+    }
+
+    /// Packs b, which may be transposed.
+    static void pack_b(MatrixRef<const float> b, Bf16* to) {
+        const Index k = b.height(), n = b.width();
+        alignas(64) Bf16 rows[columns * depth];
+        for (Index first = 0; first < n; first += columns)
+            for (Index at = 0; at < k; at += depth, to += columns * depth) {
+                const Index here = std::min(columns, n - first), terms = std::min(depth, k - at);
+                if (!b.transposed) {
+                    interleave_rows(b.data + at * b.stride + first, b.stride, terms, here, to);
+                } else {
+                    for (Index r = 0; r < columns; ++r)
+                        convert(r < here ? b.row(first + r) + at : nullptr, terms, rows + r * depth);
+                    transpose(rows, to, columns);
+                }
+            }
+    }
+
+private:
+    // `count` ≤ 32 floats, or none from null, and zeros behind them.
+    static void convert(const float* from, Index count, Bf16* to) {
+        if (!from) count = 0;
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+        const auto mask = [&](Index n) {
+            return static_cast<__mmask16>((1u << std::clamp<Index>(n, 0, 16)) - 1u);
+        };
+        const __m512 low = _mm512_maskz_loadu_ps(mask(count), from),
+                     high = _mm512_maskz_loadu_ps(mask(count - 16), from + (count > 16 ? 16 : 0));
+        _mm512_storeu_si512(to, std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
+#else
+        for (Index i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
+        std::fill(to + count, to + depth, Bf16{0});
+#endif
+    }
+
+    // The first `terms` ≤ 32 rows of 16 columns, of which `count` are there, two rows side by side.
+    static void interleave_rows(const float* from, Index stride, Index terms, Index count, Bf16* to) {
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+        const auto here = static_cast<__mmask16>((1u << count) - 1u);
+        alignas(64) static constexpr std::uint16_t order[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                                21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                                11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+        const __m512i side_by_side = _mm512_load_si512(order);
+        for (Index i = 0; i < depth; i += 2, to += 2 * columns) {
+            const __m512 even = _mm512_maskz_loadu_ps(i < terms ? here : __mmask16{0}, from + i * stride),
+                         odd = _mm512_maskz_loadu_ps(i + 1 < terms ? here : __mmask16{0},
+                                                     from + (i + 1) * stride);
+            _mm512_storeu_si512(
+                to, _mm512_permutexvar_epi16(side_by_side,
+                                             std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even))));
+        }
+#else
+        for (Index i = 0; i < depth; ++i)
+            for (Index j = 0; j < columns; ++j)
+                to[(i / 2 * columns + j) * 2 + i % 2] =
+                    i < terms && j < count ? to_bf16(from[i * stride + j]) : Bf16{0};
+#endif
+    }
+
+    // The first `rows` rows of the transpose of a tile of 16 by 16 pairs.
+    static void transpose(const Bf16* from, Bf16* to, Index rows) {
+        using Pairs = Square<std::uint32_t>;
+        alignas(64) std::uint32_t in[columns * columns], out[columns * columns];
+        std::memcpy(in, from, sizeof(in));
+        for (Index i = 0; i < columns; i += Pairs::side)
+            for (Index j = 0; j < columns; j += Pairs::side)
+                Pairs::transpose(in + j * columns + i, columns, false, out + i * columns + j, columns);
+        std::memcpy(to, out, static_cast<std::size_t>(rows * columns) * sizeof(std::uint32_t));
+    }
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -1,0 +1,106 @@
+/// @file kernel/bf16_gemm.hpp  Matrix products of floats whose factors are rounded to bfloat16, with sums in float.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/kernel/bf16_micro.hpp>
+#include <isogloss/threads.hpp>
+#include <utility>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+
+/// C = A B + beta C for floats: A and B are rounded to bfloat16, the products of two such numbers are exact, and the
+/// sums are those of float. An element of C does not depend on the number of threads.
+struct Bf16Gemm {
+    using Tiles = Bf16Tiles;
+    /// Most numbers of a packed part of A and of B, which stay in the second cache, and most terms of a sum at a time.
+    static constexpr Index part_a = Index{1} << 19, part_b = Index{1} << 18, KC = 1024;
+    /// Numbers of the memory that product() packs into.
+    static constexpr Index workspace = part_a + part_b;
+
+    /// A [m, k] and B [k, n], both of which may be transposed; beta = 0 overwrites C whatever is in it. For one
+    /// thread.
+    static void product(MatrixRef<const float> a, MatrixRef<const float> b, float beta, MatrixRef<float> c,
+                        Bf16* memory) {
+        const Index m = c.rows, n = c.cols, k = a.width();
+        if (beta != 0 && beta != 1)
+            for (Index i = 0; i < m; ++i)
+                for (Index j = 0; j < n; ++j) c.row(i)[j] *= beta;
+        const Index rows = Tiles::panel_rows(m), blocks = (k + KC - 1) / KC,
+                    kc = Tiles::tiles((k + blocks - 1) / blocks) * Tiles::depth,
+                    mc = part_a / kc / rows * rows, nc = part_b / kc / Tiles::columns * Tiles::columns;
+        Bf16 *packed_a = memory, *packed_b = memory + part_a;
+        with_bf16_micro(rows, [&](const auto& micro) {
+            for (Index p = 0; p < k; p += kc)
+                for (Index i = 0; i < m; i += mc) {
+                    const Index terms = std::min(kc, k - p), height = std::min(mc, m - i);
+                    Tiles::pack_a(part(a, i, height, p, terms), rows, packed_a);
+                    for (Index j = 0; j < n; j += nc) {
+                        const Index width = std::min(nc, n - j);
+                        if (i == 0 || nc < n) Tiles::pack_b(part(b, p, terms, j, width), packed_b);
+                        multiply(micro, packed_a, rows, packed_b, terms, p > 0 || beta != 0,
+                                 c.rows_from(i, height).columns(j, width));
+                    }
+                }
+        });
+    }
+
+    /// C += A B for A [m, k] of few rows and B [k, n] packed whole by Bf16Tiles::pack_b. `memory` holds
+    /// Bf16Tiles::size_a(m, k) numbers. The panels of B are shared by threads().
+    static void add_product(MatrixRef<const float> a, const Bf16* packed, MatrixRef<float> c, Bf16* memory) {
+        const Index rows = Tiles::panel_rows(c.rows), k = a.width(), n = c.cols;
+        const bool shared = double(c.rows) * double(k) * double(n) >= 4e6;
+        Tiles::pack_a(a, rows, memory);
+        parallel(n, 2 * Tiles::columns, shared ? n : 1, [&](Index first, Index last, Index) {
+            with_bf16_micro(rows, [&](const auto& micro) {
+                multiply(micro, memory, rows, packed + Tiles::size_b(k, first), k, true,
+                         c.columns(first, last - first));
+            });
+        });
+    }
+
+private:
+    // C (+)= A B for packed factors.
+    template <class Micro> static void multiply(const Micro& micro, const Bf16* a, Index rows, const Bf16* b,
+                                                Index k, bool add, MatrixRef<float> c) {
+        constexpr Index columns = Tiles::columns;
+        const Index tiles = Tiles::tiles(k), a_panel = tiles * rows * Tiles::depth,
+                    b_panel = tiles * columns * Tiles::depth;
+        for (Index j = 0; j < c.cols; j += 2 * columns)
+            for (Index i = 0; i < c.rows; i += 2 * rows) {
+                const Index height = std::min(2 * rows, c.rows - i),
+                            width = std::min(2 * columns, c.cols - j);
+                Bf16Block block{.row_panels = (height + rows - 1) / rows,
+                                .column_panels = (width + columns - 1) / columns,
+                                .tiles = tiles,
+                                .rows = rows,
+                                .a = a + i / rows * a_panel,
+                                .b = b + j / columns * b_panel,
+                                .a_panel = a_panel,
+                                .b_panel = b_panel,
+                                .overwrite = !add,
+                                .c = c.row(i) + j,
+                                .c_stride = c.stride};
+                if (height == block.row_panels * rows && width == block.column_panels * columns) {
+                    micro.multiply(block);
+                    continue;
+                }
+                alignas(64) float edge[2 * Tiles::most_rows * 2 * columns];
+                for (Index r = 0; add && r < block.row_panels * rows; ++r)
+                    for (Index s = 0; s < 2 * columns; ++s)
+                        edge[r * 2 * columns + s] = r < height && s < width ? block.c[r * c.stride + s] : 0.f;
+                float* target = std::exchange(block.c, edge);
+                block.c_stride = 2 * columns;
+                micro.multiply(block);
+                for (Index r = 0; r < height; ++r)
+                    std::copy_n(edge + r * 2 * columns, width, target + r * c.stride);
+            }
+    }
+
+    // Rows [i, i + m) and columns [j, j + n) of a matrix as read.
+    static MatrixRef<const float> part(MatrixRef<const float> a, Index i, Index m, Index j, Index n) {
+        if (a.transposed) return {a.row(j) + i, n, m, a.stride, true};
+        return {a.row(i) + j, m, n, a.stride};
+    }
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

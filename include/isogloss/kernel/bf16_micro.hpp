@@ -1,0 +1,227 @@
+/// @file kernel/bf16_micro.hpp  The innermost part of products in bfloat16, for each instruction set that has one.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/kernel/bf16.hpp>
+
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#define ISOGLOSS_DETAIL_AMX 1
+#endif
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+
+/// One run of a micro-kernel: C [row_panels · rows, column_panels · 16] = or += A B over `tiles` tiles of terms,
+/// for at most two panels of A and two of B.
+struct Bf16Block {
+    Index row_panels, column_panels;
+    Index tiles;
+    Index rows;              ///< of a panel of A
+    const Bf16 *a, *b;       ///< packed, see Bf16Tiles
+    Index a_panel, b_panel;  ///< numbers from one panel to the next
+    bool overwrite;          ///< C = A B; otherwise C += A B
+    float* c;
+    Index c_stride;
+};
+
+namespace plain {
+
+/// The micro-kernel for any processor.
+struct Bf16Micro {
+    void multiply(const Bf16Block& block) const {
+        constexpr Index columns = Bf16Tiles::columns, depth = Bf16Tiles::depth;
+        for (Index p = 0; p < block.row_panels; ++p)
+            for (Index q = 0; q < block.column_panels; ++q)
+                for (Index r = 0; r < block.rows; ++r) {
+                    float* c = block.c + (p * block.rows + r) * block.c_stride + q * columns;
+                    float sum[columns];
+                    for (Index j = 0; j < columns; ++j) sum[j] = block.overwrite ? 0.f : c[j];
+                    for (Index tile = 0; tile < block.tiles; ++tile) {
+                        const Bf16* a = block.a + p * block.a_panel + (tile * block.rows + r) * depth;
+                        const Bf16* b = block.b + q * block.b_panel + tile * columns * depth;
+                        for (Index i = 0; i < depth; i += 2, b += 2 * columns) {
+                            const float even = to_float(a[i]), odd = to_float(a[i + 1]);
+                            for (Index j = 0; j < columns; ++j)
+                                sum[j] += even * to_float(b[2 * j]) + odd * to_float(b[2 * j + 1]);
+                        }
+                    }
+                    std::copy(sum, sum + columns, c);
+                }
+    }
+};
+
+}  // namespace plain
+
+#if defined(__AVX512BF16__)
+/// The micro-kernel for VDPBF16PS, two multiply-adds a lane.
+struct Avx512Bf16Micro {
+    void multiply(const Bf16Block& block) const {
+        for (Index p = 0; p < block.row_panels; ++p) {
+            Index r = 0;
+            for (; r + 8 <= block.rows; r += 8) columns<8>(block, p, r);
+            switch (block.rows - r) {
+                case 1:
+                    columns<1>(block, p, r);
+                    break;
+                case 2:
+                    columns<2>(block, p, r);
+                    break;
+                case 3:
+                    columns<3>(block, p, r);
+                    break;
+                case 4:
+                    columns<4>(block, p, r);
+                    break;
+                case 5:
+                    columns<5>(block, p, r);
+                    break;
+                case 6:
+                    columns<6>(block, p, r);
+                    break;
+                case 7:
+                    columns<7>(block, p, r);
+                    break;
+                default:
+                    break;
+            }
+        }
+    }
+
+private:
+    template <int R> static void columns(const Bf16Block& block, Index p, Index r) {
+        if (block.column_panels == 2) run<R, 2>(block, p, r);
+        else run<R, 1>(block, p, r);
+    }
+    template <int R, int Q> static void run(const Bf16Block& block, Index p, Index first) {
+        __m512 sum[R][Q];
+        float* c = block.c + (p * block.rows + first) * block.c_stride;
+        for (int r = 0; r < R; ++r)
+            for (int q = 0; q < Q; ++q)
+                sum[r][q] = block.overwrite
+                                ? _mm512_setzero_ps()
+                                : _mm512_loadu_ps(c + r * block.c_stride + q * Bf16Tiles::columns);
+        const Bf16 *a = block.a + p * block.a_panel + first * Bf16Tiles::depth, *b = block.b;
+        for (Index tile = 0; tile < block.tiles; ++tile, a += block.rows * Bf16Tiles::depth)
+            for (Index i = 0; i < Bf16Tiles::depth; i += 2, b += 2 * Bf16Tiles::columns) {
+                __m512bh right[Q];
+                for (int q = 0; q < Q; ++q)
+                    right[q] = std::bit_cast<__m512bh>(_mm512_loadu_si512(b + q * block.b_panel));
+#pragma GCC unroll 8
+                for (int r = 0; r < R; ++r) {
+                    int pair;
+                    std::memcpy(&pair, a + r * Bf16Tiles::depth + i, sizeof(pair));
+                    const auto left = std::bit_cast<__m512bh>(_mm512_set1_epi32(pair));
+#pragma GCC unroll 2
+                    for (int q = 0; q < Q; ++q) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], left, right[q]);
+                }
+            }
+        for (int r = 0; r < R; ++r)
+            for (int q = 0; q < Q; ++q)
+                _mm512_storeu_ps(c + r * block.c_stride + q * Bf16Tiles::columns, sum[r][q]);
+    }
+};
+#endif
+
+#ifdef ISOGLOSS_DETAIL_AMX
+/// The micro-kernel for the matrix unit of Intel processors (TDPBF16PS): two by two tiles of sums.
+struct AmxMicro {
+    /// Sets the unit up for panels of so many rows, for the thread that calls.
+    explicit AmxMicro(Index rows) {
+        struct alignas(64) {
+            std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+            std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+            std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+        } configuration;
+        std::fill_n(configuration.rows, 6, static_cast<std::uint8_t>(rows));
+        _tile_loadconfig(&configuration);
+    }
+    ~AmxMicro() { _tile_release(); }
+    AmxMicro(const AmxMicro&) = delete;
+    AmxMicro& operator=(const AmxMicro&) = delete;
+
+    /// Whether the system lets this process use the unit.
+    static bool is_available() {
+        constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+        static const bool granted = ::syscall(SYS_arch_prctl, request, tile_data) == 0;
+        return granted;
+    }
+
+    void multiply(const Bf16Block& block) const {
+        if (block.row_panels == 2) {
+            if (block.column_panels == 2) run<2, 2>(block);
+            else run<2, 1>(block);
+        } else if (block.column_panels == 2) {
+            run<1, 2>(block);
+        } else {
+            run<1, 1>(block);
+        }
+    }
+
+private:
+    template <int P, int Q> static void run(const Bf16Block& block) {
+        constexpr Index columns = Bf16Tiles::columns, bytes = 64;
+        float *c = block.c, *below = c + block.rows * block.c_stride;
+        const auto stride = block.c_stride * Index{sizeof(float)};
+        asm volatile("" ::: "memory");  // the loads of tiles do not tell the compiler that they read memory
+        if (block.overwrite) {
+            _tile_zero(0);
+            if constexpr (Q == 2) _tile_zero(1);
+            if constexpr (P == 2) _tile_zero(2);
+            if constexpr (P == 2 && Q == 2) _tile_zero(3);
+        } else {
+            _tile_loadd(0, c, stride);
+            if constexpr (Q == 2) _tile_loadd(1, c + columns, stride);
+            if constexpr (P == 2) _tile_loadd(2, below, stride);
+            if constexpr (P == 2 && Q == 2) _tile_loadd(3, below + columns, stride);
+        }
+        const Bf16 *a = block.a, *b = block.b;
+        for (Index tile = 0; tile < block.tiles; ++tile) {
+            _tile_loadd(6, b, bytes);
+            _tile_loadd(4, a, bytes);
+            _tile_dpbf16ps(0, 4, 6);
+            if constexpr (P == 2) {
+                _tile_loadd(5, a + block.a_panel, bytes);
+                _tile_dpbf16ps(2, 5, 6);
+            }
+            if constexpr (Q == 2) {
+                _tile_loadd(7, b + block.b_panel, bytes);
+                _tile_dpbf16ps(1, 4, 7);
+                if constexpr (P == 2) _tile_dpbf16ps(3, 5, 7);
+            }
+            a += block.rows * Bf16Tiles::depth;
+            b += columns * Bf16Tiles::depth;
+        }
+        _tile_stored(0, c, stride);
+        if constexpr (Q == 2) _tile_stored(1, c + columns, stride);
+        if constexpr (P == 2) _tile_stored(2, below, stride);
+        if constexpr (P == 2 && Q == 2) _tile_stored(3, below + columns, stride);
+    }
+};
+#endif
+
+/// Calls f(micro-kernel) with the fastest of these that this process may use, set up for panels of `rows` rows of A.
+template <class F> void with_bf16_micro([[maybe_unused]] Index rows, F&& f) {
+#ifdef ISOGLOSS_DETAIL_AMX
+    if (AmxMicro::is_available()) return f(AmxMicro(rows));
+#endif
+#ifdef __AVX512BF16__
+    f(Avx512Bf16Micro());
+#else
+    f(plain::Bf16Micro());
+#endif
+}
+
+/// The name of what with_bf16_micro() chooses: "amx", "avx512bf16" or "plain".
+inline const char* bf16_micro_name() {
+#ifdef ISOGLOSS_DETAIL_AMX
+    if (AmxMicro::is_available()) return "amx";
+#endif
+#ifdef __AVX512BF16__
+    return "avx512bf16";
+#else
+    return "plain";
+#endif
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

@@ -1,0 +1,135 @@
+#include <cmath>
+#include <isogloss/isogloss.hpp>
+#include <vector>
+
+#include "allocations.hpp"
+#include "catch.hpp"
+
+using namespace isogloss;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr Index T = 8, B = 6, V = 300, n = 48;
+
+// A tied language model of one LSTM layer with the augmented loss.
+template <class Number> struct Net {
+    Graph<Number> g;
+    Tokens x, y;
+    Weight<Number> E;
+    Loss<Number> l;
+    std::vector<Token> words;
+
+    explicit Net(Precision precision)
+        : g({.time = T, .batch = B, .seed = 3, .precision = precision}),
+          x(g.tokens("x", V)),
+          y(g.tokens("y", V)),
+          E(g.weight("E", V, n, uniform(0.3))) {
+        const auto h = g.template add<Lstm>("lstm", {.units = n, .keep = 0.8},
+                                            g.template add<Embedding>("embed", {}, x, E));
+        l = g.template add<AugmentedLoss>("loss", {},
+                                          g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E), y);
+        const Random random(1, 9);
+        for (Index i = 0; i < 2 * T * B; ++i) words.push_back(static_cast<Token>(random.below(i, V)));
+    }
+    double forward() {
+        return g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + T * B, T, B}});
+    }
+    // All gradients of one step, always the same one.
+    std::vector<double> gradient() {
+        g.reset();
+        g.training_step(0);
+        forward();
+        g.backward(l);
+        std::vector<double> all;
+        for (auto& p : g.store().parameters) {
+            for (const Number v : matrix_view(p.dense_gradient().data, p.rows, p.cols))
+                all.push_back(double(v));
+            p.clear_gradient();
+        }
+        return all;
+    }
+};
+
+double norm(const std::vector<double>& a) {
+    double sum = 0;
+    for (const double x : a) sum += x * x;
+    return std::sqrt(sum);
+}
+// |a - b| / |b|.
+double difference(std::vector<double> a, const std::vector<double>& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+    return norm(a) / norm(b);
+}
+
+}  // namespace
+
+TEST_CASE("Gradients in bfloat16 are those in double but for the rounding of the factors",
+          "[graph][precision]") {
+    Net<float> coarse(Precision::bf16), fine(Precision::full);
+    Net<double> exact(Precision::full);
+    const auto expected = exact.gradient();
+    CHECK(difference(fine.gradient(), expected) < 1e-5);
+    const double rounding = difference(coarse.gradient(), expected);
+    CHECK(rounding < 1e-2);
+    CHECK(rounding > 1e-4);  // it does round
+    CHECK(coarse.g.guards_intact());
+}
+
+TEST_CASE("A step in bfloat16 is the same bits every time and for any number of threads",
+          "[graph][precision][threads]") {
+    Net<float> net(Precision::bf16);
+    const auto one = net.gradient();
+    CHECK(net.gradient() == one);
+    threads(2);
+    CHECK(difference(net.gradient(), one) < 1e-6);  // sums over the batch may be in another order
+    threads(1);
+}
+
+TEST_CASE("Evaluation is exact whatever the precision", "[graph][precision]") {
+    Net<float> coarse(Precision::bf16), fine(Precision::full);
+    const double in_training = coarse.forward();
+    for (auto* net : {&coarse, &fine}) {
+        net->g.training(false);
+        net->g.reset();
+    }
+    const double evaluated = coarse.forward();
+    CHECK(evaluated == fine.forward());
+    CHECK(evaluated != in_training);
+}
+
+TEST_CASE("Steps in bfloat16 allocate nothing after the first and learn as exact ones do",
+          "[graph][precision]") {
+    const auto learn = [](Precision precision) {
+        Net<float> net(precision);
+        Sgd<float> sgd(net.g.parameters(), {.rate = 0.05, .clip = 5});
+        double loss = 0;
+        std::size_t before = 0;
+        for (int k = 0; k < 60; ++k) {
+            if (k == 1) before = allocations();
+            net.g.reset();
+            loss = net.forward();
+            net.g.backward(net.l);
+            sgd.step();
+        }
+        CHECK(allocations() == before);
+        return loss;
+    };
+    const double fine = learn(Precision::full), coarse = learn(Precision::bf16);
+    CHECK(coarse == Approx(fine).epsilon(0.02));
+    CHECK(fine < 0.9 * T * B * std::log(double(V)));
+}
+
+TEST_CASE("A precision that a graph cannot have is refused, and automatic becomes one of the others",
+          "[graph][precision]") {
+    try {
+        Net<double> refused(Precision::bf16);
+        FAIL("accepted");
+    } catch (const UsageError& e) {
+        CHECK_THAT(e.what(), ContainsSubstring("graph of double") && ContainsSubstring("Graph<float>"));
+    }
+    CHECK(Net<double>(Precision::automatic).g.precision() == Precision::full);
+    const Precision chosen = Net<float>(Precision::automatic).g.precision();
+    CHECK((chosen == Precision::full || chosen == Precision::bf16));
+    CHECK(Net<float>(Precision::automatic).g.precision() == chosen);
+}
