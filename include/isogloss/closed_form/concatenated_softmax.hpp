@@ -7,7 +7,6 @@
 #include <isogloss/graph/setup.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <span>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -121,8 +120,8 @@ private:
         throw UsageError("concatenated softmax: " + why);
     }
     [[noreturn]] static void not_finite(Index example, double found) {
-        throw NumericError(message("concatenated softmax: example ", example, " has a loss of ", found,
-                                   "; lower the learning rate"));
+        throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
+                           "; lower the learning rate");
     }
     /// Refuses batches that do not fit; y may be left out.
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
@@ -133,13 +132,13 @@ private:
             fail(message("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`"));
         for (Index i = 0; i < N * M; ++i)
             if (const Token v = X[static_cast<std::size_t>(i)]; v < 0 || v >= options_.vocabulary)
-                throw DataError(message("concatenated softmax: example ", i / M, ", word ", i % M,
-                                        ": found token ", v, ", expected 0 to ", options_.vocabulary - 1));
+                throw DataError("concatenated softmax: example ", i / M, ", word ", i % M, ": found token ",
+                                v, ", expected 0 to ", options_.vocabulary - 1);
         for (Index i = 0; i < std::ssize(y); ++i)
             if (const Token c = y[static_cast<std::size_t>(i)];
                 c != not_predicted && (c < 0 || c >= options_.classes))
-                throw DataError(message("concatenated softmax: example ", i, ": found class ", c,
-                                        ", expected 0 to ", options_.classes - 1, " or not_predicted"));
+                throw DataError("concatenated softmax: example ", i, ": found class ", c, ", expected 0 to ",
+                                options_.classes - 1, " or not_predicted");
     }
 
     void gather(const Parameter<T>& E, std::span<const Token> X, Index example, T* phi) const {

@@ -24,7 +24,7 @@ inline std::optional<struct stat> file_status(const std::string& path) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) return status;
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    throw FileError(message("cannot look at '", path, "': ", std::strerror(errno)));
+    throw FileError("cannot look at '", path, "': ", std::strerror(errno));
 }
 
 /// An open file for reading. Pipes and devices are read like files; a directory is refused.
@@ -87,7 +87,7 @@ public:
 
 private:
     [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(message(what, " '", path_, "': ", std::strerror(error)));
+        throw FileError(what, " '", path_, "': ", std::strerror(error));
     }
     [[noreturn]] void close_and_fail(const char* what, int error) {
         ::close(std::exchange(descriptor_, -1));
@@ -109,11 +109,11 @@ public:
     /// Maps `path`. Throws FileError where it cannot be opened or mapped, or has no size.
     explicit MappedFile(const std::string& path) : path_(path) {
         const InputFile file(path);
-        if (file.bytes() < 0) throw FileError(message("cannot map '", path, "': it is not a regular file"));
+        if (file.bytes() < 0) throw FileError("cannot map '", path, "': it is not a regular file");
         bytes_ = file.bytes();
         if (bytes_ == 0) return;  // mmap refuses length 0; an empty view is what the file holds
         void* const at = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
-        if (at == MAP_FAILED) throw FileError(message("cannot map '", path, "': ", std::strerror(errno)));
+        if (at == MAP_FAILED) throw FileError("cannot map '", path, "': ", std::strerror(errno));
         data_ = static_cast<const char*>(at);
     }
     MappedFile(MappedFile&& other) noexcept

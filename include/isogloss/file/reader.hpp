@@ -31,7 +31,7 @@ public:
     }
     /// Reads from a stream that outlives this object; `name` stands for it in messages.
     Reader(std::istream& in, std::string name) : name_(std::move(name)), stream_(&in), buffer_(most) {
-        if (!in) throw FileError(message("cannot read '", name_, "': the stream is not in a good state"));
+        if (!in) throw FileError("cannot read '", name_, "': the stream is not in a good state");
     }
 
     /// Bytes handed out so far.
@@ -87,7 +87,7 @@ public:
 
     /// Says what is wrong with the file: throws FileError "name: what".
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw FileError(message(name(), ": ", what...));
+        throw FileError(name(), ": ", what...);
     }
 
 private:
@@ -106,7 +106,7 @@ private:
         } else {
             stream_->read(to, static_cast<std::streamsize>(bytes));
             got = static_cast<Index>(stream_->gcount());
-            if (stream_->bad()) throw FileError(message("cannot read '", name_, "': the stream failed"));
+            if (stream_->bad()) throw FileError("cannot read '", name_, "': the stream failed");
         }
         at_end_ = got == 0;
         return static_cast<std::size_t>(got);
@@ -144,7 +144,7 @@ private:
     static InputFile checked(const std::string& path) {
         const auto status = file_status(path);
         if (status && !S_ISREG(status->st_mode))
-            throw FileError(message("cannot read '", path, "': not a regular file"));
+            throw FileError("cannot read '", path, "': not a regular file");
         return InputFile(path);
     }
 
@@ -199,12 +199,12 @@ public:
         ++line_;
         if (ended && line.ends_with('\r')) line.remove_suffix(1);
         if (std::ssize(line) > max_line_)
-            throw DataError(message(name(), ":", line_, ": the line is longer than ", max_line_,
-                                    " bytes; break the text into lines or raise max_line_bytes"));
+            throw DataError(name(), ":", line_, ": the line is longer than ", max_line_,
+                            " bytes; break the text into lines or raise max_line_bytes");
         if (const auto bad = bad_byte(line))
-            throw DataError(message(name(), ":", line_, ": ",
-                                    describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)),
-                                    " (byte ", *bad + 1, " of the line)"));
+            throw DataError(name(), ":", line_, ": ",
+                            describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)), " (byte ",
+                            *bad + 1, " of the line)");
         return true;
     }
 

@@ -13,7 +13,6 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -46,8 +45,8 @@ inline std::string json_string(std::string_view characters) {
     try {
         return nlohmann::json(characters).dump();
     } catch (const nlohmann::json::exception&) {
-        throw DataError(message("safetensors: the name or metadata ", in_quotes(characters),
-                                " is not UTF-8; convert it to UTF-8 first"));
+        throw DataError("safetensors: the name or metadata ", in_quotes(characters),
+                        " is not UTF-8; convert it to UTF-8 first");
     }
 }
 
@@ -229,13 +228,13 @@ inline std::string safetensors_entries(std::span<const TensorView* const> tensor
     std::size_t offset = 0;
     for (const TensorView* const t : tensors) {
         if (!names.insert(t->name).second || t->name == "__metadata__")
-            throw DataError(message("safetensors: the tensor name ", in_quotes(t->name),
-                                    t->name == "__metadata__" ? " is reserved by the format"
-                                                              : " comes twice; names must differ"));
+            throw DataError(
+                "safetensors: the tensor name ", in_quotes(t->name),
+                t->name == "__metadata__" ? " is reserved by the format" : " comes twice; names must differ");
         const auto needed = bytes_of(t->dtype, t->shape);
         if (!needed || static_cast<std::size_t>(*needed) != t->bytes.size())
-            throw DataError(message("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name,
-                                    " ", dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes"));
+            throw DataError("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name, " ",
+                            dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes");
         json += "," + json_string(t->name) + R"(:{"dtype":")" + std::string(info(t->dtype).name) +
                 R"(","shape":[)";
         for (std::size_t i = 0; i < t->shape.size(); ++i)

@@ -50,9 +50,9 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
     const char* who = "subspace identification";
     if (options.states < 1 || !(options.radius > 0 && options.radius < 1) ||
         !(options.noise_limit > 0 && options.noise_limit < 1))
-        throw UsageError(message(who, ": found ", options.states, " states, radius ", options.radius,
-                                 " and noise limit ", options.noise_limit,
-                                 ", expected at least 1 state, and limits between 0 and 1"));
+        throw UsageError(who, ": found ", options.states, " states, radius ", options.radius,
+                         " and noise limit ", options.noise_limit,
+                         ", expected at least 1 state, and limits between 0 and 1");
     const Index h = options.states, r = options.lags, V = moments.vocabulary();
     const HankelOperator<T> H(moments, r);
     HankelSvd<T> svd = hankel_svd(H, h, options.svd);

@@ -45,12 +45,11 @@ public:
         : dimension_(dimension), options_(options) {
         if (words.empty() || dimension < 1 || std::ssize(values) % dimension != 0 ||
             std::ssize(values) / dimension != std::ssize(words))
-            throw DataError(message("word table: ", words.size(), " words, dimension ", dimension, ", ",
-                                    values.size(),
-                                    " values; expected words · dimension values, and at least one word"));
+            throw DataError("word table: ", words.size(), " words, dimension ", dimension, ", ",
+                            values.size(),
+                            " values; expected words · dimension values, and at least one word");
         if (options.restrict_to < 0)
-            throw DataError(
-                message("word table: found restrict_to = ", options.restrict_to, ", expected at least 0"));
+            throw DataError("word table: found restrict_to = ", options.restrict_to, ", expected at least 0");
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
             words = words.first(static_cast<std::size_t>(options.restrict_to));
         std::vector<float> row(static_cast<std::size_t>(dimension));
@@ -60,8 +59,7 @@ public:
             from += dimension;
             const double norm = kernel::normalise(dimension, row.data());
             if (!std::isfinite(norm))
-                throw NumericError(
-                    message("word table: the norm of the vector of '", word, "' is not finite"));
+                throw NumericError("word table: the norm of the vector of '", word, "' is not finite");
             const std::string key = options.fold_case ? folded(word) : word;
             if (norm == 0 || index_.find(key) >= 0) continue;
             index_.insert(key);

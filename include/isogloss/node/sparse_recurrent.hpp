@@ -7,7 +7,6 @@
 #include <isogloss/node/edges.hpp>
 #include <memory>
 #include <optional>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 

@@ -100,7 +100,7 @@ public:
 
     /// Throws DataError "name:line: what".
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw DataError(message(place(), ": ", what...));
+        throw DataError(place(), ": ", what...);
     }
     /// "name:line".
     std::string place() const { return name_ + ":" + std::to_string(line_); }
@@ -165,7 +165,7 @@ public:
                                  const VocabularyOptions& options = {}) {
         const std::string where = "vocabulary from words";
         if (!counts.empty() && counts.size() != words.size())
-            throw DataError(message(where, ": ", words.size(), " words, but ", counts.size(), " counts"));
+            throw DataError(where, ": ", words.size(), " words, but ", counts.size(), " counts");
         Vocabulary v;
         v.set_options(options, where);
         for (std::size_t i = 0; i < words.size(); ++i)
@@ -178,8 +178,7 @@ public:
     static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary") {
         VocabularyParser in(written, name);
         if (!written.starts_with("isogloss-vocabulary\t"))
-            throw DataError(
-                message(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'"));
+            throw DataError(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'");
         if (const auto version = in.value("isogloss-vocabulary"); version != "1")
             in.refuse("found version ", in_quotes(version), ", this library reads version 1");
         const auto one_of = [&in](const char* key, std::string_view yes, std::string_view no) {
@@ -323,9 +322,7 @@ private:
     }
     // One more type. Refuses a word that no text can hold and one that is there already.
     void append(std::string_view word, std::int64_t count, const std::string& where) {
-        const auto refuse = [&](const char* what) {
-            throw DataError(message(where, ": ", in_quotes(word), what));
-        };
+        const auto refuse = [&](const char* what) { throw DataError(where, ": ", in_quotes(word), what); };
         if (word.empty()) refuse(" is empty; a type has at least one character");
         if (bad_byte(word)) refuse(" is not valid UTF-8, or holds NUL");
         if (level_ == Level::word) {
@@ -347,15 +344,14 @@ private:
         unk_ = unk_name_.empty() ? -1 : index_.find(unk_name_);
         eos_ = index_.find(eos_name_);
         if (eos_per_line_ && eos_ < 0)
-            throw DataError(message(where, ": each line end is to be a token, but ", in_quotes(eos_name_),
-                                    " is not among the ", size(),
-                                    " types; name the right one in the option eos, or set "
-                                    "eos_per_line = false"));
+            throw DataError(where, ": each line end is to be a token, but ", in_quotes(eos_name_),
+                            " is not among the ", size(),
+                            " types; name the right one in the option eos, or set eos_per_line = false");
     }
     static void require_line(std::string_view line) {
         if (const auto bad = bad_byte(line))
-            throw DataError(
-                message("line to encode: ", file::describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
+            throw DataError("line to encode: ",
+                            file::describe_bad_byte(line, *bad, static_cast<Index>(*bad)));
         if (line.find('\n') != std::string_view::npos)
             throw DataError(
                 "line to encode: there is a line feed in it; encode takes one line, without its end");
@@ -385,23 +381,21 @@ private:
         const std::string where = place.name.empty() ? std::string()
                                   : place.line > 0   ? message(place.name, ":", place.line, ": ")
                                                      : message(place.name, ": ");
-        throw DataError(
-            message(where, in_quotes(word), " is not among the ", size(),
-                    " types of the vocabulary, which has no type for unknown words; build it with one "
-                    "(option unk) or on a text that has this ",
-                    level_ == Level::word ? "word" : "character"));
+        throw DataError(where, in_quotes(word), " is not among the ", size(),
+                        " types of the vocabulary, which has no type for unknown words; build it with one "
+                        "(option unk) or on a text that has this ",
+                        level_ == Level::word ? "word" : "character");
     }
 
     Token checked(Token token) const {
         if (token < 0 || token >= size())
-            throw DataError(message("token ", token, " is outside the vocabulary of ", size(), " types"));
+            throw DataError("token ", token, " is outside the vocabulary of ", size(), " types");
         return token;
     }
     Token special(Token token, const char* what, const std::string& name) const {
         if (token < 0)
-            throw DataError(message("the vocabulary of ", size(), " types has no ", what, " (",
-                                    in_quotes(name),
-                                    "); build it with one, or ask has_unk() and has_eos() first"));
+            throw DataError("the vocabulary of ", size(), " types has no ", what, " (", in_quotes(name),
+                            "); build it with one, or ask has_unk() and has_eos() first");
         return token;
     }
 

@@ -5,7 +5,6 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
-#include <limits>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {

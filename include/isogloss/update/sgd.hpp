@@ -96,7 +96,7 @@ public:
     /// Takes note of a validation loss (or perplexity); returns whether averaging is on.
     bool observe(double validation) {
         if (!std::isfinite(validation))
-            throw NumericError(message("averaged sgd: observed the validation value ", validation));
+            throw NumericError("averaged sgd: observed the validation value ", validation);
         const auto t = static_cast<Index>(history_.size());
         if (!triggered_ && t > window_ &&
             validation > *std::min_element(history_.begin(), history_.end() - window_))

@@ -45,8 +45,8 @@ public:
           rho_(detail::place(store, group, record.rho)),
           start_(detail::place(store, group, record.start)) {
         if (tau_ < 0 || start_ < 0 || (!gated() && rho_ < 0))
-            throw UsageError(message("riemannian: the metric of '", record.name,
-                                     "' is that of all its parameters; name them all"));
+            throw UsageError("riemannian: the metric of '", record.name,
+                             "' is that of all its parameters; name them all");
         const Index N = edges_.units, A = symbols();
         Index most = 0;
         at_.push_back(0);

@@ -79,8 +79,8 @@ public:
             slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;
         if (!std::isfinite(slope))
             throw NumericError(
-                "riemannian: the direction is not finite; nothing was changed. Raise the damping, "
-                "or find the first node with Graph::checking(true)");
+                "riemannian: the direction is not finite; nothing was changed. Raise the damping, or find "
+                "the first node with Graph::checking(true)");
         const double length = std::sqrt(std::max(slope, 0.0));
         const T eta = static_cast<T>(this->clipped_rate(length));
         for (std::size_t k = 0; k < group_.size(); ++k)

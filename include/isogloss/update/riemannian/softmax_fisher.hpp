@@ -39,7 +39,7 @@ public:
           bias_(detail::place(store, group, head.bias)) {
         const std::string& name = this->parameter(head.table).name;
         if (table_ < 0)
-            throw UsageError(message("riemannian: the table of head '", head.name, "' is not in the group"));
+            throw UsageError("riemannian: the table of head '", head.name, "' is not in the group");
         const Index V = head.vocabulary, n = width_;
         rows_ =
             std::clamp<Index>(options_.budget / ((V + 2 * n) * Index{sizeof(T)}), 1, store.capacity_rows());

@@ -105,10 +105,9 @@ private:
     // That all units have the same inputs at every position.
     void require_shared(const graph::Source<T>& s) const {
         if (s.tokens.id >= 0 || (s.mask.id >= 0 && store_[s.mask].groups > 1))
-            throw UsageError(
-                message("riemannian: units '", units_.name,
-                        "' have inputs chosen by a token or masked gate by gate; their metric is "
-                        "quasi_diagonal or diagonal"));
+            throw UsageError("riemannian: units '", units_.name,
+                             "' have inputs chosen by a token or masked gate by gate; their metric is "
+                             "quasi_diagonal or diagonal");
     }
 
     void add_products(Input& input, T keep, T weight) {
