@@ -46,12 +46,10 @@ public:
     /// range.
     explicit Hmm(Options options) : options_(options) {
         const Index N = options.states, A = options.symbols;
-        if (N < 1 || A < 1 || options.edges < 0 || options.edges > N || !(options.prior >= 0) ||
-            !std::isfinite(options.prior))
-            throw UsageError(
-                "hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
-                ", prior = ", options.prior,
-                "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0");
+        require("hmm", "states", N, 1);
+        require("hmm", "symbols", A, 1);
+        require("hmm", "edges", options.edges, 0, N);
+        require("hmm", "prior", options.prior, 0);
         const Index most = bytes_of("hmm", {N, std::max(N, A), 3}, sizeof(double));
         within_memory("hmm", most, [&] { transition.reserve(N * N), emission.reserve(N * A); });
         const Random random(options.seed, stream_of("hmm"));

@@ -50,13 +50,9 @@ class LagCounts {
 public:
     /// No tokens yet. V ≥ 1.
     explicit LagCounts(Index vocabulary, CountOptions options = {}) : options_(options) {
-        if (vocabulary < 1 || vocabulary > std::numeric_limits<std::int32_t>::max())
-            throw UsageError("LagCounts: found a vocabulary of ", vocabulary, " words, expected 1 … 2³¹ - 1");
-        if (options.lags < 1 || options.lags > 1000)
-            throw UsageError("LagCounts: found ", options.lags, " lags, expected 1 … 1000");
-        if (options.block < 1 || options.block > (Index{1} << 31) - 1001)
-            throw UsageError("LagCounts: found blocks of ", options.block,
-                             " tokens, expected 1 … 2³¹ - 1001");
+        require("LagCounts", "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
+        require("LagCounts", "lags", options.lags, 1, 1000);
+        require("LagCounts", "block", options.block, 1, (Index{1} << 31) - 1001);
         const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int32_t));
         within_memory("LagCounts", bytes, [&] {
             occurrences_.assign(vocabulary, 0);

@@ -112,9 +112,9 @@ double error_bound(const HankelOperator<T>& H, const TallMatrix<T>& Q, std::uint
 template <class T>
 HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOptions options = {}) {
     const char* who = "randomised SVD";
-    if (h < 1 || options.oversampling < 0 || options.power_iterations < 0)
-        throw UsageError(who, ": found rank ", h, ", oversampling ", options.oversampling, " and ",
-                         options.power_iterations, " power iterations, expected 1, 0 and 0 at least");
+    require(who, "rank", h, 1);
+    require(who, "oversampling", options.oversampling, 0);
+    require(who, "power_iterations", options.power_iterations, 0);
     if (h > H.size())
         throw UsageError("subspace identification: ", h,
                          " states are asked for, but the words' lagged covariances have rank ", H.size(),

@@ -34,8 +34,7 @@ struct Whitening {
     Whitening() = default;
     explicit Whitening(const std::vector<std::int64_t>& occurrences, WhiteningOptions options = {}) {
         const double kappa = options.pseudo_counts;
-        if (!(kappa >= 0) || !std::isfinite(kappa))
-            throw DataError("whitening: found ", kappa, " pseudo-counts, expected 0 or more");
+        require<DataError>("whitening", "pseudo_counts", kappa, 0);
         const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
         if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
         mass = static_cast<double>(tokens) + kappa * static_cast<double>(occurrences.size());
@@ -52,8 +51,7 @@ struct Whitening {
         u.mass = mass;
         double sum = 0;
         for (const double f : u.mu) {
-            if (!(f >= 0) || !std::isfinite(f))
-                throw DataError("whitening: found a frequency ", f, ", expected 0 or more");
+            require<DataError>("whitening", "a frequency", f, 0);
             sum += f;
             u.m.push_back(std::sqrt(f));
             u.w.push_back(f > 0 ? 1 / std::sqrt(f) : 0);

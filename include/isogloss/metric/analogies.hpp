@@ -99,7 +99,7 @@ inline Array<KnownQuestion> known_questions(const WordTable& table, std::span<co
 /// Source   Mikolov, Chen, Corrado, Dean 2013; Mikolov, Yih, Zweig 2013 ("3CosAdd" in Levy, Goldberg 2014).
 inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections,
                                            Index budget = Index{64} << 20) {
-    if (budget < 1) throw UsageError("analogies: found budget = ", budget, " bytes, expected at least 1");
+    require("analogies", "budget", budget, 1);
     std::vector<AnalogyScore> scores;
     const auto questions = detail::known_questions(table, sections, scores);
     const BlasOnOneThread blas;

@@ -18,9 +18,8 @@ public:
     void add(double nats, Index tokens, Index characters = 0) {
         if (!std::isfinite(nats))
             throw NumericError("perplexity: found a loss of ", nats, " nats over ", tokens, " tokens");
-        if (tokens < 0 || characters < 0)
-            throw UsageError("perplexity: found ", tokens, " tokens and ", characters,
-                             " characters, expected at least 0");
+        require("perplexity", "tokens", tokens, 0);
+        require("perplexity", "characters", characters, 0);
         nats_ += nats;
         tokens_ += tokens;
         characters_ += characters;

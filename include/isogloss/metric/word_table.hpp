@@ -48,8 +48,7 @@ public:
             throw DataError("word table: ", words.size(), " words, dimension ", dimension, ", ",
                             values.size(),
                             " values; expected words · dimension values, and at least one word");
-        if (options.restrict_to < 0)
-            throw DataError("word table: found restrict_to = ", options.restrict_to, ", expected at least 0");
+        require<DataError>("word table", "restrict_to", options.restrict_to, 0);
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
             words = words.first(static_cast<std::size_t>(options.restrict_to));
         std::vector<float> row(static_cast<std::size_t>(dimension));
