@@ -41,7 +41,7 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
         throw DataError("nearest: the query is the zero vector, which has no direction; give another one");
 
     std::vector<Neighbour> found;
-    found.reserve(static_cast<std::size_t>(rows));
+    found.reserve(rows);
     for (Index r = 0; r < rows; ++r) {
         const T* const row = table.data() + r * columns;
         const double square = dot(row, row);

@@ -74,7 +74,7 @@ public:
         return options_.fold_case ? index_.find(folded(word)) : index_.find(word);
     }
     /// Word number `i`, as it is looked up.
-    const std::string& word(Index i) const { return index_.words()[static_cast<std::size_t>(i)]; }
+    const std::string& word(Index i) const { return index_.words()[i]; }
     /// Its vector, of norm 1.
     const float* row(Index i) const { return unit_.data() + i * dimension_; }
     /// Cosine of the angle between two of them.

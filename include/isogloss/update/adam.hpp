@@ -65,7 +65,7 @@ public:
             Parameter<T>& p = group_[j];
             const T* gradient = p.dense_gradient().data;
             require_directions(p, [&](Index i) {
-                T m = mean_[j][std::size_t(i)], s = square_[j][std::size_t(i)];
+                T m = mean_[j][i], s = square_[j][i];
                 return moved(p.value[i], gradient[i], m, s);
             });
         }

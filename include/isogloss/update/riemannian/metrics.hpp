@@ -30,7 +30,7 @@ Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modul
     const auto take = [&](std::initializer_list<Weight<T>> weights) {
         bool any = false;
         for (const Weight<T> w : weights)
-            if (const int k = detail::place(store, group, w); k >= 0) any = taken[std::size_t(k)] = true;
+            if (const int k = detail::place(store, group, w); k >= 0) any = taken[k] = true;
         return any;
     };
     for (const auto& u : store.units) {

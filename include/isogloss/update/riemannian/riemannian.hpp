@@ -84,11 +84,10 @@ public:
         const double length = std::sqrt(std::max(slope, 0.0));
         const T eta = static_cast<T>(this->clipped_rate(length));
         for (std::size_t k = 0; k < group_.size(); ++k)
-            require_directions(group_[k],
-                               [&](Index i) { return group_[k].value[i] + eta * delta_[k][std::size_t(i)]; });
+            require_directions(group_[k], [&](Index i) { return group_[k].value[i] + eta * delta_[k][i]; });
         for (std::size_t k = 0; k < group_.size(); ++k) {
             T* w = group_[k].value;
-            for (Index i = 0; i < group_[k].size(); ++i) w[i] += eta * delta_[k][std::size_t(i)];
+            for (Index i = 0; i < group_[k].size(); ++i) w[i] += eta * delta_[k][i];
             finish_step(group_[k]);
         }
         return length;

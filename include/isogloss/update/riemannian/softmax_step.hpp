@@ -29,7 +29,7 @@ private:
         const Index V = head.vocabulary;
         if (targets.id < 0 || targets.graph != g.store().serial)
             throw UsageError("riemannian: the targets are not tokens of this graph");
-        if (frequencies.empty()) frequencies.assign(std::size_t(V), 1 / static_cast<double>(V));
+        if (frequencies.empty()) frequencies.assign(V, 1 / static_cast<double>(V));
         if (std::ssize(frequencies) != V)
             throw UsageError("riemannian: found ", frequencies.size(), " frequencies for a head of ", V,
                              " words");
