@@ -23,10 +23,11 @@ template <class T> void require_finite(const Tensor<T, 2>& m, const char* who) {
                 throw NumericError(who, ": found ", m(i, j), " at row ", i, ", column ", j);
 }
 
-/// Throws UsageError for a matrix that is not square.
-template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
+/// The same, and throws UsageError for a matrix that is not square.
+template <class T> void require_finite_square(const Tensor<T, 2>& m, const char* who) {
     if (rows(m) != cols(m))
         throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m), "], expected a square one");
+    require_finite(m, who);
 }
 
 }  // namespace detail
@@ -88,8 +89,7 @@ template <class T> struct SymmetricEigen {
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, const char* who) {
-    detail::require_square(m, who);
-    detail::require_finite(m, who);
+    detail::require_finite_square(m, who);
     const auto n = static_cast<int>(rows(m));
     SymmetricEigen<T> e{Array<T>(rows(m)), m};
     if (n == 0) return e;
@@ -122,8 +122,7 @@ template <class T> struct Schur {
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
-    detail::require_square(m, who);
-    detail::require_finite(m, who);
+    detail::require_finite_square(m, who);
     const auto n = static_cast<int>(rows(m));
     Schur<T> f{xt::transpose(m), Tensor<T, 2>(m.shape()), Array<T>(rows(m)), Array<T>(rows(m))};
     if (n == 0) return f;
@@ -146,8 +145,7 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
 ///
 /// Throws UsageError where the shapes do not fit, NumericError where a is singular or not finite.
 template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
-    detail::require_square(a, who);
-    detail::require_finite(a, who);
+    detail::require_finite_square(a, who);
     detail::require_finite(b, who);
     if (rows(b) != rows(a))
         throw UsageError(who, ": found a system of ", rows(a), " equations with ", rows(b),

@@ -99,8 +99,8 @@ public:
     void probabilities(std::span<const Token> X, MatrixRef<T> out) {
         const Index N = std::ssize(X) / options_.words;
         if (out.rows != N || out.cols != options_.classes || out.transposed || !out.is_valid())
-            fail(message("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
-                         options_.classes, "]"));
+            fail("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
+                 options_.classes, "]");
         check(X, N, {});
         const BlasOnOneThread blas;
         const Index n = options_.words * options_.width;
@@ -116,8 +116,8 @@ public:
     }
 
 private:
-    [[noreturn]] static void fail(const std::string& why) {
-        throw UsageError("concatenated softmax: " + why);
+    template <class... Parts> [[noreturn]] static void fail(const Parts&... why) {
+        throw UsageError("concatenated softmax: ", why...);
     }
     [[noreturn]] static void not_finite(Index example, double found) {
         throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
@@ -127,9 +127,9 @@ private:
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
         const Index M = options_.words;
         if (std::ssize(X) != N * M)
-            fail(message("found ", X.size(), " words for ", N, " examples, expected ", M, " for each"));
+            fail("found ", X.size(), " words for ", N, " examples, expected ", M, " for each");
         if (N > options_.batch)
-            fail(message("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`"));
+            fail("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`");
         for (Index i = 0; i < N * M; ++i)
             if (const Token v = X[i]; v < 0 || v >= options_.vocabulary)
                 throw DataError("concatenated softmax: example ", i / M, ", word ", i % M, ": found token ",
@@ -149,8 +149,8 @@ private:
                bool gradient) {
         const Index M = options_.words, H = options_.width, C = options_.classes, n = M * H;
         if (E.rows != options_.vocabulary || E.cols != H || W.rows != n || W.cols != C)
-            fail(message("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
-                         "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]"));
+            fail("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
+                 "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]");
         check(X, std::ssize(y), y);
         if (gradient && std::ssize(E.hit) != E.rows) {  // once: a table that no graph has looked up yet
             E.touched.reserve(E.rows);

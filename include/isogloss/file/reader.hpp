@@ -90,6 +90,10 @@ public:
         throw FileError(name(), ": ", what...);
     }
 
+protected:
+    std::string name_;
+    std::optional<InputFile> file_;  // nothing where it reads a stream
+
 private:
     static constexpr Index most = Index{1} << 18;
 
@@ -112,8 +116,6 @@ private:
         return static_cast<std::size_t>(got);
     }
 
-    std::string name_;
-    std::optional<InputFile> file_;
     std::istream* stream_ = nullptr;
     std::vector<char> buffer_;
     std::string piece_;
@@ -129,17 +131,14 @@ private:
 class FileReader : public Reader {
 public:
     /// Opens a regular file.
-    explicit FileReader(const std::string& path) : FileReader(checked(path)) {}
+    explicit FileReader(const std::string& path) : Reader(checked(path)) {}
 
     /// Bytes in the file when it was opened.
-    Index bytes() const { return bytes_; }
+    Index bytes() const { return file_->bytes(); }
     /// Bytes not yet handed out.
-    Index remaining() const { return bytes_ - position(); }
+    Index remaining() const { return bytes() - position(); }
 
 private:
-    explicit FileReader(InputFile&& file) : FileReader(file.bytes(), std::move(file)) {}
-    FileReader(Index bytes, InputFile&& file) : Reader(std::move(file)), bytes_(bytes) {}
-
     // Looked at before it is opened, because opening a pipe would wait for somebody to write to it.
     static InputFile checked(const std::string& path) {
         const auto status = file_status(path);
@@ -147,8 +146,6 @@ private:
             throw FileError("cannot read '", path, "': not a regular file");
         return InputFile(path);
     }
-
-    Index bytes_;
 };
 
 /// What is wrong with a byte found by bad_byte, in words: its value and its place.

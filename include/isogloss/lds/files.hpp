@@ -51,8 +51,8 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
     auto occurrences = file.values<std::int64_t>("occurrences");
     const Index V = vocabulary.size();
-    const auto refuse = [&](const std::string& what) {
-        throw FileError(file.name(), ": ", what, "; the file was not written by save_counts");
+    const auto refuse = [&](const auto&... what) {
+        throw FileError(file.name(), ": ", what..., "; the file was not written by save_counts");
     };
     if (std::ssize(occurrences) != V) refuse("the occurrences are not of its vocabulary");
     std::int64_t room = std::numeric_limits<std::uint32_t>::max();
@@ -66,8 +66,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         const std::string of = message("/", k);
         lags.push_back({file.values<std::int32_t>("starts" + of), file.values<std::int32_t>("columns" + of),
                         file.values<std::uint32_t>("values" + of)});
-        if (lags.back().rows() != V || !lags.back().is_valid())
-            refuse(message("lag ", k, " is no matrix of counts"));
+        if (lags.back().rows() != V || !lags.back().is_valid()) refuse("lag ", k, " is no matrix of counts");
     }
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
