@@ -257,15 +257,9 @@ inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path
 
 /// Reads word vectors in the format that recognise_word_vectors finds.
 inline WordVectors read_word_vectors(const std::filesystem::path& path) {
-    switch (recognise_word_vectors(path)) {
-        case WordVectorFormat::word2vec_text:
-            return read_word2vec_text(path);
-        case WordVectorFormat::word2vec_binary:
-            return read_word2vec_binary(path);
-        case WordVectorFormat::glove_text:
-            break;
-    }
-    return read_glove_text(path);
+    const WordVectorFormat format = recognise_word_vectors(path);
+    if (format == WordVectorFormat::glove_text) return read_glove_text(path);
+    return format == WordVectorFormat::word2vec_text ? read_word2vec_text(path) : read_word2vec_binary(path);
 }
 
 /// Throws DataError unless the vectors can be written and read again: at least one word, all storable;
