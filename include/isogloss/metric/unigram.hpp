@@ -29,7 +29,7 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
         static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
     if (mass <= 0)
         throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
-    std::vector<std::int64_t> occurrences(static_cast<std::size_t>(vocabulary.size()), 0);
+    std::vector<std::int64_t> occurrences(vocabulary.size(), 0);
     for (const Token t : corpus.tokens()) {
         if (t < 0 || t >= vocabulary.size())  // possible in a file that was mapped without verifying
             throw DataError("unigram model: '", corpus.source(), "' holds token ", t, ", outside the ",

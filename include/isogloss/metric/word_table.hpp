@@ -50,8 +50,8 @@ public:
                             " values; expected words · dimension values, and at least one word");
         require<DataError>("word table", "restrict_to", options.restrict_to, 0);
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
-            words = words.first(static_cast<std::size_t>(options.restrict_to));
-        std::vector<float> row(static_cast<std::size_t>(dimension));
+            words = words.first(options.restrict_to);
+        std::vector<float> row(dimension);
         const float* from = values.data();
         for (const std::string& word : words) {
             std::copy_n(from, dimension, row.begin());

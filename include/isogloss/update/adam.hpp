@@ -37,8 +37,8 @@ public:
         require("adam", "epsilon", options.epsilon, Exclusive{0});
         within_memory("adam", bytes_of("adam", {group_.elements(), 2}, sizeof(T)), [&] {
             for (const Parameter<T>* p : group_) {
-                mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
-                square_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+                mean_.emplace_back(p->size(), T(0));
+                square_.emplace_back(p->size(), T(0));
             }
         });
     }

@@ -69,8 +69,7 @@ public:
         : Sgd<T>(std::move(group), options.sgd), window_(options.window) {
         require("averaged sgd", "window", window_, 1);
         within_memory("averaged sgd", bytes_of("averaged sgd", {this->group().elements()}, sizeof(T)), [&] {
-            for (const Parameter<T>* p : this->group())
-                mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+            for (const Parameter<T>* p : this->group()) mean_.emplace_back(p->size(), T(0));
         });
     }
 

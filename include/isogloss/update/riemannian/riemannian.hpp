@@ -56,7 +56,7 @@ public:
         metrics_ = metrics_of(g, group_, options.modulus, options.form);
         for (const Parameter<T>* p : group_)
             within_memory("riemannian", bytes_of("riemannian", {p->size()}, sizeof(T)),
-                          [&] { delta_.emplace_back(static_cast<std::size_t>(p->size())); });
+                          [&] { delta_.emplace_back(p->size()); });
         slots_.resize(group_.size());
     }
 
