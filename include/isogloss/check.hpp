@@ -130,7 +130,7 @@ template <class Build> std::optional<Breach> accumulation(Build& build, const La
     s.pass();
     s.pass();
     const double allowed = 1e-12 * (1 + detail::length(expected));
-    for (Index i = 0; i < s.parameter_count(); ++i) expected[static_cast<std::size_t>(i)] *= 2;
+    for (Index i = 0; i < s.parameter_count(); ++i) expected[i] *= 2;
     return detail::compare("accumulation", s, s.collect(), expected, 2 * allowed);
 }
 
@@ -202,7 +202,7 @@ template <class Build> std::optional<Breach> carrying(Build& build, const LawOpt
     const auto expected = s.g.carried().values;
     Breach breach{"carrying", "loss", halves, whole, 1e-10 * (1 + std::abs(whole))};
     // A probe weighs positions by their place in the pass.
-    const bool placed = s.g.store().losses[static_cast<std::size_t>(s.l.id)].name == "probe";
+    const bool placed = s.g.store().losses[s.l.id].name == "probe";
     double total = placed ? 0 : detail::distance(halves, whole), worst = placed ? -1 : total;
     std::size_t i = 0;
     for (const auto& seq : s.g.store().seqs) {

@@ -11,32 +11,18 @@
 #include <isogloss/check.hpp>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/factor.hpp>
-#include <isogloss/loss/augmented.hpp>
-#include <isogloss/loss/cross_entropy.hpp>
-#include <isogloss/loss/total.hpp>
+#include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_angles.hpp>
 #include <isogloss/metric/principal_components.hpp>
 #include <isogloss/metric/subspace_distance.hpp>
 #include <isogloss/metric/subspace_monitor.hpp>
-#include <isogloss/node/concatenate.hpp>
-#include <isogloss/node/dropout.hpp>
-#include <isogloss/node/embedding.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
-#include <isogloss/node/gru.hpp>
-#include <isogloss/node/linear.hpp>
-#include <isogloss/node/lstm.hpp>
-#include <isogloss/node/rhn.hpp>
-#include <isogloss/node/rnn.hpp>
-#include <isogloss/node/softmax.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
-#include <isogloss/node/sum.hpp>
-#include <isogloss/update/adam.hpp>
 #include <isogloss/update/riemannian/alternating.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/riemannian/softmax_step.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
-#include <isogloss/update/sgd.hpp>
 
 // `make` is `template` in src/, `extern template` everywhere else.
 

@@ -12,11 +12,22 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
+/// Joins its arguments into one string; the way all messages are put together. Throws std::bad_alloc where
+/// memory ends, rather than to return a part of the text.
+template <class... Parts> std::string message(const Parts&... parts) {
+    std::ostringstream out;
+    out.exceptions(std::ios_base::badbit);  // otherwise a stream keeps to itself what fails within it
+    (out << ... << parts);
+    return out.str();
+}
+
 /// Base of every exception thrown by the library. A message says who, what was found, what was
 /// expected and what to do, and starts with "isogloss: ".
 class Error : public std::runtime_error {
 public:
-    explicit Error(const std::string& what) : std::runtime_error("isogloss: " + what) {}
+    /// The message is made of the parts as message() does it.
+    template <class... Parts> explicit Error(const Parts&... parts)
+        : std::runtime_error(message("isogloss: ", parts...)) {}
 };
 
 /// A model that cannot be built or run as asked: shapes, names, options, wiring. Thrown from the
@@ -40,15 +51,6 @@ class FileError : public Error {
 class NumericError : public Error {
     using Error::Error;
 };
-
-/// Joins its arguments into one string; the way all messages are put together. Throws std::bad_alloc where
-/// memory ends, rather than to return a part of the text.
-template <class... Parts> std::string message(const Parts&... parts) {
-    std::ostringstream out;
-    out.exceptions(std::ios_base::badbit);  // otherwise a stream keeps to itself what fails within it
-    (out << ... << parts);
-    return out.str();
-}
 
 /// An end of a range that does not belong to the range itself, for `require`: above 0, below 1.
 struct Exclusive {
@@ -82,15 +84,15 @@ void require(std::string_view who, std::string_view option, V value, std::type_i
         return;
     const bool limited = high.value < std::numeric_limits<V>::max();
     const std::string found = message(who, ": found ", option, " = ", value, ", expected ");
-    if (limited && !low.exclusive && !high.exclusive) throw E(message(found, low.value, " to ", high.value));
-    throw E(message(found, std::is_floating_point_v<V> && !limited ? "a finite number " : "",
-                    low.exclusive                             ? "above "
-                    : limited || !std::is_floating_point_v<V> ? "at least "
-                                                              : "of at least ",
-                    low.value,
-                    !limited         ? std::string()
-                    : high.exclusive ? message(" and below ", high.value)
-                                     : message(" and at most ", high.value)));
+    if (limited && !low.exclusive && !high.exclusive) throw E(found, low.value, " to ", high.value);
+    throw E(found, std::is_floating_point_v<V> && !limited ? "a finite number " : "",
+            low.exclusive                             ? "above "
+            : limited || !std::is_floating_point_v<V> ? "at least "
+                                                      : "of at least ",
+            low.value,
+            !limited         ? std::string()
+            : high.exclusive ? message(" and below ", high.value)
+                             : message(" and at most ", high.value));
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -9,7 +9,6 @@
 #include <isogloss/dense.hpp>
 #include <isogloss/error.hpp>
 #include <limits>
-#include <utility>
 #include <xtensor-blas/xlinalg.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense {
@@ -21,14 +20,14 @@ template <class T> void require_finite(const Tensor<T, 2>& m, const char* who) {
     for (Index i = 0; i < rows(m); ++i)
         for (Index j = 0; j < cols(m); ++j)
             if (!std::isfinite(m(i, j)))
-                throw NumericError(message(who, ": found ", m(i, j), " at row ", i, ", column ", j));
+                throw NumericError(who, ": found ", m(i, j), " at row ", i, ", column ", j);
 }
 
-/// Throws UsageError for a matrix that is not square.
-template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
+/// The same, and throws UsageError for a matrix that is not square.
+template <class T> void require_finite_square(const Tensor<T, 2>& m, const char* who) {
     if (rows(m) != cols(m))
-        throw UsageError(
-            message(who, ": found a matrix [", rows(m), ", ", cols(m), "], expected a square one"));
+        throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m), "], expected a square one");
+    require_finite(m, who);
 }
 
 }  // namespace detail
@@ -41,16 +40,16 @@ template <class T> void require_square(const Tensor<T, 2>& m, const char* who) {
 /// finite or a zero matrix.
 template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const char* who) {
     if (x.rows < 1 || x.cols < 1 || x.rows < x.cols || !x.is_valid())
-        throw UsageError(message(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
-                                 x.is_valid() ? "" : " of null data or with a stride below its width",
-                                 ", expected at least as many rows as columns"));
+        throw UsageError(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
+                         x.is_valid() ? "" : " of null data or with a stride below its width",
+                         ", expected at least as many rows as columns");
     auto a = zeros<T>(x.rows, x.cols);
     for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, a.data() + i * x.cols);
     detail::require_finite(a, who);
     const auto [q, r] = xt::linalg::qr(a, xt::linalg::qrmode::reduced);
     const auto [u, s, v] = xt::linalg::svd(r);
     const T floor = s(0) * static_cast<T>(std::max(x.rows, x.cols)) * std::numeric_limits<T>::epsilon();
-    if (!(s(0) > T(0))) throw NumericError(message(who, ": the matrix is zero and spans nothing"));
+    if (!(s(0) > T(0))) throw NumericError(who, ": the matrix is zero and spans nothing");
     Index rank = 0;
     while (rank < std::ssize(s) && s(rank) > floor) ++rank;
 
@@ -90,8 +89,7 @@ template <class T> struct SymmetricEigen {
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, const char* who) {
-    detail::require_square(m, who);
-    detail::require_finite(m, who);
+    detail::require_finite_square(m, who);
     const auto n = static_cast<int>(rows(m));
     SymmetricEigen<T> e{Array<T>(rows(m)), m};
     if (n == 0) return e;
@@ -101,7 +99,7 @@ template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, cons
     Array<T> work(static_cast<Index>(size));
     const int info = cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), work.data(),
                                           static_cast<int>(work.size()));
-    if (info != 0) throw NumericError(message(who, ": the symmetric eigenvalue iteration did not converge"));
+    if (info != 0) throw NumericError(who, ": the symmetric eigenvalue iteration did not converge");
     e.vectors = Tensor<T, 2>(xt::transpose(e.vectors));
     return e;
 }
@@ -124,8 +122,7 @@ template <class T> struct Schur {
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
-    detail::require_square(m, who);
-    detail::require_finite(m, who);
+    detail::require_finite_square(m, who);
     const auto n = static_cast<int>(rows(m));
     Schur<T> f{xt::transpose(m), Tensor<T, 2>(m.shape()), Array<T>(rows(m)), Array<T>(rows(m))};
     if (n == 0) return f;
@@ -138,7 +135,7 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
     call(&size, -1);
     Array<T> work(static_cast<Index>(size));
     if (call(work.data(), static_cast<int>(work.size())) != 0)
-        throw NumericError(message(who, ": the eigenvalue iteration did not converge"));
+        throw NumericError(who, ": the eigenvalue iteration did not converge");
     f.S = Tensor<T, 2>(xt::transpose(f.S));
     f.Z = Tensor<T, 2>(xt::transpose(f.Z));
     return f;
@@ -148,18 +145,17 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
 ///
 /// Throws UsageError where the shapes do not fit, NumericError where a is singular or not finite.
 template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
-    detail::require_square(a, who);
-    detail::require_finite(a, who);
+    detail::require_finite_square(a, who);
     detail::require_finite(b, who);
     if (rows(b) != rows(a))
-        throw UsageError(
-            message(who, ": found a system of ", rows(a), " equations with ", rows(b), " rows on the right"));
+        throw UsageError(who, ": found a system of ", rows(a), " equations with ", rows(b),
+                         " rows on the right");
     const auto n = static_cast<int>(rows(a)), k = static_cast<int>(cols(b));
     Tensor<T, 2> lu = xt::transpose(a), x = xt::transpose(b);
     if (n == 0 || k == 0) return b;
     Array<int> pivots(n);
     if (cxxlapack::gesv<int>(n, k, lu.data(), n, pivots.data(), x.data(), n) != 0)
-        throw NumericError(message(who, ": the matrix [", n, ", ", n, "] is singular"));
+        throw NumericError(who, ": the matrix [", n, ", ", n, "] is singular");
     return xt::transpose(x);
 }
 

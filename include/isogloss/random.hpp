@@ -88,12 +88,12 @@ private:
 /// The p_i may sum to anything above 0, so entries can be set to 0 to rule them out; such a k is never drawn.
 /// Throws NumericError where an entry is below 0 or not finite or all are 0, UsageError for another u.
 template <class Probabilities> Token sample(const Probabilities& p, double u) {
-    if (!(u >= 0 && u < 1)) throw UsageError(message("sample: found u = ", u, ", expected 0 ≤ u < 1"));
+    if (!(u >= 0 && u < 1)) throw UsageError("sample: found u = ", u, ", expected 0 ≤ u < 1");
     double mass = 0, least = 0;
     for (const auto q : p) mass += static_cast<double>(q), least = std::min(least, static_cast<double>(q));
     if (!(mass > 0 && std::isfinite(mass) && least == 0))
-        throw NumericError(message("sample: found probabilities that sum to ", mass, ", the least of them ",
-                                   least, "; expected entries of at least 0 with a finite sum above 0"));
+        throw NumericError("sample: found probabilities that sum to ", mass, ", the least of them ", least,
+                           "; expected entries of at least 0 with a finite sum above 0");
     double left = u * mass;
     Token k = 0, drawn = 0;
     for (const auto q : p) {

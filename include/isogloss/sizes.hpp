@@ -41,8 +41,8 @@ Index bytes_of(std::string_view who, std::initializer_list<Index> sizes, std::si
     const std::span<const Index> shape(sizes.begin(), sizes.size());
     const auto bytes = product_of(shape, static_cast<Index>(unit));
     if (!bytes)
-        throw E(message(who, ": found the sizes ", dimensions_text(shape), " of ", unit,
-                        " bytes each, expected sizes of at least 0 and at most 2^63 - 1 bytes together"));
+        throw E(who, ": found the sizes ", dimensions_text(shape), " of ", unit,
+                " bytes each, expected sizes of at least 0 and at most 2^63 - 1 bytes together");
     return *bytes;
 }
 
@@ -65,10 +65,8 @@ decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     std::string name;
     if constexpr (std::is_invocable_v<Who>) name = who();
     else name = who;
-    if (bytes < 0)
-        throw E(message(name, ": asks for more memory than this machine gives; make the sizes smaller"));
-    throw E(message(name, ": asks for ", bytes,
-                    " bytes, which this machine does not give; make the sizes smaller"));
+    if (bytes < 0) throw E(name, ": asks for more memory than this machine gives; make the sizes smaller");
+    throw E(name, ": asks for ", bytes, " bytes, which this machine does not give; make the sizes smaller");
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -42,8 +42,7 @@ inline constexpr int most_threads = 1024;
 ///
 /// Throws UsageError for any other n.
 inline void threads(int n) {
-    if (n < 1 || n > most_threads)
-        throw UsageError(message("threads: found ", n, ", expected 1 to ", most_threads));
+    require("threads", "n", n, 1, most_threads);
     detail::thread_count().store(n, std::memory_order_relaxed);
 }
 

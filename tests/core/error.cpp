@@ -12,6 +12,10 @@ TEST_CASE("A message is put together from its parts and names the library", "[co
     const std::string what = message("node '", std::string("h"), "': width ", 600, " but ", 650.5);
     REQUIRE(what == "node 'h': width 600 but 650.5");
     REQUIRE(std::string(UsageError(what).what()) == "isogloss: " + what);
+    UsageError of_parts("node '", std::string("h"), "': width ", 600, " but ", 650.5);
+    REQUIRE(std::string(of_parts.what()) == "isogloss: " + what);
+    const UsageError copy(of_parts);  // the parts of a message do not take an error for one of them
+    REQUIRE(std::string(copy.what()) == of_parts.what());
 }
 
 TEMPLATE_TEST_CASE("Every error is caught as the library's and as the standard's", "[core][error]",

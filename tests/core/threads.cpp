@@ -11,7 +11,7 @@ TEST_CASE("threads() is one until set, and refuses none and too many", "[core][t
     threads(3);
     REQUIRE(threads() == 3);
     for (const int n : {0, -1, most_threads + 1})
-        REQUIRE_THROWS_MATCHES(threads(n), UsageError, says(message("found ", n), "expected 1 to 1024"));
+        REQUIRE_THROWS_MATCHES(threads(n), UsageError, says(message("found n = ", n), "expected 1 to 1024"));
     threads(1);
 }
 

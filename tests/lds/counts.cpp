@@ -89,9 +89,9 @@ TEST_CASE("Words never seen, one word, and texts shorter than the lags are count
 }
 
 TEST_CASE("What cannot be counted is refused, and leaves the counts as they were", "[lds][counts]") {
-    REQUIRE_THROWS_MATCHES(LagCounts(0), UsageError, says("vocabulary of 0"));
-    REQUIRE_THROWS_MATCHES(LagCounts(3, {.lags = 0}), UsageError, says("0 lags", "1 … 1000"));
-    REQUIRE_THROWS_MATCHES(LagCounts(3, {.block = 0}), UsageError, says("blocks of 0"));
+    REQUIRE_THROWS_MATCHES(LagCounts(0), UsageError, says("vocabulary = 0"));
+    REQUIRE_THROWS_MATCHES(LagCounts(3, {.lags = 0}), UsageError, says("lags = 0", "1 to 1000"));
+    REQUIRE_THROWS_MATCHES(LagCounts(3, {.block = 0}), UsageError, says("block = 0"));
     LagCounts counts(3, {.lags = 2});
     counts.add(std::vector<Token>{0, 1, 2});
     const LagCounts before = counts;

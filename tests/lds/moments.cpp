@@ -104,7 +104,7 @@ TEST_CASE("Moments that make no sense are refused", "[lds][moments]") {
     REQUIRE_THROWS_MATCHES(LagMoments<double>(counts), DataError, says("no tokens"));
     counts.add(std::vector<Token>{0, 1});
     REQUIRE_THROWS_MATCHES(LagMoments<double>(counts, {.pseudo_counts = -1}), DataError,
-                           says("-1 pseudo-counts"));
+                           says("pseudo_counts = -1"));
     const LagMoments<double> psi(counts);
     REQUIRE_THROWS_MATCHES(psi.require_pairs(2, "test"), DataError, says("stand 2 apart", "2 tokens"));
     SmallMatrix x = zeros<double>(4, 2), y = zeros<double>(3, 2);

@@ -63,9 +63,9 @@ TEST_CASE("Parameters that are not there or do not fit are refused before anythi
     REQUIRE_THROWS_MATCHES(start_rnn(wide.g, s, k, k.predicted), UsageError, says("'E' [6, 3]", "[6, 2]"));
     CHECK(wide.g.parameter("E").value[0] == before);
     REQUIRE_THROWS_AS(start_rnn(right.g, s, k, k.predicted, {.table = "F"}), UsageError);
-    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), UsageError, says("rms 0"));
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), UsageError, says("rms = 0"));
     REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.power = 2}), UsageError,
-                           says("power 2", "0 … 1"));
+                           says("power = 2", "0 to 1"));
     start_rnn(right.g, s, k, k.predicted);
     const double full = right.g.parameter("softmax.W").value[5];
     start_rnn(right.g, s, k, k.predicted, {.gain = 0.5, .power = 0});

@@ -118,12 +118,12 @@ TEST_CASE("embedding_dimension gives the rule, the asymptote and the exact cross
 
 TEST_CASE("The entropy refuses what is no dimension and no number of words",
           "[metric][embedding_dimension][errors]") {
-    REQUIRE_THROWS_MATCHES(sphere_entropy(0), UsageError, says("found dimension 0", "expected 1 to"));
+    REQUIRE_THROWS_MATCHES(sphere_entropy(0), UsageError, says("found dimension = 0", "expected 1 to"));
     REQUIRE_THROWS_MATCHES(sphere_entropy(most_dimensions + 1), UsageError, says("100000001"));
-    REQUIRE_THROWS_MATCHES(skip_gram_entropy(0.5, 8), UsageError, says("found 0.5 words"));
-    REQUIRE_THROWS_MATCHES(skip_gram_entropy(10, -3), UsageError, says("found dimension -3"));
+    REQUIRE_THROWS_MATCHES(skip_gram_entropy(0.5, 8), UsageError, says("found words = 0.5"));
+    REQUIRE_THROWS_MATCHES(skip_gram_entropy(10, -3), UsageError, says("found dimension = -3"));
     REQUIRE_THROWS_MATCHES(embedding_dimension(std::numeric_limits<double>::quiet_NaN()), UsageError,
-                           says("nan words"));
+                           says("words = nan"));
     REQUIRE_THROWS_MATCHES(embedding_dimension(std::numeric_limits<double>::infinity()), UsageError,
-                           says("inf words"));
+                           says("words = inf"));
 }

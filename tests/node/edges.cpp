@@ -29,7 +29,7 @@ TEST_CASE("A random graph has d distinct edges from every unit, its loop among t
 }
 
 TEST_CASE("A random graph needs units, and edges among them", "[node][edges]") {
-    REQUIRE_THROWS_MATCHES(random_edges(0, 1, 1), UsageError, says("0 units"));
-    REQUIRE_THROWS_MATCHES(random_edges(3, 4, 1), UsageError, says("3 units with 4 edges"));
-    REQUIRE_THROWS_MATCHES(random_edges(3, 0, 1), UsageError, says("3 units with 0 edges"));
+    REQUIRE_THROWS_MATCHES(random_edges(0, 1, 1), UsageError, says("units = 0"));
+    REQUIRE_THROWS_MATCHES(random_edges(3, 4, 1), UsageError, says("edges of each unit = 4", "1 to 3"));
+    REQUIRE_THROWS_MATCHES(random_edges(3, 0, 1), UsageError, says("edges of each unit = 0", "1 to 3"));
 }

@@ -95,7 +95,7 @@ TEST_CASE("Rhn refuses impossible options and leaves the graph as it was", "[nod
     Graph<double> g({.time = 1, .batch = 1});
     const auto x = g.input("x", 2);
     REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .depth = 0}, x), UsageError,
-                           says("node 'rhn'", "depth = 0", "at least 1"));
+                           says("node 'rhn'", "depth = 0", "1 to 1000"));
     REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.depth = 2}, x), UsageError,
                            says("'rhn.s1'", "width 0", "at least 1"));
     REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .keep = 7}, x), UsageError,

@@ -11,8 +11,8 @@ TEST_CASE("The published schedule: constant, then a factor each epoch", "[update
     CHECK(small(5) == 1);
     CHECK(small(6) == Approx(0.9));
     CHECK(small(8) == Approx(0.729));
-    REQUIRE_THROWS_MATCHES(small(0), UsageError, says("epoch 0", "epoch >= 1"));
-    REQUIRE_THROWS_MATCHES((ConstantThenDecay{.factor = 0}(1)), UsageError, says("factor 0"));
+    REQUIRE_THROWS_MATCHES(small(0), UsageError, says("epoch = 0", "at least 1"));
+    REQUIRE_THROWS_MATCHES((ConstantThenDecay{.factor = 0}(1)), UsageError, says("factor = 0"));
 }
 
 TEST_CASE("The rate is divided when validation does not improve", "[update][schedule]") {
@@ -24,5 +24,5 @@ TEST_CASE("The rate is divided when validation does not improve", "[update][sche
     CHECK(s.observe(4) == 0.25);
     CHECK(s.observe(4) == 0.1);  // not below the minimum
     REQUIRE_THROWS_AS(s.observe(std::numeric_limits<double>::quiet_NaN()), NumericError);
-    REQUIRE_THROWS_MATCHES(DivideOnPlateau({.divisor = 1}), UsageError, says("divisor 1", "> 1"));
+    REQUIRE_THROWS_MATCHES(DivideOnPlateau({.divisor = 1}), UsageError, says("divisor = 1", "above 1"));
 }

@@ -139,8 +139,7 @@ template <class T> struct Subject {
                 if (hold.empty() || !matches(hold, p.name)) all.push_back(next);
         for (const std::size_t end = variables().size(); next < end; ++next) all.push_back(next);
         if (all.size() <= 250) return all;
-        for (Index k = 0; k < 250; ++k)
-            some.push_back(all[static_cast<std::size_t>(Random(17, 0).below(k, std::ssize(all)))]);
+        for (Index k = 0; k < 250; ++k) some.push_back(all[Random(17, 0).below(k, std::ssize(all))]);
         return some;
     }
     /// The derivative of the loss by v from four points: the error is of fourth order in h, so that curvature is

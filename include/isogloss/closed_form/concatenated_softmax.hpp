@@ -7,7 +7,6 @@
 #include <isogloss/graph/setup.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <span>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -100,8 +99,8 @@ public:
     void probabilities(std::span<const Token> X, MatrixRef<T> out) {
         const Index N = std::ssize(X) / options_.words;
         if (out.rows != N || out.cols != options_.classes || out.transposed || !out.is_valid())
-            fail(message("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
-                         options_.classes, "]"));
+            fail("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
+                 options_.classes, "]");
         check(X, N, {});
         const BlasOnOneThread blas;
         const Index n = options_.words * options_.width;
@@ -117,52 +116,50 @@ public:
     }
 
 private:
-    [[noreturn]] static void fail(const std::string& why) {
-        throw UsageError("concatenated softmax: " + why);
+    template <class... Parts> [[noreturn]] static void fail(const Parts&... why) {
+        throw UsageError("concatenated softmax: ", why...);
     }
     [[noreturn]] static void not_finite(Index example, double found) {
-        throw NumericError(message("concatenated softmax: example ", example, " has a loss of ", found,
-                                   "; lower the learning rate"));
+        throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
+                           "; lower the learning rate");
     }
     /// Refuses batches that do not fit; y may be left out.
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
         const Index M = options_.words;
         if (std::ssize(X) != N * M)
-            fail(message("found ", X.size(), " words for ", N, " examples, expected ", M, " for each"));
+            fail("found ", X.size(), " words for ", N, " examples, expected ", M, " for each");
         if (N > options_.batch)
-            fail(message("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`"));
+            fail("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`");
         for (Index i = 0; i < N * M; ++i)
-            if (const Token v = X[static_cast<std::size_t>(i)]; v < 0 || v >= options_.vocabulary)
-                throw DataError(message("concatenated softmax: example ", i / M, ", word ", i % M,
-                                        ": found token ", v, ", expected 0 to ", options_.vocabulary - 1));
+            if (const Token v = X[i]; v < 0 || v >= options_.vocabulary)
+                throw DataError("concatenated softmax: example ", i / M, ", word ", i % M, ": found token ",
+                                v, ", expected 0 to ", options_.vocabulary - 1);
         for (Index i = 0; i < std::ssize(y); ++i)
-            if (const Token c = y[static_cast<std::size_t>(i)];
-                c != not_predicted && (c < 0 || c >= options_.classes))
-                throw DataError(message("concatenated softmax: example ", i, ": found class ", c,
-                                        ", expected 0 to ", options_.classes - 1, " or not_predicted"));
+            if (const Token c = y[i]; c != not_predicted && (c < 0 || c >= options_.classes))
+                throw DataError("concatenated softmax: example ", i, ": found class ", c, ", expected 0 to ",
+                                options_.classes - 1, " or not_predicted");
     }
 
     void gather(const Parameter<T>& E, std::span<const Token> X, Index example, T* phi) const {
         const Index M = options_.words, H = options_.width;
-        for (Index m = 0; m < M; ++m)
-            std::copy_n(E.value + X[static_cast<std::size_t>(example * M + m)] * H, H, phi + m * H);
+        for (Index m = 0; m < M; ++m) std::copy_n(E.value + X[example * M + m] * H, H, phi + m * H);
     }
 
     double run(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X, std::span<const Token> y,
                bool gradient) {
         const Index M = options_.words, H = options_.width, C = options_.classes, n = M * H;
         if (E.rows != options_.vocabulary || E.cols != H || W.rows != n || W.cols != C)
-            fail(message("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
-                         "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]"));
+            fail("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
+                 "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]");
         check(X, std::ssize(y), y);
         if (gradient && std::ssize(E.hit) != E.rows) {  // once: a table that no graph has looked up yet
-            E.touched.reserve(static_cast<std::size_t>(E.rows));
-            E.hit.assign(static_cast<std::size_t>(E.rows), 0);
+            E.touched.reserve(E.rows);
+            E.hit.assign(E.rows, 0);
         }
         const BlasOnOneThread blas;
         Index count = 0;
         for (Index i = 0; i < std::ssize(y); ++i) {
-            if (y[static_cast<std::size_t>(i)] == not_predicted) continue;
+            if (y[i] == not_predicted) continue;
             gather(E, X, i, phi_ + count * n);
             example_[count++] = i;
         }
@@ -187,8 +184,7 @@ private:
             gemm<T>(T(1), z, t(W.values()), T(0), b);
             for (Index r = 0; r < rows; ++r)
                 for (Index m = 0; m < M; ++m)
-                    kernel::add(H, b.row(r) + m * H,
-                                E.gradient_row(X[static_cast<std::size_t>(example_[first + r] * M + m)]));
+                    kernel::add(H, b.row(r) + m * H, E.gradient_row(X[example_[first + r] * M + m]));
         }
         return total;
     }
@@ -197,8 +193,7 @@ private:
     void losses(MatrixRef<T> z, const Index* example, std::span<const Token> y, bool gradient) {
         parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
             for (Index r = first; r < last; ++r)
-                nats_[r] = kernel::cross_entropy(z.cols, z.row(r), y[static_cast<std::size_t>(example[r])], 1,
-                                                 gradient);
+                nats_[r] = kernel::cross_entropy(z.cols, z.row(r), y[example[r]], 1, gradient);
         });
     }
 

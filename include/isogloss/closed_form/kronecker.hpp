@@ -35,7 +35,7 @@ inline Matrix commutation(Index p, Index q) {
 /// these n matrices [p, m] are stacked: [n p, m]. Throws UsageError where p does not divide the rows of A.
 inline Matrix vec_transpose(const Matrix& a, Index p) {
     if (p < 1 || rows(a) % p != 0)
-        throw UsageError(message("vec_transpose: found ", rows(a), " rows, expected a multiple of ", p));
+        throw UsageError("vec_transpose: found ", rows(a), " rows, expected a multiple of ", p);
     return matrix(cols(a) * p, rows(a) / p, [&](Index i, Index j) { return a(j * p + i % p, i / p); });
 }
 
@@ -59,8 +59,8 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
                                  ArrayView<const Token> y) {
     const Index V = rows(E), H = cols(E), C = cols(W), M = rows(W) / H, N = std::ssize(y);
     if (rows(W) != M * H || std::ssize(X) != N * M)
-        throw UsageError(message("kronecker: found a table [", V, ", ", H, "], weights [", rows(W), ", ", C,
-                                 "], ", X.size(), " words and ", N, " classes"));
+        throw UsageError("kronecker: found a table [", V, ", ", H, "], weights [", rows(W), ", ", C, "], ",
+                         X.size(), " words and ", N, " classes");
     const Matrix lift = transposed(kronecker(identity(M), E));            // [M H, M V]
     const Matrix left = transposed(vec_transpose(commutation(H, M), M));  // [H, M² H]
     const Matrix turn = commutation(M, V);                                // [M V, M V]
@@ -71,9 +71,8 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
         const Token target = y[n];
         for (Index m = 0; m < M; ++m)
             if (word(m) < 0 || word(m) >= V)
-                throw DataError(message("kronecker: example ", n, ": found token ", word(m)));
-        if (target < 0 || target >= C)
-            throw DataError(message("kronecker: example ", n, ": found class ", target));
+                throw DataError("kronecker: example ", n, ": found token ", word(m));
+        if (target < 0 || target >= C) throw DataError("kronecker: example ", n, ": found class ", target);
         const Matrix x = matrix(M * V, 1, [&](Index i, Index) { return word(i / V) == i % V ? 1.0 : 0.0; });
         const Matrix phi = product(lift, x), z = product(transposed(phi), W);
         double sum = 0;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,34 +25,39 @@ inline std::optional<struct stat> file_status(const std::string& path) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) return status;
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    throw FileError(message("cannot look at '", path, "': ", std::strerror(errno)));
+    throw FileError("cannot look at '", path, "': ", std::strerror(errno));
 }
+
+/// An open file of the system, closed with its owner. -1: none.
+class Descriptor {
+public:
+    explicit Descriptor(int number = -1) : number_(number) {}
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(number_, other.number_);
+        return *this;
+    }
+    ~Descriptor() {
+        if (number_ >= 0) ::close(number_);
+    }
+    operator int() const { return number_; }
+
+private:
+    int number_;
+};
 
 /// An open file for reading. Pipes and devices are read like files; a directory is refused.
 class InputFile {
 public:
     /// Opens `path`. Throws FileError where it is missing, a directory, or may not be read.
     explicit InputFile(std::string path) : path_(std::move(path)) {
-        do descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+        do descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
         while (descriptor_ < 0 && errno == EINTR);
         if (descriptor_ < 0) fail("cannot open", errno);
         struct stat status = {};
-        if (::fstat(descriptor_, &status) != 0) close_and_fail("cannot look at", errno);
-        if (S_ISDIR(status.st_mode)) close_and_fail("cannot read", EISDIR);
+        if (::fstat(descriptor_, &status) != 0) fail("cannot look at", errno);
+        if (S_ISDIR(status.st_mode)) fail("cannot read", EISDIR);
         bytes_ = S_ISREG(status.st_mode) ? static_cast<Index>(status.st_size) : -1;
-    }
-    InputFile(InputFile&& other) noexcept
-        : path_(std::move(other.path_)),
-          descriptor_(std::exchange(other.descriptor_, -1)),
-          bytes_(other.bytes_) {}
-    InputFile& operator=(InputFile&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(descriptor_, other.descriptor_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    ~InputFile() {
-        if (descriptor_ >= 0) ::close(descriptor_);
     }
 
     /// Reads up to `bytes` bytes from where the last call stopped; returns how many came, 0 at the end.
@@ -87,15 +93,11 @@ public:
 
 private:
     [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(message(what, " '", path_, "': ", std::strerror(error)));
-    }
-    [[noreturn]] void close_and_fail(const char* what, int error) {
-        ::close(std::exchange(descriptor_, -1));
-        fail(what, error);
+        throw FileError(what, " '", path_, "': ", std::strerror(error));
     }
 
     std::string path_;
-    int descriptor_ = -1;
+    Descriptor descriptor_;
     Index bytes_ = -1;
 };
 
@@ -109,38 +111,27 @@ public:
     /// Maps `path`. Throws FileError where it cannot be opened or mapped, or has no size.
     explicit MappedFile(const std::string& path) : path_(path) {
         const InputFile file(path);
-        if (file.bytes() < 0) throw FileError(message("cannot map '", path, "': it is not a regular file"));
-        bytes_ = file.bytes();
-        if (bytes_ == 0) return;  // mmap refuses length 0; an empty view is what the file holds
-        void* const at = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
-        if (at == MAP_FAILED) throw FileError(message("cannot map '", path, "': ", std::strerror(errno)));
-        data_ = static_cast<const char*>(at);
-    }
-    MappedFile(MappedFile&& other) noexcept
-        : path_(std::move(other.path_)),
-          data_(std::exchange(other.data_, nullptr)),
-          bytes_(std::exchange(other.bytes_, 0)) {}
-    MappedFile& operator=(MappedFile&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(data_, other.data_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    ~MappedFile() {
-        if (data_) ::munmap(const_cast<char*>(data_), bytes_);
+        if (file.bytes() < 0) throw FileError("cannot map '", path, "': it is not a regular file");
+        if (file.bytes() == 0) return;  // mmap refuses length 0; an empty view is what the file holds
+        void* const at = ::mmap(nullptr, file.bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
+        if (at == MAP_FAILED) throw FileError("cannot map '", path, "': ", std::strerror(errno));
+        data_ = {static_cast<char*>(at), Unmap{file.bytes()}};
     }
 
     /// First byte, aligned to a page; null for an empty file.
-    const char* data() const { return data_; }
+    const char* data() const { return data_.get(); }
     /// Size in bytes.
-    Index bytes() const { return bytes_; }
+    Index bytes() const { return data_ ? data_.get_deleter().bytes : 0; }
     /// The name it was opened under.
     const std::string& path() const { return path_; }
 
 private:
+    struct Unmap {
+        Index bytes;
+        void operator()(char* at) const { ::munmap(at, bytes); }
+    };
     std::string path_;
-    const char* data_ = nullptr;
-    Index bytes_ = 0;
+    std::unique_ptr<char, Unmap> data_;
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file

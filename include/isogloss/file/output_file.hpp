@@ -41,12 +41,12 @@ inline std::string link_target(std::string path) {
         if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
         char to[PATH_MAX];
         const auto length = ::readlink(path.c_str(), to, sizeof to);
-        if (length < 0) throw FileError(message("cannot look at '", name, "': ", std::strerror(errno)));
+        if (length < 0) throw FileError("cannot look at '", name, "': ", std::strerror(errno));
         const std::string target(to, length);
         path = target.starts_with('/') || path.find('/') == std::string::npos ? target
                                                                               : folder_of(path) + target;
     }
-    throw FileError(message("cannot look at '", name, "': ", std::strerror(ELOOP)));
+    throw FileError("cannot look at '", name, "': ", std::strerror(ELOOP));
 }
 
 /// A file that appears under its name complete, or not at all; written through a buffer.
@@ -75,9 +75,8 @@ public:
         path_ = link_target(path_);
         const auto replaced = file_status(path_);
         if (replaced && !S_ISREG(replaced->st_mode))
-            throw FileError(message("cannot write '", path_,
-                                    "': there is something of this name that is not a ",
-                                    "regular file, and it is not replaced; choose another name"));
+            throw FileError("cannot write '", path_, "': there is something of this name that is not a ",
+                            "regular file, and it is not replaced; choose another name");
         if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
             fail("cannot write", errno);
         buffer_.reserve(capacity);
@@ -89,9 +88,7 @@ public:
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
     ~OutputFile() {
-        if (descriptor_ < 0) return;
-        ::unlink(part_.c_str());  // before the lock on it goes
-        ::close(descriptor_);
+        if (descriptor_ >= 0) ::unlink(part_.c_str());  // before the lock on it goes
     }
 
     /// Appends bytes.
@@ -117,12 +114,10 @@ public:
         if (::fsync(descriptor_) != 0) fail("cannot flush", errno);
         // Renamed before it is closed: with the lock gone, another writer might take it for abandoned.
         if (::rename(part_.c_str(), path_.c_str()) != 0) fail("cannot replace", errno);
-        ::close(std::exchange(descriptor_, -1));  // of what fsync has written, nothing can be lost
+        descriptor_ = Descriptor();  // of what fsync has written, nothing can be lost
         // The new name is on the disk only once the folder is; some file systems refuse, which is no loss.
-        const int at = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (at < 0) return;
-        ::fsync(at);
-        ::close(at);
+        const Descriptor at(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (at >= 0) ::fsync(at);
     }
 
 private:
@@ -147,24 +142,23 @@ private:
     }
 
     [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(message(what, " '", path_, "': ", std::strerror(error)));
+        throw FileError(what, " '", path_, "': ", std::strerror(error));
     }
 
     void open_part(mode_t mode) {
         static std::atomic<unsigned> number{0};
         for (;;) {
             part_ = path_ + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(number++);
-            const int at = ::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+            Descriptor at(::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
             if (at < 0 && (errno == EEXIST || errno == EINTR)) continue;
             if (at < 0) fail("cannot create a file beside", errno);
             // Whoever saw it before it was locked has the lock now, and removes it: then another is made.
             struct stat status = {};
             const bool taken = ::flock(at, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
             if (!taken && (::fstat(at, &status) != 0 || status.st_nlink > 0)) {
-                descriptor_ = at;
+                descriptor_ = std::move(at);
                 return;
             }
-            ::close(at);
         }
     }
 
@@ -196,17 +190,16 @@ private:
                 numbers.find('-', dash + 1) != std::string_view::npos)
                 continue;
             const std::string part = folder + std::string(name);
-            const int at = ::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+            const Descriptor at(::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
             if (at < 0) continue;
             struct stat status = {};
             if (::fstat(at, &status) == 0 && S_ISREG(status.st_mode) && ::flock(at, LOCK_EX | LOCK_NB) == 0)
                 ::unlink(part.c_str());
-            ::close(at);
         }
     }
 
     std::string path_, part_, buffer_;
-    int descriptor_ = -1;
+    Descriptor descriptor_;
     Index end_ = 0;  // bytes that are in the file, without those in the buffer
 };
 

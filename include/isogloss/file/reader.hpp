@@ -31,7 +31,7 @@ public:
     }
     /// Reads from a stream that outlives this object; `name` stands for it in messages.
     Reader(std::istream& in, std::string name) : name_(std::move(name)), stream_(&in), buffer_(most) {
-        if (!in) throw FileError(message("cannot read '", name_, "': the stream is not in a good state"));
+        if (!in) throw FileError("cannot read '", name_, "': the stream is not in a good state");
     }
 
     /// Bytes handed out so far.
@@ -87,8 +87,12 @@ public:
 
     /// Says what is wrong with the file: throws FileError "name: what".
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw FileError(message(name(), ": ", what...));
+        throw FileError(name(), ": ", what...);
     }
+
+protected:
+    std::string name_;
+    std::optional<InputFile> file_;  // nothing where it reads a stream
 
 private:
     static constexpr Index most = Index{1} << 18;
@@ -106,14 +110,12 @@ private:
         } else {
             stream_->read(to, static_cast<std::streamsize>(bytes));
             got = static_cast<Index>(stream_->gcount());
-            if (stream_->bad()) throw FileError(message("cannot read '", name_, "': the stream failed"));
+            if (stream_->bad()) throw FileError("cannot read '", name_, "': the stream failed");
         }
         at_end_ = got == 0;
         return static_cast<std::size_t>(got);
     }
 
-    std::string name_;
-    std::optional<InputFile> file_;
     std::istream* stream_ = nullptr;
     std::vector<char> buffer_;
     std::string piece_;
@@ -129,26 +131,21 @@ private:
 class FileReader : public Reader {
 public:
     /// Opens a regular file.
-    explicit FileReader(const std::string& path) : FileReader(checked(path)) {}
+    explicit FileReader(const std::string& path) : Reader(checked(path)) {}
 
     /// Bytes in the file when it was opened.
-    Index bytes() const { return bytes_; }
+    Index bytes() const { return file_->bytes(); }
     /// Bytes not yet handed out.
-    Index remaining() const { return bytes_ - position(); }
+    Index remaining() const { return bytes() - position(); }
 
 private:
-    explicit FileReader(InputFile&& file) : FileReader(file.bytes(), std::move(file)) {}
-    FileReader(Index bytes, InputFile&& file) : Reader(std::move(file)), bytes_(bytes) {}
-
     // Looked at before it is opened, because opening a pipe would wait for somebody to write to it.
     static InputFile checked(const std::string& path) {
         const auto status = file_status(path);
         if (status && !S_ISREG(status->st_mode))
-            throw FileError(message("cannot read '", path, "': not a regular file"));
+            throw FileError("cannot read '", path, "': not a regular file");
         return InputFile(path);
     }
-
-    Index bytes_;
 };
 
 /// What is wrong with a byte found by bad_byte, in words: its value and its place.
@@ -199,12 +196,12 @@ public:
         ++line_;
         if (ended && line.ends_with('\r')) line.remove_suffix(1);
         if (std::ssize(line) > max_line_)
-            throw DataError(message(name(), ":", line_, ": the line is longer than ", max_line_,
-                                    " bytes; break the text into lines or raise max_line_bytes"));
+            throw DataError(name(), ":", line_, ": the line is longer than ", max_line_,
+                            " bytes; break the text into lines or raise max_line_bytes");
         if (const auto bad = bad_byte(line))
-            throw DataError(message(name(), ":", line_, ": ",
-                                    describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)),
-                                    " (byte ", *bad + 1, " of the line)"));
+            throw DataError(name(), ":", line_, ": ",
+                            describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)), " (byte ",
+                            *bad + 1, " of the line)");
         return true;
     }
 

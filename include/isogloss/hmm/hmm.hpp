@@ -46,12 +46,10 @@ public:
     /// range.
     explicit Hmm(Options options) : options_(options) {
         const Index N = options.states, A = options.symbols;
-        if (N < 1 || A < 1 || options.edges < 0 || options.edges > N || !(options.prior >= 0) ||
-            !std::isfinite(options.prior))
-            throw UsageError(
-                message("hmm: found states = ", N, ", symbols = ", A, ", edges = ", options.edges,
-                        ", prior = ", options.prior,
-                        "; expected at least 1 state and symbol, 0 to states edges, a prior of at least 0"));
+        require("hmm", "states", N, 1);
+        require("hmm", "symbols", A, 1);
+        require("hmm", "edges", options.edges, 0, N);
+        require("hmm", "prior", options.prior, 0);
         const Index most = bytes_of("hmm", {N, std::max(N, A), 3}, sizeof(double));
         within_memory("hmm", most, [&] { transition.reserve(N * N), emission.reserve(N * A); });
         const Random random(options.seed, stream_of("hmm"));
@@ -161,12 +159,12 @@ private:
 
     void check(Token s, Index t) const {
         if (s >= options_.symbols || s < not_predicted)
-            throw DataError(message("hmm: found symbol ", s, " at position ", t, ", expected 0 to ",
-                                    options_.symbols - 1, ", or -1 where it is missing"));
+            throw DataError("hmm: found symbol ", s, " at position ", t, ", expected 0 to ",
+                            options_.symbols - 1, ", or -1 where it is missing");
     }
     [[noreturn]] static void impossible(Token s, Index t) {
-        throw NumericError(message("hmm: symbol ", s, " at position ", t,
-                                   " has probability 0 under the model; give emissions a prior above 0"));
+        throw NumericError("hmm: symbol ", s, " at position ", t,
+                           " has probability 0 under the model; give emissions a prior above 0");
     }
 
     // Calls f(j) for every state j that i may move to.

@@ -143,8 +143,7 @@ private:
     void part(Part p) {
         for (const Part& other : parts_)
             if (other.name == p.name)
-                throw UsageError(
-                    isogloss::message("checkpoint: two parts are named '", p.name, "'; names must differ"));
+                throw UsageError("checkpoint: two parts are named '", p.name, "'; names must differ");
         parts_.push_back(std::move(p));
     }
     template <class C> Checkpoint& any_length(const std::string& name, DType dtype, C& values) {

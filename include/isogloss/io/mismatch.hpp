@@ -37,8 +37,7 @@ inline Mismatch compare(std::span<const TensorSpec> expected, const Safetensors&
     std::map<std::string_view, const TensorSpec*> wanted;
     for (const TensorSpec& e : expected) {
         if (!wanted.emplace(e.name, &e).second)
-            throw DataError(
-                message("the tensor ", in_quotes(e.name), " is expected twice; names must differ"));
+            throw DataError("the tensor ", in_quotes(e.name), " is expected twice; names must differ");
         const TensorView* const found = file.find(e.name);
         const auto described = [](const auto& t) {
             return std::string(info(t.dtype).name) + " " + dimensions_text(t.shape);
@@ -76,10 +75,10 @@ inline void require_match(std::span<const TensorSpec> expected, const Safetensor
     add("missing", m.missing);
     add("extra", m.extra);
     add("misshapen", m.misshapen);
-    throw FileError(message(file.name(),
-                            ": the file does not fit the model; nothing was loaded. Build the model with the "
-                            "options it was saved with, or choose another file.",
-                            list));
+    throw FileError(file.name(),
+                    ": the file does not fit the model; nothing was loaded. Build the model with the options "
+                    "it was saved with, or choose another file.",
+                    list);
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

@@ -63,17 +63,15 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
     head += std::string(16, '0') + R"(","isogloss.format":")" + std::string(safetensors_format) + "\"";
     for (const auto& [key, value] : metadata) {
         if (key == "isogloss.checksum" || key == "isogloss.format")
-            throw DataError(
-                message("safetensors: the metadata '", key, "' is written by isogloss; use another key"));
+            throw DataError("safetensors: the metadata '", key, "' is written by isogloss; use another key");
         head += "," + json_string(key) + ":" + json_string(value);
     }
     head += "}" + safetensors_entries(order) + "}";
     head.append((64 - head.size() % 64) % 64, ' ');
     const std::uint64_t length = head.size() - 8;
     if (length > max_safetensors_header)
-        throw DataError(message("safetensors: the header takes ", length,
-                                " bytes, but readers accept at most ", max_safetensors_header,
-                                "; store long metadata as a tensor of bytes"));
+        throw DataError("safetensors: the header takes ", length, " bytes, but readers accept at most ",
+                        max_safetensors_header, "; store long metadata as a tensor of bytes");
     std::memcpy(head.data(), &length, 8);
 
     file::Crc64 crc;
@@ -158,8 +156,8 @@ public:
         std::string known;
         for (std::size_t i = 0; i < tensors_.size() && i < 20; ++i)
             known += " " + in_quotes(tensors_[i].name);
-        throw FileError(message(name_, ": holds no tensor ", in_quotes(name), "; it holds ", tensors_.size(),
-                                ":", known, tensors_.size() > 20 ? " …" : ""));
+        throw FileError(name_, ": holds no tensor ", in_quotes(name), "; it holds ", tensors_.size(), ":",
+                        known, tensors_.size() > 20 ? " …" : "");
     }
 
     /// The tensor `name`. Throws FileError unless it has the type T and exactly this shape: before anything
@@ -168,8 +166,8 @@ public:
     const TensorView& require(std::string_view name, const std::vector<Index>& shape) const {
         const TensorView& t = typed<T>(name);
         if (t.shape != shape)
-            throw FileError(message(name_, ": tensor ", in_quotes(name), " has shape ",
-                                    dimensions_text(t.shape), ", expected ", dimensions_text(shape)));
+            throw FileError(name_, ": tensor ", in_quotes(name), " has shape ", dimensions_text(t.shape),
+                            ", expected ", dimensions_text(shape));
         return t;
     }
 
@@ -179,8 +177,8 @@ public:
     void read(std::string_view name, const std::vector<Index>& shape, std::span<T> out) const {
         const TensorView& t = require<T>(name, shape);
         if (out.size_bytes() != t.bytes.size())
-            throw DataError(message("tensor ", in_quotes(name), ": ", out.size(),
-                                    " elements of room for shape ", dimensions_text(shape)));
+            throw DataError("tensor ", in_quotes(name), ": ", out.size(), " elements of room for shape ",
+                            dimensions_text(shape));
         copy(t, out.data());
     }
 
@@ -209,8 +207,8 @@ public:
     std::string_view characters(std::string_view name) const {
         const TensorView& t = typed<std::uint8_t>(name);
         if (t.shape.size() != 1)
-            throw FileError(message(name_, ": tensor ", in_quotes(name), " has shape ",
-                                    dimensions_text(t.shape), ", expected one dimension of characters"));
+            throw FileError(name_, ": tensor ", in_quotes(name), " has shape ", dimensions_text(t.shape),
+                            ", expected one dimension of characters");
         return {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()};
     }
 
@@ -264,8 +262,8 @@ private:
     template <Storable T> const TensorView& typed(std::string_view name) const {
         const TensorView& t = at(name);
         if (t.dtype != dtype_of<T>())
-            throw FileError(message(name_, ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
-                                    ", expected ", info(dtype_of<T>()).name));
+            throw FileError(name_, ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
+                            ", expected ", info(dtype_of<T>()).name);
         return t;
     }
 

@@ -13,7 +13,6 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -46,8 +45,8 @@ inline std::string json_string(std::string_view characters) {
     try {
         return nlohmann::json(characters).dump();
     } catch (const nlohmann::json::exception&) {
-        throw DataError(message("safetensors: the name or metadata ", in_quotes(characters),
-                                " is not UTF-8; convert it to UTF-8 first"));
+        throw DataError("safetensors: the name or metadata ", in_quotes(characters),
+                        " is not UTF-8; convert it to UTF-8 first");
     }
 }
 
@@ -77,7 +76,7 @@ public:
             for (const auto& [field, seen] :
                  {std::pair{"dtype", seen_.dtype}, std::pair{"shape", seen_.shape},
                   std::pair{"data_offsets", seen_.offsets}})
-                if (!seen) return stop(message("tensor ", in_quotes(entry().tensor.name), " has no ", field));
+                if (!seen) return stop_at_tensor(" has no ", field);
             return go(Place::top);
         }
         return go(place_ == Place::metadata ? Place::top : Place::after);
@@ -90,8 +89,8 @@ public:
                                : key_ == "data_offsets" ? &seen_.offsets
                                                         : nullptr;
             if (!seen || *seen)
-                return stop(message("tensor ", in_quotes(entry().tensor.name), ": the key ", in_quotes(key_),
-                                    seen ? " comes twice" : " is none of dtype, shape, data_offsets"));
+                return stop_at_tensor(": the key ", in_quotes(key_),
+                                      seen ? " comes twice" : " is none of dtype, shape, data_offsets");
             *seen = true;
         }
         return true;
@@ -99,13 +98,11 @@ public:
     bool string(std::string& value) override {
         if (place_ == Place::metadata) {
             if (header.metadata.emplace(key_, std::move(value)).second) return true;
-            return stop(message("the metadata ", in_quotes(key_), " comes twice"));
+            return stop("the metadata ", in_quotes(key_), " comes twice");
         }
         if (place_ != Place::tensor || key_ != "dtype") return wrong("a string");
         const auto dtype = dtype_named(value);
-        if (!dtype)
-            return stop(message("tensor ", in_quotes(entry().tensor.name), ": unknown scalar type ",
-                                in_quotes(value)));
+        if (!dtype) return stop_at_tensor(": unknown scalar type ", in_quotes(value));
         entry().tensor.dtype = *dtype;
         return true;
     }
@@ -117,16 +114,15 @@ public:
     }
     bool end_array() override {
         if (place_ == Place::offsets && numbers_ != 2)
-            return stop(message("tensor ", in_quotes(entry().tensor.name), ": data_offsets holds ", numbers_,
-                                " numbers instead of 2"));
+            return stop_at_tensor(": data_offsets holds ", numbers_, " numbers instead of 2");
         return go(Place::tensor);
     }
     bool number_unsigned(std::uint64_t value) override {
         if (place_ == Place::shape) {
             if (value > static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) ||
                 numbers_ == max_dimensions)
-                return stop(message("tensor ", in_quotes(entry().tensor.name), ": more than ", max_dimensions,
-                                    " sizes, or a size beyond what can be counted"));
+                return stop_at_tensor(": more than ", max_dimensions,
+                                      " sizes, or a size beyond what can be counted");
             entry().tensor.shape.push_back(static_cast<Index>(value));
         } else if (place_ == Place::offsets && numbers_ < 2) {
             (numbers_ == 0 ? entry().begin : entry().end) = value;
@@ -142,7 +138,7 @@ public:
     bool boolean(bool) override { return wrong("a truth value"); }
     bool binary(nlohmann::json::binary_t&) override { return wrong("binary data"); }
     bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-        return stop(message("no valid JSON at byte ", position, " of the header"));
+        return stop("no valid JSON at byte ", position, " of the header");
     }
 
 private:
@@ -153,14 +149,16 @@ private:
         place_ = place;
         return true;
     }
-    bool stop(std::string what) {
-        problem = std::move(what);
+    template <class... Parts> bool stop(const Parts&... what) {
+        problem = message(what...);
         return false;
     }
+    template <class... Parts> bool stop_at_tensor(const Parts&... what) {
+        return stop("tensor ", in_quotes(entry().tensor.name), what...);
+    }
     bool wrong(const char* found) {
-        return stop(message(found, place_ == Place::before
-                                       ? " where the header should be"
-                                       : " where none is allowed, at the key " + in_quotes(key_)));
+        return stop(found, place_ == Place::before ? " where the header should be"
+                                                   : " where none is allowed, at the key " + in_quotes(key_));
     }
 
     Place place_ = Place::before;
@@ -229,13 +227,13 @@ inline std::string safetensors_entries(std::span<const TensorView* const> tensor
     std::size_t offset = 0;
     for (const TensorView* const t : tensors) {
         if (!names.insert(t->name).second || t->name == "__metadata__")
-            throw DataError(message("safetensors: the tensor name ", in_quotes(t->name),
-                                    t->name == "__metadata__" ? " is reserved by the format"
-                                                              : " comes twice; names must differ"));
+            throw DataError(
+                "safetensors: the tensor name ", in_quotes(t->name),
+                t->name == "__metadata__" ? " is reserved by the format" : " comes twice; names must differ");
         const auto needed = bytes_of(t->dtype, t->shape);
         if (!needed || static_cast<std::size_t>(*needed) != t->bytes.size())
-            throw DataError(message("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name,
-                                    " ", dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes"));
+            throw DataError("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name, " ",
+                            dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes");
         json += "," + json_string(t->name) + R"(:{"dtype":")" + std::string(info(t->dtype).name) +
                 R"(","shape":[)";
         for (std::size_t i = 0; i < t->shape.size(); ++i)

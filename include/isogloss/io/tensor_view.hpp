@@ -3,7 +3,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
@@ -124,8 +123,8 @@ template <Storable T>
 TensorView tensor_view(std::string name, std::vector<Index> shape, std::span<const T> values) {
     const auto bytes = bytes_of(dtype_of<T>(), shape);
     if (!bytes || static_cast<std::size_t>(*bytes) != values.size_bytes())
-        throw DataError(message("tensor '", name, "': shape ", dimensions_text(shape), " does not fit its ",
-                                values.size(), " values; give one value per element"));
+        throw DataError("tensor '", name, "': shape ", dimensions_text(shape), " does not fit its ",
+                        values.size(), " values; give one value per element");
     return {std::move(name), dtype_of<T>(), std::move(shape), std::as_bytes(values)};
 }
 

@@ -177,8 +177,7 @@ private:
     template <class Place> void word(std::string_view w, const char* unit, Index first, Place&& place) {
         if (!is_storable_word(w))
             in.refuse(place(), ": ", in_quotes(w),
-                      " is not a word; expected at least one character, and no space, tab, "
-                      "line end or NUL");
+                      " is not a word; expected at least one character, and no space, tab, line end or NUL");
         const Index i = vectors.words.size();
         if (const Index twin = vectors.words.insert(w); twin != i)
             in.refuse(unit, i + first, ": the word ", in_quotes(w), " comes twice, first in ", unit,
@@ -219,8 +218,8 @@ inline WordVectors read_word2vec_binary(const std::filesystem::path& path) {
     r.in.until('\n', rest);
     if (!rest.empty() || r.in.remaining() != 0)
         r.in.refuse("line 1 promises ", count,
-                    " words, but bytes follow after the last; the file is damaged or "
-                    "not in word2vec's binary format");
+                    " words, but bytes follow after the last; the file is damaged or not in word2vec's "
+                    "binary format");
     return std::move(r.vectors);
 }
 
@@ -258,15 +257,9 @@ inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path
 
 /// Reads word vectors in the format that recognise_word_vectors finds.
 inline WordVectors read_word_vectors(const std::filesystem::path& path) {
-    switch (recognise_word_vectors(path)) {
-        case WordVectorFormat::word2vec_text:
-            return read_word2vec_text(path);
-        case WordVectorFormat::word2vec_binary:
-            return read_word2vec_binary(path);
-        case WordVectorFormat::glove_text:
-            break;
-    }
-    return read_glove_text(path);
+    const WordVectorFormat format = recognise_word_vectors(path);
+    if (format == WordVectorFormat::glove_text) return read_glove_text(path);
+    return format == WordVectorFormat::word2vec_text ? read_word2vec_text(path) : read_word2vec_binary(path);
 }
 
 /// Throws DataError unless the vectors can be written and read again: at least one word, all storable;
@@ -275,18 +268,15 @@ inline void require_storable(const WordVectors& v) {
     const Index rows = v.words.size();
     if (rows == 0 || v.dimension < 1 || std::ssize(v.values) % rows != 0 ||
         std::ssize(v.values) / rows != v.dimension)
-        throw DataError(message("word vectors: ", rows, " words, dimension ", v.dimension, ", ",
-                                v.values.size(),
-                                " values; expected words · dimension values, and at least one word"));
+        throw DataError("word vectors: ", rows, " words, dimension ", v.dimension, ", ", v.values.size(),
+                        " values; expected words · dimension values, and at least one word");
     for (Index i = 0; i < rows; ++i) {
         if (!is_storable_word(v.words[i]))
-            throw DataError(
-                message("word vectors: word ", i, ", ", in_quotes(v.words[i]),
-                        ", is empty or holds a space, tab, line end or NUL, which no format can store"));
+            throw DataError("word vectors: word ", i, ", ", in_quotes(v.words[i]),
+                            ", is empty or holds a space, tab, line end or NUL, which no format can store");
         for (const float x : v.row(i))
             if (!std::isfinite(x))
-                throw DataError(
-                    message("word vectors: the vector of ", in_quotes(v.words[i]), " is not finite"));
+                throw DataError("word vectors: the vector of ", in_quotes(v.words[i]), " is not finite");
     }
 }
 

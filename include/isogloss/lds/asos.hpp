@@ -50,13 +50,13 @@ template <class T>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k) {
     require_consistent(s, "ASOS");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
-        throw UsageError(message("ASOS: found a horizon of ", k, " with counts of ", moments.lags(),
-                                 " lags and ", moments.vocabulary(), " words, expected 1 … ", moments.lags(),
-                                 " lags and ", s.vocabulary(), " words"));
+        throw UsageError("ASOS: found a horizon of ", k, " with counts of ", moments.lags(), " lags and ",
+                         moments.vocabulary(), " words, expected 1 … ", moments.lags(), " lags and ",
+                         s.vocabulary(), " words");
     if (moments.whitening().mu != s.whitening.mu)
         throw UsageError(
-            "ASOS: found moments of other word frequencies than those of the system; take the "
-            "counts and pseudo-counts it was made with");
+            "ASOS: found moments of other word frequencies than those of the system; take the counts and "
+            "pseudo-counts it was made with");
     moments.require_pairs(k, "ASOS");
     const Index h = s.states(), V = s.vocabulary();
     const SmallMatrix Ht = transposed(f.H), Lt = transposed(f.L), Jt = transposed(f.J), Pt = transposed(f.P);

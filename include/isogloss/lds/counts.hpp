@@ -13,7 +13,6 @@
 #include <new>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
@@ -51,14 +50,9 @@ class LagCounts {
 public:
     /// No tokens yet. V ≥ 1.
     explicit LagCounts(Index vocabulary, CountOptions options = {}) : options_(options) {
-        if (vocabulary < 1 || vocabulary > std::numeric_limits<std::int32_t>::max())
-            throw UsageError(
-                message("LagCounts: found a vocabulary of ", vocabulary, " words, expected 1 … 2³¹ - 1"));
-        if (options.lags < 1 || options.lags > 1000)
-            throw UsageError(message("LagCounts: found ", options.lags, " lags, expected 1 … 1000"));
-        if (options.block < 1 || options.block > (Index{1} << 31) - 1001)
-            throw UsageError(
-                message("LagCounts: found blocks of ", options.block, " tokens, expected 1 … 2³¹ - 1001"));
+        require("LagCounts", "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
+        require("LagCounts", "lags", options.lags, 1, 1000);
+        require("LagCounts", "block", options.block, 1, (Index{1} << 31) - 1001);
         const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int32_t));
         within_memory("LagCounts", bytes, [&] {
             occurrences_.assign(vocabulary, 0);
@@ -72,15 +66,14 @@ public:
     /// Counts the pairs of a text whose later token is at first … last-1; earlier tokens are looked at.
     void add(ArrayView<const Token> tokens, Index first, Index last) {
         if (first < 0 || last < first || last > std::ssize(tokens))
-            throw UsageError(message("LagCounts: found the range ", first, " … ", last, " of a text of ",
-                                     tokens.size(), " tokens"));
+            throw UsageError("LagCounts: found the range ", first, " … ", last, " of a text of ",
+                             tokens.size(), " tokens");
         const Index from = std::max<Index>(0, first - lags());
         for (Index p = from; p < last; ++p) {
             const Token w = tokens[p];
             if (w < 0 || w >= vocabulary())
-                throw DataError(message("LagCounts: token ", p, " is ", w, ", outside the vocabulary of ",
-                                        vocabulary(),
-                                        " words; read the text with the vocabulary counted with"));
+                throw DataError("LagCounts: token ", p, " is ", w, ", outside the vocabulary of ",
+                                vocabulary(), " words; read the text with the vocabulary counted with");
         }
         require_room(last - first);
         LagCounts sum(vocabulary(), options_);
@@ -97,10 +90,9 @@ public:
     void add(LagCounts other) {
         if (other.vocabulary() != vocabulary() || other.lags() != lags() ||
             other.options_.boundary != options_.boundary)
-            throw UsageError(message("LagCounts: found counts of ", other.vocabulary(), " words, ",
-                                     other.lags(), " lags and boundary ", other.options_.boundary,
-                                     ", expected ", vocabulary(), ", ", lags(), " and ", options_.boundary,
-                                     "; count all parts alike"));
+            throw UsageError("LagCounts: found counts of ", other.vocabulary(), " words, ", other.lags(),
+                             " lags and boundary ", other.options_.boundary, ", expected ", vocabulary(),
+                             ", ", lags(), " and ", options_.boundary, "; count all parts alike");
         require_room(other.total_);
         merge(std::move(other.lags_));
         for (std::size_t i = 0; i < occurrences_.size(); ++i) occurrences_[i] += other.occurrences_[i];
@@ -113,14 +105,14 @@ public:
                                 Array<SparseCounts> lags) {
         LagCounts c(std::ssize(occurrences), options);
         if (std::ssize(lags) != options.lags)
-            throw UsageError(message("LagCounts: found ", lags.size(), " matrices, expected ", options.lags));
+            throw UsageError("LagCounts: found ", lags.size(), " matrices, expected ", options.lags);
         for (const SparseCounts& m : lags)
             if (m.rows() != c.vocabulary() || !m.is_valid())
-                throw UsageError(message("LagCounts: found counts of ", m.rows(), " rows",
-                                         m.is_valid() ? "" : " that are no matrix", ", expected [",
-                                         c.vocabulary(), ", ", c.vocabulary(), "]"));
+                throw UsageError("LagCounts: found counts of ", m.rows(), " rows",
+                                 m.is_valid() ? "" : " that are no matrix", ", expected [", c.vocabulary(),
+                                 ", ", c.vocabulary(), "]");
         for (const std::int64_t n : occurrences) {
-            if (n < 0) throw UsageError(message("LagCounts: found a word that occurs ", n, " times"));
+            if (n < 0) throw UsageError("LagCounts: found a word that occurs ", n, " times");
             c.require_room(n);
             c.total_ += n;
         }
@@ -138,8 +130,8 @@ public:
     /// N_k, k = 1 … r. Throws UsageError for another k.
     const SparseCounts& lag(Index k) const {
         if (k < 1 || k > lags())
-            throw UsageError(message("LagCounts: lag ", k, " is asked for, but lags 1 … ", lags(),
-                                     " were counted; count with lags = ", k));
+            throw UsageError("LagCounts: lag ", k, " is asked for, but lags 1 … ", lags(),
+                             " were counted; count with lags = ", k);
         return lags_[k - 1];
     }
 
@@ -152,8 +144,8 @@ public:
 private:
     void require_room(std::int64_t more) const {
         if (more > std::int64_t{std::numeric_limits<std::uint32_t>::max()} - total_)
-            throw DataError(message("LagCounts: ", more, " tokens beside ", total_,
-                                    " are more than 2³² - 1, and a count could overflow"));
+            throw DataError("LagCounts: ", more, " tokens beside ", total_,
+                            " are more than 2³² - 1, and a count could overflow");
     }
 
     void empty_lags() {
@@ -166,8 +158,8 @@ private:
         for (std::size_t k = 0; k < lags_.size(); ++k)
             if (lags_[k].pairs() + other[k].pairs() > std::numeric_limits<std::int32_t>::max() &&
                 lags_[k].pairs() > 0 && other[k].pairs() > 0)
-                throw DataError(message("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ",
-                                        k + 1, "; cut the vocabulary"));
+                throw DataError("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ", k + 1,
+                                "; cut the vocabulary");
         try {
             for (std::size_t k = 0; k < lags_.size(); ++k) {
                 if (lags_[k].pairs() == 0) std::swap(lags_[k], other[k]);
@@ -179,8 +171,8 @@ private:
             std::fill(occurrences_.begin(), occurrences_.end(), 0);
             total_ = 0;
             throw DataError(
-                "LagCounts: there is not enough memory to add these counts, and what was counted "
-                "is lost; cut the vocabulary or count fewer lags");
+                "LagCounts: there is not enough memory to add these counts, and what was counted is lost; "
+                "cut the vocabulary or count fewer lags");
         }
     }
 

@@ -42,8 +42,7 @@ inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const cha
     const auto e = symmetric_eigen<double>(m, who);
     const double least = e.values.empty() ? 0 : floor * e.values.back();
     if (!e.values.empty() && !(e.values.back() > 0))
-        throw NumericError(
-            message(who, ": the matrix has no positive eigenvalue; its largest is ", e.values.back()));
+        throw NumericError(who, ": the matrix has no positive eigenvalue; its largest is ", e.values.back());
     SmallMatrix scaled = e.vectors;
     const std::size_t n = e.values.size();
     for (std::size_t i = 0; i < n; ++i)
@@ -80,8 +79,7 @@ inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* 
 /// xᵀ y of tall matrices [V, a], [V, b], summed in double over blocks of rows.
 template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows || x.transposed || y.transposed)
-        throw UsageError(
-            message("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers"));
+        throw UsageError("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers");
     constexpr Index block = 1024;  // rows summed in T before double takes over
     auto sum = zeros<double>(x.cols, y.cols);
     if constexpr (std::is_same_v<T, double>) {
@@ -127,7 +125,7 @@ template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who,
     for (int pass = 0; pass < 2; ++pass) {
         const auto e = symmetric_eigen<double>(inner_products(x, x), who);
         const Index n = std::ssize(e.values);
-        if (n == 0 || !(e.values.back() > 0)) throw NumericError(message(who, ": the matrix is zero"));
+        if (n == 0 || !(e.values.back() > 0)) throw NumericError(who, ": the matrix is zero");
         Index first = 0;
         while (e.values[first] <= floor * floor * e.values.back()) ++first;
         auto down = zeros<double>(n, n - first), up = zeros<double>(n - first, n);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <isogloss/lds/model.hpp>
-#include <numeric>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
@@ -29,8 +28,8 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
                                                    Index words, double min_frequency = 0) {
     require_consistent(s, "dynamics");
     if (pairs < 1 || pairs > s.states() || words < 1)
-        throw UsageError(message("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ",
-                                 s.states(), " pairs and at least 1 word"));
+        throw UsageError("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ", s.states(),
+                         " pairs and at least 1 word");
     const SmallMatrix half = symmetric_power(xx, 0.5, "dynamics");
     const auto svd = thin_svd<double>(product(symmetric_power(xx, -0.5, "dynamics"), s.A, half), "dynamics");
     const auto first = [&](const Tensor<double, 2>& m) {

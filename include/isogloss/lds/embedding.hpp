@@ -6,7 +6,6 @@
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/text_filter.hpp>
 #include <span>
-#include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
@@ -36,8 +35,8 @@ public:
     TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx, TokenStates states)
         : filter_(system, steady), whiten_(symmetric_power(xx, -0.5, "TokenEmbedding")), states_(states) {
         if (rows(xx) != system.states())
-            throw UsageError(message("TokenEmbedding: found covariances of ", rows(xx), " states, expected ",
-                                     system.states()));
+            throw UsageError("TokenEmbedding: found covariances of ", rows(xx), " states, expected ",
+                             system.states());
     }
 
     Index width() const { return filter_.states(); }         ///< h

@@ -32,16 +32,15 @@ template <class T> struct ExactStates {
 template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<const Token> tokens) {
     const char* who = "exact smoother";
     require_consistent(s, who);
-    if (tokens.size() < 2)
-        throw DataError(message(who, ": found ", tokens.size(), " tokens, expected 2 or more"));
+    if (tokens.size() < 2) throw DataError(who, ": found ", tokens.size(), " tokens, expected 2 or more");
     for (const Token t : tokens)
         if (t < 0 || t >= s.vocabulary() || !(s.whitening.mu[t] > 0))
-            throw DataError(message(who, ": token ", t, " is outside the vocabulary of ", s.vocabulary(),
-                                    " words, or has frequency 0"));
+            throw DataError(who, ": token ", t, " is outside the vocabulary of ", s.vocabulary(),
+                            " words, or has frequency 0");
     const Index h = s.states(), N = std::ssize(tokens);
     const SmallMatrix I = identity(h), G = inner_products(s.C, s.C);
     if (const double share = largest_share(G, s.M); !(share < 1))
-        throw NumericError(message(who, ": C M Cᵀ has an eigenvalue ", share, ", expected below 1"));
+        throw NumericError(who, ": C M Cᵀ has an eigenvalue ", share, ", expected below 1");
     const auto column = [&](const SmallMatrix& m, Index t) {
         SmallMatrix x = zeros<double>(h, 1);
         for (Index j = 0; j < h; ++j) x.data()[j] = m.data()[t * h + j];

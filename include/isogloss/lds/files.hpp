@@ -27,8 +27,8 @@ struct CountsFile {
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
                         const text::Vocabulary& vocabulary) {
     if (vocabulary.size() != counts.vocabulary())
-        throw UsageError(message("save_counts: found counts of ", counts.vocabulary(),
-                                 " words and a vocabulary of ", vocabulary.size()));
+        throw UsageError("save_counts: found counts of ", counts.vocabulary(), " words and a vocabulary of ",
+                         vocabulary.size());
     const std::string words = vocabulary.to_text();
     const std::int64_t boundary = counts.options().boundary;
     std::vector<io::TensorView> tensors{
@@ -51,8 +51,8 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
     auto occurrences = file.values<std::int64_t>("occurrences");
     const Index V = vocabulary.size();
-    const auto refuse = [&](const std::string& what) {
-        throw FileError(message(file.name(), ": ", what, "; the file was not written by save_counts"));
+    const auto refuse = [&](const auto&... what) {
+        throw FileError(file.name(), ": ", what..., "; the file was not written by save_counts");
     };
     if (std::ssize(occurrences) != V) refuse("the occurrences are not of its vocabulary");
     std::int64_t room = std::numeric_limits<std::uint32_t>::max();
@@ -66,8 +66,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         const std::string of = message("/", k);
         lags.push_back({file.values<std::int32_t>("starts" + of), file.values<std::int32_t>("columns" + of),
                         file.values<std::uint32_t>("values" + of)});
-        if (lags.back().rows() != V || !lags.back().is_valid())
-            refuse(message("lag ", k, " is no matrix of counts"));
+        if (lags.back().rows() != V || !lags.back().is_valid()) refuse("lag ", k, " is no matrix of counts");
     }
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
@@ -116,8 +115,8 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     it.vocabulary = text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
     const auto& shape = file.at("C").shape;
     if (shape.size() != 2 || shape[0] != it.vocabulary.size() || shape[1] < 1)
-        throw FileError(message(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
-                                it.vocabulary.size(), " rows, one for each word"));
+        throw FileError(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
+                        it.vocabulary.size(), " rows, one for each word");
     const Index V = shape[0], h = shape[1];
     // All against what the file has, before any of it is allocated.
     for (const char* square : {"A", "M", "xx", "xx_filtered"}) file.require<double>(square, {h, h});
@@ -127,7 +126,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
         m = zeros<S>(rows, cols);
         file.read<S>(name, {rows, cols}, std::span(m.data(), m.size()));
         for (const S x : m)
-            if (!std::isfinite(x)) throw FileError(message(file.name(), ": ", name, " holds ", x));
+            if (!std::isfinite(x)) throw FileError(file.name(), ": ", name, " holds ", x);
     };
     read("A", h, h, it.system.A);
     read("M", h, h, it.system.M);
@@ -139,7 +138,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     try {
         it.system.whitening = Whitening::of_frequencies(std::move(mu), file.scalar<double>("mass"));
     } catch (const DataError& error) {
-        throw FileError(message(file.name(), ": the frequencies are none: ", error.what()));
+        throw FileError(file.name(), ": the frequencies are none: ", error.what());
     }
     it.singular_values = file.values<double>("singular_values");
     it.log_likelihoods = file.values<double>("log_likelihoods");

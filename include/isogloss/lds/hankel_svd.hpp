@@ -20,9 +20,9 @@ template <class T> class HankelOperator {
 public:
     HankelOperator(const LagMoments<T>& moments, Index r) : moments_(&moments), r_(r) {
         if (r < 2 || r > (moments.lags() + 1) / 2)
-            throw UsageError(message("subspace identification: found a Hankel operator of ", r,
-                                     " lags and counts of ", moments.lags(),
-                                     ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them"));
+            throw UsageError("subspace identification: found a Hankel operator of ", r,
+                             " lags and counts of ", moments.lags(),
+                             ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them");
         moments.require_pairs(2 * r - 1, "subspace identification");
     }
     Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
@@ -112,14 +112,13 @@ double error_bound(const HankelOperator<T>& H, const TallMatrix<T>& Q, std::uint
 template <class T>
 HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOptions options = {}) {
     const char* who = "randomised SVD";
-    if (h < 1 || options.oversampling < 0 || options.power_iterations < 0)
-        throw UsageError(message(who, ": found rank ", h, ", oversampling ", options.oversampling, " and ",
-                                 options.power_iterations,
-                                 " power iterations, expected 1, 0 and 0 at least"));
+    require(who, "rank", h, 1);
+    require(who, "oversampling", options.oversampling, 0);
+    require(who, "power_iterations", options.power_iterations, 0);
     if (h > H.size())
-        throw UsageError(message("subspace identification: ", h,
-                                 " states are asked for, but the words' lagged covariances have rank ",
-                                 H.size(), " at most; take fewer states"));
+        throw UsageError("subspace identification: ", h,
+                         " states are asked for, but the words' lagged covariances have rank ", H.size(),
+                         " at most; take fewer states");
     const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size();
     TallMatrix<T> Q, B = detail::gaussian<T>(H.size(), l, options.seed, stream_of("hankel"));
     H.apply(B, Q);
@@ -135,9 +134,9 @@ HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOption
     const auto small = thin_svd<double>(transposed(R), who);
     const Index rank = std::ssize(small.s);
     if (rank < h)
-        throw UsageError(message("subspace identification: ", h,
-                                 " states are asked for, but the words' lagged covariances have rank ", rank,
-                                 " only; take at most ", rank, " states"));
+        throw UsageError("subspace identification: ", h,
+                         " states are asked for, but the words' lagged covariances have rank ", rank,
+                         " only; take at most ", rank, " states");
     HankelSvd<T> out;
     const auto leading = [&](const Tensor<double, 2>& m) {
         SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, h));

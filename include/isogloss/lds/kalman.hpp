@@ -57,11 +57,10 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
     const Index h = rows(A);
     const SmallMatrix I = identity(h), At = transposed(A);
     if (const double r = spectral_radius(A, who); !(r < 1))
-        throw NumericError(message(who, ": the spectral radius of A is ", r, ", expected below 1"));
+        throw NumericError(who, ": the spectral radius of A is ", r, ", expected below 1");
     if (const double s = largest_share(G, M); !(s < 1))
-        throw NumericError(
-            message(who, ": C M Cᵀ has an eigenvalue ", s,
-                    ", expected below 1: the noise is not positive definite; see repair_noise"));
+        throw NumericError(who, ": C M Cᵀ has an eigenvalue ", s,
+                           ", expected below 1: the noise is not positive definite; see repair_noise");
 
     SteadyState k;
     // Doubling of the Riccati equation with CᵀR⁻¹C = G (I - M G)⁻¹.
@@ -75,7 +74,7 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
         phi = product(phi, B_phi);
         theta += more;
         if (i == 60 || !std::isfinite(frobenius(theta)))
-            throw NumericError(message(who, ": the Riccati iteration did not settle"));
+            throw NumericError(who, ": the Riccati iteration did not settle");
         if (frobenius(more) <= 1e-14 * frobenius(theta)) break;
     }
     k.predicted = theta;

@@ -5,8 +5,6 @@
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/moments.hpp>
 #include <numbers>
-#include <string>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
@@ -35,9 +33,9 @@ template <class T> void require_consistent(const Lds<T>& s, const char* who) {
     const Index h = s.states();
     if (h < 1 || cols(s.A) != h || rows(s.M) != h || cols(s.M) != h || cols(s.C) != h ||
         s.vocabulary() != std::ssize(s.whitening.mu))
-        throw UsageError(message(who, ": found A [", h, ", ", cols(s.A), "], C [", s.vocabulary(), ", ",
-                                 cols(s.C), "], M [", rows(s.M), ", ", cols(s.M), "] and ",
-                                 s.whitening.mu.size(), " frequencies, which are no system"));
+        throw UsageError(who, ": found A [", h, ", ", cols(s.A), "], C [", s.vocabulary(), ", ", cols(s.C),
+                         "], M [", rows(s.M), ", ", cols(s.M), "] and ", s.whitening.mu.size(),
+                         " frequencies, which are no system");
 }
 
 /// Mean of log N(y_t; a_t, S) over tokens, in nats, from log det S and the mean of (y_t - a_t)ᵀ S⁻¹ (y_t - a_t).

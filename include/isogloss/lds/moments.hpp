@@ -6,7 +6,6 @@
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -35,8 +34,7 @@ struct Whitening {
     Whitening() = default;
     explicit Whitening(const std::vector<std::int64_t>& occurrences, WhiteningOptions options = {}) {
         const double kappa = options.pseudo_counts;
-        if (!(kappa >= 0) || !std::isfinite(kappa))
-            throw DataError(message("whitening: found ", kappa, " pseudo-counts, expected 0 or more"));
+        require<DataError>("whitening", "pseudo_counts", kappa, 0);
         const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
         if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
         mass = static_cast<double>(tokens) + kappa * static_cast<double>(occurrences.size());
@@ -53,15 +51,14 @@ struct Whitening {
         u.mass = mass;
         double sum = 0;
         for (const double f : u.mu) {
-            if (!(f >= 0) || !std::isfinite(f))
-                throw DataError(message("whitening: found a frequency ", f, ", expected 0 or more"));
+            require<DataError>("whitening", "a frequency", f, 0);
             sum += f;
             u.m.push_back(std::sqrt(f));
             u.w.push_back(f > 0 ? 1 / std::sqrt(f) : 0);
             u.words += f > 0;
         }
         if (!(std::abs(sum - 1) < 1e-6))
-            throw DataError(message("whitening: the frequencies sum to ", sum, ", expected 1"));
+            throw DataError("whitening: the frequencies sum to ", sum, ", expected 1");
         return u;
     }
 };
@@ -111,8 +108,8 @@ public:
     void require_pairs(Index k, const char* who) const {
         for (Index l = 1; l <= k; ++l)
             if (counts_->lag(l).pairs() == 0)
-                throw DataError(message(who, ": no two words stand ", l, " apart in the ", counts_->tokens(),
-                                        " tokens; take fewer lags or a longer text"));
+                throw DataError(who, ": no two words stand ", l, " apart in the ", counts_->tokens(),
+                                " tokens; take fewer lags or a longer text");
     }
 
     /// y = Ψ_k x
@@ -123,9 +120,8 @@ public:
 private:
     template <bool transpose> void run(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
-            throw UsageError(message("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [",
-                                     y.height(), ", ", y.width(), "], expected two of ", vocabulary(),
-                                     " rows"));
+            throw UsageError("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [", y.height(),
+                             ", ", y.width(), "], expected two of ", vocabulary(), " rows");
         // Π and both W around the sparse product; the scratch keeps its memory from call to call.
         scaled_.resize({static_cast<std::size_t>(x.rows), static_cast<std::size_t>(x.cols)});
         const MatrixRef<T> z = ref(scaled_);

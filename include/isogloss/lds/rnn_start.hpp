@@ -78,12 +78,11 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     const char* who = "start_rnn";
     require_consistent(system, who);
     const Index h = system.states(), V = system.vocabulary();
-    if (!(names.rms > 0) || !std::isfinite(names.rms) || rows(xx_filtered) != h)
-        throw UsageError(message(who, ": found rms ", names.rms, " and covariances of ", rows(xx_filtered),
-                                 " states, expected above 0 and ", h));
-    if (!(names.gain >= 0) || !std::isfinite(names.gain) || !(names.power >= 0 && names.power <= 1))
-        throw UsageError(message(who, ": found gain ", names.gain, " and power ", names.power,
-                                 ", expected 0 or more, and 0 … 1"));
+    require(who, "rms", names.rms, Exclusive{0});
+    require(who, "gain", names.gain, 0);
+    require(who, "power", names.power, 0, 1);
+    if (rows(xx_filtered) != h)
+        throw UsageError(who, ": found covariances of ", rows(xx_filtered), " states, expected ", h);
 
     const auto values = detail::rnn_parameters(system, steady, xx_filtered, names, who);
     const auto each = [&](auto&& f) {
@@ -97,9 +96,9 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     each([&](const std::string& name, const auto& m) {
         const auto& p = g.parameter(name);
         if (p.rows != rows(m) || p.cols != cols(m))
-            throw UsageError(message(who, ": found the parameter '", name, "' [", p.rows, ", ", p.cols,
-                                     "], expected [", rows(m), ", ", cols(m), "] for ", V, " words and ", h,
-                                     " states"));
+            throw UsageError(who, ": found the parameter '", name, "' [", p.rows, ", ", p.cols,
+                             "], expected [", rows(m), ", ", cols(m), "] for ", V, " words and ", h,
+                             " states");
     });
     each([&](const std::string& name, const auto& m) {
         T* to = g.parameter(name).value;

@@ -48,11 +48,9 @@ template <class T> struct Subspace {
 template <class T>
 Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options = {}) {
     const char* who = "subspace identification";
-    if (options.states < 1 || !(options.radius > 0 && options.radius < 1) ||
-        !(options.noise_limit > 0 && options.noise_limit < 1))
-        throw UsageError(message(who, ": found ", options.states, " states, radius ", options.radius,
-                                 " and noise limit ", options.noise_limit,
-                                 ", expected at least 1 state, and limits between 0 and 1"));
+    require(who, "states", options.states, 1);
+    require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
+    require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
     const Index h = options.states, r = options.lags, V = moments.vocabulary();
     const HankelOperator<T> H(moments, r);
     HankelSvd<T> svd = hankel_svd(H, h, options.svd);

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <isogloss/lds/kalman.hpp>
-#include <numeric>
 #include <span>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
@@ -54,8 +52,7 @@ public:
     void step(Token token, std::span<T> state) const {
         require(token);
         if (std::ssize(state) != states())
-            throw UsageError(
-                message("TextFilter: found a state of ", state.size(), " numbers, expected ", states()));
+            throw UsageError("TextFilter: found a state of ", state.size(), " numbers, expected ", states());
         Array<T> next(table_.data() + token * states(), table_.data() + (token + 1) * states());
         gemm<T>(T(1), {state.data(), 1, states()}, ref(H_), T(1), {next.data(), 1, states()});
         std::copy(next.begin(), next.end(), state.begin());
@@ -133,9 +130,8 @@ public:
             require(token);
             const double mu = mu_[token];
             if (!(mu > 0))
-                throw DataError(message("TextFilter: word ", token,
-                                        " has frequency 0, so the text has no likelihood; "
-                                        "count with pseudo-counts"));
+                throw DataError("TextFilter: word ", token,
+                                " has frequency 0, so the text has no likelihood; count with pseudo-counts");
             multiply(A, state, a);
             multiply(G_, a, Ga);
             double squares = 1 / mu - 1;
@@ -184,8 +180,8 @@ private:
 
     void require(Token token) const {
         if (token < 0 || token >= vocabulary())
-            throw DataError(message("TextFilter: token ", token, " is outside the vocabulary of ",
-                                    vocabulary(), " words"));
+            throw DataError("TextFilter: token ", token, " is outside the vocabulary of ", vocabulary(),
+                            " words");
     }
 
     Array<double> mu_;

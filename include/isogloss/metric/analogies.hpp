@@ -37,8 +37,7 @@ inline std::vector<AnalogySection> read_analogies(const std::string& path) {
         text::for_each_word(line, [&](std::string_view word) { words.emplace_back(word); });
         if (words.empty()) continue;
         const auto refuse = [&](const char* expected) {
-            throw DataError(
-                message(path, ":", lines.line(), ": found ", in_quotes(line), ", expected ", expected));
+            throw DataError(path, ":", lines.line(), ": found ", in_quotes(line), ", expected ", expected);
         };
         if (words[0] == ":") {
             if (words.size() != 2) refuse("': name' with one name");
@@ -50,8 +49,7 @@ inline std::vector<AnalogySection> read_analogies(const std::string& path) {
         sections.back().questions.push_back({words[0], words[1], words[2], words[3]});
         any = true;
     }
-    if (!any)
-        throw DataError(message(path, ": there are no questions; expected ': name' and lines of four words"));
+    if (!any) throw DataError(path, ": there are no questions; expected ': name' and lines of four words");
     return sections;
 }
 
@@ -101,8 +99,7 @@ inline Array<KnownQuestion> known_questions(const WordTable& table, std::span<co
 /// Source   Mikolov, Chen, Corrado, Dean 2013; Mikolov, Yih, Zweig 2013 ("3CosAdd" in Levy, Goldberg 2014).
 inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections,
                                            Index budget = Index{64} << 20) {
-    if (budget < 1)
-        throw UsageError(message("analogies: found budget = ", budget, " bytes, expected at least 1"));
+    require("analogies", "budget", budget, 1);
     std::vector<AnalogyScore> scores;
     const auto questions = detail::known_questions(table, sections, scores);
     const BlasOnOneThread blas;

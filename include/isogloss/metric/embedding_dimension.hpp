@@ -33,8 +33,7 @@ inline constexpr Index most_dimensions = 100'000'000;
 /// Source   Su Jianlin 2020, "Minimal entropy principle (6): how to choose the dimension of word vectors",
 ///          kexue.fm/archives/7695. Departure: the series in place of quadrature.
 inline double sphere_entropy(Index n) {
-    if (n < 1 || n > most_dimensions)
-        throw UsageError(message("sphere_entropy: found dimension ", n, ", expected 1 to ", most_dimensions));
+    require("sphere_entropy", "dimension", n, 1, most_dimensions);
     const double half = 0.5 * static_cast<double>(n);
     double term = 1, sum = 1, moment = 0, log_scale = 0;
     for (double k = 0;; ++k) {
@@ -60,9 +59,7 @@ inline double sphere_entropy(Index n) {
 /// Errors   UsageError for N below 1 or not finite, and for n as sphere_entropy.
 /// Source   as sphere_entropy.
 inline double skip_gram_entropy(double words, Index n) {
-    if (!(words >= 1) || !std::isfinite(words))
-        throw UsageError(
-            message("skip_gram_entropy: found ", words, " words, expected a finite number from 1 up"));
+    require("skip_gram_entropy", "words", words, 1);
     return 2 * std::log(words) + sphere_entropy(n);
 }
 

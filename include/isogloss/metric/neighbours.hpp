@@ -25,11 +25,11 @@ namespace detail {
 /// The implementation of `nearest` for one scalar type; `skip` is a row that is left out, or -1.
 template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table, Index rows, Index columns,
                                                        std::span<const T> query, Index k, Index skip) {
-    if (rows < 0 || columns < 1 || k < 0 || static_cast<Index>(table.size()) / columns != rows ||
-        static_cast<Index>(table.size()) % columns != 0 || static_cast<Index>(query.size()) != columns)
-        throw DataError(message("nearest: a table of ", table.size(), " numbers as [", rows, ", ", columns,
-                                "], a query of ", query.size(), " numbers, k = ", k,
-                                "; expected rows · columns numbers, a query of one row, k ≥ 0"));
+    if (rows < 0 || columns < 1 || k < 0 || std::ssize(table) / columns != rows ||
+        std::ssize(table) % columns != 0 || std::ssize(query) != columns)
+        throw DataError("nearest: a table of ", table.size(), " numbers as [", rows, ", ", columns,
+                        "], a query of ", query.size(), " numbers, k = ", k,
+                        "; expected rows · columns numbers, a query of one row, k ≥ 0");
     const auto dot = [n = static_cast<std::size_t>(columns)](const T* a, const T* b) {
         double sum = 0;
         for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
@@ -41,18 +41,17 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
         throw DataError("nearest: the query is the zero vector, which has no direction; give another one");
 
     std::vector<Neighbour> found;
-    found.reserve(static_cast<std::size_t>(rows));
+    found.reserve(rows);
     for (Index r = 0; r < rows; ++r) {
         const T* const row = table.data() + r * columns;
         const double square = dot(row, row);
-        if (!std::isfinite(square))
-            throw NumericError(message("nearest: the norm of row ", r, " is not finite"));
+        if (!std::isfinite(square)) throw NumericError("nearest: the norm of row ", r, " is not finite");
         if (square == 0 || r == skip) continue;
         const double cosine = dot(row, query.data()) / (std::sqrt(square) * std::sqrt(query_square));
         found.push_back({r, std::clamp(cosine, -1.0, 1.0)});
     }
-    const auto kept = std::min(static_cast<std::size_t>(k), found.size());
-    std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(kept), found.end(),
+    const Index kept = std::min(k, std::ssize(found));
+    std::partial_sort(found.begin(), found.begin() + kept, found.end(),
                       [](const Neighbour& a, const Neighbour& b) {
                           return a.similarity != b.similarity ? a.similarity > b.similarity : a.row < b.row;
                       });
@@ -63,10 +62,10 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
 /// Row `row` of a table [rows, columns], row-major. Throws DataError where the table has no such row.
 template <class T>
 std::span<const T> table_row(std::span<const T> table, Index rows, Index columns, Index row) {
-    if (columns < 1 || row < 0 || row >= rows || row >= static_cast<Index>(table.size()) / columns)
-        throw DataError(message("nearest: row ", row, " of a table of ", table.size(), " numbers as [", rows,
-                                ", ", columns, "]; expected 0 ≤ row < rows"));
-    return table.subspan(static_cast<std::size_t>(row * columns), static_cast<std::size_t>(columns));
+    if (columns < 1 || row < 0 || row >= rows || row >= std::ssize(table) / columns)
+        throw DataError("nearest: row ", row, " of a table of ", table.size(), " numbers as [", rows, ", ",
+                        columns, "]; expected 0 ≤ row < rows");
+    return table.subspan(row * columns, columns);
 }
 
 }  // namespace detail
@@ -113,8 +112,8 @@ inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<co
                                       Index columns, std::string_view word, Index k) {
     const Token row = words.find(word);
     if (row < 0)
-        throw DataError(message("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
-                                " words; check its spelling and case"));
+        throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
+                        " words; check its spelling and case");
     return nearest(table, words.size(), columns, row, k);
 }
 

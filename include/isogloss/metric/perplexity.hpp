@@ -17,11 +17,9 @@ public:
     /// text. Throws NumericError for a loss that is not finite and UsageError for negative counts.
     void add(double nats, Index tokens, Index characters = 0) {
         if (!std::isfinite(nats))
-            throw NumericError(
-                message("perplexity: found a loss of ", nats, " nats over ", tokens, " tokens"));
-        if (tokens < 0 || characters < 0)
-            throw UsageError(message("perplexity: found ", tokens, " tokens and ", characters,
-                                     " characters, expected at least 0"));
+            throw NumericError("perplexity: found a loss of ", nats, " nats over ", tokens, " tokens");
+        require("perplexity", "tokens", tokens, 0);
+        require("perplexity", "characters", characters, 0);
         nats_ += nats;
         tokens_ += tokens;
         characters_ += characters;
@@ -39,8 +37,7 @@ public:
 
 private:
     static double count(Index n, const char* what) {
-        if (n == 0)
-            throw UsageError(message("perplexity: no ", what, " were counted, so there is no average"));
+        if (n == 0) throw UsageError("perplexity: no ", what, " were counted, so there is no average");
         return static_cast<double>(n);
     }
     double nats_ = 0;

@@ -15,7 +15,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// number that is not finite.
 inline std::vector<double> ranks(std::span<const double> x) {
     for (std::size_t i = 0; i < x.size(); ++i)
-        if (!std::isfinite(x[i])) throw NumericError(message("ranks: number ", i, " is ", x[i]));
+        if (!std::isfinite(x[i])) throw NumericError("ranks: number ", i, " is ", x[i]);
     std::vector<std::size_t> order(x.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return x[a] < x[b]; });
@@ -38,8 +38,8 @@ inline std::vector<double> ranks(std::span<const double> x) {
 /// Source   Spearman 1904.
 inline double spearman(std::span<const double> x, std::span<const double> y) {
     if (x.size() != y.size() || x.size() < 2)
-        throw DataError(message("spearman: found lists of ", x.size(), " and ", y.size(),
-                                " numbers, expected equal lengths of at least 2"));
+        throw DataError("spearman: found lists of ", x.size(), " and ", y.size(),
+                        " numbers, expected equal lengths of at least 2");
     const auto r = ranks(x), s = ranks(y);
     const double mean = 0.5 * static_cast<double>(x.size() + 1);
     double both = 0, of_x = 0, of_y = 0;

@@ -19,8 +19,8 @@ template <class T> struct Projection {
 
     Projection(MatrixRef<const T> x, MatrixRef<const T> y, const char* who, bool larger_first = false) {
         if (x.rows != y.rows)
-            throw UsageError(message(who, ": found matrices with ", x.rows, " and ", y.rows,
-                                     " rows, expected equal numbers"));
+            throw UsageError(who, ": found matrices with ", x.rows, " and ", y.rows,
+                             " rows, expected equal numbers");
         const BlasOnOneThread blas;
         auto u = dense::orthonormal_columns<T>(x, who), q = dense::orthonormal_columns<T>(y, who);
         if (larger_first && dense::cols(u) < dense::cols(q)) std::swap(u, q);

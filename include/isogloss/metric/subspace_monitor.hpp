@@ -42,7 +42,7 @@ public:
     using Options = SubspaceMonitorOptions;
     SubspaceMonitor(const Parameter<T>& x, const Parameter<T>& y, Options options = {})
         : x_(&x), y_(&y), every_(options.every) {
-        if (every_ < 1) throw UsageError("subspace monitor: found every = 0, expected at least 1");
+        require("subspace monitor", "every", every_, 1);
         read();
     }
 

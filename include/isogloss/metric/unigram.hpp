@@ -22,19 +22,18 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const text::Corpus& corpus,
                                     double add = 1) {
     if (corpus.vocabulary_size() != vocabulary.size())
-        throw DataError(message("unigram model: '", corpus.source(), "' has tokens of ",
-                                corpus.vocabulary_size(), " types, but the vocabulary has ",
-                                vocabulary.size()));
+        throw DataError("unigram model: '", corpus.source(), "' has tokens of ", corpus.vocabulary_size(),
+                        " types, but the vocabulary has ", vocabulary.size());
     require<DataError>("unigram model", "add", add, 0);
     const double mass =
         static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
     if (mass <= 0)
         throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
-    std::vector<std::int64_t> occurrences(static_cast<std::size_t>(vocabulary.size()), 0);
+    std::vector<std::int64_t> occurrences(vocabulary.size(), 0);
     for (const Token t : corpus.tokens()) {
         if (t < 0 || t >= vocabulary.size())  // possible in a file that was mapped without verifying
-            throw DataError(message("unigram model: '", corpus.source(), "' holds token ", t,
-                                    ", outside the ", vocabulary.size(), " types"));
+            throw DataError("unigram model: '", corpus.source(), "' holds token ", t, ", outside the ",
+                            vocabulary.size(), " types");
         ++occurrences[t];
     }
     double sum = 0;
@@ -43,9 +42,8 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
         if (n == 0) continue;
         const double p = (static_cast<double>(vocabulary.count(w)) + add) / mass;
         if (p <= 0)
-            throw DataError(
-                message("unigram model: ", in_quotes(vocabulary.word(w)), " is in '", corpus.source(),
-                        "' and has count 0, so probability 0; add something to each count (1, say)"));
+            throw DataError("unigram model: ", in_quotes(vocabulary.word(w)), " is in '", corpus.source(),
+                            "' and has count 0, so probability 0; add something to each count (1, say)");
         sum -= n * std::log(p);
     }
     return sum / static_cast<double>(corpus.size());

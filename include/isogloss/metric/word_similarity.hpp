@@ -34,12 +34,12 @@ inline std::vector<ScoredPair> read_scored_pairs(const std::string& path) {
         const char* const end = fields.back().data() + fields.back().size();
         const auto read = std::from_chars(fields.back().data(), end, score);
         if (fields.size() != 3 || read.ec != std::errc() || read.ptr != end || !std::isfinite(score))
-            throw DataError(message(path, ":", lines.line(), ": found ", in_quotes(line),
-                                    ", expected two words and a number that a double can hold"));
+            throw DataError(path, ":", lines.line(), ": found ", in_quotes(line),
+                            ", expected two words and a number that a double can hold");
         pairs.push_back({std::string(fields[0]), std::string(fields[1]), score});
     }
     if (pairs.empty())
-        throw DataError(message(path, ": there are no pairs; expected lines of two words and a number"));
+        throw DataError(path, ": there are no pairs; expected lines of two words and a number");
     return pairs;
 }
 

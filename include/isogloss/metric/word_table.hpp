@@ -45,23 +45,20 @@ public:
         : dimension_(dimension), options_(options) {
         if (words.empty() || dimension < 1 || std::ssize(values) % dimension != 0 ||
             std::ssize(values) / dimension != std::ssize(words))
-            throw DataError(message("word table: ", words.size(), " words, dimension ", dimension, ", ",
-                                    values.size(),
-                                    " values; expected words · dimension values, and at least one word"));
-        if (options.restrict_to < 0)
-            throw DataError(
-                message("word table: found restrict_to = ", options.restrict_to, ", expected at least 0"));
+            throw DataError("word table: ", words.size(), " words, dimension ", dimension, ", ",
+                            values.size(),
+                            " values; expected words · dimension values, and at least one word");
+        require<DataError>("word table", "restrict_to", options.restrict_to, 0);
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
-            words = words.first(static_cast<std::size_t>(options.restrict_to));
-        std::vector<float> row(static_cast<std::size_t>(dimension));
+            words = words.first(options.restrict_to);
+        std::vector<float> row(dimension);
         const float* from = values.data();
         for (const std::string& word : words) {
             std::copy_n(from, dimension, row.begin());
             from += dimension;
             const double norm = kernel::normalise(dimension, row.data());
             if (!std::isfinite(norm))
-                throw NumericError(
-                    message("word table: the norm of the vector of '", word, "' is not finite"));
+                throw NumericError("word table: the norm of the vector of '", word, "' is not finite");
             const std::string key = options.fold_case ? folded(word) : word;
             if (norm == 0 || index_.find(key) >= 0) continue;
             index_.insert(key);
@@ -77,7 +74,7 @@ public:
         return options_.fold_case ? index_.find(folded(word)) : index_.find(word);
     }
     /// Word number `i`, as it is looked up.
-    const std::string& word(Index i) const { return index_.words()[static_cast<std::size_t>(i)]; }
+    const std::string& word(Index i) const { return index_.words()[i]; }
     /// Its vector, of norm 1.
     const float* row(Index i) const { return unit_.data() + i * dimension_; }
     /// Cosine of the angle between two of them.

@@ -41,10 +41,8 @@ template <class T> struct EdgeRecord {
 ///
 /// Throws UsageError unless 1 ≤ d ≤ units < 2³¹, and where the machine has not the memory.
 inline Edges random_edges(Index units, Index d, std::uint64_t seed) {
-    if (units < 1 || units > std::numeric_limits<std::int32_t>::max() || d < 1 || d > units)
-        throw UsageError(
-            message("edges: found ", units, " units with ", d,
-                    " edges each, expected 1 to 2^31 - 1 units and 1 to units edges (the loop counts)"));
+    require("edges", "units", units, 1, std::numeric_limits<std::int32_t>::max());
+    require("edges", "edges of each unit", d, 1, units);
     return within_memory("edges", bytes_of("edges", {units, d}, sizeof(Index)), [&] {
         const Random random(seed, stream_of("edges"));
         Array<std::vector<Index>> into(units);

@@ -34,9 +34,7 @@ template <class T> struct Embedding {
         if (E.rows != tokens.vocabulary)
             s.fail(message("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens),
                            "' has a vocabulary of ", tokens.vocabulary, "; a table needs one row per word"));
-        if (!(options.keep_words > 0 && options.keep_words <= 1))
-            s.fail(message("found keep_words = ", options.keep_words,
-                           ", expected a probability above 0 and at most 1"));
+        require(message("node '", s.name(), "'"), "keep_words", options.keep_words, Exclusive{0}, 1);
         x = tokens;
         table = E;
         s.read(x);

@@ -7,7 +7,6 @@
 #include <isogloss/node/edges.hpp>
 #include <memory>
 #include <optional>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -200,12 +199,11 @@ private:
     void draw_edges(Setup<T>& s) {
         if (!(options.longest == 0 || (options.longest >= 1 && std::isfinite(options.longest))))
             s.fail(message("found longest = ", options.longest, ", expected 0 or a time of at least 1"));
-        if (!(options.spread >= 0 && std::isfinite(options.spread)))
-            s.fail(message("found spread = ", options.spread, ", expected at least 0"));
+        const std::string who = message("node '", s.name(), "'");
+        require(who, "spread", options.spread, 0);
         double total = 0;
         for (const double f : options.frequencies) {
-            if (!(f >= 0 && std::isfinite(f)))
-                s.fail(message("found a frequency ", f, ", expected at least 0"));
+            require(who, "a frequency", f, 0);
             total += f;
         }
         if (!options.frequencies.empty() && !(total > 0)) s.fail("the frequencies are all 0");

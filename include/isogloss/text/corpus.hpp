@@ -57,11 +57,11 @@ public:
     /// Takes tokens as they are. Throws DataError for a token outside 0 … vocabulary_size-1, and for none.
     static Corpus from_tokens(std::vector<Token> tokens, Index vocabulary_size,
                               std::string source = "tokens") {
-        if (tokens.empty()) throw DataError(message(source, ": there are no tokens; expected at least one"));
+        if (tokens.empty()) throw DataError(source, ": there are no tokens; expected at least one");
         for (std::size_t i = 0; i < tokens.size(); ++i)
             if (tokens[i] < 0 || tokens[i] >= vocabulary_size)
-                throw DataError(message(source, ": token ", i, " is ", tokens[i],
-                                        ", outside the vocabulary of ", vocabulary_size, " types"));
+                throw DataError(source, ": token ", i, " is ", tokens[i], ", outside the vocabulary of ",
+                                vocabulary_size, " types");
         return Corpus(std::move(tokens), vocabulary_size, {}, std::move(source));
     }
 
@@ -71,8 +71,7 @@ public:
         file::LineReader lines(text_path, options);
         const auto from = file::file_status(text_path), to = file::file_status(token_path);
         if (from && to && from->st_dev == to->st_dev && from->st_ino == to->st_ino)
-            throw FileError(
-                message("'", token_path, "' is the text itself; write the tokens to another file"));
+            throw FileError("'", token_path, "' is the text itself; write the tokens to another file");
         TokenFileWriter out(token_path, vocabulary);
         std::vector<Token> tokens;
         const Index unknowns = translate(lines, vocabulary, tokens, [&] {
@@ -116,11 +115,11 @@ public:
     /// vocabulary of another size.
     Corpus part(Index first, Index last, const Vocabulary& vocabulary) const {
         if (first < 0 || first >= last || last > size())
-            throw DataError(message(source_, ": tokens ", first, " to ", last,
-                                    " are asked for, expected 0 <= first < last <= ", size()));
+            throw DataError(source_, ": tokens ", first, " to ", last,
+                            " are asked for, expected 0 <= first < last <= ", size());
         if (vocabulary.size() != types_)
-            throw DataError(message(source_, ": it was read with a vocabulary of ", types_,
-                                    " types, found one of ", vocabulary.size()));
+            throw DataError(source_, ": it was read with a vocabulary of ", types_, " types, found one of ",
+                            vocabulary.size());
         Corpus c = *this;
         c.tokens_ = tokens_.subspan(first, last - first);
         const auto count = [&c](bool there, Token t) {
@@ -172,10 +171,10 @@ private:
             flush();
         }
         if (lines.line() == 0)
-            throw DataError(message(lines.name(), ": the text is empty; expected at least one line"));
+            throw DataError(lines.name(), ": the text is empty; expected at least one line");
         if (!any)
-            throw DataError(message(lines.name(), ": ", lines.line(),
-                                    " lines without a word, and line ends are no tokens"));
+            throw DataError(lines.name(), ": ", lines.line(),
+                            " lines without a word, and line ends are no tokens");
         return unknowns;
     }
 

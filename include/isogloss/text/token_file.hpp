@@ -95,9 +95,7 @@ class TokenFile {
 public:
     /// Maps `path`; `verify` false trusts the tokens.
     TokenFile(const std::string& path, const Vocabulary& vocabulary, bool verify) : file_(path) {
-        const auto refuse = [&path](const auto&... what) {
-            throw FileError(message("'", path, "' ", what...));
-        };
+        const auto refuse = [&path](const auto&... what) { throw FileError("'", path, "' ", what...); };
         TokenFileHeader h;
         const TokenFileHeader expected;
         const auto bytes = static_cast<std::uint64_t>(file_.bytes());
@@ -117,14 +115,12 @@ public:
             refuse("is ", h.tokens > room ? "cut" : "damaged", ": the header promises ", h.tokens,
                    " tokens of 4 bytes, the file has ", bytes - sizeof h, " bytes for them");
         if (h.vocabulary_size != static_cast<std::uint64_t>(vocabulary.size()))
-            throw DataError(message("'", path, "' was made with a vocabulary of ", h.vocabulary_size,
-                                    " types, but this one has ", vocabulary.size(),
-                                    "; encode the text again"));
+            throw DataError("'", path, "' was made with a vocabulary of ", h.vocabulary_size,
+                            " types, but this one has ", vocabulary.size(), "; encode the text again");
         if (h.vocabulary_checksum != vocabulary.checksum())
-            throw DataError(message("'", path, "' was made with another vocabulary of ", h.vocabulary_size,
-                                    " types (checksum ", file::hex16(h.vocabulary_checksum),
-                                    ", this one has ", file::hex16(vocabulary.checksum()),
-                                    "); encode the text again"));
+            throw DataError("'", path, "' was made with another vocabulary of ", h.vocabulary_size,
+                            " types (checksum ", file::hex16(h.vocabulary_checksum), ", this one has ",
+                            file::hex16(vocabulary.checksum()), "); encode the text again");
         info_ = {static_cast<Index>(h.tokens), static_cast<Index>(h.unknowns), static_cast<Index>(h.lines),
                  h.checksum};
         if (verify) check(vocabulary.size());
@@ -151,7 +147,7 @@ private:
                 if ((t < 0 || t >= types) && !outside) outside = &t;
         }
         const auto refuse = [this](const auto&... what) {
-            throw FileError(message("'", file_.path(), "' is damaged: ", what...));
+            throw FileError("'", file_.path(), "' is damaged: ", what...);
         };
         if (hash.value() != info_.checksum)
             refuse("the tokens have the checksum ", file::hex16(hash.value()), ", the header says ",

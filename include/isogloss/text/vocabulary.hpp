@@ -100,7 +100,7 @@ public:
 
     /// Throws DataError "name:line: what".
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw DataError(message(place(), ": ", what...));
+        throw DataError(place(), ": ", what...);
     }
     /// "name:line".
     std::string place() const { return name_ + ":" + std::to_string(line_); }
@@ -165,9 +165,9 @@ public:
                                  const VocabularyOptions& options = {}) {
         const std::string where = "vocabulary from words";
         if (!counts.empty() && counts.size() != words.size())
-            throw DataError(message(where, ": ", words.size(), " words, but ", counts.size(), " counts"));
+            throw DataError(where, ": ", words.size(), " words, but ", counts.size(), " counts");
         Vocabulary v;
-        v.set_options(options, where);
+        v.options_ = with_spellings(options, where);
         for (std::size_t i = 0; i < words.size(); ++i)
             v.append(words[i], counts.empty() ? 0 : counts[i], where + ", word " + std::to_string(i));
         v.finish(where);
@@ -178,8 +178,7 @@ public:
     static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary") {
         VocabularyParser in(written, name);
         if (!written.starts_with("isogloss-vocabulary\t"))
-            throw DataError(
-                message(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'"));
+            throw DataError(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'");
         if (const auto version = in.value("isogloss-vocabulary"); version != "1")
             in.refuse("found version ", in_quotes(version), ", this library reads version 1");
         const auto one_of = [&in](const char* key, std::string_view yes, std::string_view no) {
@@ -195,7 +194,7 @@ public:
         options.eos = in.word(in.value("eos"));
         if (options.eos.empty()) in.refuse("there is no name for line ends");
         Vocabulary v;
-        v.set_options(options, in.place());
+        v.options_ = with_spellings(options, in.place());
         const std::int64_t types = in.number(in.value("types"));
         for (std::int64_t i = 0; i < types; ++i) {
             const auto [spelling, count] = in.pair("the next word and its count");
@@ -214,9 +213,9 @@ public:
     /// types, then one line `word<TAB>count` per type, words in the spelling of `escaped`.
     std::string to_text() const {
         std::string out = "isogloss-vocabulary\t1\n";
-        out += level_ == Level::word ? "level\tword\n" : "level\tcharacter\n";
-        out += eos_per_line_ ? "eos_per_line\ttrue\n" : "eos_per_line\tfalse\n";
-        out += "unk\t" + escaped(unk_name_) + "\neos\t" + escaped(eos_name_) + "\n";
+        out += options_.level == Level::word ? "level\tword\n" : "level\tcharacter\n";
+        out += options_.eos_per_line ? "eos_per_line\ttrue\n" : "eos_per_line\tfalse\n";
+        out += "unk\t" + escaped(options_.unk) + "\neos\t" + escaped(options_.eos) + "\n";
         out += "types\t" + std::to_string(size()) + "\n";
         for (std::size_t i = 0; i < counts_.size(); ++i)
             out += escaped(words()[i]) + "\t" + std::to_string(counts_[i]) + "\n";
@@ -251,24 +250,24 @@ public:
     std::int64_t total() const { return total_; }
 
     /// Words or characters.
-    Level level() const { return level_; }
+    Level level() const { return options_.level; }
     /// Whether each line end is a token.
-    bool eos_per_line() const { return eos_per_line_; }
+    bool eos_per_line() const { return options_.eos_per_line; }
     /// Whether there is a type for unknown words.
     bool has_unk() const { return unk_ >= 0; }
     /// The type for unknown words. Throws DataError where there is none.
-    Token unk() const { return special(unk_, "type for unknown words", unk_name_); }
+    Token unk() const { return special(unk_, "type for unknown words", options_.unk); }
     /// Whether there is a type for line ends.
     bool has_eos() const { return eos_ >= 0; }
     /// The type for line ends. Throws DataError where there is none.
-    Token eos() const { return special(eos_, "type for line ends", eos_name_); }
+    Token eos() const { return special(eos_, "type for line ends", options_.eos); }
     /// 64-bit hash of all that decides how a text becomes tokens: level, eos_per_line, unk, eos and the
     /// words in order; not the counts.
     std::uint64_t checksum() const {
-        std::uint64_t h =
-            file::hash_bytes(level_ == Level::word ? "word" : "character", eos_per_line_ ? 1 : 0);
-        h = file::hash_bytes(has_unk() ? std::string_view(unk_name_) : std::string_view(), h);
-        h = file::hash_bytes(eos_per_line_ ? std::string_view(eos_name_) : std::string_view(), h);
+        std::uint64_t h = file::hash_bytes(options_.level == Level::word ? "word" : "character",
+                                           options_.eos_per_line ? 1 : 0);
+        h = file::hash_bytes(has_unk() ? std::string_view(options_.unk) : std::string_view(), h);
+        h = file::hash_bytes(options_.eos_per_line ? std::string_view(options_.eos) : std::string_view(), h);
         for (const auto& word : words()) h = file::hash_bytes(word, h);
         return h;
     }
@@ -278,7 +277,7 @@ public:
     /// NUL or invalid UTF-8 in it, and for an unknown word where there is no `unk`; `out` is then as before.
     Index encode(std::string_view line, std::vector<Token>& out) const {
         require_line(line);
-        return translate(line, out, {}, eos_per_line_);
+        return translate(line, out, {}, options_.eos_per_line);
     }
     /// The same without the line end: for the beginning of a line that a model is to go on with.
     Index encode_prefix(std::string_view line, std::vector<Token>& out) const {
@@ -287,7 +286,7 @@ public:
     }
     /// `encode` for a line that a LineReader has checked; `place` is where it stands, for messages.
     Index encode_checked(std::string_view line, std::vector<Token>& out, Place place) const {
-        return translate(line, out, place, eos_per_line_);
+        return translate(line, out, place, options_.eos_per_line);
     }
 
     /// The text of tokens: words with a space between, or characters one after the other; a line end
@@ -298,40 +297,31 @@ public:
         bool space = false;  // whether a word stands before, in the same line
         for (const Token t : tokens) {
             const std::string& spelling = word(t);
-            const bool line_end = eos_per_line_ && t == eos_;
+            const bool line_end = options_.eos_per_line && t == eos_;
             if (space && !line_end) out += ' ';
             out += line_end ? "\n" : spelling;
-            space = level_ == Level::word && !line_end;
+            space = options_.level == Level::word && !line_end;
         }
         return out;
     }
 
     /// Equal in every word, count and option.
     friend bool operator==(const Vocabulary& a, const Vocabulary& b) {
-        return a.level_ == b.level_ && a.eos_per_line_ == b.eos_per_line_ && a.unk_name_ == b.unk_name_ &&
-               a.eos_name_ == b.eos_name_ && a.counts_ == b.counts_ && a.words() == b.words();
+        return a.options_.level == b.options_.level && a.options_.eos_per_line == b.options_.eos_per_line &&
+               a.options_.unk == b.options_.unk && a.options_.eos == b.options_.eos &&
+               a.counts_ == b.counts_ && a.words() == b.words();
     }
 
 private:
-    // Level and spellings, checked; `where` stands for the vocabulary in messages.
-    void set_options(const VocabularyOptions& options, const std::string& where) {
-        const VocabularyOptions all = with_spellings(options, where);
-        level_ = all.level;
-        eos_per_line_ = all.eos_per_line;
-        unk_name_ = all.unk;
-        eos_name_ = all.eos;
-    }
     // One more type. Refuses a word that no text can hold and one that is there already.
     void append(std::string_view word, std::int64_t count, const std::string& where) {
-        const auto refuse = [&](const char* what) {
-            throw DataError(message(where, ": ", in_quotes(word), what));
-        };
+        const auto refuse = [&](const char* what) { throw DataError(where, ": ", in_quotes(word), what); };
         if (word.empty()) refuse(" is empty; a type has at least one character");
         if (bad_byte(word)) refuse(" is not valid UTF-8, or holds NUL");
-        if (level_ == Level::word) {
+        if (options_.level == Level::word) {
             if (std::any_of(word.begin(), word.end(), is_space))
                 refuse(" holds white space; no text has such a word");
-        } else if (utf8_length(word) != word.size() && word != unk_name_ && word != eos_name_) {
+        } else if (utf8_length(word) != word.size() && word != options_.unk && word != options_.eos) {
             refuse(" is more than one character, but the level is character");
         }
         if (count < 0) refuse(" has a count below 0");
@@ -344,18 +334,17 @@ private:
     }
     // Looks up the special types, once all words are there.
     void finish(const std::string& where) {
-        unk_ = unk_name_.empty() ? -1 : index_.find(unk_name_);
-        eos_ = index_.find(eos_name_);
-        if (eos_per_line_ && eos_ < 0)
-            throw DataError(message(where, ": each line end is to be a token, but ", in_quotes(eos_name_),
-                                    " is not among the ", size(),
-                                    " types; name the right one in the option eos, or set "
-                                    "eos_per_line = false"));
+        unk_ = options_.unk.empty() ? -1 : index_.find(options_.unk);
+        eos_ = index_.find(options_.eos);
+        if (options_.eos_per_line && eos_ < 0)
+            throw DataError(where, ": each line end is to be a token, but ", in_quotes(options_.eos),
+                            " is not among the ", size(),
+                            " types; name the right one in the option eos, or set eos_per_line = false");
     }
     static void require_line(std::string_view line) {
         if (const auto bad = bad_byte(line))
-            throw DataError(
-                message("line to encode: ", file::describe_bad_byte(line, *bad, static_cast<Index>(*bad))));
+            throw DataError("line to encode: ",
+                            file::describe_bad_byte(line, *bad, static_cast<Index>(*bad)));
         if (line.find('\n') != std::string_view::npos)
             throw DataError(
                 "line to encode: there is a line feed in it; encode takes one line, without its end");
@@ -370,7 +359,7 @@ private:
             out.push_back(t);
         };
         try {
-            if (level_ == Level::word) for_each_word(line, take);
+            if (options_.level == Level::word) for_each_word(line, take);
             else for_each_character(line, take);
             if (line_end) out.push_back(eos_);
         } catch (...) {
@@ -385,32 +374,28 @@ private:
         const std::string where = place.name.empty() ? std::string()
                                   : place.line > 0   ? message(place.name, ":", place.line, ": ")
                                                      : message(place.name, ": ");
-        throw DataError(
-            message(where, in_quotes(word), " is not among the ", size(),
-                    " types of the vocabulary, which has no type for unknown words; build it with one "
-                    "(option unk) or on a text that has this ",
-                    level_ == Level::word ? "word" : "character"));
+        throw DataError(where, in_quotes(word), " is not among the ", size(),
+                        " types of the vocabulary, which has no type for unknown words; build it with one "
+                        "(option unk) or on a text that has this ",
+                        options_.level == Level::word ? "word" : "character");
     }
 
     Token checked(Token token) const {
         if (token < 0 || token >= size())
-            throw DataError(message("token ", token, " is outside the vocabulary of ", size(), " types"));
+            throw DataError("token ", token, " is outside the vocabulary of ", size(), " types");
         return token;
     }
     Token special(Token token, const char* what, const std::string& name) const {
         if (token < 0)
-            throw DataError(message("the vocabulary of ", size(), " types has no ", what, " (",
-                                    in_quotes(name),
-                                    "); build it with one, or ask has_unk() and has_eos() first"));
+            throw DataError("the vocabulary of ", size(), " types has no ", what, " (", in_quotes(name),
+                            "); build it with one, or ask has_unk() and has_eos() first");
         return token;
     }
 
     WordIndex index_;
     std::vector<std::int64_t> counts_;
     std::int64_t total_ = 0;
-    Level level_ = Level::word;
-    bool eos_per_line_ = false;
-    std::string unk_name_ = "<unk>", eos_name_ = "<eos>";
+    VocabularyOptions options_{.eos_per_line = false, .eos = "<eos>"};
     Token unk_ = -1, eos_ = -1;
 };
 

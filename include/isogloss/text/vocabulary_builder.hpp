@@ -39,14 +39,13 @@ struct VocabularyOptions {
 inline VocabularyOptions with_spellings(VocabularyOptions options, const std::string& where) {
     if (options.eos.empty()) options.eos = options.level == Level::word ? "<eos>" : "\n";
     if (options.unk == options.eos)
-        throw DataError(message(where, ": unknown words and line ends are both spelled ",
-                                in_quotes(options.eos), "; give them two names"));
+        throw DataError(where, ": unknown words and line ends are both spelled ", in_quotes(options.eos),
+                        "; give them two names");
     for (const std::string& name : {options.unk, options.eos}) {
         const bool spaced = options.level == Level::word && std::any_of(name.begin(), name.end(), is_space);
         if (spaced || bad_byte(name))
-            throw DataError(message(where, ": ", in_quotes(name),
-                                    " cannot stand for unknown words or line ends; ",
-                                    spaced ? "a word has no white space" : "it is not valid UTF-8"));
+            throw DataError(where, ": ", in_quotes(name), " cannot stand for unknown words or line ends; ",
+                            spaced ? "a word has no white space" : "it is not valid UTF-8");
     }
     return options;
 }
@@ -76,9 +75,9 @@ public:
         require<DataError>("vocabulary options", "min_count", options_.min_count, 1);
         const Index specials = (options_.unk.empty() ? 0 : 1) + (options_.eos_per_line ? 1 : 0);
         if (options_.max_size != 0 && options_.max_size <= specials)
-            throw DataError(message("vocabulary options: found max_size = ", options_.max_size,
-                                    ", expected 0 (no limit) or at least ", specials + 1, ", because ",
-                                    specials, " types are special"));
+            throw DataError("vocabulary options: found max_size = ", options_.max_size,
+                            ", expected 0 (no limit) or at least ", specials + 1, ", because ", specials,
+                            " types are special");
     }
 
     /// Counts every line that `lines` has left. Throws DataError where that is none at all.
@@ -91,7 +90,7 @@ public:
             if (options_.eos_per_line) count(options_.eos);
         }
         if (lines.line() == before)
-            throw DataError(message(lines.name(), ": the text is empty; expected at least one line"));
+            throw DataError(lines.name(), ": the text is empty; expected at least one line");
         sources_ += (sources_.empty() ? "" : ", ") + lines.name();
     }
 
@@ -103,8 +102,8 @@ public:
     /// `unk` is "".
     CountedTypes types() const {
         if (counts_.empty())
-            throw DataError(message("vocabulary of ", sources_.empty() ? "no text" : sources_,
-                                    ": there are no words in it; expected at least one"));
+            throw DataError("vocabulary of ", sources_.empty() ? "no text" : sources_,
+                            ": there are no words in it; expected at least one");
         const Token unk = options_.unk.empty() ? -1 : index_.find(options_.unk);
         const Token eos = options_.eos_per_line ? index_.find(options_.eos) : -1;
         std::vector<Type> others;
@@ -126,15 +125,15 @@ public:
         bool with_unk = unk >= 0 || (options_.add_unk && !options_.unk.empty());
         if (rare || room(with_unk) < others.size()) {
             if (options_.unk.empty())
-                throw DataError(message("vocabulary of ", sources_,
-                                        ": min_count or max_size cut off types, but there "
-                                        "is no type to stand for them; name one in the option unk"));
+                throw DataError("vocabulary of ", sources_,
+                                ": min_count or max_size cut off types, but there is no type to stand for "
+                                "them; name one in the option unk");
             with_unk = true;
         }
         others.resize(room(with_unk));
         if (others.empty() && rare)
-            throw DataError(message("vocabulary of ", sources_, ": no type occurs ", options_.min_count,
-                                    " times or more; lower min_count"));
+            throw DataError("vocabulary of ", sources_, ": no type occurs ", options_.min_count,
+                            " times or more; lower min_count");
         return assemble(std::move(others), with_unk, unk, eos);
     }
 

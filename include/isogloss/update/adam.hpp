@@ -5,7 +5,6 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
-#include <limits>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -38,8 +37,8 @@ public:
         require("adam", "epsilon", options.epsilon, Exclusive{0});
         within_memory("adam", bytes_of("adam", {group_.elements(), 2}, sizeof(T)), [&] {
             for (const Parameter<T>* p : group_) {
-                mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
-                square_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+                mean_.emplace_back(p->size(), T(0));
+                square_.emplace_back(p->size(), T(0));
             }
         });
     }
@@ -66,7 +65,7 @@ public:
             Parameter<T>& p = group_[j];
             const T* gradient = p.dense_gradient().data;
             require_directions(p, [&](Index i) {
-                T m = mean_[j][std::size_t(i)], s = square_[j][std::size_t(i)];
+                T m = mean_[j][i], s = square_[j][i];
                 return moved(p.value[i], gradient[i], m, s);
             });
         }

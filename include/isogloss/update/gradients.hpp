@@ -44,9 +44,9 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
         });
         const double squares = std::accumulate(squares_of, squares_of + most_pieces, 0.0);
         if (!std::isfinite(squares))
-            throw NumericError(message("update: the gradient of '", p->name,
-                                       "' is not finite; nothing was changed. Lower the ",
-                                       "learning rate, or find the first node with Graph::checking(true)."));
+            throw NumericError("update: the gradient of '", p->name,
+                               "' is not finite; nothing was changed. Lower the ",
+                               "learning rate, or find the first node with Graph::checking(true).");
         total += squares;
     }
     return std::sqrt(total) / divisor;

@@ -20,10 +20,10 @@ struct ConstantThenDecay {
 
     /// The rate of epoch e ≥ 1. Throws UsageError for e < 1 and for options out of range.
     double operator()(Index epoch) const {
-        if (!(rate >= 0 && std::isfinite(rate) && factor > 0 && factor <= 1) || constant < 0 || epoch < 1)
-            throw UsageError(message("constant then decay: found rate ", rate, ", constant ", constant,
-                                     ", factor ", factor, ", epoch ", epoch,
-                                     "; expected rate >= 0, constant >= 0, 0 < factor <= 1, epoch >= 1"));
+        require("constant then decay", "rate", rate, 0);
+        require("constant then decay", "constant", constant, 0);
+        require("constant then decay", "factor", factor, Exclusive{0}, 1);
+        require("constant then decay", "epoch", epoch, 1);
         return rate * std::pow(factor, static_cast<double>(std::max<Index>(0, epoch - constant)));
     }
 };
@@ -42,16 +42,15 @@ public:
     using Options = DivideOnPlateauOptions;
     /// Throws UsageError for options out of range.
     explicit DivideOnPlateau(DivideOnPlateauOptions options) : options_(options), rate_(options.rate) {
-        if (!(options.rate >= 0) || !(options.divisor > 1) || options.patience < 0)
-            throw UsageError(message("divide on plateau: found rate ", options.rate, ", divisor ",
-                                     options.divisor, ", patience ", options.patience,
-                                     "; expected rate >= 0, divisor > 1, patience >= 0"));
+        require("divide on plateau", "rate", options.rate, 0);
+        require("divide on plateau", "divisor", options.divisor, Exclusive{1});
+        require("divide on plateau", "patience", options.patience, 0);
     }
 
     /// Takes note of a validation value, lower being better, and returns the rate to go on with.
     double observe(double validation) {
         if (!std::isfinite(validation))
-            throw NumericError(message("divide on plateau: observed the value ", validation));
+            throw NumericError("divide on plateau: observed the value ", validation);
         if (validation < best_) {
             best_ = validation;
             waited_ = 0;

@@ -69,8 +69,7 @@ public:
         : Sgd<T>(std::move(group), options.sgd), window_(options.window) {
         require("averaged sgd", "window", window_, 1);
         within_memory("averaged sgd", bytes_of("averaged sgd", {this->group().elements()}, sizeof(T)), [&] {
-            for (const Parameter<T>* p : this->group())
-                mean_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+            for (const Parameter<T>* p : this->group()) mean_.emplace_back(p->size(), T(0));
         });
     }
 
@@ -96,7 +95,7 @@ public:
     /// Takes note of a validation loss (or perplexity); returns whether averaging is on.
     bool observe(double validation) {
         if (!std::isfinite(validation))
-            throw NumericError(message("averaged sgd: observed the validation value ", validation));
+            throw NumericError("averaged sgd: observed the validation value ", validation);
         const auto t = static_cast<Index>(history_.size());
         if (!triggered_ && t > window_ &&
             validation > *std::min_element(history_.begin(), history_.end() - window_))

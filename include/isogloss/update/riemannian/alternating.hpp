@@ -3,7 +3,6 @@
 
 #include <isogloss/update/riemannian/search_step.hpp>
 #include <limits>
-#include <string>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -53,9 +52,9 @@ public:
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
         if (sequences.empty() || weights.size() != sequences.size())
-            throw UsageError(message("alternating training: found ", sequences.size(), " sequences and ",
-                                     weights.size(),
-                                     " weights, expected at least one sequence and a weight for each"));
+            throw UsageError("alternating training: found ", sequences.size(), " sequences and ",
+                             weights.size(),
+                             " weights, expected at least one sequence and a weight for each");
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
         for (auto& g : groups_) g.step->forget_direction();

@@ -45,8 +45,8 @@ public:
           rho_(detail::place(store, group, record.rho)),
           start_(detail::place(store, group, record.start)) {
         if (tau_ < 0 || start_ < 0 || (!gated() && rho_ < 0))
-            throw UsageError(message("riemannian: the metric of '", record.name,
-                                     "' is that of all its parameters; name them all"));
+            throw UsageError("riemannian: the metric of '", record.name,
+                             "' is that of all its parameters; name them all");
         const Index N = edges_.units, A = symbols();
         Index most = 0;
         at_.push_back(0);
@@ -63,8 +63,8 @@ public:
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
         for (auto* rows : {&gathered_, &activities_, &moduli_}) this->take(*rows, N, block_);
         this->take(scaled_, block_);
-        ends_.resize(std::size_t(A + 1));
-        position_.resize(std::size_t(store.capacity_rows()));
+        ends_.resize(A + 1);
+        position_.resize(store.capacity_rows());
         this->take(slopes_, gated() ? 1 : A, most), this->take(factor_, most, most);
         for (auto* by_input : {&step_, &diagonal_}) this->take(*by_input, most);
     }
@@ -76,9 +76,7 @@ public:
     /// Inputs of unit j.
     Index inputs(Index j) const { return edges_.first[j + 1] - edges_.first[j]; }
     /// The squares of unit j; symbol 0 where edges are shared.
-    const T* squares(Index symbol, Index j) const {
-        return square.data() + symbol * at_.back() + at_[std::size_t(j)];
-    }
+    const T* squares(Index symbol, Index j) const { return square.data() + symbol * at_.back() + at_[j]; }
     /// A
     Index symbols() const { return store_[record_.tokens].vocabulary; }
 
@@ -91,7 +89,7 @@ public:
                 *flow = store_.adjoint(record_.potential.id, rbpm);
         sort();
         for (Index x = 0, r = 0; x < A; ++x)
-            for (const Index end = ends_[std::size_t(x)]; r < end;) {
+            for (const Index end = ends_[x]; r < end;) {
                 const Index count = std::min(block_, end - r), padded = (count + lanes - 1) / lanes * lanes;
                 gather(r, count, [&](Index i, T* out) { std::copy_n(before + i * N, N, out); });
                 kernel::pack_transposed(N, count, padded, gathered_.data(), N, activities_.data());
@@ -106,20 +104,20 @@ public:
         flow = store_.adjoint(record_.potential.id, rbpm, -1);
         for (Index b = 0; b < store_.batch; ++b)
             if (!(store_.value(record_.started.id, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) start[std::size_t(j)] += c * this->modulus(flow[b * N + j]);
+                for (Index j = 0; j < N; ++j) start[j] += c * this->modulus(flow[b * N + j]);
     }
 
     void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
         const Index N = edges_.units, E = edges_.count();
         const T part = static_cast<T>(scale);
-        const auto& of_start = group[std::size_t(start_)];
+        const auto& of_start = group[start_];
         for (Index j = 0; j < N; ++j) {
-            const T phi = start[std::size_t(j)];
+            const T phi = start[j];
             of_start.direction[j] = -detail::ratio(part * of_start.gradient[j], phi + damping.of(phi, 1));
         }
-        const Slot<T> tau = group[std::size_t(tau_)];
+        const Slot<T> tau = group[tau_];
         for (Index j = 0; j < N; ++j)
-            if (!gated()) direction({j, 0, symbols()}, group[std::size_t(rho_)], tau, part, damping);
+            if (!gated()) direction({j, 0, symbols()}, group[rho_], tau, part, damping);
             else
                 for (Index x = 0; x < symbols(); ++x) {  // a row of tau: N biases, then the edges
                     const T* G = tau.gradient + x * (N + E);
@@ -138,12 +136,11 @@ private:
         std::fill(ends_.begin(), ends_.end(), Index{0});
         for (Index r = 0; r < store_.rows(); ++r) ++ends_[std::size_t(x[r]) + 1];
         for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // for now where they begin
-        for (Index r = 0; r < store_.rows(); ++r) position_[std::size_t(ends_[std::size_t(x[r])]++)] = r;
+        for (Index r = 0; r < store_.rows(); ++r) position_[ends_[x[r]]++] = r;
     }
 
     template <class F> void gather(Index r, Index count, F&& row) {
-        for (Index k = 0; k < count; ++k)
-            row(position_[std::size_t(r + k)], gathered_.data() + k * edges_.units);
+        for (Index k = 0; k < count; ++k) row(position_[r + k], gathered_.data() + k * edges_.units);
     }
 
     void add_block(Index symbol, Index count) {
@@ -155,7 +152,7 @@ private:
             const T* phi = moduli_.data() + j * count;
             of_m00[j] += sum(count, [&](auto at) { return at.load(phi); });
             const Index first = edges_.first[j], m = inputs(j);
-            T* M = of_square + at_[std::size_t(j)];
+            T* M = of_square + at_[j];
             for (Index k = 0; k < m; ++k) {
                 const T* v = input(first + k, count);
                 of_cross[first + k] += sum(count, [&](auto at) {
@@ -217,7 +214,7 @@ private:
         const Index m = inputs(u.j);
         const T* M = squares(u.x, u.j);
         T trace = 0;
-        for (Index x = 0; x < u.biases; ++x) trace += m00[std::size_t((u.x + x) * edges_.units + u.j)];
+        for (Index x = 0; x < u.biases; ++x) trace += m00[(u.x + x) * edges_.units + u.j];
         for (Index k = 0; k < m; ++k) trace += M[full() ? k * m + k : k];
         return damping.of(trace, u.biases + m);
     }
@@ -225,21 +222,19 @@ private:
     void find_slopes(const Unit& u, T epsilon) {
         const Index m = inputs(u.j);
         for (Index x = 0; x < biases_beside(u); ++x) {
-            const T diagonal = m00[std::size_t((u.x + x) * edges_.units + u.j)] + epsilon;
-            for (Index k = 0; k < m; ++k)
-                slopes_[std::size_t(x * m + k)] = detail::ratio(crosses(u, x)[k], diagonal);
+            const T diagonal = m00[(u.x + x) * edges_.units + u.j] + epsilon;
+            for (Index k = 0; k < m; ++k) slopes_[x * m + k] = detail::ratio(crosses(u, x)[k], diagonal);
         }
     }
     // Entry (k, l) of the inputs' matrix without what belongs to the biases.
     T eliminated(const Unit& u, T entry, Index k, Index l) const {
-        for (Index x = 0; x < biases_beside(u); ++x)
-            entry -= slopes_[std::size_t(x * inputs(u.j) + k)] * crosses(u, x)[l];
+        for (Index x = 0; x < biases_beside(u); ++x) entry -= slopes_[x * inputs(u.j) + k] * crosses(u, x)[l];
         return entry;
     }
     void solve_each(const Unit& u, T epsilon) {
         const T* M = squares(u.x, u.j);
         for (Index k = 0; k < inputs(u.j); ++k) {
-            T& step = step_[std::size_t(k)];
+            T& step = step_[k];
             const T diagonal = M[k] + epsilon;
             step = detail::quasi_diagonal(step, eliminated(u, diagonal, k, k), diagonal);
         }
@@ -249,15 +244,15 @@ private:
         const T* M = squares(u.x, u.j);
         T* left = factor_.data();
         for (Index k = 0; k < m; ++k) {
-            diagonal_[std::size_t(k)] = M[k * m + k] + epsilon;
+            diagonal_[k] = M[k * m + k] + epsilon;
             for (Index l = 0; l <= k; ++l)
-                left[k * m + l] = eliminated(u, l < k ? M[k * m + l] : diagonal_[std::size_t(k)], k, l);
+                left[k * m + l] = eliminated(u, l < k ? M[k * m + l] : diagonal_[k], k, l);
         }
         // an input that is constant is left with rounding alone, which is no direction
         for (Index k = 0; k < m; ++k)
-            if (!(left[k * m + k] > detail::redundant<T> * diagonal_[std::size_t(k)])) {
+            if (!(left[k * m + k] > detail::redundant<T> * diagonal_[k])) {
                 for (Index l = 0; l < m; ++l) left[std::max(k, l) * m + std::min(k, l)] = 0;
-                step_[std::size_t(k)] = 0;
+                step_[k] = 0;
             }
         detail::solve_symmetric(m, left, step_.data());
     }

@@ -11,7 +11,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
     for (const auto& r : g.store().logits)
         if (r.name == node) return r;
-    throw UsageError(message("riemannian: node '", node, "' is no softmax head"));
+    throw UsageError("riemannian: node '", node, "' is no softmax head");
 }
 
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
@@ -22,16 +22,15 @@ Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modul
     auto& store = g.store();
     for (const Parameter<T>* p : group)
         if (p->uses > 1)
-            throw UsageError(
-                message("riemannian: '", p->name, "' is used ", p->uses,
-                        " times, and only what belongs to one layer of units has a metric. Choose "
-                        "the others by name and train this one by another update"));
+            throw UsageError("riemannian: '", p->name, "' is used ", p->uses,
+                             " times, and only what belongs to one layer of units has a metric. Choose the "
+                             "others by name and train this one by another update");
     Metrics<T> metrics;
     std::vector<bool> taken(group.size(), false);
     const auto take = [&](std::initializer_list<Weight<T>> weights) {
         bool any = false;
         for (const Weight<T> w : weights)
-            if (const int k = detail::place(store, group, w); k >= 0) any = taken[std::size_t(k)] = true;
+            if (const int k = detail::place(store, group, w); k >= 0) any = taken[k] = true;
         return any;
     };
     for (const auto& u : store.units) {
@@ -48,8 +47,8 @@ Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modul
             metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));
     for (std::size_t k = 0; k < taken.size(); ++k)
         if (!taken[k])
-            throw UsageError(message("riemannian: '", group[k].name,
-                                     "' belongs to no units and has no metric; train it by another update"));
+            throw UsageError("riemannian: '", group[k].name,
+                             "' belongs to no units and has no metric; train it by another update");
     return metrics;
 }
 

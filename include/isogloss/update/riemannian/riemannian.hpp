@@ -56,7 +56,7 @@ public:
         metrics_ = metrics_of(g, group_, options.modulus, options.form);
         for (const Parameter<T>* p : group_)
             within_memory("riemannian", bytes_of("riemannian", {p->size()}, sizeof(T)),
-                          [&] { delta_.emplace_back(static_cast<std::size_t>(p->size())); });
+                          [&] { delta_.emplace_back(p->size()); });
         slots_.resize(group_.size());
     }
 
@@ -79,16 +79,15 @@ public:
             slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;
         if (!std::isfinite(slope))
             throw NumericError(
-                "riemannian: the direction is not finite; nothing was changed. Raise the damping, "
-                "or find the first node with Graph::checking(true)");
+                "riemannian: the direction is not finite; nothing was changed. Raise the damping, or find "
+                "the first node with Graph::checking(true)");
         const double length = std::sqrt(std::max(slope, 0.0));
         const T eta = static_cast<T>(this->clipped_rate(length));
         for (std::size_t k = 0; k < group_.size(); ++k)
-            require_directions(group_[k],
-                               [&](Index i) { return group_[k].value[i] + eta * delta_[k][std::size_t(i)]; });
+            require_directions(group_[k], [&](Index i) { return group_[k].value[i] + eta * delta_[k][i]; });
         for (std::size_t k = 0; k < group_.size(); ++k) {
             T* w = group_[k].value;
-            for (Index i = 0; i < group_[k].size(); ++i) w[i] += eta * delta_[k][std::size_t(i)];
+            for (Index i = 0; i < group_[k].size(); ++i) w[i] += eta * delta_[k][i];
             finish_step(group_[k]);
         }
         return length;

@@ -64,9 +64,9 @@ public:
         for (std::size_t k = 0; k < members_.size(); ++k)
             if (const Index n = group_[k].size();
                 kernel::first_non_finite(n, members_[k].direction.data()) != n)
-                throw NumericError(message("riemannian: the direction of '", group_[k].name,
-                                           "' is not finite; nothing was changed. Start again from smaller "
-                                           "weights, or raise the damping."));
+                throw NumericError("riemannian: the direction of '", group_[k].name,
+                                   "' is not finite; nothing was changed. Start again from smaller weights, "
+                                   "or raise the damping.");
     }
     void move(double rate) {
         for (std::size_t k = 0; k < members_.size(); ++k) {

@@ -39,7 +39,7 @@ public:
           bias_(detail::place(store, group, head.bias)) {
         const std::string& name = this->parameter(head.table).name;
         if (table_ < 0)
-            throw UsageError(message("riemannian: the table of head '", head.name, "' is not in the group"));
+            throw UsageError("riemannian: the table of head '", head.name, "' is not in the group");
         const Index V = head.vocabulary, n = width_;
         rows_ =
             std::clamp<Index>(options_.budget / ((V + 2 * n) * Index{sizeof(T)}), 1, store.capacity_rows());
@@ -72,13 +72,13 @@ public:
     void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
         const Index n = width_;
         const T part = static_cast<T>(scale);
-        const auto& table = group[std::size_t(table_)];
-        const Slot<T> bias = bias_ >= 0 ? group[std::size_t(bias_)] : Slot<T>{nullptr, nullptr};
+        const auto& table = group[table_];
+        const Slot<T> bias = bias_ >= 0 ? group[bias_] : Slot<T>{nullptr, nullptr};
         const bool with_bias = bias.gradient && options_.form != MetricForm::diagonal;
         for (Index v = 0; v < head_.vocabulary; ++v) {
             const T *H = square.data() + v * n, *H0 = cross.data() + v * n, *G = table.gradient + v * n;
             T* delta = table.direction + v * n;
-            const T epsilon = damp(damping, v), H00 = m00[std::size_t(v)] + epsilon;
+            const T epsilon = damp(damping, v), H00 = m00[v] + epsilon;
             const T inverse = H00 >= std::numeric_limits<T>::min() ? 1 / H00 : T(0);
             const T G0 = bias.gradient ? part * bias.gradient[v] : T(0);
             T delta0 = -G0 * inverse;
@@ -102,7 +102,7 @@ private:
         const T* H = square.data() + v * width_;
         T trace = 0;
         for (Index i = 0; i < width_; ++i) trace += H[i];
-        if (!options_.units.empty()) damping.absolute *= options_.units[std::size_t(v)];
+        if (!options_.units.empty()) damping.absolute *= options_.units[v];
         return damping.of(trace, width_);
     }
 

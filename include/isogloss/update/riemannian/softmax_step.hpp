@@ -29,10 +29,10 @@ private:
         const Index V = head.vocabulary;
         if (targets.id < 0 || targets.graph != g.store().serial)
             throw UsageError("riemannian: the targets are not tokens of this graph");
-        if (frequencies.empty()) frequencies.assign(std::size_t(V), 1 / static_cast<double>(V));
+        if (frequencies.empty()) frequencies.assign(V, 1 / static_cast<double>(V));
         if (std::ssize(frequencies) != V)
-            throw UsageError(message("riemannian: found ", frequencies.size(), " frequencies for a head of ",
-                                     V, " words"));
+            throw UsageError("riemannian: found ", frequencies.size(), " frequencies for a head of ", V,
+                             " words");
         for (double& f : frequencies) f += std::numeric_limits<double>::epsilon();
         this->metrics_.push_back(std::make_unique<SoftmaxFisher<T>>(
             g.store(), this->group_, head,
@@ -47,12 +47,12 @@ private:
 template <class T>
 void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
     const auto& record = head_of(g, head);
-    if (record.bias.id < 0) throw UsageError(message("start_at_frequencies: head '", head, "' has no bias"));
+    if (record.bias.id < 0) throw UsageError("start_at_frequencies: head '", head, "' has no bias");
     double total = 0;
     for (const double c : counts) total += c;
     if (std::ssize(counts) != record.vocabulary || !(total > 0))
-        throw UsageError(message("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
-                                 ", expected ", record.vocabulary, " with a sum above 0"));
+        throw UsageError("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
+                         ", expected ", record.vocabulary, " with a sum above 0");
     auto& table = g.store()[record.table];
     std::fill_n(table.value, table.size(), T(0));
     T* b = g.store()[record.bias].value;

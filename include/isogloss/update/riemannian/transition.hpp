@@ -31,8 +31,8 @@ private:
             if (e->name == node) return *e;
             known += (known.empty() ? "" : ", ") + e->name;
         }
-        throw UsageError(message("riemannian: '", node, "' is no network on a sparse graph. There are: ",
-                                 known.empty() ? "none" : known));
+        throw UsageError("riemannian: '", node,
+                         "' is no network on a sparse graph. There are: ", known.empty() ? "none" : known);
     }
 };
 

@@ -58,7 +58,7 @@ public:
         this->require_modulus();
         const Index n = units_.width, rows = store_.rows();
         const T* flow = store_.adjoint(units_.z.id, this->wants_modulus());
-        for (Index i = 0; i < rows * n; ++i) modulus_rows_[std::size_t(i)] = this->modulus(flow[i]);
+        for (Index i = 0; i < rows * n; ++i) modulus_rows_[i] = this->modulus(flow[i]);
         const double kept = std::exchange(keep_, 1);
         const T keep = static_cast<T>(kept), c = static_cast<T>(weight);
         if (full()) return add_full(keep, c);
@@ -76,7 +76,7 @@ public:
         damp(damping);
         const Index n = units_.width;
         const T part = static_cast<T>(scale), *epsilon = epsilon_.data();
-        const T* G0 = bias_ >= 0 ? group[std::size_t(bias_)].gradient : nullptr;
+        const T* G0 = bias_ >= 0 ? group[bias_].gradient : nullptr;
         std::fill(bias_part_.begin(), bias_part_.end(), T(0));
         for (const auto& input : inputs_) {
             const bool with_bias = quasi() && G0 && input.source.tokens.id < 0;
@@ -90,7 +90,7 @@ public:
         }
         if (G0)
             for (std::size_t j = 0; j < std::size_t(n); ++j)
-                group[std::size_t(bias_)].direction[j] = -part * G0[j] * inverse_[j] - bias_part_[j];
+                group[bias_].direction[j] = -part * G0[j] * inverse_[j] - bias_part_[j];
     }
 
 private:
@@ -105,10 +105,9 @@ private:
     // That all units have the same inputs at every position.
     void require_shared(const graph::Source<T>& s) const {
         if (s.tokens.id >= 0 || (s.mask.id >= 0 && store_[s.mask].groups > 1))
-            throw UsageError(
-                message("riemannian: units '", units_.name,
-                        "' have inputs chosen by a token or masked gate by gate; their metric is "
-                        "quasi_diagonal or diagonal"));
+            throw UsageError("riemannian: units '", units_.name,
+                             "' have inputs chosen by a token or masked gate by gate; their metric is "
+                             "quasi_diagonal or diagonal");
     }
 
     void add_products(Input& input, T keep, T weight) {
@@ -120,7 +119,7 @@ private:
                 gemm<T>(weight, t(x), q.of(phi), keep,
                         term.matrix(q, MatrixRef<T>(sums.data(), in.cols, units_.width)));
             };
-            for (Index i = 0; i < in.rows * in.cols; ++i) scaled_[std::size_t(i)] = in.data[i] * in.data[i];
+            for (Index i = 0; i < in.rows * in.cols; ++i) scaled_[i] = in.data[i] * in.data[i];
             add_to(squares, input.square);
             if (quasi()) add_to(in, input.cross);
         });
@@ -136,7 +135,7 @@ private:
             for (Index i = 0; i < term.width(); ++i)
                 for (Index j = 0; j < n; ++j) {
                     const std::size_t e = std::size_t((q.matrix_row + i) * n + j);
-                    const T scaled = weight * in[i] * modulus_rows_[std::size_t(q.row * n + j)];
+                    const T scaled = weight * in[i] * modulus_rows_[q.row * n + j];
                     input.square[e] += in[i] * scaled;
                     if (quasi()) input.cross[e] += scaled;
                 }
@@ -159,8 +158,7 @@ private:
             for (Index r = 0; r < rows; ++r) z[r * m + first] = 1;
         for (Index j = 0; j < n; ++j) {
             for (Index r = 0; r < rows; ++r)
-                for (Index i = 0; i < m; ++i)
-                    scaled_[std::size_t(r * m + i)] = modulus_rows_[std::size_t(r * n + j)] * z[r * m + i];
+                for (Index i = 0; i < m; ++i) scaled_[r * m + i] = modulus_rows_[r * n + j] * z[r * m + i];
             gemm<T>(weight, t(MatrixRef<const T>(scaled_.data(), rows, m)), {z, rows, m}, keep,
                     {matrix_.data() + j * m * m, m, m});
         }
@@ -209,8 +207,8 @@ private:
                 Index i = 0;
                 for (const auto& input : inputs_)
                     for (Index row = 0; row < input.source.input.width; ++row, ++i)
-                        f(solution_[std::size_t(i)], group[input.place], row * n + j);
-                if (bias_ >= 0) f(solution_[std::size_t(i)], group[std::size_t(bias_)], j);
+                        f(solution_[i], group[input.place], row * n + j);
+                if (bias_ >= 0) f(solution_[i], group[bias_], j);
             };
             each([&](T& r, const Slot<T>& p, Index e) { r = part * p.gradient[e]; });
             detail::solve_symmetric(m, M, solution_.data());
