@@ -51,6 +51,7 @@ struct Options {
     ig::Index batch = 20, bptt = 35;
     bool random_bptt = false;
     std::uint64_t seed = 1;
+    std::string precision = "fp32";
     std::string train_tokens, vocabulary, start_from;
 
     std::string train, valid, test, model, log, corpus, preset;
@@ -119,6 +120,9 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);
     f("seed", o.seed, Kind::training, "of start values, masks and lengths", any);
+    f("precision", o.precision, Kind::training,
+      "what the factors of matrix products are rounded to in training; auto: bf16 where it is faster here",
+      Choices{"fp32", "bf16", "auto"});
     f("train-tokens", o.train_tokens, Kind::training,
       "A:B: train on these tokens of the training text alone, from A up to but without B, each a number or a "
       "share such as 50%; the vocabulary remains that of the whole text",
@@ -311,6 +315,8 @@ inline void settle(Options& o, bool bundled) {
                         " needs --head free: the metric is that of a layer's units, and a tied "
                         "table is both the head's and the words'"));
     if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
+    if (o.precision == "auto")  // a training keeps what it began with, wherever it is resumed
+        o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
     if (const auto found = fault(o); !found.empty()) throw ig::UsageError(found);
 }

@@ -38,7 +38,10 @@ Training::Training(const Options& options, const ig::io::Safetensors* from)
       vocabulary_(make_vocabulary(from)),
       train_(read_train()),
       valid_(texts_.valid.read(vocabulary_)),
-      g_({.time = most_steps(o_), .batch = o_.batch, .seed = o_.seed}),
+      g_({.time = most_steps(o_),
+          .batch = o_.batch,
+          .seed = o_.seed,
+          .precision = o_.precision == "bf16" ? ig::Precision::bf16 : ig::Precision::full}),
       model_(build(g_, o_, vocabulary_.size())),
       update_(g_, o_),
       schedule_(o_) {
@@ -138,6 +141,7 @@ void Training::introduce() {
                                         : "\n            parameters to start with: '" + o_.start_from + "'")
               << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column")
               << " of " << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
+              << (o_.precision == "bf16" ? ", products in bfloat16" : "")
               << "\n            valid: perplexity of the validation text, every token predicted once, line "
                  "ends and <unk>\n"
               << "            included, in " << counted(o_.batch, "column")
