@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <isogloss/kernel/transpose.hpp>
 #include <isogloss/matrix_ref.hpp>
 
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)
@@ -136,13 +135,39 @@ private:
 
     // The first `rows` rows of the transpose of a tile of 16 by 16 pairs.
     static void transpose(const Bf16* from, Bf16* to, Index rows) {
-        using Pairs = Square<std::uint32_t>;
-        alignas(64) std::uint32_t in[columns * columns], out[columns * columns];
-        std::memcpy(in, from, sizeof(in));
-        for (Index i = 0; i < columns; i += Pairs::side)
-            for (Index j = 0; j < columns; j += Pairs::side)
-                Pairs::transpose(in + j * columns + i, columns, false, out + i * columns + j, columns);
-        std::memcpy(to, out, static_cast<std::size_t>(rows * columns) * sizeof(std::uint32_t));
+        if (rows == columns) return transpose(from, to);
+        alignas(64) Bf16 whole[columns * depth];
+        transpose(from, whole);
+        std::copy_n(whole, rows * depth, to);
+    }
+    static void transpose(const Bf16* from, Bf16* to) {
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+        // In four rounds, each of which interleaves what lies 1, 2, 4 or 8 rows apart.
+        __m512i a[16], b[16];
+        for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(from + i * depth);
+        for (int i = 0; i < 16; i += 2) {
+            b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+            b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+        }
+        for (int i = 0; i < 16; i += 4)
+            for (int j = 0; j < 2; ++j) {
+                a[i + 2 * j] = _mm512_unpacklo_epi64(b[i + j], b[i + 2 + j]);
+                a[i + 2 * j + 1] = _mm512_unpackhi_epi64(b[i + j], b[i + 2 + j]);
+            }
+        for (int i = 0; i < 16; i += 8)
+            for (int j = 0; j < 4; ++j) {
+                b[i + j] = _mm512_shuffle_i32x4(a[i + j], a[i + 4 + j], 0x88);
+                b[i + 4 + j] = _mm512_shuffle_i32x4(a[i + j], a[i + 4 + j], 0xdd);
+            }
+        for (int j = 0; j < 8; ++j) {
+            _mm512_storeu_si512(to + j * depth, _mm512_shuffle_i32x4(b[j], b[8 + j], 0x88));
+            _mm512_storeu_si512(to + (8 + j) * depth, _mm512_shuffle_i32x4(b[j], b[8 + j], 0xdd));
+        }
+#else
+        for (Index i = 0; i < columns; ++i)
+            for (Index j = 0; j < columns; ++j)
+                std::copy_n(from + j * depth + 2 * i, 2, to + i * depth + 2 * j);
+#endif
     }
 };
 

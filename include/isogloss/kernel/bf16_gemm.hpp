@@ -65,8 +65,9 @@ private:
         constexpr Index columns = Tiles::columns;
         const Index tiles = Tiles::tiles(k), a_panel = tiles * rows * Tiles::depth,
                     b_panel = tiles * columns * Tiles::depth;
-        for (Index j = 0; j < c.cols; j += 2 * columns)
-            for (Index i = 0; i < c.rows; i += 2 * rows) {
+        // Along the rows of C: few pages are written to at a time.
+        for (Index i = 0; i < c.rows; i += 2 * rows)
+            for (Index j = 0; j < c.cols; j += 2 * columns) {
                 const Index height = std::min(2 * rows, c.rows - i),
                             width = std::min(2 * columns, c.cols - j);
                 Bf16Block block{.row_panels = (height + rows - 1) / rows,

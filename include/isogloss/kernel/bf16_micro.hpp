@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <isogloss/kernel/bf16.hpp>
 
 #if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__linux__)
