@@ -72,8 +72,10 @@ TEST_CASE("State is carried between passes, put back, and forgotten by reset", "
     m.g.training(false);
     const double fresh = m.g.forward(m.l, {m.x, input}, {m.y, target});
     const auto carried = m.g.carried();
+    CHECK(carried == m.g.carried());
     const double later = m.g.forward(m.l, {m.x, input}, {m.y, target});
     CHECK(later != fresh);
+    CHECK(!(carried == m.g.carried()));
     m.g.carry(carried);
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == later);
     m.g.reset();

@@ -32,7 +32,10 @@ struct WeightOptions {
 };
 
 /// What a graph carries from one pass to the next, as a copy.
-template <class T> struct Carried { std::vector<std::vector<T>> values; };
+template <class T> struct Carried {
+    std::vector<std::vector<T>> values;
+    bool operator==(const Carried&) const = default;
+};
 
 /// A model: tokens, weights and nodes, wired by handles, over float or double.
 ///

@@ -6,6 +6,8 @@
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/packed.hpp>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -225,6 +227,12 @@ public:
     /// Refuses what was asked for: throws UsageError "node 'name': message".
     [[noreturn]] void fail(const std::string& why) const {
         throw UsageError(message("node '", name(), "': ", why));
+    }
+    /// Throws UsageError unless an option of the node lies between `low` and `high`; see isogloss::require.
+    template <class V>
+    void require(std::string_view option, V value, std::type_identity_t<Bound<V>> low,
+                 std::type_identity_t<Bound<V>> high = std::numeric_limits<V>::max()) const {
+        isogloss::require(message("node '", name(), "'"), option, value, low, high);
     }
 
 private:

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <isogloss/kernel/rows.hpp>
 #include <limits>
 #include <vector>
@@ -57,6 +58,9 @@ double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool grad
     }
     return std::log(sum) - of_target;
 }
+/// Any number would pass as `gradient`, also one that is meant for `upstream`.
+template <class T, class G>
+requires(!std::same_as<G, bool>) double cross_entropy(Index, T*, Index, double, G) = delete;
 
 /// Σ weight · scale (z - shift), the cross term of a soft target with unnormalised weights.
 template <class T, class A = Architecture>

@@ -41,7 +41,7 @@ template <class T> struct Rhn {
 
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
         const Index n = options.units;
-        require(message("node '", u.name(), "'"), "depth", options.depth, 1, most_depth);
+        u.require("depth", options.depth, 1, most_depth);
         dropout.setup(u, options.keep, options.scheme, x.width, n, 2);
         for (Index l = 1; l < options.depth; ++l) s.push_back(u.sequence(message("s", l), n));
         s.push_back(u.recurrent(message("s", options.depth), n));
