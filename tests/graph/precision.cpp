@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <isogloss/isogloss.hpp>
 #include <vector>
@@ -17,6 +18,7 @@ template <class Number> struct Net {
     Graph<Number> g;
     Tokens x, y;
     Weight<Number> E;
+    Seq<Number> e, h;
     Loss<Number> l;
     std::vector<Token> words;
 
@@ -25,8 +27,8 @@ template <class Number> struct Net {
           x(g.tokens("x", V)),
           y(g.tokens("y", V)),
           E(g.weight("E", V, n, uniform(0.3))) {
-        const auto h = g.template add<Lstm>("lstm", {.units = n, .keep = 0.8},
-                                            g.template add<Embedding>("embed", {}, x, E));
+        e = g.template add<Embedding>("embed", {}, x, E);
+        h = g.template add<Lstm>("lstm", {.units = n, .keep = 0.8}, e);
         l = g.template add<AugmentedLoss>("loss", {},
                                           g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E), y);
         const Random random(1, 9);
@@ -96,6 +98,22 @@ TEST_CASE("Evaluation is exact whatever the precision", "[graph][precision]") {
     const double evaluated = coarse.forward();
     CHECK(evaluated == fine.forward());
     CHECK(evaluated != in_training);
+}
+
+TEST_CASE("Moduli are exact whatever the precision", "[graph][precision]") {
+    // The same states in both: a forward pass in evaluation, then back to training.
+    const auto moduli = [](Precision precision) {
+        Net<float> net(precision);
+        net.g.training(false);
+        net.forward();
+        net.g.training(true);
+        net.g.backward<Modulus>(net.l);
+        const auto view = net.g.modulus(net.e);
+        return std::vector<float>(view.begin(), view.end());
+    };
+    const auto fine = moduli(Precision::full);
+    CHECK(moduli(Precision::bf16) == fine);
+    CHECK(*std::max_element(fine.begin(), fine.end()) > 0);
 }
 
 TEST_CASE("Steps in bfloat16 allocate nothing after the first and learn as exact ones do",

@@ -95,7 +95,7 @@ public:
                                 "Backward<T, Quantity>"));
             enable_moduli();
         }
-        const Scope scope(store_);
+        const Scope scope(store_, q == 1);
         for (auto& s : store_.seqs) s.unset[q] = true;
         store_.predicted = l.predicted;
         store_.columns = store_.batch;
@@ -125,7 +125,7 @@ public:
 private:
     // While a pass runs: BLAS on one thread, subnormal numbers are 0.
     struct Scope {
-        explicit Scope(Store<T>& store) { ++store.pass; }
+        explicit Scope(Store<T>& store, bool exact = false) { ++store.pass, store.exact = exact; }
         BlasOnOneThread blas;
         SubnormalsAreZero flush;
     };

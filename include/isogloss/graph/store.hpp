@@ -108,6 +108,7 @@ template <class T> struct Store {
     std::uint64_t pass = 0;  // counts passes in either direction
     bool training = true;
     Precision precision = Precision::full;  // of products in training: full or bf16
+    bool exact = false;                     // in this pass all the same
     bool moduli = false;
     Index time = 0, batch = 0;  // of the current pass
     Index predicted = 0;        // positions that counted in the last loss carried backward
@@ -128,7 +129,7 @@ template <class T> struct Store {
 
     Index rows() const { return time * batch; }
     /// The precision of the products of the current pass.
-    Precision products() const { return training ? precision : Precision::full; }
+    Precision products() const { return training && !exact ? precision : Precision::full; }
     Index capacity_rows() const { return capacity.time * capacity.batch; }
 
     /// The record behind a handle.
