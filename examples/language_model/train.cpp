@@ -52,6 +52,11 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         if (named.contains("keep")) o.keep_input = o.keep_state = o.keep_output = std::nullopt;
     }
     copy_named(given, o, named);
+    if (stored && o.precision == "auto") o.precision = stored->precision;
+    if (!given.preset.empty() && !named.contains("head-bias")) {  // presets of 0.1.0 had none
+        if (stored) o.head_bias = stored->head_bias;
+        else if (start) o.head_bias = start->head_bias;
+    }
     settle(o, o.train.empty() && o.corpus.empty());
     if (start) require_same_architecture(o, *start);
     if (!stored) return o;

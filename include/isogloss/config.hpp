@@ -6,7 +6,11 @@
 #define ISOGLOSS_VERSION_PATCH 0
 
 // The widest instruction set that the flags allow (-march=…).
-#if defined(__AVX512F__)
+#if defined(__AVX512BF16__) && defined(__AMX_BF16__)
+#define ISOGLOSS_DETAIL_MACHINE avx512_amx
+#elif defined(__AVX512BF16__)
+#define ISOGLOSS_DETAIL_MACHINE avx512_bf16
+#elif defined(__AVX512F__)
 #define ISOGLOSS_DETAIL_MACHINE avx512
 #elif defined(__AVX2__) && defined(__FMA__)
 #define ISOGLOSS_DETAIL_MACHINE avx2_fma

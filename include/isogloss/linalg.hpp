@@ -60,21 +60,23 @@ void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Matri
     else gemm_serial<T>(alpha, a, b, beta, c);
 }
 
-/// Calls f(A, B, C, piece) for the parts of a product that threads() share, C being cut along its longer side.
-template <class T, class F> void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f) {
+/// Calls f(A, B, C, piece) for the parts of a product that threads() share, at most `most` of them, C being cut
+/// along its longer side.
+template <class T, class F>
+void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f, Index most = most_threads) {
     constexpr double worth_cutting = 4e6;  // multiply-adds
     const Index m = c.rows, n = c.cols;
     if (threads() == 1 || double(m) * double(n) * double(a.width()) < worth_cutting)
         return f(a, b, c, Index{0});
     if (n >= m) {
-        parallel(n, 64, n, [&](Index first, Index last, Index piece) {
+        parallel(n, 64, most, [&](Index first, Index last, Index piece) {
             f(a,
               b.transposed ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
                            : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride),
               c.columns(first, last - first), piece);
         });
     } else {
-        parallel(m, 16, m, [&](Index first, Index last, Index piece) {
+        parallel(m, 16, most, [&](Index first, Index last, Index piece) {
             f(a.transposed ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
                            : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride),
               b, c.rows_from(first, last - first), piece);
@@ -147,18 +149,23 @@ template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a
 }
 
 /// C = A B + beta C in the precision asked for, Precision::full or bf16; sizes and errors as gemm. A product of a
-/// single row or column is always exact: it costs its memory traffic.
+/// single row, column or term is always exact: it costs its memory traffic. In bfloat16 the thread that calls takes
+/// memory the first time, see GraphOptions::precision; not for use by one of several threads.
 template <class T> void product(Precision precision, std::type_identity_t<MatrixRef<const T>> a,
                                 std::type_identity_t<MatrixRef<const T>> b, T beta,
                                 std::type_identity_t<MatrixRef<T>> c) {
     if constexpr (std::is_same_v<T, float>)
-        if (precision == Precision::bf16 && c.rows > 1 && c.cols > 1 && a.width() > 0) {
+        if (precision == Precision::bf16 && c.rows > 1 && c.cols > 1 && a.width() > 1) {
             detail::require_product<T>(a, b, c);
-            kernel::Bf16* const memory = detail::bf16_memory(threads());
-            detail::cut<T>(a, b, c, [&](auto left, auto right, auto part, Index piece) {
-                kernel::Bf16Gemm::product(left, right, beta, part,
-                                          memory + piece * kernel::Bf16Gemm::workspace);
-            });
+            const Index pieces = threads();  // another thread may set another number meanwhile
+            kernel::Bf16* const memory = detail::bf16_memory(pieces);
+            detail::cut<T>(
+                a, b, c,
+                [&](auto left, auto right, auto part, Index piece) {
+                    kernel::Bf16Gemm::product(left, right, beta, part,
+                                              memory + piece * kernel::Bf16Gemm::workspace);
+                },
+                pieces);
             return;
         }
     gemm<T>(T(1), a, b, beta, c);

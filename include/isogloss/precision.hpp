@@ -11,7 +11,7 @@ enum class Precision {
     full,  ///< nothing: products in the type of the graph
     bf16,  ///< bfloat16, 8 significant bits; for float alone
     /// bf16 where a measurement, taken once in the process, finds its products faster on this processor than BLAS
-    /// is in float; else full. Two machines may differ in the bits of their results for that.
+    /// is in float; else full. The bits of results depend on it.
     automatic,
 };
 

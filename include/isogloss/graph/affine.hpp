@@ -132,13 +132,17 @@ template <class T> struct PackedFactor {
         kernel::Packed<T>::pack(b, packed);
     }
 
-    /// C += A B for a packed B; `rows` is memory for those of A.
-    static void add_product(Precision precision, MatrixRef<const T> a, const T* packed, MatrixRef<T> c,
-                            T* rows) {
+    /// C += A B for a packed B and the rows of A from `first_column` of the batch on; `rows` is the memory for them.
+    static void add_product(Precision precision, MatrixRef<const T> a, Index first_column, const T* packed,
+                            MatrixRef<T> c, [[maybe_unused]] T* rows) {
         if constexpr (std::is_same_v<T, float>)
-            if (precision == Precision::bf16)
+            if (precision == Precision::bf16) {
+                using Tiles = kernel::Bf16Tiles;
+                // Packed rows are at most twice as many as the rows, of half the bytes.
+                rows += first_column * Tiles::depth * Tiles::tiles(a.cols);
                 return kernel::Bf16Gemm::add_product(a, reinterpret_cast<const kernel::Bf16*>(packed), c,
                                                      reinterpret_cast<kernel::Bf16*>(rows));
+            }
         kernel::Packed<T>::add_product(a, packed, c);
     }
 };
@@ -160,10 +164,7 @@ template <class T> void multiply(const Store<T>& store, Source<T>& s, MatrixRef<
     if (store.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
     pack(store, s, b);
     if (beta == T(0)) std::fill_n(c.data, c.rows * c.cols, T(0));
-    // Packed rows are at most twice as many as the rows, of half the bytes.
-    T* const rows =
-        s.packed_rows + first_column * kernel::Bf16Tiles::depth * kernel::Bf16Tiles::tiles(a.cols);
-    PackedFactor<T>::add_product(store.products(), a, s.packed, c, rows);
+    PackedFactor<T>::add_product(store.products(), a, first_column, s.packed, c, s.packed_rows);
 }
 
 /// z = beta z + a W for positions [first, first + count), those of a part of the batch that begins at

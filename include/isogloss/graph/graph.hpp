@@ -47,7 +47,8 @@ template <class T> struct Carried {
 ///     double nats = g.forward(l, {x, batch.input}, {y, batch.target});
 ///     g.backward(l);
 ///
-/// - Memory is taken while the graph is built; forward, backward and updates allocate nothing.
+/// - Memory is taken while the graph is built; forward, backward and updates allocate nothing, but that the first
+///   training pass in bfloat16 takes 1.5 MiB for each of threads().
 /// - T and B are capacities: any pass may be smaller, down to one token.
 /// - Recurrent nodes go on where the last pass that ran them ended, row by row, until reset().
 /// - Gradients are sums over time and batch; backward adds to them, an update's step() clears its own.

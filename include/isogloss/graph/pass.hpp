@@ -40,7 +40,7 @@ public:
     Index batch() const { return columns_ < 0 ? store_.batch : columns_; }  ///< B, or the columns of a part
     Index rows() const { return store_.rows(); }                            ///< T·B
     bool training() const { return store_.training; }
-    /// The precision of the matrix products of this pass, for product().
+    /// The precision of the matrix products of this pass, for product(); not within over_batch.
     Precision precision() const { return store_.products(); }
     Steps steps() const { return {0, store_.time, 1}; }
     Steps steps_back() const { return {store_.time - 1, -1, -1}; }

@@ -125,7 +125,12 @@ public:
 private:
     // While a pass runs: BLAS on one thread, subnormal numbers are 0.
     struct Scope {
-        explicit Scope(Store<T>& store, bool exact = false) { ++store.pass, store.exact = exact; }
+        explicit Scope(Store<T>& store, bool exact = false) {
+            ++store.pass;
+            store.exact = exact;
+            // Before anything counts that a pass without memory would leave half done.
+            if (store.products() == Precision::bf16) isogloss::detail::bf16_memory(threads());
+        }
         BlasOnOneThread blas;
         SubnormalsAreZero flush;
     };

@@ -5,7 +5,8 @@
 #include <cstring>
 #include <isogloss/kernel/bf16.hpp>
 
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__linux__)
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__) && defined(__linux__)
+#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #define ISOGLOSS_DETAIL_AMX 1
@@ -135,6 +136,8 @@ struct AmxMicro {
             std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
         } configuration;
         std::fill_n(configuration.rows, 6, static_cast<std::uint8_t>(rows));
+        // The instruction is not known to read all of it, and its members would seem unused.
+        asm volatile("" : : "r"(&configuration) : "memory");
         _tile_loadconfig(&configuration);
     }
     ~AmxMicro() { _tile_release(); }
