@@ -1,7 +1,7 @@
 /// @file precision.hpp  Which type the factors of matrix products are rounded to.
 #pragma once
 
-#include <isogloss/types.hpp>
+#include <isogloss/config.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
