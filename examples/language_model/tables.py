@@ -55,10 +55,10 @@ class Run:
     def log(self):
         """The rows of the log, from the first epoch on."""
         rows = log_rows(self.base + '.csv')
-        epochs = [int(row['epoch']) for row in rows]
+        epochs = [epoch for epoch, _, _ in rows]
         if epochs != list(range(1, len(rows) + 1)):
-            raise Refused(f"found the epochs {', '.join(map(str, epochs))} in '{self.base}.csv', expected all from 1 on: core-hours are the "
-                          'sum of its seconds. Put the whole log of the training there')
+            raise Refused(f"found the epochs {', '.join(map(str, epochs))} in '{self.base}.csv', expected all from 1 on: core-hours "
+                          'are the sum of its seconds. Put the whole log of the training there')
         return rows
 
     def check(self):
@@ -84,9 +84,11 @@ class Run:
             out.seek(start)
             printed = out.read().decode(errors='replace')
         if status:
-            last = [line for line in printed.splitlines() if line.strip()][-5:]
+            lines = [line for line in printed.splitlines() if line.strip()]
+            ran_away = [i for i, line in enumerate(lines) if line.startswith('The training stops')] if status == 3 else []
+            last = lines[ran_away[-1]:][:5] if ran_away else lines[-5:]
             how = f'status {status}' if status > 0 else f'signal {-status}'
-            raise Failed('\n    '.join([f"{arguments[0]} ended with {how}; the end of '{self.base}.out':", *last]))
+            raise Failed('\n    '.join([f"{arguments[0]} ended with {how}; the last of '{self.base}.out':", *last]))
         return printed
 
     def steps(self):
@@ -105,7 +107,7 @@ class Run:
                 raise Failed(f"evaluate printed no perplexity; see the end of '{self.base}.out'")
             perplexities.append(found[1])
         log = self.log()
-        hours = sum(float(row['seconds']) for row in log) * o.threads / 3600
+        hours = sum(seconds for _, _, seconds in log) * o.threads / 3600
         append_result(o.results, [o.table, self.row, self.seed, len(log), *perplexities, f'{hours:.4f}'])
         print(f'{self.title}: validation {perplexities[0]}, test {perplexities[1]}, {len(log)} epochs, {hours:.4f} core-hours',
               flush=True)

@@ -33,8 +33,8 @@ def read_results(path):
     with open(path, newline='') as f:
         lines = f.read().splitlines()
     if lines and lines[0] != HEADER:
-        raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{HEADER}': these are no results of this script, and the file "
-                      'is left as it is. Give --results another name')
+        raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{HEADER}': these are no results of this "
+                      'script, and the file is left as it is. Give --results another name')
     results, seen = [], set()
     for number, line in enumerate(lines[1:], 2):
         row = dict(zip(HEADER.split(','), line.split(',')))
@@ -49,8 +49,8 @@ def read_results(path):
                           f"({', '.join(ROWS)}). Mend or remove the line")
         run = row['table'], row['row'], row['seed']
         if run in seen:
-            raise Refused(f"found {row['table']} {row['row']} seed {row['seed']} again in line {number} of '{path}', expected each run once. "
-                          'Remove one of the lines')
+            raise Refused(f"found {row['table']} {row['row']} seed {row['seed']} again in line {number} of '{path}', expected "
+                          'each run once. Remove one of the lines')
         seen.add(run)
         results.append(row)
     return results
@@ -71,15 +71,17 @@ def append_result(path, fields):
 
 
 def log_rows(path):
-    """The whole rows of the last training in a log."""
+    """Epoch, validation perplexity and seconds of the last training in a log; of rows that are there to their end."""
     with open(path, newline='') as f:
         text = f.read()
-    rows = list(csv.DictReader(text[:text.rfind('\n') + 1].splitlines()))
-    wanted = {'run', 'epoch', 'valid_perplexity', 'seconds'}
-    missing = wanted - set(text.split('\n', 1)[0].split(','))
-    if missing:  # also where not even the first line is whole
-        raise Refused(f"found no column {', '.join(sorted(missing))} in '{path}', expected a log of language_model. Put the log of the training there")
-    return [row for row in rows if row['run'] == rows[-1]['run']]
+    try:
+        rows = list(csv.DictReader(text[:text.rfind('\n') + 1].splitlines()))
+        rows = [row for row in rows if row['run'] == rows[-1]['run']]
+        return [(int(row['epoch']), float(row['valid_perplexity']), float(row['seconds'])) for row in rows]
+    except (KeyError, TypeError, ValueError):
+        first = text.split('\n')[0]
+        raise Refused(f"found '{first}' and rows that do not fit it in '{path}', expected a log of language_model, with numbers for "
+                      'epoch, valid_perplexity and seconds. Put the log of the training there') from None
 
 
 def spread(values, form):
@@ -97,7 +99,8 @@ def markdown(results):
         if not any(ours.values()):
             out += [f'{title}: {NONE}.', '']
             continue
-        out += [f'{title}:', '', '| row | paper: validation | test | ours: validation | test | seeds | epochs | core-hours |', '|' + '---|' * 8]
+        columns = ['row', 'paper: validation', 'test', 'ours: validation', 'test', 'seeds', 'epochs', 'core-hours']
+        out += [f'{title}:', '', '| ' + ' | '.join(columns) + ' |', '|' + '---|' * len(columns)]
         for row, runs in ours.items():
             cells = [NONE, '', '', '', '']
             if runs:
@@ -120,8 +123,8 @@ def report(o):
     with open(o.page) as f:
         page = f.read()
     if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(END) < page.index(BEGIN):
-        raise Refused(f"found {page.count(BEGIN)} times '{BEGIN}' and {page.count(END)} times '{END}' in '{o.page}', expected each once, in this "
-                      'order. Put them back around the place of the tables')
+        raise Refused(f"found {page.count(BEGIN)} times '{BEGIN}' and {page.count(END)} times '{END}' in '{o.page}', expected "
+                      'each once, in this order. Put them back around the place of the tables')
     start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
     new = page[:start] + '\n' + made + page[end:]
     if o.check and page != new:
@@ -167,10 +170,10 @@ def curves(o):
     for log in sorted(logs, key=lambda log: (ROWS.index(log[1]), int(log[2]))):
         rows = log_rows(os.path.join(o.folder, log[0]))
         if rows:  # else its first epoch has not ended
-            found[log[1], log[2]] = [(row['epoch'], row['valid_perplexity']) for row in rows]
+            found[log[1], log[2]] = [(epoch, valid) for epoch, valid, _ in rows]
     if not found:
-        raise Refused(f"found no log {o.table}-ROW-SEED.csv with an epoch in '{o.folder}', expected those of `tables.py run {o.table}`. Give "
-                      '--folder the folder of the runs')
+        raise Refused(f"found no log {o.table}-ROW-SEED.csv with an epoch in '{o.folder}', expected those of `tables.py run "
+                      f'{o.table}`. Give --folder the folder of the runs')
     lines = [CURVES, *(f'{row},{seed},{epoch},{valid}' for (row, seed), points in found.items() for epoch, valid in points)]
     if o.csv:
         require_own('--csv', o.csv, CURVES.encode() + b'\n', 'curves of this script')
