@@ -165,8 +165,9 @@ if __name__ == "__main__":
     with Folder():
         os.environ["ISOGLOSS_DATA"] = "."
         os.mkdir("ptb")
-        for seed, (part, count) in enumerate([("train", 4000), ("valid", 100), ("test", 100)], 1):
+        for seed, (part, count) in enumerate([("train", 4000), ("valid", 100)], 1):
             write(f"ptb/ptb.{part}.txt", sentences(count, seed))
+        write("ptb/ptb.test.txt", "".join(" ".join(line.split()[::-1]) + "\n" for line in sentences(100, 3).splitlines()))
         table()
         refused()
         adopted()
