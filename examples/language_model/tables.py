@@ -121,7 +121,7 @@ class Pool:
         self.signals = []  # that came and were not passed on yet
         self.stopped = 0  # the first of them
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-            if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
                 signal.signal(number, lambda number, _: self.signals.append(number))
 
     def advance(self, run, steps, status=None):
