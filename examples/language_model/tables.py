@@ -107,6 +107,8 @@ class Run:
                 raise Failed(f"evaluate printed no perplexity; see the end of '{self.base}.out'")
             perplexities.append(found[1])
         log = self.log()
+        if not log:
+            raise Failed(f"found no epoch in '{self.base}.csv', expected those of the training. Put its log there")
         hours = sum(seconds for _, _, seconds in log) * o.threads / 3600
         append_result(o.results, [o.table, self.row, self.seed, len(log), *perplexities, f'{hours:.4f}'])
         print(f'{self.title}: validation {perplexities[0]}, test {perplexities[1]}, {len(log)} epochs, {hours:.4f} core-hours',

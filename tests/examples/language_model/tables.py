@@ -102,6 +102,10 @@ def refused():
     refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=[".safetensors.train' without", "ptb-small-RE-2.csv'"])
     write("other/ptb-small-RE-2.csv", re.sub(rb"\n[^\n]*", b"", read("log"), count=1))  # without the first epoch
     refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=["found the epochs 2, 3, 4", "expected all from 1 on"])
+    write("other/ptb-small-RE-3.csv", read("log").splitlines()[0] + b"\n")
+    write("other/tables.csv", HEADER + "\n")
+    out = subprocess.run([sys.executable, "-B", SCRIPT, *moved, "3", "--", *TINY[:-2], "--epochs", "1"], capture_output=True, text=True)
+    assert out.returncode == 1 and "found no epoch in 'other/ptb-small-RE-3.csv'" in out.stdout, out
     os.remove("other/ptb-small-RE-2.safetensors.train")
     refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=["ptb-small-RE-2.safetensors' without"])
 
