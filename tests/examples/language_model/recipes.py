@@ -23,7 +23,7 @@ def options(path):
 def earlier(path, target):
     """Rewrites a file as earlier versions had it: a flag in place of --target, none of the later options, no health."""
     later = {"target", "head-bias", "keep-input", "keep-state", "keep-output", "train-tokens", "vocabulary", "start-from",
-             "patience", "runaway", "precision"}
+             "patience", "runaway", "precision", "epsilon"}
     contents, _ = tensors(path)
     stored = {key: value for key, value in options(path).items() if key not in later}
     if target is not None:
@@ -253,6 +253,19 @@ def patience():
     assert "--patience is -1" in train("no", *TEXTS, "--patience", -1, status=1).stderr
 
 
+def sampling():
+    """--epsilon changes what is learned, and a resumed training keeps it and its draws."""
+    def learnt(epsilon):
+        out = train("s", *TEXTS, "--epochs", 1, "--epsilon", epsilon).stdout
+        assert (f"entries below {epsilon} sampled" in out) == (epsilon > 0), out
+        return parameters("s")
+    exact = learnt(0)
+    assert learnt(0.5) != exact and options("s")["epsilon"] == 0.5
+    run("train", "--model", "s", "--resume", "--epochs", 2)
+    train("whole", *TEXTS, "--epochs", 2, "--epsilon", 0.5)
+    assert read("s") == read("whole")
+
+
 with Folder():
     write("train.txt", sentences(600))
     write("long.txt", sentences(2500))
@@ -266,3 +279,4 @@ with Folder():
     diagnostics()
     runaway()
     patience()
+    sampling()
