@@ -264,9 +264,9 @@ private:
     }
 
     // Whether the gradients of a block are taken from a sample. It pays up to some share of the entries, by
-    // measurement (benchmarks/loss_kernels, rows `epsilon`).
+    // measurement (docs/performance.md).
     bool select(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
-        const double share = p.precision() == Precision::bf16 ? 1. / 16 : 1. / 8;
+        const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8;
         constexpr Index first = Index{1} << 48;  // random numbers that no loss takes for itself
         return sparse_.select(dl, p.upstream(loss_), share, [&, random = p.random()](Index r) {
             return random.uniform(

@@ -1,6 +1,7 @@
 """What a recipe is made of: targets, places of dropout, starts, parts of a text, diagnostics, and when to stop."""
 import json
 import os
+import random
 import re
 import struct
 
@@ -255,14 +256,19 @@ def patience():
 
 def sampling():
     """--epsilon changes what is learned, and a resumed training keeps it and its draws."""
+    draw = random.Random(1)  # of enough types for a sample to be the cheaper way
+    for name, lines in [("many.txt", 300), ("few.txt", 50)]:
+        write(name, "".join(" ".join(f"w{int(400 * draw.random() ** 3)}" for _ in range(10)) + "\n" for _ in range(lines)))
+    call = ["--train", "many.txt", "--valid", "few.txt", "--epsilon"]
+
     def learnt(epsilon):
-        out = train("s", *TEXTS, "--epochs", 1, "--epsilon", epsilon).stdout
+        out = train("s", *call, epsilon, "--epochs", 1).stdout
         assert (f"entries below {epsilon} sampled" in out) == (epsilon > 0), out
         return parameters("s")
     exact = learnt(0)
-    assert learnt(0.5) != exact and options("s")["epsilon"] == 0.5
+    assert learnt(0.1) != exact and options("s")["epsilon"] == 0.1
     run("train", "--model", "s", "--resume", "--epochs", 2)
-    train("whole", *TEXTS, "--epochs", 2, "--epsilon", 0.5)
+    train("whole", *call, 0.1, "--epochs", 2)
     assert read("s") == read("whole")
 
 
