@@ -228,8 +228,9 @@ private:
             sparse_.table_gradient(h, dE, beta, db.data, bias_beta, block.z.rows, block.z.data);
             sparse_.add_state_gradient(E, 0, block.z.rows,
                                        [&](Index r) { return dh + block.position[r] * n; });
-            sparse_.add_state_gradient(E, block.z.rows, rows,
-                                       [&, dE = dE](Index r) { return dE.row(block.word[r - block.z.rows]); });
+            sparse_.add_state_gradient(E, block.z.rows, rows, [&, dE = dE](Index r) {
+                return dE.row(block.word[r - block.z.rows]);
+            });
             return;
         }
         Index pieces = 1;

@@ -108,7 +108,8 @@ public:
     /// to(r) [n] += (dl/dz)_r E for rows [first, last); the rows to(r) are distinct.
     template <class To> void add_state_gradient(MatrixRef<const T> E, Index first, Index last, To&& to) {
         // As many rows of the table at a time as stay in the second cache: each is wanted by many rows of dl/dz.
-        const Index block = std::max<Index>(64, (Index{1} << 19) / Index{sizeof(T)} / std::max<Index>(1, E.cols));
+        const Index block =
+            std::max<Index>(64, (Index{1} << 19) / Index{sizeof(T)} / std::max<Index>(1, E.cols));
         parallel(last - first, 4, last - first, [&](Index from, Index past, Index) {
             std::fill(used_ + first + from, used_ + first + past, Index{0});
             for (Index word = block; word < E.rows + block; word += block)
@@ -118,8 +119,8 @@ public:
                     while (k < kept_[r] && columns(r)[k] < word) ++k;
                     used_[r] = k;
                     if (k > begin)
-                        kernel::add_weighted_rows(E.cols, k - begin, columns(r) + begin, values(r) + begin, E.data,
-                                                  E.stride, to(r));
+                        kernel::add_weighted_rows(E.cols, k - begin, columns(r) + begin, values(r) + begin,
+                                                  E.data, E.stride, to(r));
                 }
         });
     }
