@@ -2,6 +2,7 @@
 #include <cmath>
 #include <isogloss/isogloss.hpp>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -118,6 +119,20 @@ TEMPLATE_TEST_CASE("The cache is its definition, step by step and in segments", 
         }
         REQUIRE(worst < tolerance);
     }
+}
+
+TEST_CASE("Where a segment is broken off the steps before it are remembered", "[metric][cache]") {
+    const History<double> s(60, 4, 5);
+    NeuralCache<double> cache(4, {.window = 7});
+    const std::vector<double> theta = {0.5};
+    REQUIRE_THROWS_AS(cache.follow({s.state(0), 30, 4}, s.next.data(), theta,
+                                   [](Index r, std::span<const double>) {
+                                       if (r == 10) throw std::runtime_error("stop");
+                                   }),
+                      std::runtime_error);
+    cache.follow({s.state(10), 50, 4}, s.next.data() + 10, theta, [&](Index r, std::span<const double> p) {
+        REQUIRE(p[0] == Approx(s.by_definition(10 + r, s.next[std::size_t(10 + r)], 7, 0.5)).epsilon(1e-12));
+    });
 }
 
 TEMPLATE_TEST_CASE("All words at once are those one by one, and an empty cache leaves the model's",

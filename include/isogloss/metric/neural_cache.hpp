@@ -51,7 +51,7 @@ public:
         require("neural cache", "width", width, 1);
         require_neural_cache(options);
         const Index N = options.window, rows = std::min(N, most_rows);
-        const Index bytes = bytes_of("neural cache", {N, width + rows + 1}, sizeof(T) + sizeof(Index));
+        const Index bytes = bytes_of("neural cache", {N, width + rows + 3}, sizeof(T));
         within_memory("neural cache", bytes, [&] {
             states_.resize(N * width);
             scores_.resize(N * rows);
@@ -71,7 +71,7 @@ public:
     /// Remembers that `next` followed the state h; the oldest pair makes room.
     void add(const T* h, Token next) {
         check({h, 1, width_}, &next);
-        remember({h, 1, width_}, &next);
+        remember(h, next);
     }
 
     /// p_cache(w | h).
@@ -106,7 +106,8 @@ public:
     /// Goes through consecutive steps of a text: calls f(r, p) for row r of the states h [S, n] in turn, p being
     /// p_cache(next[r] | h_r) under each of the θ in `flatness` (one at a time, in place of the option) from what
     /// was remembered before this step; then it remembers the step. p is empty while the cache is. The products of
-    /// states are made for up to 128 steps at once. What is wrong with states or words is found before the first call.
+    /// states are made for up to 128 steps at once. What is wrong with states or words is found before the first call;
+    /// where f throws, the steps before that one are remembered.
     template <class F>
     void follow(MatrixRef<const T> h, const Token* next, std::span<const double> flatness, F&& f) {
         check(h, next);
@@ -116,16 +117,15 @@ public:
             const MatrixRef<const T> part = h.rows_from(first, rows);
             score(part);
             gemm<T>(T(1), part, t(part), T(0), {among_.data(), rows, rows});
-            // In row r the products with the rows before it go where these will be in the ring.
+            // In row r the products with the rows before it stand where these now are in the ring.
+            const Index start = next_;
             for (Index r = 0; r < rows; ++r) {
                 T* z = scores_.data() + r * options_.window;
-                for (Index s = 0; s < r; ++s) z[(next_ + s) % options_.window] = among_[r * rows + s];
-                const Index n = std::min(size_ + r, options_.window);
-                if (n > 0) weigh(z, n, next[first + r], flatness, of_word_.data());
-                f(first + r, n > 0 ? std::span<const double>(of_word_) : std::span<const double>());
-                words_[(next_ + r) % options_.window] = next[first + r];
+                for (Index s = 0; s < r; ++s) z[(start + s) % options_.window] = among_[r * rows + s];
+                if (size_ > 0) weigh(z, size_, next[first + r], flatness, of_word_.data());
+                f(first + r, size_ > 0 ? std::span<const double>(of_word_) : std::span<const double>());
+                remember(part.row(r), next[first + r]);
             }
-            remember(part, next + first);
         }
     }
 
@@ -176,13 +176,11 @@ private:
         }
     }
 
-    void remember(MatrixRef<const T> h, const Token* next) {
-        for (Index r = 0; r < h.rows; ++r) {
-            std::copy_n(h.row(r), width_, states_.data() + next_ * width_);
-            words_[next_] = next[r];
-            next_ = (next_ + 1) % options_.window;
-            size_ = std::min(size_ + 1, options_.window);
-        }
+    void remember(const T* h, Token next) {
+        std::copy_n(h, width_, states_.data() + next_ * width_);
+        words_[next_] = next;
+        next_ = (next_ + 1) % options_.window;
+        size_ = std::min(size_ + 1, options_.window);
     }
 
     Index width_;

@@ -49,7 +49,7 @@ template <class T> class DynamicUpdate : public Rule<T, DynamicOptions> {
 public:
     DynamicUpdate(Parameters<T> group, DynamicOptions options)
         : Rule<T, DynamicOptions>("dynamic update", std::move(group), options) {
-        require("dynamic update", "decay", options.decay, 0, 1);
+        decay(options.decay);
         require("dynamic update", "epsilon", options.epsilon, Exclusive{0});
         for (const Parameter<T>* p : group_)
             if (p->condition == Parameter<T>::Condition::rows ||
@@ -68,6 +68,13 @@ public:
     ~DynamicUpdate() { restore(); }
     DynamicUpdate(const DynamicUpdate&) = delete;
     DynamicUpdate& operator=(const DynamicUpdate&) = delete;
+
+    double decay() const { return options_.decay; }
+    /// Sets λ in [0, 1]; throws UsageError for another one.
+    void decay(double lambda) {
+        require("dynamic update", "decay", lambda, 0, 1);
+        options_.decay = lambda;
+    }
 
     /// After a backward pass over training text: adds the squares of the gradient to MS and clears it. Without
     /// effect on the weights; under sgd it clears alone.
