@@ -78,6 +78,7 @@ public:
     double probability(const T* h, Token w) {
         if (size_ == 0)
             throw UsageError("neural cache: it is empty and has no probabilities; add() something first");
+        const BlasOnOneThread blas;
         double p = 0;
         score({h, 1, width_});
         weigh(scores_.data(), size_, w, std::span(&options_.flatness, 1), &p);
@@ -94,6 +95,7 @@ public:
         if (const Token w = *std::max_element(words_.begin(), words_.begin() + size_); w >= std::ssize(p))
             throw UsageError("neural cache: it holds word ", w, ", but probabilities of ", p.size(),
                              " words were given; expected one for each word of the vocabulary");
+        const BlasOnOneThread blas;
         score({h, 1, width_});
         const T theta = static_cast<T>(options_.flatness);
         T* z = scores_.data();
@@ -111,6 +113,7 @@ public:
     template <class F>
     void follow(MatrixRef<const T> h, const Token* next, std::span<const double> flatness, F&& f) {
         check(h, next);
+        const BlasOnOneThread blas;
         of_word_.resize(std::ssize(flatness));
         for (Index first = 0, rows; first < h.rows; first += rows) {
             rows = std::min({h.rows - first, most_rows, options_.window});
@@ -149,7 +152,6 @@ private:
     // Products of a few states with all that are remembered, into rows of N.
     void score(MatrixRef<const T> h) {
         if (size_ == 0) return;
-        const BlasOnOneThread blas;
         gemm<T>(T(1), h, t(MatrixRef<const T>(states_.data(), size_, width_)), T(0),
                 {scores_.data(), h.rows, size_, options_.window});
     }
