@@ -1,6 +1,6 @@
 /// @file tune.cpp  The best cache, or the best dynamic evaluation, on a validation text.
 #include <iostream>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "adaptation.hpp"
@@ -24,8 +24,10 @@ void print_table(const std::string& corner, const List& a, const List& b, Value&
     for (const double x : b) cell(exact(x), 9);
     std::cout << '\n';
     for (std::size_t i = 0; i < a.size(); ++i) {
+        std::vector<std::string> row;  // before anything of it is printed: a value may report its progress
+        for (std::size_t j = 0; j < b.size(); ++j) row.push_back(value(i, j));
         cell(exact(a[i]), 16);
-        for (std::size_t j = 0; j < b.size(); ++j) cell(value(i, j), 9);
+        for (const auto& text : row) cell(text, 9);
         std::cout << std::endl;
     }
 }

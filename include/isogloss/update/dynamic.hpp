@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <isogloss/kernel/simd.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
@@ -105,10 +106,12 @@ public:
         const T lambda = static_cast<T>(options_.decay == 0 ? 0
                                         : rms()             ? options_.decay / average_
                                                             : options_.decay);
-        const auto by_sgd = [=](T w, T g, T w0, T) { return w - eta * g + lambda * (w0 - w); };
-        const auto by_rms = [=](T w, T g, T w0, T square) {
-            const T root = std::sqrt(share * square);
-            return w - eta * g / (root + epsilon) + std::min(T(1), lambda * root) * (w0 - w);
+        // Of numbers, or of lanes of them.
+        const auto by_sgd = [=]<class L>(L w, L g, L w0, L) { return w - L(eta) * g + L(lambda) * (w0 - w); };
+        const auto by_rms = [=]<class L>(L w, L g, L w0, L square) {
+            using std::min, std::sqrt;
+            const L root = sqrt(L(share) * square);
+            return w - L(eta) * g / (root + L(epsilon)) + min(L(T(1)), L(lambda) * root) * (w0 - w);
         };
         if (rms()) move(by_rms);
         else move(by_sgd);
@@ -160,7 +163,9 @@ private:
             Parameter<T>& p = group_[k];
             for_each_range(p, [&](T* w, const T* g, Index n, Index) {
                 const T *w0 = trained_[k].data() + (w - p.value), *s = square(k) + (w - p.value);
-                for (Index i = 0; i < n; ++i) w[i] = moved(w[i], g[i], w0[i], s[i]);
+                kernel::sweep<T>(0, n, [&](auto at) {
+                    at.store(w, moved(at.load(w), at.load(g), at.load(w0), at.load(s)));
+                });
             });
             finish_step(p);
         }
