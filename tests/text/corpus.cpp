@@ -184,6 +184,11 @@ TEST_CASE("A text that fails on the way leaves no token file", "[text][corpus]")
     REQUIRE(scratch.entries() == 2);
     REQUIRE_THROWS_MATCHES(Corpus::encode(path, path, small()), FileError, says("x.txt' is the text itself"));
     REQUIRE(contents(path) == "the cat\n\xFF\n");
+    // A file of another file system is another file, whatever its number.
+    put(scratch / "x.tokens", "old");
+    REQUIRE_THROWS_MATCHES(Corpus::encode("/dev/null", scratch / "x.tokens", small()), DataError,
+                           says("empty"));
+    REQUIRE(contents(scratch / "x.tokens") == "old");
 }
 
 TEST_CASE("A file mapped unverified with foreign tokens breaks nothing", "[text][corpus]") {
