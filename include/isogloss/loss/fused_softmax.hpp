@@ -6,6 +6,7 @@
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/loss/block_plan.hpp>
+#include <isogloss/loss/sparse_gradient.hpp>
 #include <isogloss/loss/staged_gradient.hpp>
 #include <span>
 
@@ -49,6 +50,11 @@ struct FisherTerm {
 /// (StagedGradient). Where a gradient already counts (several losses on one table or on the same hidden
 /// states, or no update since the last backward) and in evaluation, backward computes the logits again.
 ///
+/// With GraphOptions::epsilon above 0 a training pass computes the gradient from some entries of dl/dz alone: those
+/// of at least ε |upstream| and a sample of the others, see kernel::sample. Its mean over the draws is the
+/// gradient, and the variance that the draws add to a row of dl/dz is below ε Σ_v |dl/dz_v| |upstream|. The loss stays
+/// exact. In blocks where more entries than pays are to be expected, as those of a flat prediction, all are used.
+///
 /// A loss that looks at one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
 public:
@@ -61,11 +67,18 @@ public:
         hidden_ = s.hidden(o);
         words_ = needs.word_logits;
         const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width;
+        const Index copies = needs.word_logits ? 2 : 1;  // rows of gradients that a row of a block may have
+        const double epsilon = s.epsilon();
+        if (epsilon > 0) {
+            needs.bytes_a_row += copies * SparseGradient<T>::bytes_a_row(o.vocabulary, epsilon);
+            needs.bytes += SparseGradient<T>::bytes(o.vocabulary);
+        }
         plan_ = {needs, o.vocabulary, n, capacity, s.budget()};
         memory_.pool = s.scratch(plan_.size(plan_.rows()));
         memory_.squares = s.scratch(2 * plan_.tile * n);
         memory_.order = s.template scratch<Index>(capacity);
         memory_.targets = s.template scratch<Token>(capacity);
+        if (epsilon > 0) sparse_.setup(s, copies * plan_.rows(), o.vocabulary, epsilon);
         sorted_ = needs.sorted || words_;
         memory_.words = s.template scratch<Token>(sorted_ ? plan_.rows() : 0);
         memory_.groups = s.template scratch<Index>(sorted_ ? plan_.rows() : 0);
@@ -86,6 +99,7 @@ public:
     /// positions.
     template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
         arrange(p);
+        loss_ = l;
         const auto& head = p.head(logits_);
         run(p,
             staged_.stage(p, p.training() && p.upstream(l) != 0, head.node, hidden_,
@@ -208,6 +222,17 @@ private:
         const MatrixRef<const T> dl(block.z.data, rows, V), h(block_.states.data, rows, n);
         const auto [dE, beta] = weight_gradient(p, head.table);
         const MatrixRef<const T> E = p.parameter(head.table).values();
+        if (p.epsilon() > 0 && select(p, block, dl)) {
+            const auto [db, bias_beta] =
+                head.bias.id >= 0 ? weight_gradient(p, head.bias) : std::pair<MatrixRef<T>, T>{};
+            sparse_.table_gradient(h, dE, beta, db.data, bias_beta, block.z.rows, block.z.data);
+            sparse_.add_state_gradient(E, 0, block.z.rows,
+                                       [&](Index r) { return dh + block.position[r] * n; });
+            sparse_.add_state_gradient(E, block.z.rows, rows, [&, dE = dE](Index r) {
+                return dE.row(block.word[r - block.z.rows]);
+            });
+            return;
+        }
         Index pieces = 1;
         T* sums = states();
         if (rows > Skinny::most(n) || p.precision() == Precision::bf16) {
@@ -239,13 +264,26 @@ private:
         kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
     }
 
+    // Whether the gradients of a block are taken from a sample. It pays up to some share of the entries, by
+    // measurement (docs/performance.md).
+    bool select(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
+        const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8;
+        constexpr Index first = Index{1} << 48;  // random numbers that no loss takes for itself
+        return sparse_.select(dl, p.upstream(loss_), share, [&, random = p.random()](Index r) {
+            return random.uniform(
+                first + (r < block.z.rows ? block.position[r] : p.rows() + block.word[r - block.z.rows]));
+        });
+    }
+
     Logits<T> logits_;
+    Loss<T> loss_;  // of the pass
     Tokens targets_;
     Seq<T> hidden_;
     Weight<T> also_;                       // a further weight that is written to
     bool sorted_ = false, words_ = false;  // as HeadNeeds has them
     BlockPlan<T> plan_;
     StagedGradient<T> staged_;
+    SparseGradient<T> sparse_;
     struct {
         T *pool = nullptr, *squares = nullptr;  // see BlockPlan; [2, tile, n] for a modulus
         Index* order = nullptr;                 // [T, B]: predicted positions
