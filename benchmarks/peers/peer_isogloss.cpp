@@ -1,6 +1,6 @@
 // Our side of the comparison: reads names of rows, answers each with the seconds of one round.
 //
-//     peer_isogloss THREADS        rows as compare.py names them
+//     peer_isogloss THREADS full|automatic        rows as compare.py names them; the Precision of the graph
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -9,6 +9,8 @@
 #include <map>
 #include <memory>
 #include <sstream>
+
+#include "../machine.hpp"
 
 namespace ig = isogloss;
 using ig::Index;
@@ -28,7 +30,7 @@ struct Row {
     ig::Graph<float> g;
     std::function<double()> round;
     std::size_t extra_bytes = 0;
-    explicit Row(ig::Capacity c) : g({.time = c.time, .batch = c.batch}) {}
+    Row(Index T, Index B, ig::Precision precision) : g({.time = T, .batch = B, .precision = precision}) {}
 };
 
 /// ce, al (with the gradient through the soft target), or al_held (without).
@@ -39,8 +41,9 @@ ig::Loss<float> add_loss(ig::Graph<float>& g, const std::string& loss, ig::Logit
 }
 
 /// loss/width/V/T/B: the tied two-layer model, forward, backward, clipping and step; returns the loss.
-std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, Index B) {
-    auto row = std::make_unique<Row>(ig::Capacity{T, B});
+std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, Index B,
+                          ig::Precision precision) {
+    auto row = std::make_unique<Row>(T, B, precision);
     auto& g = row->g;
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
     const auto E = g.weight("E", V, n, ig::uniform(0.1));
@@ -73,8 +76,8 @@ std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, In
 }
 
 /// The head alone over given hidden states, forward and both gradients.
-std::unique_ptr<Row> head(const std::string& loss, Index n, Index V, Index N) {
-    auto row = std::make_unique<Row>(ig::Capacity{N, 1});
+std::unique_ptr<Row> head(const std::string& loss, Index n, Index V, Index N, ig::Precision precision) {
+    auto row = std::make_unique<Row>(N, 1, precision);
     auto& g = row->g;
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
     const auto E = g.weight("E", V, n, ig::uniform(0.1));
@@ -116,8 +119,8 @@ template <class S> struct Total {
 };
 
 /// One LSTM layer, forward and all gradients, that of the input too.
-std::unique_ptr<Row> lstm(Index n, Index T, Index B) {
-    auto row = std::make_unique<Row>(ig::Capacity{T, B});
+std::unique_ptr<Row> lstm(Index n, Index T, Index B, ig::Precision precision) {
+    auto row = std::make_unique<Row>(T, B, precision);
     auto& g = row->g;
     const auto x = g.input("x", n);
     const auto h = g.add<ig::Lstm>("lstm", {.units = n}, x);
@@ -137,11 +140,15 @@ std::unique_ptr<Row> lstm(Index n, Index T, Index B) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 2) {
-        std::cerr << "usage: peer_isogloss THREADS, then names of rows on standard input\n";
+    const std::string asked = argc == 3 ? argv[2] : "";
+    if (asked != "full" && asked != "automatic") {
+        std::cerr << "usage: peer_isogloss THREADS full|automatic, then names of rows on standard input\n";
         return 2;
     }
+    const auto precision = asked == "full" ? ig::Precision::full : ig::Precision::automatic;
     ig::threads(std::atoi(argv[1]));
+    for (const auto& [name, value] : machine::context())
+        std::cerr << "# " << name << ": " << value << std::endl;
     std::map<std::string, std::unique_ptr<Row>> rows;
     for (std::string name; std::getline(std::cin, name);) {
         std::istringstream parts(name);
@@ -154,9 +161,9 @@ int main(int argc, char** argv) {
         if (!row) {
             rows.clear();  // one at a time
             auto& made = rows[name];
-            made = kind == "head"   ? head(loss, n, V, T * B)
-                   : kind == "lstm" ? lstm(n, T, B)
-                                    : step(loss, n, V, T, B);
+            made = kind == "head"   ? head(loss, n, V, T * B, precision)
+                   : kind == "lstm" ? lstm(n, T, B, precision)
+                                    : step(loss, n, V, T, B, precision);
             std::cerr << name << " " << made->round() << " " << made->extra_bytes << std::endl;
             made->round();
         }
