@@ -7,7 +7,7 @@ BUILD is the folder of the benchmark programs (build/release/benchmarks). PYTHON
 instance that of a virtual environment; the distribution's is found by itself. Every peer is a process that lives for
 the whole run; they take turns round by round, so that all see the same machine. A figure is the median over the rounds;
 a ratio is the peer's time over ours: above 1 we are faster. A library counts at its best setting: in float against our
-Precision::full, and of all its settings against our Precision::automatic. See README.md.
+Precision::full, and of all its settings against our Precision::automatic, once more with sampled gradients. See README.md.
 """
 import argparse
 import glob
@@ -113,9 +113,9 @@ def torch_peers(name, python, threads, environment):
 def peers(build, threads, torches):
     environment = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "BLIS", "MKL")}
     environment["DPCPP_CPU_NUM_CUS"] = str(threads)
-    for precision in ("full", "automatic"):
-        yield Peer("isogloss", precision, [os.path.join(build, "peer_isogloss"), str(threads), precision], environment,
-                   ("step", "head", "lstm"), bf16=precision == "automatic")
+    for setting in ("full", "automatic", "sampled"):
+        yield Peer("isogloss", setting, [os.path.join(build, "peer_isogloss"), str(threads), setting], environment,
+                   ("step", "head") if setting == "sampled" else ("step", "head", "lstm"), bf16=setting != "full")
     given = [torch.rpartition("=")[::2] for torch in torches]
     for name, python in given:
         yield from torch_peers(name, python, threads, environment)
@@ -136,13 +136,14 @@ def peers(build, threads, torches):
 
 
 def best_of(library, everyone, times):
-    """Of a library's settings: the fastest in float beside Precision::full, of all beside Precision::automatic."""
+    """Of a library's settings: the fastest in float beside Precision::full, of all beside Precision::automatic and sampled."""
     best = {}
     for column, ours, settings in (
             ("float", "isogloss/full", [p for p in everyone if p.library == library and not p.bf16]),
-            ("any", "isogloss/automatic", [p for p in everyone if p.library == library])):
+            ("any", "isogloss/automatic", [p for p in everyone if p.library == library]),
+            ("sampled", "isogloss/sampled", [p for p in everyone if p.library == library])):
         taken = {p.setting: statistics.median(times[p.name]) for p in settings if p.name in times}
-        if taken:
+        if taken and ours in times:
             setting = min(taken, key=taken.get)
             theirs = times[f"{library}/{setting}"]
             best[column] = {"setting": setting, "seconds": taken[setting],
@@ -170,11 +171,12 @@ def main():
     everyone = list(peers(options.build, options.threads, options.torch))
     libraries = list(dict.fromkeys(p.library for p in everyone if p.library != "isogloss"))
     columns = [(library, "float") for library in libraries]
-    columns += [(library, "any") for library in libraries if any(p.library == library and p.bf16 for p in everyone)]
+    columns += [(library, column) for column in ("any", "sampled") for library in libraries
+                if any(p.library == library and p.bf16 and (column == "any" or "head" in p.kinds) for p in everyone)]
     table = {}
-    print(f"{options.threads} threads; ms, for peers their ratio to isogloss/full (float) or isogloss/automatic (any), and "
-          "the setting that was fastest")
-    print(f"{'row':<24}{'isogloss/full':>14}{'automatic':>11}" + "".join(f"{f'{name} {column}':>28}" for name, column in columns))
+    print(f"{options.threads} threads; ms, for peers their ratio to isogloss/full (float) or isogloss/automatic (any) or "
+          "isogloss/sampled, and the setting that was fastest")
+    print(f"{'row':<24}{'isogloss/full':>14}{'automatic':>11}{'sampled':>9}" + "".join(f"{f'{name} {column}':>28}" for name, column in columns))
     for row in rows:
         mine = [p for p in everyone if row.split("/")[0] in p.kinds]
         times = {p.name: [] for p in mine}
@@ -186,6 +188,7 @@ def main():
         table[row] = {"seconds": medians, "best": best, "rounds": times}
         cells = [best[library].get(column) for library, column in columns]
         print(f"{row:<24}{1e3 * medians['isogloss/full']:>14.2f}{1e3 * medians['isogloss/automatic']:>11.2f}" +
+              f"{1e3 * medians.get('isogloss/sampled', float('nan')):>9.2f}" +
               "".join(f"{1e3 * c['seconds']:>9.2f}{c['ratio']:>6.2f} {c['setting']:<12}" if c else " " * 28 for c in cells),
               flush=True)
     about, told = {}, {}

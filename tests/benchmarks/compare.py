@@ -43,7 +43,8 @@ def compare(*sides):
 
 
 os.environ.update(OPENBLAS_CORETYPE="Haswell", OPENBLAS_L2_SIZE="512", KEPT="2")
-ours = [("isogloss", "full", 2.0, 100, False), ("isogloss", "automatic", 1.0, 100.5, True)]
+ours = [("isogloss", "full", 2.0, 100, False), ("isogloss", "automatic", 1.0, 100.5, True),
+        ("isogloss", "sampled", 0.5, 100.5, True)]
 peers = [("peer", "eager", 8.0, 100, False), ("peer", "compiled", 6.0, 100, False), ("peer", "bf16", 5.0, 100.5, True)]
 status, printed, report = compare(*ours, *peers, ("other", "f32", 3.0, 100, False))
 assert status == 0, printed
@@ -52,7 +53,8 @@ for side, lines in report["about"].items():
 assert "OPENBLAS_CORETYPE=Haswell and OPENBLAS_L2_SIZE=512" in printed, printed
 (row,) = report["rows"].values()
 assert row["best"]["peer"] == {"float": {"setting": "compiled", "seconds": 6, "ratio": 3},
-                               "any": {"setting": "bf16", "seconds": 5, "ratio": 5}}, row
+                               "any": {"setting": "bf16", "seconds": 5, "ratio": 5},
+                               "sampled": {"setting": "bf16", "seconds": 5, "ratio": 10}}, row
 assert row["best"]["other"]["float"]["ratio"] == 1.5 and row["best"]["other"]["any"]["ratio"] == 3, row
 
 # A loss that is another function's, and one that no comparison finds large or small.
