@@ -14,11 +14,13 @@ constexpr Index T = 35, B = 20, V = 10000;
 // The augmented loss with the target held constant, or with the gradient through it.
 enum class Kind { ce, held, al };
 
-void step(benchmark::State& state, Kind kind, Index n, Precision precision) {
+void step(benchmark::State& state, Kind kind, Index n, Precision precision, double epsilon) {
     const Index rows = T * B;
-    Graph<float> g({.time = T, .batch = B, .precision = precision});
+    Graph<float> g({.time = T, .batch = B, .precision = precision, .epsilon = epsilon});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
-    const auto E = g.weight("E", V, n, uniform(0.1));
+    // Predictions as uneven as those of a trained model, for how many entries of dl/dz are sampled depends on them;
+    // and a rate that leaves them so.
+    const auto E = g.weight("E", V, n, uniform(3.6 * std::pow(200.0 / double(n), 0.8)));
     auto h = g.add<Embedding>("embed", {.keep = 0.7}, x, E);
     h = g.add<Lstm>("lstm1", {.units = n, .keep = 0.7}, h);
     h = g.add<Lstm>("lstm2", {.units = n, .keep = 0.7}, h);
@@ -27,7 +29,7 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision) {
         kind == Kind::ce
             ? g.add<CrossEntropy>("loss", {}, o, y)
             : g.add<AugmentedLoss>("loss", {.gamma = 0.65, .differentiate_target = kind == Kind::al}, o, y);
-    Sgd<float> sgd(g.parameters(), {.rate = 0.1, .clip = 5});
+    Sgd<float> sgd(g.parameters(), {.rate = 1e-6, .clip = 5});
 
     // Words as frequent as in a text: rank r with probability about 1 / (r + 10).
     std::vector<Token> words;
@@ -43,6 +45,12 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision) {
     // Rows of the head's three products: positions, and distinct targets where they take part.
     const Index forward = rows + distinct, backward = rows + (kind == Kind::al ? distinct : 0);
 
+    if (epsilon > 0) {  // the share of entries that are to be expected
+        g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + rows, T, B}});
+        double kept = 0;
+        for (const float p : g.probabilities(o)) kept += std::min(1.0, double(p) / epsilon);
+        state.counters["kept"] = kept / double(rows * V);
+    }
     Data z(rows * 4 * n), u(n * 4 * n), a(forward * n), logits(forward * V), table(V * n), dtable(V * n),
         du(n * 4 * n);
     const double flops = 2.0 * double(rows * n) * 2 * 3 * 8 * double(n) +
@@ -74,17 +82,20 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision) {
         });
 }
 
-// "fast": products in bfloat16 where these are faster here; the floor stays that of float.
+// bf16: products in bfloat16; epsilon: entries of dl/dz below 1/256 sampled; fast: both, bfloat16 where it is the
+// faster here. The floor stays that of all products in float.
 const bool rows = [] {
     for (const auto& [name, kind] :
          {std::pair{"ce", Kind::ce}, std::pair{"al", Kind::al}, std::pair{"al_held", Kind::held}})
         for (const Index n : {200, 650, 1500})
-            for (const auto& [suffix, precision] :
-                 {std::pair{"", Precision::full}, std::pair{"/fast", Precision::automatic}})
+            for (const auto& [suffix, precision, epsilon] :
+                 {std::tuple{"", Precision::full, 0.0}, std::tuple{"/bf16", Precision::bf16, 0.0},
+                  std::tuple{"/epsilon", Precision::full, 0x1p-8},
+                  std::tuple{"/fast", Precision::automatic, 0x1p-8}})
                 benchmark::RegisterBenchmark(
                     message("step/", name, "/width:", n, suffix).c_str(),
-                    [kind = kind, n, precision = precision](benchmark::State& state) {
-                        step(state, kind, n, precision);
+                    [kind = kind, n, precision = precision, epsilon = epsilon](benchmark::State& state) {
+                        step(state, kind, n, precision, epsilon);
                     })
                     ->UseManualTime()
                     ->Unit(benchmark::kMillisecond)

@@ -119,6 +119,7 @@ foreach(script links architecture)
     tests_in_python(docs/${script} docs/${script}.py ${PROJECT_SOURCE_DIR})
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)
 endforeach()
+tests_in_python(docs/tables ../examples/language_model/tables.py report --check)
 include(docs/programs.cmake)
 
 if(TARGET docs)

@@ -52,6 +52,7 @@ struct Options {
     bool random_bptt = false;
     std::uint64_t seed = 1;
     std::string precision = "fp32";
+    double epsilon = 0;
     std::string train_tokens, vocabulary, start_from;
 
     std::string train, valid, test, model, log, corpus, preset;
@@ -123,6 +124,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("precision", o.precision, Kind::training,
       "what the factors of matrix products are rounded to in training; auto: bf16 where it is faster here",
       Choices{"fp32", "bf16", "auto"});
+    f("epsilon", o.epsilon, Kind::training,
+      "entries of the gradient by the logits below this are sampled, without bias; 0: all are computed", any);
     f("train-tokens", o.train_tokens, Kind::training,
       "A:B: train on these tokens of the training text alone, from A up to but without B, each a number or a "
       "share such as 50%; the vocabulary remains that of the whole text",
@@ -279,6 +282,7 @@ inline std::string fault(const Options& o) {
         require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
                 o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
     require(o.checkpoint_every >= 1, "checkpoint-every", o.checkpoint_every, "at least 1");
+    require(o.epsilon >= 0 && o.epsilon < 1, "epsilon", o.epsilon, "0 or more and below 1");
     require(o.patience >= 0, "patience", o.patience, "0 or more");
     require(o.runaway == 0 || (o.runaway > 1 && o.runaway < 1e300), "runaway", o.runaway,
             "0, or a number above 1");

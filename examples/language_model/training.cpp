@@ -41,7 +41,8 @@ Training::Training(const Options& options, const ig::io::Safetensors* from)
       g_({.time = most_steps(o_),
           .batch = o_.batch,
           .seed = o_.seed,
-          .precision = o_.precision == "bf16" ? ig::Precision::bf16 : ig::Precision::full}),
+          .precision = o_.precision == "bf16" ? ig::Precision::bf16 : ig::Precision::full,
+          .epsilon = o_.epsilon}),
       model_(build(g_, o_, vocabulary_.size())),
       update_(g_, o_),
       schedule_(o_) {
@@ -142,6 +143,7 @@ void Training::introduce() {
               << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column")
               << " of " << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
               << (o_.precision == "bf16" ? ", products in bfloat16" : "")
+              << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
               << "\n            valid: perplexity of the validation text, every token predicted once, line "
                  "ends and <unk>\n"
               << "            included, in " << counted(o_.batch, "column")

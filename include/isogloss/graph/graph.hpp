@@ -24,6 +24,9 @@ struct GraphOptions {
                                      ///< of steps in one pass raise it, or blocks shrink to single rows
     Precision precision =
         Precision::full;  ///< of the matrix products of training passes; bf16 for float alone
+    double epsilon =
+        0;  ///< ε, 0 to below 1: entries of dl/dz below it are sampled in training passes, without bias,
+            ///< see FusedSoftmax; 0: all are computed
 };
 
 /// How a weight made with Graph::weight is kept.
@@ -145,6 +148,7 @@ public:
     Capacity capacity() const { return store_.capacity; }
     /// Precision::full or bf16: what `automatic` has become.
     Precision precision() const { return store_.precision; }
+    double epsilon() const { return store_.epsilon; }  ///< as GraphOptions has it
     /// Parameters whose names match a pattern with '*'; none at all is an error.
     Parameters<T> parameters(std::string_view pattern = "*");
     /// One parameter by its exact name.
@@ -227,6 +231,12 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
         throw UsageError(
             "graph: found precision = bf16 in a graph of double, expected full; products in bfloat16 are for "
             "Graph<float>");
+    if (!(options.epsilon >= 0 && options.epsilon < 1))
+        throw UsageError(
+            message("graph: found epsilon = ", options.epsilon,
+                    ", expected at least 0 (every entry of the gradient by the logits) and below 1; "
+                    "0.001 keeps a few in a hundred"));
+    store_.epsilon = options.epsilon;
     store_.capacity = {options.time, options.batch};
     store_.seed = options.seed;
     store_.budget = std::min(options.budget, most / 4);  // "no limit", and sums of it can still be counted

@@ -42,6 +42,8 @@ public:
     bool training() const { return store_.training; }
     /// The precision of the matrix products of this pass, for product(); not within over_batch.
     Precision precision() const { return store_.products(); }
+    /// Entries of dl/dz below ε in absolute value are sampled in this pass, see FusedSoftmax; 0: none.
+    double epsilon() const { return store_.sampled_below(); }
     Steps steps() const { return {0, store_.time, 1}; }
     Steps steps_back() const { return {store_.time - 1, -1, -1}; }
     const std::string& name() const { return store_.node_names[node_]; }

@@ -108,6 +108,7 @@ template <class T> struct Store {
     std::uint64_t pass = 0;  // counts passes in either direction
     bool training = true;
     Precision precision = Precision::full;  // of products in training: full or bf16
+    double epsilon = 0;                     // below which entries of dl/dz are sampled in training, 0: none
     bool exact = false;                     // in this pass all the same
     bool moduli = false;
     Index time = 0, batch = 0;  // of the current pass
@@ -130,6 +131,8 @@ template <class T> struct Store {
     Index rows() const { return time * batch; }
     /// The precision of the products of the current pass.
     Precision products() const { return training && !exact ? precision : Precision::full; }
+    /// The threshold of sampled entries in the current pass.
+    double sampled_below() const { return training && !exact ? epsilon : 0; }
     Index capacity_rows() const { return capacity.time * capacity.batch; }
 
     /// The record behind a handle.

@@ -25,6 +25,7 @@ struct Scalar {};  ///< stands where xsimd would name an instruction set
 using Architecture = Scalar;
 template <class T, class A = Architecture> using Lanes = T;
 template <class L> inline constexpr Index lane_count = 1;
+using std::abs;
 using std::exp;
 using std::fma;
 using std::log;
@@ -34,6 +35,12 @@ using std::tanh;
 
 /// a b + c, in one rounding where xsimd or the compiler fuses the two operations.
 template <class L> inline L fma_lanes(L a, L b, L c) { return fma(a, b, c); }
+
+/// a where the condition holds, else b, lane by lane.
+template <class Condition, class L> inline L choose(Condition condition, L a, L b) {
+    if constexpr (lane_count<L> == 1) return condition ? a : b;
+    else return select(condition, a, b);
+}
 
 /// A full lane group at position i of a row.
 template <class T, class L> struct Full {
@@ -106,6 +113,24 @@ template <class L> struct LaneFunctions {
     }
     static L exponential(L x) {
         return within(1000, x, [](L v) { return exp(v); });
+    }
+    /// Writes the lanes that are kept, in order, and their places, lane 0 being at i; returns how many. Up to
+    /// lane_count<L> of each may be written.
+    template <class Keep, class T> static Index append(Keep keep, L v, Index i, Token* place, T* value) {
+        if constexpr (lane_count<L> == 1) {
+            *place = static_cast<Token>(i), *value = v;
+            return keep;
+        } else {
+            if (!any(keep)) return 0;
+            alignas(L) T lanes[lane_count<L>];
+            bool kept[lane_count<L>];
+            v.store_aligned(lanes);
+            keep.store_unaligned(kept);
+            Index count = 0;
+            for (Index l = 0; l < lane_count<L>; ++l)
+                if (kept[l]) place[count] = static_cast<Token>(i + l), value[count++] = lanes[l];
+            return count;
+        }
     }
 };
 

@@ -48,6 +48,15 @@ requires(sizeof(L) == 64 && lane_count<L> == 16) struct LaneFunctions<L> {
         p = fma_lanes(p, f * f, f) + L(1.f);
         return L(_mm512_scalef_ps(p, r));
     }
+    template <class Keep> static Index append(Keep keep, L v, Index i, Token* place, float* value) {
+        const auto bits = static_cast<__mmask16>(keep);
+        const __m512i places =
+            _mm512_add_epi32(_mm512_set1_epi32(static_cast<Token>(i)),
+                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        _mm512_storeu_si512(place, _mm512_maskz_compress_epi32(bits, places));
+        _mm512_storeu_ps(value, _mm512_maskz_compress_ps(bits, v));
+        return __builtin_popcount(bits);
+    }
 };
 template <class L>
 requires(sizeof(L) == 64 && lane_count<L> == 8) struct LaneFunctions<L> {
@@ -66,6 +75,16 @@ requires(sizeof(L) == 64 && lane_count<L> == 8) struct LaneFunctions<L> {
             p = fma_lanes(p, f, L(c));
         p = fma_lanes(p, f * f, f) + L(1.);
         return L(_mm512_scalef_pd(p, r));
+    }
+    template <class Keep> static Index append(Keep keep, L v, Index i, Token* place, double* value) {
+        const auto bits = static_cast<__mmask8>(keep);
+        const __m512i places =
+            _mm512_add_epi32(_mm512_set1_epi32(static_cast<Token>(i)),
+                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(place),
+                            _mm512_castsi512_si256(_mm512_maskz_compress_epi32(bits, places)));
+        _mm512_storeu_pd(value, _mm512_maskz_compress_pd(bits, v));
+        return __builtin_popcount(bits);
     }
 };
 

@@ -6,6 +6,7 @@
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/loss/block_plan.hpp>
+#include <isogloss/loss/sparse_gradient.hpp>
 #include <isogloss/loss/staged_gradient.hpp>
 #include <span>
 
@@ -49,6 +50,11 @@ struct FisherTerm {
 /// (StagedGradient). Where a gradient already counts (several losses on one table or on the same hidden
 /// states, or no update since the last backward) and in evaluation, backward computes the logits again.
 ///
+/// With GraphOptions::epsilon above 0 a training pass computes the gradient from some entries of dl/dz alone: those
+/// of at least ε |upstream| and a sample of the others, see kernel::sample. Its mean over the draws is the
+/// gradient, and the variance that the draws add to a row of dl/dz is below ε Σ_v |dl/dz_v| |upstream|. The loss stays
+/// exact. In blocks where more entries than pays are to be expected, as those of a flat prediction, all are used.
+///
 /// A loss that looks at one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
 public:
@@ -61,11 +67,21 @@ public:
         hidden_ = s.hidden(o);
         words_ = needs.word_logits;
         const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width;
+        const Index copies = needs.word_logits ? 2 : 1;  // rows of gradients that a row of a block may have
+        const double epsilon = s.epsilon();
+        if (epsilon > 0) {
+            needs.bytes_a_row += copies * SparseGradient<T>::bytes_a_row(o.vocabulary, epsilon);
+            needs.bytes += SparseGradient<T>::bytes(o.vocabulary);
+        }
+        const Index packed = graph::PackedTable<T>::bytes(s.precision(), o.vocabulary, n, s.budget());
+        needs.bytes += packed;
         plan_ = {needs, o.vocabulary, n, capacity, s.budget()};
         memory_.pool = s.scratch(plan_.size(plan_.rows()));
+        if (packed > 0) table_.setup(s.template scratch<kernel::Bf16>(packed / Index{sizeof(kernel::Bf16)}));
         memory_.squares = s.scratch(2 * plan_.tile * n);
         memory_.order = s.template scratch<Index>(capacity);
         memory_.targets = s.template scratch<Token>(capacity);
+        if (epsilon > 0) sparse_.setup(s, copies * plan_.rows(), o.vocabulary, epsilon);
         sorted_ = needs.sorted || words_;
         memory_.words = s.template scratch<Token>(sorted_ ? plan_.rows() : 0);
         memory_.groups = s.template scratch<Index>(sorted_ ? plan_.rows() : 0);
@@ -86,6 +102,7 @@ public:
     /// positions.
     template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
         arrange(p);
+        loss_ = l;
         const auto& head = p.head(logits_);
         run(p,
             staged_.stage(p, p.training() && p.upstream(l) != 0, head.node, hidden_,
@@ -106,6 +123,7 @@ public:
         const auto E = p.parameter(p.head(logits_).table).values();
         const Index n = hidden_.width, V = logits_.vocabulary;
         T* phi = p.adjoint_data(hidden_);
+        table_.pack(E, p.precision());
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = std::min(plan_.tile, plan_.next(count_ - first));
             for (const FisherTerm& term : terms) {
@@ -151,6 +169,7 @@ private:
 
     // All blocks. With dh the gradient is computed too and added to it, [T·B, n].
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
+        table_.pack(p.parameter(p.head(logits_).table).values(), p.precision());
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = plan_.next(count_ - first);
             LogitBlock<T> block = at(p, first, rows);
@@ -195,9 +214,11 @@ private:
                 std::copy_n(E.row(block.word[g]), n, states() + (rows + g) * n);
             block_.states.rows += block.words;
         }
-        graph::logits<T>(block_.states, E, head.bias.id >= 0 ? p.parameter(head.bias).value : nullptr,
-                         {block.z.data, block_.states.rows, V}, memory_.pool + plan_.packed(rows),
-                         block_.states.rows - rows, p.precision());
+        const T* const bias = head.bias.id >= 0 ? p.parameter(head.bias).value : nullptr;
+        const MatrixRef<T> Z(block.z.data, block_.states.rows, V);
+        if (table_.is_packed()) return table_.logits(block_.states, bias, Z, Z.rows - rows);
+        graph::logits<T>(block_.states, E, bias, Z, memory_.pool + plan_.packed(rows), Z.rows - rows,
+                         p.precision());
     }
 
     // The gradients of a block, from dl/dz and, below it, dl/ds: both go through the same two products.
@@ -208,6 +229,17 @@ private:
         const MatrixRef<const T> dl(block.z.data, rows, V), h(block_.states.data, rows, n);
         const auto [dE, beta] = weight_gradient(p, head.table);
         const MatrixRef<const T> E = p.parameter(head.table).values();
+        if (p.epsilon() > 0 && select(p, block, dl)) {
+            const auto [db, bias_beta] =
+                head.bias.id >= 0 ? weight_gradient(p, head.bias) : std::pair<MatrixRef<T>, T>{};
+            sparse_.table_gradient(h, dE, beta, db.data, bias_beta, block.z.rows, block.z.data);
+            sparse_.add_state_gradient(E, 0, block.z.rows,
+                                       [&](Index r) { return dh + block.position[r] * n; });
+            sparse_.add_state_gradient(E, block.z.rows, rows, [&, dE = dE](Index r) {
+                return dE.row(block.word[r - block.z.rows]);
+            });
+            return;
+        }
         Index pieces = 1;
         T* sums = states();
         if (rows > Skinny::most(n) || p.precision() == Precision::bf16) {
@@ -239,13 +271,27 @@ private:
         kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
     }
 
+    // Whether the gradients of a block are taken from a sample. It pays up to some share of the entries, by
+    // measurement (docs/performance.md).
+    bool select(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
+        const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8;
+        constexpr Index first = Index{1} << 48;  // random numbers that no loss takes for itself
+        return sparse_.select(dl, p.upstream(loss_), share, [&, random = p.random()](Index r) {
+            return random.uniform(
+                first + (r < block.z.rows ? block.position[r] : p.rows() + block.word[r - block.z.rows]));
+        });
+    }
+
     Logits<T> logits_;
+    Loss<T> loss_;  // of the pass
     Tokens targets_;
     Seq<T> hidden_;
     Weight<T> also_;                       // a further weight that is written to
     bool sorted_ = false, words_ = false;  // as HeadNeeds has them
     BlockPlan<T> plan_;
+    graph::PackedTable<T> table_;
     StagedGradient<T> staged_;
+    SparseGradient<T> sparse_;
     struct {
         T *pool = nullptr, *squares = nullptr;  // see BlockPlan; [2, tile, n] for a modulus
         Index* order = nullptr;                 // [T, B]: predicted positions

@@ -1,6 +1,7 @@
 """What a recipe is made of: targets, places of dropout, starts, parts of a text, diagnostics, and when to stop."""
 import json
 import os
+import random
 import re
 import struct
 
@@ -23,7 +24,7 @@ def options(path):
 def earlier(path, target):
     """Rewrites a file as earlier versions had it: a flag in place of --target, none of the later options, no health."""
     later = {"target", "head-bias", "keep-input", "keep-state", "keep-output", "train-tokens", "vocabulary", "start-from",
-             "patience", "runaway", "precision"}
+             "patience", "runaway", "precision", "epsilon"}
     contents, _ = tensors(path)
     stored = {key: value for key, value in options(path).items() if key not in later}
     if target is not None:
@@ -253,6 +254,24 @@ def patience():
     assert "--patience is -1" in train("no", *TEXTS, "--patience", -1, status=1).stderr
 
 
+def sampling():
+    """--epsilon changes what is learned, and a resumed training keeps it and its draws."""
+    draw = random.Random(1)  # of enough types for a sample to be the cheaper way
+    for name, lines in [("many.txt", 300), ("few.txt", 50)]:
+        write(name, "".join(" ".join(f"w{int(400 * draw.random() ** 3)}" for _ in range(10)) + "\n" for _ in range(lines)))
+    call = ["--train", "many.txt", "--valid", "few.txt", "--epsilon"]
+
+    def learnt(epsilon):
+        out = train("s", *call, epsilon, "--epochs", 1).stdout
+        assert (f"entries below {epsilon} sampled" in out) == (epsilon > 0), out
+        return parameters("s")
+    exact = learnt(0)
+    assert learnt(0.1) != exact and options("s")["epsilon"] == 0.1
+    run("train", "--model", "s", "--resume", "--epochs", 2)
+    train("whole", *call, 0.1, "--epochs", 2)
+    assert read("s") == read("whole")
+
+
 with Folder():
     write("train.txt", sentences(600))
     write("long.txt", sentences(2500))
@@ -266,3 +285,4 @@ with Folder():
     diagnostics()
     runaway()
     patience()
+    sampling()

@@ -1,0 +1,186 @@
+"""What tables.py shows: the results of finished runs, the tables of the page, the curves of trainings."""
+import csv
+import fcntl
+import math
+import os
+import re
+import statistics
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER = 'table,row,seed,epochs,valid,test,core_hours'
+ROWS = ['VD', 'AL', 'RE', 'REAL']
+TABLES = {'ptb-small': ('ptb', 'small'), 'ptb-medium': ('ptb', 'medium'), 'wikitext-2-small': ('wikitext-2', 'small')}
+# Table 1 of the source, validation and test. Of those with a question mark no text of the source was at hand.
+SOURCE = {
+    'ptb-small': {'VD': ('92.6', '87.3'), 'AL': ('86.3', '82.9'), 'RE': ('89.9', '85.1'), 'REAL': ('86.3', '82.7')},
+    'ptb-medium': {'VD': ('82.0', '77.7'), 'AL': ('77.4', '74.7'), 'RE': ('77.1', '73.9'), 'REAL': ('75.7', '73.2')},
+    'wikitext-2-small': {'VD': ('112.2?', '105.9?'), 'AL': ('110.3', '103.8'), 'RE': ('106.1', '100.5'), 'REAL': ('105.6', '98.9')},
+}
+BEGIN, END = '<!-- tables.py report writes from here -->', '<!-- to here -->'
+NONE = 'no finished training yet'
+CURVES = 'row,seed,epoch,valid'
+
+
+class Refused(Exception):
+    """What cannot be done, with what was found, what was expected and what to do."""
+
+
+def read_results(path):
+    """The lines of finished runs; none where the file is not there yet."""
+    if not os.path.exists(path):
+        return []
+    with open(path, newline='') as f:
+        lines = f.read().splitlines()
+    if lines and lines[0] != HEADER:
+        raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{HEADER}': these are no results of this "
+                      'script, and the file is left as it is. Give --results another name')
+    results, seen = [], set()
+    for number, line in enumerate(lines[1:], 2):
+        row = dict(zip(HEADER.split(','), line.split(',')))
+        try:
+            row['seed'], row['epochs'] = int(row['seed']), int(row['epochs'])
+            fine = row['table'] in TABLES and row['row'] in ROWS and line.count(',') == HEADER.count(',')
+            fine = fine and all(0 <= float(row[name]) < math.inf for name in ('valid', 'test', 'core_hours'))
+        except (KeyError, ValueError):
+            fine = False
+        if not fine:
+            raise Refused(f"found '{line}' in line {number} of '{path}', expected {HEADER} of a table ({', '.join(TABLES)}) and a row "
+                          f"({', '.join(ROWS)}). Mend or remove the line")
+        run = row['table'], row['row'], row['seed']
+        if run in seen:
+            raise Refused(f"found {row['table']} {row['row']} seed {row['seed']} again in line {number} of '{path}', expected "
+                          'each run once. Remove one of the lines')
+        seen.add(run)
+        results.append(row)
+    return results
+
+
+def append_result(path, fields):
+    """Appends a line to the results and waits for the disk. Without fields: the header where there is no file yet."""
+    with open(path, 'a+b') as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        f.seek(0)
+        before = f.read()
+        text = '' if before else HEADER + '\n'
+        if fields:
+            text += ('' if not before or before.endswith(b'\n') else '\n') + ','.join(map(str, fields)) + '\n'
+        f.write(text.encode())
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def log_rows(path):
+    """Epoch, validation perplexity and seconds of the last training in a log; of rows that are there to their end."""
+    with open(path, newline='') as f:
+        text = f.read()
+    try:
+        rows = list(csv.DictReader(text[:text.rfind('\n') + 1].splitlines()))
+        rows = [row for row in rows if row['run'] == rows[-1]['run']]
+        return [(int(row['epoch']), float(row['valid_perplexity']), float(row['seconds'])) for row in rows]
+    except (KeyError, TypeError, ValueError):
+        first = text.split('\n')[0]
+        raise Refused(f"found '{first}' and rows that do not fit it in '{path}', expected a log of language_model, with numbers for "
+                      'epoch, valid_perplexity and seconds. Put the log of the training there') from None
+
+
+def spread(values, form):
+    """Median, least and most."""
+    show = [format(v, form) for v in (statistics.median(values), min(values), max(values))]
+    return show[0] if len(values) == 1 else f'{show[0]} ({show[1]} … {show[2]})'
+
+
+def markdown(results):
+    """The tables of the page."""
+    out = []
+    for table, (corpus, preset) in TABLES.items():
+        ours = {row: [r for r in results if (r['table'], r['row']) == (table, row)] for row in ROWS}
+        title = f'**{table}**, `--corpus {corpus} --preset {preset}`'
+        if not any(ours.values()):
+            out += [f'{title}: {NONE}.', '']
+            continue
+        columns = ['row', 'paper: validation', 'test', 'ours: validation', 'test', 'seeds', 'epochs', 'core-hours']
+        out += [f'{title}:', '', '| ' + ' | '.join(columns) + ' |', '|' + '---|' * len(columns)]
+        for row, runs in ours.items():
+            cells = [NONE, '', '', '', '']
+            if runs:
+                cells = [spread([float(r[name]) for r in runs], '.1f') for name in ('valid', 'test')]
+                cells += [str(len(runs)), spread([r['epochs'] for r in runs], '.4g')]
+                cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
+            out.append('| ' + ' | '.join([row, *SOURCE[table][row], *cells]) + ' |')
+        out.append('')
+        if any('?' in figure for row in ROWS for figure in SOURCE[table][row]):
+            out += ['?: from memory; no text of the paper with these figures was at hand.', '']
+    return '\n'.join(out)
+
+
+def report(o):
+    """The command report."""
+    made = markdown(read_results(o.results))
+    if o.print:
+        print(made, end='')
+        return 0
+    with open(o.page) as f:
+        page = f.read()
+    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(END) < page.index(BEGIN):
+        raise Refused(f"found {page.count(BEGIN)} times '{BEGIN}' and {page.count(END)} times '{END}' in '{o.page}', expected "
+                      'each once, in this order. Put them back around the place of the tables')
+    start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+    new = page[:start] + '\n' + made + page[end:]
+    if o.check and page != new:
+        raise Refused(f"the tables in '{o.page}' are not those of '{o.results}'. Run: python3 examples/language_model/tables.py report")
+    if not o.check:
+        with open(o.page + '.part', 'w') as f:
+            f.write(new)
+        os.replace(o.page + '.part', o.page)
+    return 0
+
+
+def require_own(option, path, mark, what):
+    """The rule of the example programs: a file is written over where it is empty or of the kind that is written."""
+    if os.path.exists(path) and os.path.getsize(path):
+        with open(path, 'rb') as f:
+            if mark not in f.read(4096):
+                raise Refused(f"found in {option} '{path}' something else, expected {what} or no file; it is left as it is. Give {option} "
+                              'another name, or remove the file')
+
+
+def draw(path, table, curves):
+    """A figure of the curves, by gnuplot."""
+    script = ["set terminal svg size 800,500 font 'sans-serif,12' background 'white'", f"set title '{table}'",
+              "set xlabel 'epoch'", "set ylabel 'validation perplexity'", 'set logscale y', 'set key top right']
+    script += ['plot ' + ', '.join(f"'-' using 1:2 with lines lw 2 title '{row}, seed {seed}'" for row, seed in curves)]
+    for points in curves.values():
+        script += [*(f'{epoch} {valid}' for epoch, valid in points), 'e']
+    try:
+        drawn = subprocess.run(['gnuplot'], input='\n'.join(script) + '\n', capture_output=True, text=True)
+    except FileNotFoundError:
+        raise Refused(f"found no gnuplot, expected it for --svg '{path}'. On Debian and Ubuntu: apt-get install gnuplot-nox")
+    if drawn.returncode:
+        raise Refused(f"gnuplot could not draw '{path}'; it says: {drawn.stderr.strip()}")
+    with open(path, 'w') as f:
+        f.write(drawn.stdout)
+
+
+def curves(o):
+    """The command curves."""
+    pattern = re.compile(rf"{re.escape(o.table)}-({'|'.join(ROWS)})-([0-9]+)\.csv")
+    logs = [found for name in (os.listdir(o.folder) if os.path.isdir(o.folder) else []) if (found := pattern.fullmatch(name))]
+    found = {}
+    for log in sorted(logs, key=lambda log: (ROWS.index(log[1]), int(log[2]))):
+        rows = log_rows(os.path.join(o.folder, log[0]))
+        if rows:  # else its first epoch has not ended
+            found[log[1], log[2]] = [(epoch, valid) for epoch, valid, _ in rows]
+    if not found:
+        raise Refused(f"found no log {o.table}-ROW-SEED.csv with an epoch in '{o.folder}', expected those of `tables.py run "
+                      f'{o.table}`. Give --folder the folder of the runs')
+    lines = [CURVES, *(f'{row},{seed},{epoch},{valid}' for (row, seed), points in found.items() for epoch, valid in points)]
+    if o.csv:
+        require_own('--csv', o.csv, CURVES.encode() + b'\n', 'curves of this script')
+    if o.svg:
+        require_own('--svg', o.svg, b'GNUPLOT', 'a picture of gnuplot')
+        draw(o.svg, o.table, found)
+    if o.csv or not o.svg:
+        with open(o.csv, 'w') if o.csv else os.fdopen(os.dup(1), 'w') as f:
+            f.write('\n'.join(lines) + '\n')
+    return 0

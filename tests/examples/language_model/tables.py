@@ -1,0 +1,178 @@
+"""tables.py on a tiny corpus: a table that is stopped and goes on, what it writes down, what it shows and what it refuses."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from program import PROGRAM, Folder, number, read, rows, run, sentences, write
+
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+SCRIPT = os.path.join(SOURCES, "examples", "language_model", "tables.py")
+HEADER = "table,row,seed,epochs,valid,test,core_hours"
+TINY = "--units 8 --batch 4 --bptt 10 --rate 0.3 --checkpoint-every 50 --epochs 9".split()
+AWAY = [*TINY, "--rate", "3", "--epochs", "40", "--runaway", "1.0001"]  # at this rate some epoch is worse than the best
+CALL = ["run", "ptb-small", "--program", PROGRAM, "--folder", "t", "--jobs", "2"]
+
+
+def tables(*arguments, status=0):
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == status, f"{arguments}\nstatus {done.returncode}, expected {status}\n{done.stdout}{done.stderr}"
+    return done.stderr if status else done.stdout
+
+
+def refuses(*arguments, says):
+    error = tables(*arguments, status=1)
+    assert error.startswith("tables.py: ") and error.count("\n") == 1, error
+    for part in says:
+        assert part in error, (part, error)
+
+
+def stopped(arguments):
+    """Sends SIGTERM when both trainings of two jobs have an epoch behind them; they save, and nothing is written down."""
+    process = subprocess.Popen([sys.executable, "-B", SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    models = ["t/ptb-small-RE-1", "t/ptb-small-REAL-1"]
+    while not all(os.path.exists(model + ".safetensors") for model in models):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM and "the same call goes on" in out, (process.returncode, out)
+    for model in models:
+        assert "Interrupted at epoch" in read(model + ".out").decode(), read(model + ".out")
+        assert not os.path.exists(model + ".safetensors.lock"), "it is still running"
+        assert 1 <= len(rows(model + ".csv")) < 9, rows(model + ".csv")
+    assert read("t/tables.csv").decode() == HEADER + "\n"
+
+
+def table():
+    """A table that is stopped goes on, and ends with the models and figures of the program by itself."""
+    arguments = [*CALL, "--rows", "RE", "REAL", "--seeds", "1", "--", *TINY]
+    stopped(arguments)
+    assert tables(*arguments).count("goes on") == 2
+    assert read("t/tables.csv").decode().startswith(HEADER + "\n") and len(rows("t/tables.csv")) == 2
+    for line, loss in zip(sorted(rows("t/tables.csv"), key=lambda line: line["row"]), ["ce", "al"]):
+        model = f"t/ptb-small-{line['row']}-1"
+        run("train", "--corpus", "ptb", "--preset", "small", "--head", "tied", "--loss", loss, "--seed", 1, *TINY, "--precision", "auto",
+            "--threads", 1, "--model", "alone")
+        assert read("alone") == read(model + ".safetensors"), f"{model} is another model"
+        log = rows(model + ".csv")
+        assert [int(row["epoch"]) for row in log] == list(range(1, 10)) and len({row["run"] for row in log}) == 1, log
+        assert (line["table"], line["seed"], line["epochs"]) == ("ptb-small", "1", "9"), line
+        for part in "valid", "test":
+            out = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt", "--threads", 1).stdout
+            assert float(line[part]) == number(r"\nperplexity ([0-9.]+)", out), (line, out)
+        hours = sum(float(row["seconds"]) for row in log) / 3600
+        assert abs(float(line["core_hours"]) - hours) <= 0.5001e-4 and hours > 1e-5, (line, hours)
+
+    # What is finished is not run again.
+    before = {name: read(os.path.join("t", name)) for name in sorted(os.listdir("t"))}
+    assert tables(*arguments).count("finished, validation") == 2
+    assert before == {name: read(os.path.join("t", name)) for name in sorted(os.listdir("t"))}
+
+
+def refused():
+    """What does not fit is one message; nothing is changed by it."""
+    before = {name: read(os.path.join("t", name)) for name in sorted(os.listdir("t"))}
+    one = [*CALL, "--rows", "RE", "--seeds", "1"]
+    refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it"])
+    refuses(*one, "--", "--model=x", says=["--model=x", "set for each run"])
+    refuses(*one, "--", *TINY, "--keep", "0.5", says=["'t'", "--keep 0.5", "another --folder"])
+    write("notes.csv", "notes,of,my own\n")
+    refuses(*one, "--results", "notes.csv", "--", *TINY, says=["'notes,of,my own'", HEADER])
+    write("twice.csv", f"{HEADER}\nptb-small,RE,1,2,3,4,5\nptb-small,RE,1,2,3,4,5\n")
+    refuses(*one, "--results", "twice.csv", "--", *TINY, says=["RE seed 1 again in line 3"])
+    write("cut.csv", f"{HEADER}\nptb-small,RE,1,2,nan,4,5\n")
+    refuses(*one, "--results", "cut.csv", "--", *TINY, says=["line 2", "'ptb-small,RE,1,2,nan,4,5'"])
+    refuses("run", "wikitext-2-small", "--program", PROGRAM, says=["wikitext-2/train.txt", "ISOGLOSS_DATA"])
+    assert before == {name: read(os.path.join("t", name)) for name in sorted(os.listdir("t"))}
+
+    # Trainings that were put there under the names of runs: without their options, their log, or the training itself.
+    os.mkdir("other")
+    for end in ".safetensors", ".safetensors.train", ".csv":
+        shutil.copy(f"t/ptb-small-RE-1{end}", f"other/ptb-small-RE-2{end}")
+    moved = [*CALL, "--folder", "other", "--rows", "RE", "--seeds"]
+    error = tables(*moved, "2", "3", "--", *TINY[:-2], "--epochs", "1", status=1)
+    assert "1 of 2 runs failed" in error and "ptb-small RE seed 2" in error, error
+    assert '--seed (2 given, 1 stored)' in read("other/ptb-small-RE-2.out").decode()
+    assert [line["seed"] for line in rows("other/tables.csv")] == ["3"]
+    os.rename("other/ptb-small-RE-2.csv", "log")
+    refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=[".safetensors.train' without", "ptb-small-RE-2.csv'"])
+    write("other/ptb-small-RE-2.csv", re.sub(rb"\n[^\n]*", b"", read("log"), count=1))  # without the first epoch
+    refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=["found the epochs 2, 3, 4", "expected all from 1 on"])
+    write("other/ptb-small-RE-3.csv", read("log").splitlines()[0] + b"\n")
+    write("other/tables.csv", HEADER + "\n")
+    out = subprocess.run([sys.executable, "-B", SCRIPT, *moved, "3", "--", *TINY[:-2], "--epochs", "1"], capture_output=True, text=True)
+    assert out.returncode == 1 and "found no epoch in 'other/ptb-small-RE-3.csv'" in out.stdout, out
+    os.remove("other/ptb-small-RE-2.safetensors.train")
+    refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=["ptb-small-RE-2.safetensors' without"])
+
+    # Runs that fail: what was the matter, and the status.
+    for folder, options, says in [("bad", ["--units", "0"], ["status 1; the last of", "--units is 0, expected"]),
+                                  ("away", AWAY, ["status 3; the last of", "it has run away"])]:
+        call = [*CALL, "--folder", folder, "--rows", "VD", "--seeds", "1", "--", *options]
+        done = subprocess.run([sys.executable, "-B", SCRIPT, *call], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and all(part in done.stdout for part in says), done
+        assert rows(f"{folder}/tables.csv") == []
+
+
+def adopted():
+    """A training under way, begun without the script, goes on under the name of a run."""
+    os.mkdir("adopted")
+    options = [*TINY, "--threads", 1, "--head", "free", "--loss", "al", "--seed", 2]
+    run("train", "--corpus", "ptb", "--preset", "small", *options, "--epochs", 4, "--model", "mine.st", "--log", "mine.log")
+    for name, end in ("mine.st", ".safetensors"), ("mine.st.train", ".safetensors.train"), ("mine.log", ".csv"):
+        os.rename(name, f"adopted/ptb-small-AL-2{end}")
+    tables(*CALL, "--folder", "adopted", "--rows", "AL", "--seeds", "2", "--", *TINY)
+    assert [line["epochs"] for line in rows("adopted/tables.csv")] == ["9"]
+    assert len({row["run"] for row in rows("adopted/ptb-small-AL-2.csv")}) == 1
+
+
+def shown():
+    """The tables of the page, and the curves."""
+    write("r.csv", f"{HEADER}\n" + "".join(f"ptb-small,REAL,{seed},{39 + seed},{valid},{test},{hours}\n" for seed, valid, test, hours in
+                                          [(1, 90.04, 87.26, 2.5), (2, 88, 85, 2.25), (3, 89.5, 86.5, 3)]))
+    printed = tables("report", "--results", "r.csv", "--print")
+    line = "| REAL | 86.3 | 82.7 | 89.5 (88.0 … 90.0) | 86.5 (85.0 … 87.3) | 3 | 41 (40 … 42) | 2.50 (2.25 … 3.00) |\n"
+    assert line in printed and "| VD | 92.6 | 87.3 | no finished training yet |  |  |  |  |\n" in printed, printed
+    assert "**ptb-medium**, `--corpus ptb --preset medium`: no finished training yet.\n" in printed, printed
+
+    page = os.path.join(SOURCES, "docs", "examples", "language_model.md")
+    tables("report", "--check")  # of the project, with its own results
+    shutil.copy(page, "page.md")
+    refuses("report", "--check", "--page", "page.md", "--results", "r.csv", says=["are not those of 'r.csv'", "tables.py report"])
+    assert read("page.md") == read(page)
+    tables("report", "--page", "page.md", "--results", "r.csv")
+    assert line in read("page.md").decode()
+    tables("report", "--check", "--page", "page.md", "--results", "r.csv")
+    tables("report", "--page", "page.md")
+    assert read("page.md") == read(page), "the rest of the page is not as it was"
+    write("page.md", "no markers\n")
+    refuses("report", "--page", "page.md", says=["found 0 times"])
+
+    expected = "".join(f"{name},1,{row['epoch']},{float(row['valid_perplexity'])}\n" for name in ["RE", "REAL"]
+                       for row in rows(f"t/ptb-small-{name}-1.csv"))
+    assert tables("curves", "ptb-small", "--folder", "t") == "row,seed,epoch,valid\n" + expected
+    tables("curves", "ptb-small", "--folder", "t", "--csv", "c.csv", "--svg", "c.svg")
+    assert read("c.csv").decode() == "row,seed,epoch,valid\n" + expected
+    svg = read("c.svg").decode()
+    assert "<svg" in svg and "RE, seed 1" in svg and "REAL, seed 1" in svg, svg[:300]
+    tables("curves", "ptb-small", "--folder", "t", "--csv", "c.csv", "--svg", "c.svg")
+    for option in "--csv", "--svg":
+        refuses("curves", "ptb-small", "--folder", "t", option, "notes.csv", says=[f"{option} 'notes.csv'", "left as it is"])
+    refuses("curves", "ptb-medium", "--folder", "t", says=["ptb-medium-ROW-SEED.csv", "'t'"])
+
+
+if __name__ == "__main__":
+    with Folder():
+        os.environ["ISOGLOSS_DATA"] = "."
+        os.mkdir("ptb")
+        for seed, (part, count) in enumerate([("train", 4000), ("valid", 100)], 1):
+            write(f"ptb/ptb.{part}.txt", sentences(count, seed))
+        write("ptb/ptb.test.txt", "".join(" ".join(line.split()[::-1]) + "\n" for line in sentences(100, 3).splitlines()))
+        table()
+        refused()
+        adopted()
+        shown()

@@ -1,0 +1,197 @@
+#include <cmath>
+#include <isogloss/isogloss.hpp>
+#include <limits>
+
+#include "allocations.hpp"
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr Index T = 6, B = 5, V = 230, n = 19;
+
+enum class Kind { cross_entropy, constant_target, differentiated, own_table };
+
+// A language model without dropout, whose predictions are as uneven as a trained one's.
+template <class Number> struct Net {
+    Graph<Number> g;
+    Tokens x, y;
+    Loss<Number> l;
+    std::vector<Token> words;
+
+    Net(Kind kind, double epsilon, Index budget = Index{32} << 20)
+        : g({.time = T, .batch = B, .budget = budget, .epsilon = epsilon}),
+          x(g.tokens("x", V)),
+          y(g.tokens("y", V)) {
+        const auto E = g.weight("E", V, n, uniform(1.2));
+        const auto h = g.template add<Linear>("map", {.units = n, .init = uniform(0.6)},
+                                              g.template add<Embedding>("embed", {}, x, E));
+        const auto o = kind == Kind::own_table
+                           ? g.template add<Softmax>("head", {.vocabulary = V, .init = uniform(1.2)}, h)
+                           : g.template add<TiedSoftmax>("head", {.bias = true}, h, E);
+        const typename AugmentedLoss<Number>::Options options{
+            .temperature = 3, .differentiate_target = kind != Kind::constant_target};
+        if (kind == Kind::cross_entropy) l = g.template add<CrossEntropy>("loss", {}, o, y);
+        else if (kind == Kind::own_table) l = g.template add<AugmentedLoss>("loss", options, o, y, E);
+        else l = g.template add<AugmentedLoss>("loss", options, o, y);
+        const Random random(3, 1);
+        for (Index i = 0; i < 2 * T * B; ++i)  // some words several times, some positions without a target
+            words.push_back(i >= T * B && i % 9 == 4 ? not_predicted
+                                                     : static_cast<Token>(random.below(i, i % 2 ? 5 : V)));
+    }
+    double forward() {
+        return g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + T * B, T, B}});
+    }
+    // The gradients of all parameters with the random numbers of a step.
+    Numbers gradient(std::uint64_t step, bool twice = false) {
+        g.reset();
+        g.training_step(step);
+        g.parameters().clear_gradients();
+        forward();
+        if (twice) {  // the second time nothing is staged: backward computes it
+            g.backward(l);
+            g.training_step(step);
+            forward();
+        }
+        g.backward(l);
+        Numbers all;
+        for (auto& p : g.store().parameters)
+            for (const double v : flat(matrix_view(p.dense_gradient().data, p.rows, p.cols)))
+                all.push_back(twice ? v / 2 : v);
+        return all;
+    }
+};
+
+// Whether the gradient differs from another one.
+bool differ(const Numbers& a, const Numbers& b) { return apart(a, b) > 1e-6; }
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("The mean of sampled gradients is the gradient", "[loss][sparse_gradient]", float,
+                   double) {
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    CAPTURE(static_cast<int>(kind));
+    constexpr int draws = 1200;
+    Net<TestType> exact(kind, 0), sampled(kind, 0.2);
+    const Numbers expected = exact.gradient(0);
+    Numbers mean(expected.size(), 0.0), square = mean;
+    for (int d = 0; d < draws; ++d) {
+        const Numbers drawn = sampled.gradient(std::uint64_t(d));
+        REQUIRE(drawn.size() == expected.size());
+        for (std::size_t i = 0; i < mean.size(); ++i) {
+            mean[i] += drawn[i] / draws;
+            square[i] += std::pow(drawn[i] - expected[i], 2) / draws;
+        }
+    }
+    // In units of the standard error: thousands of numbers, so that the largest is 4 or 5, and their mean square 1.
+    double worst = 0, total = 0, varied = 0;
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+        const double apart = mean[i] - expected[i], error = std::sqrt(square[i] / draws);
+        if (error < 1e-5) {  // rounding, where nothing is drawn
+            REQUIRE(std::abs(apart) < 1e-4);
+            continue;
+        }
+        varied += 1;
+        worst = std::max(worst, std::abs(apart) / error);
+        total += apart * apart / (error * error);
+    }
+    CHECK(varied > 0.5 * double(mean.size()));
+    CHECK(worst < 7);
+    CHECK(total / varied == Approx(1).margin(0.25));
+    CHECK(sampled.g.guards_intact());
+}
+
+TEMPLATE_TEST_CASE("The loss stays exact, and so does all of evaluation", "[loss][sparse_gradient]", float,
+                   double) {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::differentiated, Kind::own_table);
+    Net<TestType> exact(kind, 0), sampled(kind, 0.2);
+    CHECK(sampled.forward() == exact.forward());
+    CHECK(differ(sampled.gradient(0), exact.gradient(0)));
+    exact.g.training(false);
+    sampled.g.training(false);
+    CHECK(sampled.gradient(0) == exact.gradient(0));
+}
+
+TEST_CASE("A draw is a function of the step alone: for any blocks, threads, and computed when it may be",
+          "[loss][sparse_gradient][threads]") {
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target);  // rows of words depend on the block
+    Net<double> net(kind, 0.2), small(kind, 0.2, 60'000);
+    const Numbers once = net.gradient(7);
+    CHECK(net.gradient(7) == once);
+    CHECK(differ(net.gradient(8), once));
+    CHECK(apart(net.gradient(7, true), once) < 1e-14);
+    CHECK(small.g.memory() < net.g.memory());
+    CHECK(apart(small.gradient(7), once) < 1e-14);
+    for (const int some : {2, 3}) {
+        threads(some);
+        CHECK(apart(net.gradient(7), once) < 1e-14);
+    }
+    threads(1);
+}
+
+TEST_CASE("Where few entries are below the threshold the dense gradient is taken, to the bit",
+          "[loss][sparse_gradient]") {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::differentiated, Kind::own_table);
+    Net<float> exact(kind, 0), sampled(kind, 1e-6);
+    CHECK(sampled.gradient(3) == exact.gradient(3));
+}
+
+TEST_CASE("A loss of no weight and one of a negative weight are drawn alike", "[loss][sparse_gradient]") {
+    // l = -ce: the mean of draws is found above, here the threshold takes the weight's size.
+    const auto gradient = [](double weight) {
+        Graph<double> g({.time = T, .batch = B, .epsilon = 0.2});
+        const auto x = g.tokens("x", V), y = g.tokens("y", V);
+        const auto E = g.weight("E", V, n, uniform(1.2));
+        const auto h = g.add<Embedding>("embed", {}, x, E);
+        const auto ce = g.add<CrossEntropy>("ce", {}, g.add<TiedSoftmax>("head", {}, h, E), y);
+        const auto other = g.add<CrossEntropy>("other", {}, g.add<Softmax>("own", {.vocabulary = V}, h), y);
+        const auto l = g.add<TotalLoss>("l", {.weights = {weight, 0}}, ce, other);
+        std::vector<Token> words;
+        for (Index i = 0; i < 2 * T * B; ++i) words.push_back(static_cast<Token>(7 * i % V));
+        g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + T * B, T, B}});
+        g.backward(l);
+        return flat(matrix_view(g.parameter("E").dense_gradient().data, V, n));
+    };
+    Numbers one = gradient(1), minus = gradient(-2), none = gradient(0);
+    for (auto& v : minus) v /= -2;
+    CHECK(apart(minus, one) < 1e-14);
+    for (const double v : none) REQUIRE(v == 0);
+}
+
+TEST_CASE("Sampled steps allocate nothing and learn as exact ones do", "[loss][sparse_gradient]") {
+    const auto learn = [](double epsilon) {
+        Net<float> net(Kind::differentiated, epsilon);
+        Sgd<float> sgd(net.g.parameters(), {.rate = 0.3, .clip = 5});
+        double loss = 0;
+        std::size_t before = 0;
+        for (int k = 0; k < 80; ++k) {
+            if (k == 1) before = allocations();
+            loss = net.forward();
+            net.g.backward(net.l);
+            sgd.step();
+        }
+        CHECK(allocations() == before);
+        return loss;
+    };
+    const double exact = learn(0), sampled = learn(0.1);
+    CHECK(sampled != exact);
+    CHECK(sampled < 0.4 * double(T * B) * std::log(double(V)));
+    CHECK(sampled < 1.5 * exact);
+}
+
+TEST_CASE("An epsilon out of range is refused", "[loss][sparse_gradient]") {
+    for (const double wrong : {-1e-9, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
+        try {
+            Graph<float> refused({.epsilon = wrong});
+            FAIL("accepted");
+        } catch (const UsageError& e) {
+            CHECK_THAT(e.what(), ContainsSubstring("found epsilon = ") && ContainsSubstring("below 1"));
+        }
+    }
+    CHECK(Graph<float>({.epsilon = 0.5}).epsilon() == 0.5);
+}
