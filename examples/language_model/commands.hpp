@@ -1,6 +1,7 @@
-/// @file commands.hpp  The six things the program does. Each returns the exit status.
+/// @file commands.hpp  The seven things the program does. Each returns the exit status.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,11 +10,28 @@
 
 namespace lm {
 
-/// Options of `evaluate`.
+/// Options of `evaluate`; of those that belong to --cache or --dynamic an empty optional is the default.
 struct EvaluateOptions {
     std::string model, text;
     ig::Index columns = 1;
     int threads = 2;
+    bool cache = false;
+    std::optional<ig::Index> cache_window;
+    std::optional<double> cache_flatness, cache_weight;
+    std::string dynamic, dynamic_text;
+    std::optional<double> dynamic_rate, dynamic_decay;
+    std::optional<ig::Index> dynamic_steps;
+};
+
+/// Options of `tune`: lists to try, an empty one is the default.
+struct TuneOptions {
+    std::string model, text;
+    int threads = 2;
+    std::optional<ig::Index> cache_window;
+    std::vector<double> cache_flatness, cache_weight;
+    std::string dynamic, dynamic_text;
+    std::vector<double> dynamic_rate, dynamic_decay;
+    std::optional<ig::Index> dynamic_steps;
 };
 
 /// Options of `sample`.
@@ -52,6 +70,7 @@ struct CompareOptions {
 /// `named`: the options that stand on the command line.
 int train(const Options& given, const std::set<std::string>& named);
 int evaluate(const EvaluateOptions& o);
+int tune(const TuneOptions& o);
 int sample(const SampleOptions& o);
 int score(const ScoreOptions& o);
 int neighbours(const NeighbourOptions& o);

@@ -1,5 +1,5 @@
-/// @file main.cpp  The command line of language_model: train, evaluate, sample, score, neighbours,
-/// compare.
+/// @file main.cpp  The command line of language_model: train, evaluate, tune, sample, score,
+/// neighbours, compare.
 #include <CLI/CLI.hpp>
 
 #include "../shared/program.hpp"
@@ -26,6 +26,26 @@ void add_train(CLI::App& app, lm::Options& o) {
     app.get_option("--model")->required();
 }
 
+/// Puts the options of the cache and of dynamic evaluation on a command line; `several` ends the help of those
+/// that take a list.
+template <class O> void add_adaptation(CLI::App& app, O& o, const std::string& several) {
+    const auto list = [&](const char* name, auto& value, const std::string& help) {
+        auto* option = app.add_option(name, value, help + several);
+        if (!several.empty()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    };
+    app.add_option("--cache-window", o.cache_window, "steps that the cache remembers [2000]");
+    list("--cache-flatness", o.cache_flatness, "theta of the cache, 0 or more");
+    list("--cache-weight", o.cache_weight, "lambda of the cache in the mixture, 0 to 1");
+    app.add_option("--dynamic", o.dynamic, "the weights follow the text, by this rule")
+        ->check(CLI::IsMember({"sgd", "rms"}));
+    list("--dynamic-rate", o.dynamic_rate, "its learning rate");
+    list("--dynamic-decay", o.dynamic_decay, "share by which weights return to the trained ones, 0 to 1");
+    app.add_option("--dynamic-steps", o.dynamic_steps,
+                   "steps of a segment, after each of which they move [5]");
+    app.add_option("--dynamic-text", o.dynamic_text,
+                   "training text, or some of it, for the gradient statistics of --dynamic rms");
+}
+
 int work(int argc, char** argv) {
     CLI::App app("Neural language models: training, perplexity, sampling, scores, word vectors.");
     app.require_subcommand(1);
@@ -45,6 +65,17 @@ int work(int argc, char** argv) {
     evaluate->add_option("--columns", e.columns, "columns that run side by side; 1: the text in its order")
         ->capture_default_str();
     evaluate->add_option("--threads", e.threads, "threads")->capture_default_str();
+
+    evaluate->add_flag("--cache", e.cache, "with a neural cache of the text so far");
+    add_adaptation(*evaluate, e, "");
+
+    lm::TuneOptions u;
+    auto* tune = with_model(
+        app.add_subcommand("tune", "Try settings of the cache, or of --dynamic, on a validation text"),
+        u.model);
+    tune->add_option("--text", u.text, "validation text")->required();
+    tune->add_option("--threads", u.threads, "threads")->capture_default_str();
+    add_adaptation(*tune, u, ", or several");
 
     lm::SampleOptions s;
     auto* sample = with_model(app.add_subcommand("sample", "Write a text"), s.model);
@@ -103,6 +134,7 @@ int work(int argc, char** argv) {
         return lm::train(t, named);
     }
     if (*evaluate) return lm::evaluate(e);
+    if (*tune) return lm::tune(u);
     if (*sample) return lm::sample(s);
     if (*score) return lm::score(r);
     if (*neighbours) return lm::neighbours(n);

@@ -9,6 +9,11 @@
 
 namespace lm {
 
+/// Where tokens are characters, counts them as such, too.
+inline void count_characters(ig::Perplexity& p, const ig::text::Vocabulary& vocabulary) {
+    if (vocabulary.level() == ig::text::Level::character) p.add(0, 0, p.tokens());
+}
+
 /// Predicts every token of a corpus once, a line end being fed before the first, in so many columns that
 /// run side by side. Training goes on afterwards as if nothing had happened: its carried states are put back.
 ///
@@ -22,7 +27,7 @@ template <class GoOn> std::optional<ig::Perplexity> measure(Graph& g, const Mode
         g, model.nll, model.x, model.y,
         corpus.batches({time, columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()}),
         [&](ig::Index done, ig::Index all) { return whole = go_on(done, all); });
-    if (vocabulary.level() == ig::text::Level::character) perplexity.add(0, 0, perplexity.tokens());
+    count_characters(perplexity, vocabulary);
     return whole ? std::optional(perplexity) : std::nullopt;
 }
 

@@ -8,6 +8,9 @@
 #include <isogloss/loss/softmax_loss.hpp>
 #include <isogloss/loss/total.hpp>
 #include <isogloss/metric/evaluate.hpp>
+#include <isogloss/metric/evaluate_dynamically.hpp>
+#include <isogloss/metric/neural_cache.hpp>
+#include <isogloss/metric/neural_cache_perplexity.hpp>
 #include <isogloss/metric/unigram.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
@@ -23,6 +26,7 @@
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <isogloss/update/adam.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/schedule.hpp>
 #include <isogloss/update/sgd.hpp>
 #ifdef ISOGLOSS_COMPILED

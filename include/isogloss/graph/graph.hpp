@@ -190,6 +190,9 @@ public:
     void probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature = 1);
     Tensor<T, 2> probabilities(Logits<T> o, double temperature = 1);  ///< all positions, [T·B, V]
 
+    /// The sequence that a head reads: what its logits are products of.
+    Seq<T> hidden(Logits<T> o) { return record(o).hidden; }
+
     /// Bytes of the arena: weights, gradients, activations.
     std::size_t memory() const { return store_.arena.size(); }
     /// Whether no node has written beyond the ends of its blocks; for tests.

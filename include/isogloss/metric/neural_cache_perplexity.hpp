@@ -1,0 +1,138 @@
+/// @file metric/neural_cache_perplexity.hpp  The perplexity of a graph with a neural cache, and the best cache.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/metric/evaluate.hpp>
+#include <isogloss/metric/neural_cache.hpp>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// -log p of the mixture of NeuralCache, for the model's nats -log p_model and p_cache. Infinite where
+/// λ = 1 and p_cache = 0.
+inline double mixed_nats(double nats, double cache, double weight) {
+    if (weight == 0) return nats;
+    if (cache == 0) return nats - std::log1p(-weight);
+    return -std::log((1 - weight) * std::exp(-nats) + weight * cache);
+}
+
+/// A setting of a neural cache, and the perplexity of a text under it.
+struct NeuralCacheTrial {
+    double flatness = 0, weight = 0;  ///< θ and λ
+    Perplexity perplexity;
+};
+
+/// Perplexities under every θ of one list with every λ of another, from one pass over a text of one column:
+/// forward passes of a graph are added in their order, as a loop of one's own has them. p_cache is computed once
+/// for each θ.
+///
+/// Errors   UsageError: lists that are empty or hold numbers out of range, more than one column, a loss that is
+///          more than a cross-entropy. NumericError: a word of probability 0, which λ = 1 gives; those of NeuralCache
+template <class T> class NeuralCacheTrials {
+public:
+    /// For hidden states of `width` numbers and the window N of the cache.
+    NeuralCacheTrials(Index width, Index window, std::vector<double> flatness, std::vector<double> weights)
+        : cache_(width, {.window = window}), flatness_(std::move(flatness)) {
+        if (flatness_.empty() || weights.empty())
+            throw UsageError("neural cache: found ", flatness_.size(), " values of flatness and ",
+                             weights.size(), " of weight, expected at least one of each");
+        for (const double theta : flatness_)
+            for (const double lambda : weights) {
+                require_neural_cache({.window = window, .flatness = theta, .weight = lambda});
+                trials_.push_back({theta, lambda, {}});
+            }
+    }
+
+    /// Counts the last forward pass, which was for the CrossEntropy `l`: `h` is what its head reads
+    /// (Graph::hidden), `targets` [T, 1] what `l` was fed with. Targets of -1 are left out.
+    void add(Graph<T>& g, Loss<T> l, Seq<T> h, TokenBlock targets) {
+        if (targets.batch != 1)
+            throw UsageError("neural cache: found ", targets.batch,
+                             " columns, expected 1: the window is the text right before a word");
+        if (g.value(l) != g.cross_entropy(l))
+            throw UsageError("neural cache: the loss is ", g.value(l), " nats, but its cross-entropy ",
+                             g.cross_entropy(l), "; give a CrossEntropy over the same logits");
+        const auto nats = g.by_token(l);
+        const auto states = g.value(h);
+        const std::size_t weights = trials_.size() / flatness_.size();
+        for (Index first = 0, end; first < targets.time; first = end) {
+            end = first;
+            while (end < targets.time && targets.data[end] != not_predicted) ++end;
+            const MatrixRef<const T> run(states.data() + first * h.width, end - first, h.width);
+            cache_.follow(run, targets.data + first, flatness_, [&](Index r, std::span<const double> p) {
+                const double model = nats.data()[first + r];
+                for (std::size_t k = 0; k < trials_.size(); ++k) {
+                    auto& trial = trials_[k];
+                    const double mixed = p.empty() ? model : mixed_nats(model, p[k / weights], trial.weight);
+                    if (std::isinf(mixed))
+                        throw NumericError("neural cache: with weight ", trial.weight, " the word ",
+                                           targets.data[first + r],
+                                           " has probability 0, as the window does not hold it; lower the "
+                                           "weight");
+                    trial.perplexity.add(mixed, 1);
+                }
+            });
+            if (end < targets.time) ++end;
+        }
+    }
+
+    /// All of them: the flatnesses in their order, and under each the weights.
+    const std::vector<NeuralCacheTrial>& all() const { return trials_; }
+    /// The one of lowest perplexity, the first where several are; UsageError before anything was counted.
+    const NeuralCacheTrial& best() const {
+        trials_.front().perplexity.value();  // throws, as min_element compares nothing where there is one
+        return *std::min_element(trials_.begin(), trials_.end(), [](const auto& a, const auto& b) {
+            return a.perplexity.value() < b.perplexity.value();
+        });
+    }
+
+private:
+    NeuralCache<T> cache_;
+    std::vector<double> flatness_;
+    std::vector<NeuralCacheTrial> trials_;
+};
+
+/// The perplexities of a text under a graph with neural caches of one window, see NeuralCacheTrials, within an
+/// Evaluation: from zero states and an empty cache, and with mode and states put back. Choose θ and λ on a
+/// validation text:
+///
+///     const auto trials = evaluate_neural_cache(g, l, g.hidden(o), x, y, batches, 2000, {0.1, 0.3}, {0.05, 0.1});
+///     const double theta = trials.best().flatness, lambda = trials.best().weight;
+///
+/// `l` is a CrossEntropy, `h` what its head reads, `batches` are of one column. `go_on(done, all)` is asked after
+/// each batch; where it says no, the rest is left out. Errors of NeuralCacheTrials and of Graph::forward.
+template <class T, class GoOn>
+NeuralCacheTrials<T> evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tokens x, Tokens y,
+                                           text::Batches batches, Index window, std::vector<double> flatness,
+                                           std::vector<double> weights, GoOn&& go_on) {
+    NeuralCacheTrials<T> trials(h.width, window, std::move(flatness), std::move(weights));
+    const Evaluation<T> evaluation(g);
+    for (const auto& batch : batches) {
+        g.forward(l, {x, batch.input}, {y, batch.target});
+        trials.add(g, l, h, batch.target);
+        if (!go_on(batch.index + 1, batches.count())) break;
+    }
+    return trials;
+}
+
+template <class T> NeuralCacheTrials<T> evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tokens x,
+                                                              Tokens y, text::Batches batches, Index window,
+                                                              std::vector<double> flatness,
+                                                              std::vector<double> weights) {  ///< see above
+    return evaluate_neural_cache(g, l, h, x, y, std::move(batches), window, std::move(flatness),
+                                 std::move(weights), [](Index, Index) { return true; });
+}
+
+/// The perplexity of a text under a graph with one neural cache; see above.
+template <class T> Perplexity evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tokens x, Tokens y,
+                                                    text::Batches batches,
+                                                    const NeuralCacheOptions& options) {
+    return evaluate_neural_cache(g, l, h, x, y, std::move(batches), options.window, {options.flatness},
+                                 {options.weight})
+        .best()
+        .perplexity;
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,0 +1,179 @@
+/// @file update/dynamic.hpp  Dynamic evaluation: weights that follow the text they predict, for a while.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/kernel/simd.hpp>
+#include <isogloss/sizes.hpp>
+#include <isogloss/subnormals.hpp>
+#include <isogloss/update/rule.hpp>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// How DynamicUpdate scales a gradient.
+enum class DynamicRule {
+    sgd,  ///< by the rate alone
+    rms   ///< by the root of its mean square over the training text, too
+};
+
+/// Options of DynamicUpdate. The defaults are those of the code published with the paper, for `rms` with
+/// segments of 5 steps.
+struct DynamicOptions {
+    DynamicRule rule = DynamicRule::rms;
+    double rate = 5e-5;                 ///< η ≥ 0
+    double decay = 0.002;               ///< λ in [0, 1]: how fast weights return to the trained ones
+    double epsilon = 2e-5;              ///< ε > 0, of `rms`
+    Divisor divisor = Divisor::tokens;  ///< what raw sums of derivatives are divided by
+};
+
+/// The update of dynamic evaluation, which adapts a trained model to the text that it has just predicted.
+///
+///     sgd    θ ← θ - η g + λ (θ₀ - θ)
+///     rms    θ ← θ - η g / (√MS + ε) + min(1, λ R) (θ₀ - θ),    R = √MS / avg √MS
+///            MS = 1/M Σ g²,  over the M backward passes that collect() was called after
+///
+/// g is the sum of raw derivatives over the divisor, θ₀ the weights at construction, products are those of
+/// single numbers; avg is the mean over the parameters of the mean within each. Rows of a table that were not
+/// looked up cost nothing when λ = 0.
+///
+/// While it lives the weights are on loan: restore(), or its end, by an exception too, puts θ₀ back bit for bit.
+/// The graph must outlive it. evaluate_dynamically() does all of it.
+///
+/// Memory   once the group's numbers, for rms twice
+/// Errors   UsageError: options out of range; a gradient of the group that already counts at construction, which would
+///          be lost; step() under rms before collect(). NumericError, and nothing is changed: a gradient that is not
+///          finite, a row held at norm 1 that would lose its direction, mean squares that are all 0 where λ > 0
+/// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", section 5; what avg
+///          is, and min(1, ·), as in the code published with it. Departure: a decay for sgd is one number, not R
+template <class T> class DynamicUpdate : public Rule<T, DynamicOptions> {
+public:
+    DynamicUpdate(Parameters<T> group, DynamicOptions options)
+        : Rule<T, DynamicOptions>("dynamic update", std::move(group), options) {
+        decay(options.decay);
+        require("dynamic update", "epsilon", options.epsilon, Exclusive{0});
+        for (const Parameter<T>* p : group_)
+            if (p->condition == Parameter<T>::Condition::rows ||
+                p->condition == Parameter<T>::Condition::dense)
+                throw UsageError("dynamic update: the gradient of '", p->name,
+                                 "' already counts; step() or clear_gradients() first");
+        const Index copies = rms() ? 2 : 1;
+        within_memory("dynamic update", bytes_of("dynamic update", {group_.elements(), copies}, sizeof(T)),
+                      [&] {
+                          for (const Parameter<T>* p : group_) {
+                              trained_.emplace_back(p->value, p->value + p->size());
+                              if (rms()) squares_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+                          }
+                      });
+    }
+    ~DynamicUpdate() { restore(); }
+    DynamicUpdate(const DynamicUpdate&) = delete;
+    DynamicUpdate& operator=(const DynamicUpdate&) = delete;
+
+    double decay() const { return options_.decay; }
+    /// Sets λ in [0, 1]; throws UsageError for another one.
+    void decay(double lambda) {
+        require("dynamic update", "decay", lambda, 0, 1);
+        options_.decay = lambda;
+    }
+
+    /// After a backward pass over training text: adds the squares of the gradient to MS and clears it. Without
+    /// effect on the weights; under sgd it clears alone.
+    void collect() {
+        const double d = this->divisor();
+        direction_norm(group_, d, 0);  // throws where it is not finite
+        const T factor = static_cast<T>(1 / d);
+        for (std::size_t k = 0; k < group_.size(); ++k) {
+            Parameter<T>& p = group_[k];
+            if (rms())
+                for_each_range(p, [&](const T* w, const T* g, Index n, Index) {
+                    T* s = squares_[k].data() + (w - p.value);
+                    for (Index i = 0; i < n; ++i) s[i] += (factor * g[i]) * (factor * g[i]);
+                });
+            p.clear_gradient();
+        }
+        ++collected_;
+        average_ = -1;
+    }
+
+    /// One step; returns the length of the gradient.
+    double step() {
+        const SubnormalsAreZero flush;
+        const double d = this->divisor(), norm = direction_norm(group_, d, 0);
+        if (rms() && average_ < 0) average_ = average_root();
+        const T eta = static_cast<T>(options_.rate / d), epsilon = static_cast<T>(options_.epsilon);
+        const T share = static_cast<T>(rms() ? 1 / static_cast<double>(collected_) : 0);
+        const T lambda = static_cast<T>(options_.decay == 0 ? 0
+                                        : rms()             ? options_.decay / average_
+                                                            : options_.decay);
+        // Of numbers, or of lanes of them.
+        const auto by_sgd = [=]<class L>(L w, L g, L w0, L) { return w - L(eta) * g + L(lambda) * (w0 - w); };
+        const auto by_rms = [=]<class L>(L w, L g, L w0, L square) {
+            using std::min, std::sqrt;
+            const L root = sqrt(L(share) * square);
+            return w - L(eta) * g / (root + L(epsilon)) + min(L(T(1)), L(lambda) * root) * (w0 - w);
+        };
+        if (rms()) move(by_rms);
+        else move(by_sgd);
+        return norm;
+    }
+
+    /// Puts the trained weights back, bit for bit, and forgets the gradients of the group.
+    void restore() noexcept {
+        for (std::size_t k = 0; k < trained_.size(); ++k)
+            std::copy(trained_[k].begin(), trained_[k].end(), group_[k].value);
+        group_.clear_gradients();
+    }
+
+private:
+    using Rule<T, DynamicOptions>::group_, Rule<T, DynamicOptions>::options_;
+
+    bool rms() const { return options_.rule == DynamicRule::rms; }
+
+    // avg √MS.
+    double average_root() const {
+        if (collected_ == 0)
+            throw UsageError(
+                "dynamic update: the rule rms needs mean squares; call collect() after backward "
+                "passes over training text first");
+        double total = 0;
+        for (const auto& squares : squares_) {
+            double sum = 0;
+            for (const T s : squares) sum += std::sqrt(double(s) / double(collected_));
+            total += sum / double(std::max<std::size_t>(squares.size(), 1));
+        }
+        if (total == 0 && options_.decay > 0)
+            throw NumericError(
+                "dynamic update: all gradients that were collected are 0, which leaves no "
+                "measure for the decay; collect over a longer text, or use decay 0");
+        return total / double(squares_.size());
+    }
+
+    // Replaces each number w by moved(w, g, w0, square).
+    template <class Moved> void move(const Moved& moved) {
+        const auto square = [&](std::size_t k) { return rms() ? squares_[k].data() : trained_[k].data(); };
+        for (std::size_t k = 0; k < group_.size(); ++k) {
+            Parameter<T>& p = group_[k];
+            if (options_.decay > 0) p.dense_gradient();
+            require_directions(p, [&, s = square(k)](Index i) {
+                return moved(p.value[i], p.gradient[i], trained_[k][std::size_t(i)], s[i]);
+            });
+        }
+        for (std::size_t k = 0; k < group_.size(); ++k) {
+            Parameter<T>& p = group_[k];
+            for_each_range(p, [&](T* w, const T* g, Index n, Index) {
+                const T *w0 = trained_[k].data() + (w - p.value), *s = square(k) + (w - p.value);
+                kernel::sweep<T>(0, n, [&](auto at) {
+                    at.store(w, moved(at.load(w), at.load(g), at.load(w0), at.load(s)));
+                });
+            });
+            finish_step(p);
+        }
+    }
+
+    std::vector<std::vector<T>> trained_, squares_;  // θ₀; Σ g²
+    Index collected_ = 0;                            // M
+    double average_ = -1;                            // avg √MS, where it is known
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

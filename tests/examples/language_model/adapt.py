@@ -1,0 +1,98 @@
+"""evaluate and tune with a cache and with dynamic evaluation: models that follow the text they predict."""
+import re
+
+from program import Folder, number, read, run, sentences, train, write
+
+CACHE = ["--cache", "--cache-window", 50, "--cache-flatness", 0.5, "--cache-weight", 0.2]
+
+
+def evaluate(*options, text="valid.txt", model="m"):
+    return run("evaluate", "--model", model, "--text", text, "--threads", 1, *options).stdout
+
+
+def perplexity(out):
+    return number(r"\nperplexity ([\d.]+) \(", out)
+
+
+def cache():
+    plain, out = evaluate(), evaluate(*CACHE)
+    assert "cache       window 50, flatness 0.5, weight 0.2" in out and "in 1 column, a line end fed first" in out, out
+    assert number(r"with the cache; without it perplexity ([\d.]+)", out) == perplexity(plain), (plain, out)
+    assert perplexity(out) != perplexity(plain)
+    assert perplexity(evaluate("--cache", "--cache-weight", 0)) == perplexity(plain)
+    # A text of one line again and again: what stands in the cache is what comes.
+    write("again.txt", "the dog greets the queen in the wood\n" * 60)
+    sharp = evaluate("--cache", "--cache-flatness", 2, "--cache-weight", 0.5, text="again.txt")
+    assert perplexity(sharp) < perplexity(evaluate(text="again.txt")) - 0.2
+    assert "bits a character" in evaluate(*CACHE, model="c")
+    assert "probability 0" in run("evaluate", "--model", "m", "--text", "valid.txt", "--cache", "--cache-weight", 1, status=1).stderr
+
+
+def dynamic():
+    plain = evaluate()
+    for rule in [["sgd"], ["rms", "--dynamic-text", "train.txt"]]:
+        still = evaluate("--dynamic", *rule, "--dynamic-rate", 0)
+        assert plain.split("\nperplexity")[1] == still.split("\nperplexity")[1], (plain, still)
+        out = evaluate("--dynamic", *rule, text="again.txt")
+        assert f"dynamic     {rule[0]}, rate " in out and "segments of 5 steps" in out, out
+        assert ("statistics  of the gradients of 11 batches of 100 columns by 5 steps; train.txt" in out) == (rule[0] == "rms"), out
+    moving = ["--dynamic", "sgd", "--dynamic-rate", 0.5, "--dynamic-decay", 0, "--dynamic-steps", 40]
+    again = evaluate(*moving, text="again.txt")
+    assert "rate 0.5, decay 0, segments of 40 steps" in again, again
+    assert perplexity(again) < perplexity(evaluate(text="again.txt")) - 0.2
+    both = evaluate(*moving, "--cache", "--cache-flatness", 2, "--cache-weight", 0.5, text="again.txt")
+    assert number(r"without it perplexity ([\d.]+)", both) == perplexity(again) > perplexity(both)
+
+
+def tune():
+    out = run("tune", "--model", "m", "--text", "valid.txt", "--cache-window", 50, "--cache-flatness", 0, 0.5, "--cache-weight", 0, 0.1, 0.2).stdout
+    rows = [[float(x) for x in line.split()] for line in out.splitlines() if re.match(r" +[\d.]+ ", line)]
+    assert [row[0] for row in rows] == [0, 0.5] and len(rows[0]) == 4, out
+    assert f"{rows[1][3]:.2f}" == f"{perplexity(evaluate(*CACHE)):.2f}" and rows[0][1] == perplexity(evaluate())
+    best = re.search(r"best        (--cache .*): perplexity ([\d.]+)\n", out)
+    assert float(best.group(2)) == min(x for row in rows for x in row[1:]) == perplexity(evaluate(*best.group(1).split()))
+    out = run("tune", "--model", "m", "--text", "again.txt", "--dynamic", "sgd", "--dynamic-rate", 0, 0.2, "--dynamic-decay", 0.01, 0).stdout
+    best = re.search(r"best        (--dynamic .*): perplexity ([\d.]+)\n", out)
+    assert "--dynamic-rate 0.2 --dynamic-decay" in best.group(1), out
+    assert float(best.group(2)) == perplexity(evaluate(*best.group(1).split(), text="again.txt"))
+    out = run("tune", "--model", "m", "--text", "again.txt", "--dynamic", "rms", "--dynamic-text", "train.txt").stdout
+    assert "best        --dynamic rms --dynamic-rate" in out, out
+
+
+def wrong():
+    def refuses(command, *options, says):
+        error = run(command, "--model", "m", "--text", "valid.txt", *options, status=1).stderr
+        assert error.startswith("isogloss: ") and error.count("\n") == 1 and says in error, (options, error)
+
+    refuses("evaluate", "--cache-window", 5, says="--cache-window is given without --cache")
+    refuses("evaluate", "--cache-weight", 0.1, says="--cache-weight is given without --cache")
+    refuses("evaluate", "--cache", "--cache-window", 0, says="window = 0")
+    refuses("evaluate", "--cache", "--cache-window", 10**15, says="neural cache")
+    refuses("evaluate", "--cache", "--cache-flatness", -1, says="flatness = -1")
+    refuses("evaluate", "--cache", "--cache-weight", 2, says="weight = 2")
+    refuses("evaluate", "--cache", "--columns", 2, says="--columns is 2, expected 1 with --cache")
+    refuses("evaluate", "--dynamic", "sgd", "--columns", 2, says="--columns is 2, expected 1 with --dynamic")
+    refuses("evaluate", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-text", "train.txt", says="--dynamic-text is given without --dynamic rms")
+    refuses("evaluate", "--dynamic", "rms", says="--dynamic rms needs --dynamic-text")
+    refuses("evaluate", "--dynamic", "rms", "--dynamic-text", "none.txt", says="none.txt")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-steps", 0, says="--dynamic-steps is 0")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", -1, says="rate = -1")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-decay", 2, says="decay = 2")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e30", says="not finite")
+    refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
+    refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, says="--dynamic is tuned without the cache")
+    refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
+
+
+with Folder():
+    write("train.txt", sentences(600))
+    write("valid.txt", sentences(40, seed=2))
+    train("m", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1)
+    train("c", "--train", "train.txt", "--valid", "valid.txt", "--level", "character", "--epochs", 1)
+    before = read("m")
+    cache()
+    dynamic()
+    tune()
+    wrong()
+    assert read("m") == before
