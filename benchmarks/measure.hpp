@@ -6,14 +6,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <isogloss/isogloss.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "allocations.hpp"
+#include "machine.hpp"
 
 namespace measure {
 
@@ -118,17 +119,9 @@ inline int run(int argc, char** argv) {
         else arguments.push_back(argv[i]);
     }
     int count = static_cast<int>(arguments.size());
-    benchmark::AddCustomContext("threads", std::to_string(isogloss::threads()));
-    benchmark::AddCustomContext("cores", std::to_string(std::thread::hardware_concurrency()));
-    benchmark::AddCustomContext(
-        "blas", openblas_get_corename ? std::string("OpenBLAS ") + openblas_get_corename() : "unknown");
-    benchmark::AddCustomContext("blas_parallel",
-                                openblas_get_parallel ? std::to_string(openblas_get_parallel()) : "unknown");
-    benchmark::AddCustomContext("lanes",
-                                std::to_string(isogloss::kernel::lane_count<isogloss::kernel::Lanes<float>>));
-#ifdef __VERSION__
-    benchmark::AddCustomContext("compiler", __VERSION__);
-#endif
+    for (const auto& [name, value] : machine::context()) benchmark::AddCustomContext(name, value);
+    if (const std::string sentence = machine::warning(); !sentence.empty())
+        std::cerr << sentence << std::endl;
     benchmark::Initialize(&count, arguments.data());
     if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
     benchmark::RunSpecifiedBenchmarks();

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Runs isogloss and its peers in turn and prints how their times compare.
 
-    compare.py BUILD [--threads 1] [--rounds 5] [--rows REGEX] [--json FILE] [--check]
+    compare.py BUILD [--torch [NAME=]PYTHON]... [--threads 1] [--rounds 5] [--rows REGEX] [--json FILE] [--check]
 
-BUILD is the folder of the benchmark programs (build/release/benchmarks). Every peer is a process that lives for the
-whole run; they take turns round by round, so that all see the same machine. A figure is the median over the rounds;
-a ratio is the peer's time over ours: above 1 we are faster. See README.md.
+BUILD is the folder of the benchmark programs (build/release/benchmarks). PYTHON is an interpreter that has PyTorch, for
+instance that of a virtual environment; the distribution's is found by itself. Every peer is a process that lives for
+the whole run; they take turns round by round, so that all see the same machine. A figure is the median over the rounds;
+a ratio is the peer's time over ours: above 1 we are faster. A library counts at its best setting: in float against our
+Precision::full, and of all its settings against our Precision::automatic, once more with sampled gradients. See README.md.
 """
 import argparse
 import glob
@@ -15,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOSSES = ("ce", "al", "al_held")
@@ -24,27 +27,45 @@ LAYERS = [f"lstm/-/{n}/0/35/20" for n in (200, 650, 1500)]
 CHECKS = [f"{row}/{loss}/{sizes}" for row, sizes in (("step", "16/50/5/3"), ("head", "16/50/12/1")) for loss in LOSSES]
 
 
-class Peer:
-    """A process that answers the name of a row with seconds, and tells of its first round on standard error."""
+# They change OpenBLAS's choice of kernels and blocks, and are the surroundings' and not the machine's: no side has them.
+OVERRIDES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
-    def __init__(self, name, command, environment, kinds):
-        self.name, self.kinds = name, kinds
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env={**os.environ, **environment})
+
+class Peer:
+    """A library at one setting: a process that answers the name of a row with seconds.
+
+    On standard error it tells of itself in lines that begin with "# ", and of the first round of each row."""
+
+    def __init__(self, library, setting, command, environment, kinds, bf16=False):
+        self.library, self.setting, self.kinds, self.bf16 = library, setting, kinds, bf16
+        self.name = f"{library}/{setting}"
+        inherited = {k: v for k, v in os.environ.items() if k not in OVERRIDES}
+        self.errors = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+                                        text=True, env={**inherited, **environment})
+
+    def told(self):
+        self.errors.seek(0)
+        return self.errors.read()
 
     def seconds(self, row):
-        self.process.stdin.write(row + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(row + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # no answer either
         answer = self.process.stdout.readline()
         if not answer:
-            sys.exit(f"{self.name}: ended at row {row}\n{self.process.stderr.read()}")
+            sys.exit(f"{self.name}: ended at row {row}\n{self.told()}")
         return float(answer)
 
     def close(self):
-        """What it told of the first round of each row: (loss, extra bytes)."""
-        _, told = self.process.communicate()
-        lines = [line.split() for line in told.splitlines() if line.count("/") == 5]
-        return {row: (float(loss), int(size)) for row, loss, size in lines}
+        """What it told: of itself, and of the first round of each row (loss, extra bytes)."""
+        self.process.communicate()
+        lines = self.told().splitlines()
+        rounds = [line.split() for line in lines if line.count("/") == 5 and len(line.split()) == 3]
+        return ([line[2:] for line in lines if line.startswith("# ")],
+                {row: (float(loss), int(size)) for row, loss, size in rounds})
 
 
 def first(*patterns):
@@ -54,42 +75,87 @@ def first(*patterns):
     return None
 
 
-def torch_python():
-    for python in ("/usr/bin/python3", sys.executable):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    return None
+def torch_version(python):
+    """Of the interpreter's PyTorch, without what stands behind a plus sign; None where it has none."""
+    asked = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    return asked.stdout.strip().split("+")[0] if asked.returncode == 0 else None
 
 
-def peers(build, threads):
-    common = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads), "BLIS_NUM_THREADS": str(threads)}
-    yield Peer("isogloss", [os.path.join(build, "peer_isogloss"), str(threads)],
-               {**common, "OMP_NUM_THREADS": str(threads)}, ("step", "head", "lstm"))
-    python, jemalloc = torch_python(), first("/usr/lib/*/libjemalloc.so.2")
-    if not python:
-        print("no torch: apt-get install python3-torch")
-    elif not jemalloc:
+def torch_peers(name, python, threads, environment):
+    """PyTorch at its settings: before 2 with each BLAS of the distribution, since then with what it brings along."""
+    jemalloc, version = first("/usr/lib/*/libjemalloc.so.2"), torch_version(python)
+    if not version:
+        sys.exit(f"--torch {python}: found no PyTorch, expected an interpreter that imports torch; in a virtual "
+                 "environment: pip install torch")
+    if not jemalloc:
         print("no torch without jemalloc, which it needs to be at its best: apt-get install libjemalloc2")
+        return
+    # Large temporaries come from memory that is there already, and do not go back to the system in between.
+    environment = {**environment, "LD_PRELOAD": jemalloc, "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1"}
+    name = name or f"torch-{version}"
+    command = lambda setting: [python, os.path.join(HERE, "peer_torch.py"), str(threads), setting]
+    kinds = ("step", "head", "lstm")
+    if int(version.split(".")[0]) >= 2:
+        compiled = {**environment, "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no helpers beside the process
+        yield Peer(name, "eager", command("eager"), environment, kinds)
+        yield Peer(name, "compiled", command("compiled"), compiled, ("step", "head"))
+        yield Peer(name, "bf16", command("bf16"), environment, kinds, bf16=True)
+        yield Peer(name, "bf16-compiled", command("bf16-compiled"), compiled, ("step", "head"), bf16=True)
+        return
+    for blas, package in (("openblas", "libopenblas0-openmp"), ("blis", "libblis4-openmp")):
+        if folder := first(f"/usr/lib/*/{blas}-openmp"):
+            yield Peer(name, blas, command("eager"),
+                       {**environment, "LD_LIBRARY_PATH": folder, "ATEN_CPU_CAPABILITY": "avx512"}, kinds)
+        else:
+            print(f"no {name} with {blas}: apt-get install {package}")
+
+
+def peers(build, threads, torches):
+    environment = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "BLIS", "MKL")}
+    environment["DPCPP_CPU_NUM_CUS"] = str(threads)
+    for setting in ("full", "automatic", "sampled"):
+        yield Peer("isogloss", setting, [os.path.join(build, "peer_isogloss"), str(threads), setting], environment,
+                   ("step", "head") if setting == "sampled" else ("step", "head", "lstm"), bf16=setting != "full")
+    given = [torch.rpartition("=")[::2] for torch in torches]
+    for name, python in given:
+        yield from torch_peers(name, python, threads, environment)
+    others = [python for python in ("/usr/bin/python3", sys.executable) if python not in [python for _, python in given]]
+    if distribution := next(filter(torch_version, others), None):
+        yield from torch_peers("", distribution, threads, environment)
     else:
-        blas = {"torch-openblas": first("/usr/lib/*/openblas-openmp"), "torch-blis": first("/usr/lib/*/blis-openmp")}
-        packages = {"torch-openblas": "libopenblas0-openmp", "torch-blis": "libblis4-openmp"}
-        for name, folder in blas.items():
-            if folder:
-                yield Peer(name, [python, os.path.join(HERE, "peer_torch.py"), str(threads)],
-                           {**common, "LD_LIBRARY_PATH": folder, "LD_PRELOAD": jemalloc, "ATEN_CPU_CAPABILITY": "avx512"},
-                           ("step", "head", "lstm"))
-            else:
-                print(f"no {name}: apt-get install {packages[name]}")
-    program = os.path.join(build, "peer_onednn")
-    if os.path.exists(program):
-        yield Peer("onednn", [program], common, ("lstm",))
-    else:
-        print("no oneDNN: apt-get install libdnnl-dev, and build again")
+        print("no torch of the distribution: apt-get install python3-torch")
+    for program in ("peer_onednn", "peer_onednn_root"):
+        path = os.path.join(build, program)
+        if os.path.exists(path):
+            version = subprocess.run([path, "f32"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stderr
+            name = version.strip().removeprefix("# ").replace(" ", "-").lower()
+            yield Peer(name, "f32", [path, "f32"], environment, ("lstm",))
+            yield Peer(name, "bf16", [path, "bf16"], environment, ("lstm",), bf16=True)
+        elif program == "peer_onednn":
+            print("no oneDNN: apt-get install libdnnl-dev, and build again")
+
+
+def best_of(library, everyone, times):
+    """Of a library's settings: the fastest in float beside Precision::full, of all beside Precision::automatic and sampled."""
+    best = {}
+    for column, ours, settings in (
+            ("float", "isogloss/full", [p for p in everyone if p.library == library and not p.bf16]),
+            ("any", "isogloss/automatic", [p for p in everyone if p.library == library]),
+            ("sampled", "isogloss/sampled", [p for p in everyone if p.library == library])):
+        taken = {p.setting: statistics.median(times[p.name]) for p in settings if p.name in times}
+        if taken and ours in times:
+            setting = min(taken, key=taken.get)
+            theirs = times[f"{library}/{setting}"]
+            best[column] = {"setting": setting, "seconds": taken[setting],
+                            "ratio": statistics.median(a / b for a, b in zip(theirs, times[ours]))}
+    return best
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
+    parser.add_argument("--torch", action="append", default=[], metavar="[NAME=]PYTHON",
+                        help="an interpreter that has PyTorch, beside the distribution's; may be repeated")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", default="")
@@ -100,9 +166,17 @@ def main():
     if not os.path.exists(os.path.join(options.build, "peer_isogloss")):
         sys.exit(f"{options.build}: found no peer_isogloss, expected the folder of the benchmark programs; build them "
                  "with -DISOGLOSS_BENCHMARKS=ON")
-    everyone = list(peers(options.build, options.threads))
+    if found := [f"{name}={os.environ[name]}" for name in OVERRIDES if os.environ.get(name)]:
+        print(f"found {' and '.join(found)} in the environment: unset for all sides")
+    everyone = list(peers(options.build, options.threads, options.torch))
+    libraries = list(dict.fromkeys(p.library for p in everyone if p.library != "isogloss"))
+    columns = [(library, "float") for library in libraries]
+    columns += [(library, column) for column in ("any", "sampled") for library in libraries
+                if any(p.library == library and p.bf16 and (column == "any" or "head" in p.kinds) for p in everyone)]
     table = {}
-    print(f"{'row':<28}" + "".join(f"{p.name:>20}" for p in everyone) + f"   ({options.threads} threads, ms and ratio to ours)")
+    print(f"{options.threads} threads; ms, for peers their ratio to isogloss/full (float) or isogloss/automatic (any) or "
+          "isogloss/sampled, and the setting that was fastest")
+    print(f"{'row':<24}{'isogloss/full':>14}{'automatic':>11}{'sampled':>9}" + "".join(f"{f'{name} {column}':>28}" for name, column in columns))
     for row in rows:
         mine = [p for p in everyone if row.split("/")[0] in p.kinds]
         times = {p.name: [] for p in mine}
@@ -110,28 +184,38 @@ def main():
             for p in mine:
                 times[p.name].append(p.seconds(row))
         medians = {name: statistics.median(t) for name, t in times.items()}
-        ratios = {name: statistics.median(a / b for a, b in zip(t, times["isogloss"])) for name, t in times.items()}
-        table[row] = {"seconds": medians, "ratio": ratios}
-        print(f"{row:<28}" + "".join(f"{1e3 * medians[p.name]:>12.2f} {ratios[p.name]:>7.2f}" if p.name in medians else " " * 20
-                                      for p in everyone), flush=True)
-    told = {p.name: p.close() for p in everyone}
+        best = {library: best_of(library, everyone, times) for library in libraries}
+        table[row] = {"seconds": medians, "best": best, "rounds": times}
+        cells = [best[library].get(column) for library, column in columns]
+        print(f"{row:<24}{1e3 * medians['isogloss/full']:>14.2f}{1e3 * medians['isogloss/automatic']:>11.2f}" +
+              f"{1e3 * medians.get('isogloss/sampled', float('nan')):>9.2f}" +
+              "".join(f"{1e3 * c['seconds']:>9.2f}{c['ratio']:>6.2f} {c['setting']:<12}" if c else " " * 28 for c in cells),
+              flush=True)
+    about, told = {}, {}
+    for p in everyone:
+        about[p.name], told[p.name] = p.close()
+        if p.library != "isogloss" or p.setting == "full":
+            print(f"{p.name}: " + "; ".join(about[p.name]))
     failed = False
     for row in rows:
-        losses = {name: t[row][0] for name, t in told.items() if row in t}
-        ours = losses["isogloss"]
-        apart = max(abs(v - ours) / max(1.0, abs(ours)) for v in losses.values())
-        if row.startswith(("step", "head")) and apart > 1e-4:
+        losses = {p: told[p.name][row][0] for p in everyone if row in told[p.name]}
+        ours = told["isogloss/full"][row][0]
+        # A bfloat16 has 8 significant bits, and the sums over the vocabulary are float's.
+        apart = {p.name: loss for p, loss in losses.items()
+                 if not abs(loss - ours) <= (1e-2 if p.bf16 else 1e-4) * max(1.0, abs(ours))}
+        if row.startswith(("step", "head")) and apart:
             failed = True
-            print(f"{row}: the losses differ: {losses}")
+            print(f"{row}: the losses differ: isogloss/full {ours}, " + ", ".join(f"{k} {v}" for k, v in apart.items()))
         if row.startswith("head"):
-            sizes = {name: t[row][1] / 2**20 for name, t in told.items() if row in t}
+            # What the compiler itself took would count as well.
+            sizes = {p.name: told[p.name][row][1] / 2**20 for p in losses if "compiled" not in p.setting}
             print(f"{row:<28} MiB beside table, states and gradients: " + ", ".join(f"{k} {v:.0f}" for k, v in sizes.items()))
             table[row]["MiB"] = sizes
     if options.check and not failed:
         print("all sides compute the same losses")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"threads": options.threads, "rounds": options.rounds, "rows": table}, file, indent=1)
+            json.dump({"threads": options.threads, "rounds": options.rounds, "about": about, "rows": table}, file, indent=1)
     sys.exit(failed)
 
 

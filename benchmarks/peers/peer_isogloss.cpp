@@ -1,6 +1,8 @@
 // Our side of the comparison: reads names of rows, answers each with the seconds of one round.
 //
-//     peer_isogloss THREADS        rows as compare.py names them
+//     peer_isogloss THREADS full|automatic|sampled        rows as compare.py names them
+//
+// The Precision of the graph; sampled: automatic, and entries of dl/dz below 1/256 sampled.
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -9,6 +11,8 @@
 #include <map>
 #include <memory>
 #include <sstream>
+
+#include "../machine.hpp"
 
 namespace ig = isogloss;
 using ig::Index;
@@ -24,11 +28,17 @@ std::vector<ig::Token> words(Index count, Index vocabulary, Index step) {
     return w;
 }
 
+struct Setting {
+    ig::Precision precision;
+    double epsilon;
+};
+
 struct Row {
     ig::Graph<float> g;
     std::function<double()> round;
     std::size_t extra_bytes = 0;
-    explicit Row(ig::Capacity c) : g({.time = c.time, .batch = c.batch}) {}
+    Row(Index T, Index B, const Setting& setting)
+        : g({.time = T, .batch = B, .precision = setting.precision, .epsilon = setting.epsilon}) {}
 };
 
 /// ce, al (with the gradient through the soft target), or al_held (without).
@@ -39,8 +49,9 @@ ig::Loss<float> add_loss(ig::Graph<float>& g, const std::string& loss, ig::Logit
 }
 
 /// loss/width/V/T/B: the tied two-layer model, forward, backward, clipping and step; returns the loss.
-std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, Index B) {
-    auto row = std::make_unique<Row>(ig::Capacity{T, B});
+std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, Index B,
+                          const Setting& setting) {
+    auto row = std::make_unique<Row>(T, B, setting);
     auto& g = row->g;
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
     const auto E = g.weight("E", V, n, ig::uniform(0.1));
@@ -73,8 +84,8 @@ std::unique_ptr<Row> step(const std::string& loss, Index n, Index V, Index T, In
 }
 
 /// The head alone over given hidden states, forward and both gradients.
-std::unique_ptr<Row> head(const std::string& loss, Index n, Index V, Index N) {
-    auto row = std::make_unique<Row>(ig::Capacity{N, 1});
+std::unique_ptr<Row> head(const std::string& loss, Index n, Index V, Index N, const Setting& setting) {
+    auto row = std::make_unique<Row>(N, 1, setting);
     auto& g = row->g;
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
     const auto E = g.weight("E", V, n, ig::uniform(0.1));
@@ -116,8 +127,8 @@ template <class S> struct Total {
 };
 
 /// One LSTM layer, forward and all gradients, that of the input too.
-std::unique_ptr<Row> lstm(Index n, Index T, Index B) {
-    auto row = std::make_unique<Row>(ig::Capacity{T, B});
+std::unique_ptr<Row> lstm(Index n, Index T, Index B, const Setting& setting) {
+    auto row = std::make_unique<Row>(T, B, setting);
     auto& g = row->g;
     const auto x = g.input("x", n);
     const auto h = g.add<ig::Lstm>("lstm", {.units = n}, x);
@@ -137,11 +148,19 @@ std::unique_ptr<Row> lstm(Index n, Index T, Index B) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 2) {
-        std::cerr << "usage: peer_isogloss THREADS, then names of rows on standard input\n";
+    const std::string asked = argc == 3 ? argv[2] : "";
+    const std::map<std::string, Setting> settings = {{"full", {ig::Precision::full, 0}},
+                                                     {"automatic", {ig::Precision::automatic, 0}},
+                                                     {"sampled", {ig::Precision::automatic, 1.0 / 256}}};
+    if (!settings.contains(asked)) {
+        std::cerr
+            << "usage: peer_isogloss THREADS full|automatic|sampled, then names of rows on standard input\n";
         return 2;
     }
+    const Setting setting = settings.at(asked);
     ig::threads(std::atoi(argv[1]));
+    for (const auto& [name, value] : machine::context())
+        std::cerr << "# " << name << ": " << value << std::endl;
     std::map<std::string, std::unique_ptr<Row>> rows;
     for (std::string name; std::getline(std::cin, name);) {
         std::istringstream parts(name);
@@ -154,9 +173,9 @@ int main(int argc, char** argv) {
         if (!row) {
             rows.clear();  // one at a time
             auto& made = rows[name];
-            made = kind == "head"   ? head(loss, n, V, T * B)
-                   : kind == "lstm" ? lstm(n, T, B)
-                                    : step(loss, n, V, T, B);
+            made = kind == "head"   ? head(loss, n, V, T * B, setting)
+                   : kind == "lstm" ? lstm(n, T, B, setting)
+                                    : step(loss, n, V, T, B, setting);
             std::cerr << name << " " << made->round() << " " << made->extra_bytes << std::endl;
             made->round();
         }

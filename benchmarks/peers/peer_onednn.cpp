@@ -1,9 +1,14 @@
 // oneDNN's side of the comparison: its LSTM primitive, forward training and backward, weights packed once.
 //
-//     peer_onednn        the thread count is OMP_NUM_THREADS; rows as compare.py names them, lstm alone
+//     peer_onednn f32|bf16        rows as compare.py names them, lstm alone
+//
+// The thread count is OMP_NUM_THREADS, or DPCPP_CPU_NUM_CUS where oneDNN computes through SYCL. In bf16 the layer's
+// input, output, hidden state and weights are of that type; cell state, bias and all gradients are float, as oneDNN
+// demands. Compiles against oneDNN 2 and 3.
 #include <algorithm>
 #include <chrono>
-#include <functional>
+#include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -27,50 +32,63 @@ struct Lstm {
     lstm_backward backward;
     Arguments forward_arguments, backward_arguments;
 
+    /// About 0.01 everywhere.
     memory make(const memory::desc& d) {
         memory m(d, cpu);
-        auto* data = static_cast<float*>(m.get_data_handle());
-        for (std::size_t i = 0; i < d.get_size() / sizeof(float); ++i) data[i] = 0.01f;
+        void* const data = m.map_data();
+#if DNNL_VERSION_MAJOR >= 3
+        const bool is_float = d.get_data_type() == f32;
+#else
+        const bool is_float = d.data_type() == f32;
+#endif
+        if (is_float) std::fill_n(static_cast<float*>(data), d.get_size() / sizeof(float), 0.01f);
+        else std::fill_n(static_cast<std::uint16_t*>(data), d.get_size() / 2, std::uint16_t{0x3c24});
+        m.unmap_data(data);
         return m;
     }
 
-    Lstm(memory::dim n, memory::dim T, memory::dim B) {
+    Lstm(memory::data_type type, memory::dim n, memory::dim T, memory::dim B) {
+        using tag = memory::format_tag;
         const memory::dims sequence{T, B, n}, state{1, 1, B, n}, weights{1, 1, n, 4, n}, bias{1, 1, 4, n};
-        const auto plain = [](const memory::dims& d, memory::format_tag tag) {
-            return memory::desc(d, f32, tag);
-        };
-        const auto x = plain(sequence, memory::format_tag::tnc), s = plain(state, memory::format_tag::ldnc),
-                   b = plain(bias, memory::format_tag::ldgo), w = plain(weights, any);
+        const memory::desc x(sequence, type, tag::tnc), dx(sequence, f32, tag::tnc),
+            s(state, type, tag::ldnc), c(state, f32, tag::ldnc), b(bias, f32, tag::ldgo),
+            w(weights, type, any), dw(weights, f32, any);
+        const auto training = prop_kind::forward_training, back = prop_kind::backward;
         const auto direction = rnn_direction::unidirectional_left2right;
-        const lstm_forward::primitive_desc fwd(
-            {prop_kind::forward_training, direction, x, s, s, w, w, b, x, s, s}, cpu);
+#if DNNL_VERSION_MAJOR >= 3
+        const lstm_forward::primitive_desc fwd(cpu, training, direction, x, s, c, w, w, b, x, s, c);
+        const lstm_backward::primitive_desc bwd(cpu, back, direction, x, s, c, w, w, b, x, s, c,  //
+                                                dx, c, c, dw, dw, b, dx, c, c, fwd);
+#else
+        const lstm_forward::primitive_desc fwd({training, direction, x, s, c, w, w, b, x, s, c}, cpu);
         const lstm_backward::primitive_desc bwd(
-            {prop_kind::backward, direction, x, s, s, w, w, b, x, s, s, x, s, s, w, w, b, x, s, s}, cpu, fwd);
+            {back, direction, x, s, c, w, w, b, x, s, c, dx, c, c, dw, dw, b, dx, c, c}, cpu, fwd);
+#endif
         forward = lstm_forward(fwd);
         backward = lstm_backward(bwd);
         forward_arguments = {{DNNL_ARG_SRC_LAYER, make(x)},
                              {DNNL_ARG_SRC_ITER, make(s)},
-                             {DNNL_ARG_SRC_ITER_C, make(s)},
+                             {DNNL_ARG_SRC_ITER_C, make(c)},
                              {DNNL_ARG_WEIGHTS_LAYER, make(fwd.weights_layer_desc())},
                              {DNNL_ARG_WEIGHTS_ITER, make(fwd.weights_iter_desc())},
                              {DNNL_ARG_BIAS, make(b)},
                              {DNNL_ARG_DST_LAYER, make(x)},
                              {DNNL_ARG_DST_ITER, make(s)},
-                             {DNNL_ARG_DST_ITER_C, make(s)},
+                             {DNNL_ARG_DST_ITER_C, make(c)},
                              {DNNL_ARG_WORKSPACE, make(fwd.workspace_desc())}};
         backward_arguments = forward_arguments;
         backward_arguments[DNNL_ARG_WEIGHTS_LAYER] = make(bwd.weights_layer_desc());
         backward_arguments[DNNL_ARG_WEIGHTS_ITER] = make(bwd.weights_iter_desc());
         for (const auto& [argument, d] : std::vector<std::pair<int, memory::desc>>{
-                 {DNNL_ARG_DIFF_SRC_LAYER, x},
-                 {DNNL_ARG_DIFF_SRC_ITER, s},
-                 {DNNL_ARG_DIFF_SRC_ITER_C, s},
+                 {DNNL_ARG_DIFF_SRC_LAYER, dx},
+                 {DNNL_ARG_DIFF_SRC_ITER, c},
+                 {DNNL_ARG_DIFF_SRC_ITER_C, c},
                  {DNNL_ARG_DIFF_WEIGHTS_LAYER, bwd.diff_weights_layer_desc()},
                  {DNNL_ARG_DIFF_WEIGHTS_ITER, bwd.diff_weights_iter_desc()},
                  {DNNL_ARG_DIFF_BIAS, b},
-                 {DNNL_ARG_DIFF_DST_LAYER, x},
-                 {DNNL_ARG_DIFF_DST_ITER, s},
-                 {DNNL_ARG_DIFF_DST_ITER_C, s}})
+                 {DNNL_ARG_DIFF_DST_LAYER, dx},
+                 {DNNL_ARG_DIFF_DST_ITER, c},
+                 {DNNL_ARG_DIFF_DST_ITER_C, c}})
             backward_arguments[argument] = make(d);
     }
     void round() {
@@ -82,7 +100,18 @@ struct Lstm {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    const std::string type = argc == 2 ? argv[1] : "";
+    if (type != "f32" && type != "bf16") {
+        std::cerr << "usage: peer_onednn f32|bf16, then names of rows on standard input\n";
+        return 2;
+    }
+#ifdef PEER_ONEDNN_LIBRARIES
+    // Through SYCL oneDNN finds the processor by a driver that lies beside its own library.
+    setenv("OCL_ICD_FILENAMES", PEER_ONEDNN_LIBRARIES "/libintelocl.so", 0);
+#endif
+    const auto* version = dnnl_version();
+    std::cerr << "# oneDNN " << version->major << '.' << version->minor << '.' << version->patch << std::endl;
     std::string made;
     std::unique_ptr<Lstm> lstm;
     for (std::string name; std::getline(std::cin, name);) {
@@ -93,7 +122,7 @@ int main() {
             std::istringstream parts(name);
             std::getline(parts, kind, '/'), std::getline(parts, loss, '/');
             parts >> n >> slash >> V >> slash >> T >> slash >> B;
-            lstm = std::make_unique<Lstm>(n, T, B);
+            lstm = std::make_unique<Lstm>(type == "f32" ? f32 : memory::data_type::bf16, n, T, B);
             made = name;
             lstm->round();
             lstm->round();

@@ -1,7 +1,10 @@
 """PyTorch's side of the comparison: reads names of rows, answers each with the seconds of one round.
 
-    peer_torch.py THREADS        rows as compare.py names them
+    peer_torch.py THREADS SETTING        rows as compare.py names them
+
+SETTING: eager; compiled, the loss by torch.compile; bf16, forward passes under autocast; bf16-compiled, both.
 """
+import contextlib
 import resource
 import statistics
 import sys
@@ -11,6 +14,8 @@ import torch
 import torch.nn.functional as F
 
 torch.set_num_threads(int(sys.argv[1]))
+SETTING = sys.argv[2]
+print(f"# PyTorch {torch.__version__}", file=sys.stderr, flush=True)
 GAMMA, TAU = 0.65, 20.0
 
 
@@ -23,15 +28,25 @@ def words(count, vocabulary, step):
     return (torch.arange(count) * 7919 + step) % vocabulary
 
 
+def precision():
+    return torch.autocast("cpu", dtype=torch.bfloat16) if "bf16" in SETTING else contextlib.nullcontext()
+
+
 def loss_of(kind, hidden, E, y):
     """The natural form: logits whole, a softmax for each temperature, the soft target of every token."""
     logits = hidden @ E.t()
     loss = F.cross_entropy(logits, y, reduction="sum")
     if kind != "ce":
+        # In float under autocast too: with a softmax rounded to bfloat16 the divergence is four times too small.
+        tempered = lambda logits: F.log_softmax(logits / TAU, dim=-1, dtype=torch.float32)
         with torch.set_grad_enabled(kind == "al"):
-            target = F.log_softmax(F.embedding(y, E) @ E.t() / TAU, dim=-1)
-        loss = loss + GAMMA * TAU * F.kl_div(F.log_softmax(logits / TAU, dim=-1), target, reduction="sum", log_target=True)
+            target = tempered(F.embedding(y, E) @ E.t())
+        loss = loss + GAMMA * TAU * F.kl_div(tempered(logits), target, reduction="sum", log_target=True)
     return loss
+
+
+if "compiled" in SETTING:
+    loss_of = torch.compile(loss_of, dynamic=False)
 
 
 def step(kind, n, V, T, B):
@@ -48,17 +63,18 @@ def step(kind, n, V, T, B):
     state = [torch.zeros(2, B, n), torch.zeros(2, B, n)]
 
     def round_():
-        h, (a, b) = lstm(F.embedding(x, E), tuple(state))
-        loss = loss_of(kind, h.reshape(T * B, n), E, y)
+        with precision():
+            h, (a, b) = lstm(F.embedding(x, E), tuple(state))
+            loss = loss_of(kind, h.reshape(T * B, n), E, y)
         loss.backward()
-        state[0], state[1] = a.detach(), b.detach()
+        state[0], state[1] = a.detach().float(), b.detach().float()
         with torch.no_grad():
             grads = [p.grad for p in parameters]
             norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))) / B
             torch._foreach_add_(parameters, grads, alpha=-0.1 / B * min(1.0, 5.0 / float(norm)))
         for p in parameters:
             p.grad = None
-        return float(loss)
+        return float(loss.detach())
 
     return round_
 
@@ -67,10 +83,11 @@ def head(kind, n, V, N):
     E, h, y = numbers((V, n), 1).requires_grad_(), numbers((N, n), 3, 1.0).requires_grad_(), words(N, V, 2)
 
     def round_():
-        loss = loss_of(kind, h, E, y)
+        with precision():
+            loss = loss_of(kind, h, E, y)
         loss.backward()
         E.grad = h.grad = None
-        return float(loss)
+        return float(loss.detach())
 
     return round_
 
@@ -80,7 +97,9 @@ def lstm(n, T, B):
     ones = torch.ones(T, B, n)
 
     def round_():
-        layer(x)[0].backward(ones)
+        with precision():
+            y = layer(x)[0]
+        y.backward(ones.to(y.dtype))
         for p in [x, *layer.parameters()]:
             p.grad = None
         return 0.0

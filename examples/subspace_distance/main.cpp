@@ -43,6 +43,15 @@ void print(const std::vector<Row>& rows, const std::string& sweep) {
         std::printf("%6g  %8.4f  %13.1f  %6.1f  %7.1f  %15.1f  %10.1f  %4td\n",
                     sweep == "beta" ? r.point.beta : r.point.tau, r.distance, r.smallest, r.median, r.largest,
                     r.turn, r.perplexity, r.point.run);
+    for (const auto& [value, runs] : last_rows(rows, sweep)) {
+        if (runs.size() < 2) continue;
+        std::vector<double> d;
+        for (const auto& [run, row] : runs) d.push_back(row.distance);
+        std::sort(d.begin(), d.end());
+        const double median = (d[(d.size() - 1) / 2] + d[d.size() / 2]) / 2;
+        std::printf("%6g  distance of %zu runs: least %.4f, median %.4f, most %.4f\n", value, d.size(),
+                    d.front(), median, d.back());
+    }
 }
 
 /// Trains what the table lacks and keeps it up to date after each epoch.
@@ -126,6 +135,8 @@ int work(int argc, char** argv) {
     app.add_option("--head-rate", o.head_rate, "of split: that of the softmax matrix");
     app.add_option("--table-rate", o.table_rate, "of split: that of the table");
     app.add_option("--rest", o.rest, "of split: share of the epochs, at the end, in which the table rests");
+    app.add_flag("--hold-target", o.hold_target,
+                 "soft targets are constants: no gradient through them into the table");
     app.add_option("--clip", o.clip, "longest gradient, 0: any");
     app.add_option("--init", o.init, "bound of the start values");
     app.add_option("--head-init", o.head_init, "bound of those of the softmax matrix");

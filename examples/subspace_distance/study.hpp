@@ -25,7 +25,7 @@ struct Options {
            head_init = 1e-4;
     std::uint64_t seed = 1;
     int threads = 1;
-    bool resume = false, plot_only = false;
+    bool hold_target = false, resume = false, plot_only = false;
 };
 
 /// One training of the sweep over β or over τ.
@@ -118,8 +118,9 @@ void train(const Options& o, const Point& point, const ig::text::Corpus& corpus,
         h = g.add<ig::Lstm>(ig::message("lstm", l), {.units = o.units, .init = ig::uniform(o.init)}, h);
     const auto logits =
         g.add<ig::Softmax>("softmax", {.vocabulary = V, .bias = false, .init = ig::uniform(o.head_init)}, h);
-    const auto loss =
-        g.add<ig::AugmentedLoss>("loss", {.beta = point.beta, .temperature = point.tau}, logits, y, E);
+    const auto loss = g.add<ig::AugmentedLoss>(
+        "loss", {.beta = point.beta, .temperature = point.tau, .differentiate_target = !o.hold_target},
+        logits, y, E);
     Updates updates(g, o);
     ig::SubspaceMonitor<float> monitor(g.parameter("E"), g.parameter("softmax.W"));
 

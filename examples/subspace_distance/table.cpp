@@ -6,7 +6,6 @@
 #include <cmath>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
-#include <map>
 #include <string_view>
 
 #include "../shared/gnuplot.hpp"
@@ -82,15 +81,19 @@ std::vector<Row> read_table(const std::string& path) {
     return rows;
 }
 
-std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep) {
-    std::map<double, std::map<ig::Index, Row>> last;  // by what is swept, then by run
+std::map<double, std::map<ig::Index, Row>> last_rows(const std::vector<Row>& rows, const std::string& sweep) {
+    std::map<double, std::map<ig::Index, Row>> last;
     for (const Row& r : rows) {
         if (r.point.sweep != sweep) continue;
         Row& kept = last[sweep == "beta" ? r.point.beta : r.point.tau][r.point.run];
         if (r.epoch >= kept.epoch) kept = r;
     }
+    return last;
+}
+
+std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep) {
     std::vector<Row> means;
-    for (const auto& [value, runs] : last) {
+    for (const auto& [value, runs] : last_rows(rows, sweep)) {
         Row mean = runs.begin()->second;
         mean.point.run = static_cast<ig::Index>(runs.size());  // here: how many
         for (double Row::*field : {&Row::loss, &Row::perplexity, &Row::distance, &Row::smallest, &Row::median,

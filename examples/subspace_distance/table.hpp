@@ -1,6 +1,8 @@
 /// @file table.hpp  The rows of the study as a CSV file, and as a figure.
 #pragma once
 
+#include <map>
+
 #include "study.hpp"
 
 namespace study {
@@ -15,6 +17,8 @@ void write_table(const std::string& path, const std::vector<Row>& rows);
 std::vector<Row> read_table(const std::string& path);
 /// Draws the distances of the last epochs against β and τ, averaged over runs, and how they came about.
 void draw(const std::string& path, const std::vector<Row>& rows);
+/// The last row of each training of a sweep: by what is swept, then by run.
+std::map<double, std::map<ig::Index, Row>> last_rows(const std::vector<Row>& rows, const std::string& sweep);
 /// The last row of each point, averaged over runs, in the order of the sweep and of what is swept.
 std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep);
 

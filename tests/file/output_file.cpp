@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -6,6 +8,7 @@
 #include <filesystem>
 #include <isogloss/file/output_file.hpp>
 #include <string>
+#include <vector>
 
 #include "catch.hpp"
 #include "io/files.hpp"
@@ -68,6 +71,44 @@ TEST_CASE("A link to what is not there yet stays, and what it points to comes in
                            says("cannot create a file beside", "none/new"));
     fs::create_symlink("loop", scratch / "loop");
     REQUIRE_THROWS_MATCHES(OutputFile(scratch / "loop"), FileError, says("loop", "symbolic links"));
+}
+
+TEST_CASE("A name without a folder is one of the working directory", "[file][output_file]") {
+    REQUIRE(folder_of("x") == "./");
+    REQUIRE(folder_of("a/b/x") == "a/b/");
+    TemporaryDirectory scratch;
+    fs::create_symlink("real", scratch / "link");
+    const auto before = fs::current_path();
+    fs::current_path(scratch.path());
+    const auto target = link_target("link");
+    fs::current_path(before);
+    REQUIRE(target == "real");
+}
+
+TEST_CASE("A temporary name that a living writer holds is passed over", "[file][output_file]") {
+    TemporaryDirectory scratch;
+    const auto path = scratch / "x";
+    const auto parts = [&] {
+        std::vector<std::string> all;
+        for (const auto& entry : fs::directory_iterator(scratch.path())) all.push_back(entry.path().string());
+        return all;
+    };
+    std::string first;  // ends in the number that counts the files of this process
+    {
+        OutputFile out(path);
+        first = parts().at(0);
+    }
+    const auto dash = first.rfind('-') + 1;
+    const std::string next =
+        put(first.substr(0, dash) + std::to_string(std::stoul(first.substr(dash)) + 1), "");
+    const Descriptor held(::open(next.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
+    OutputFile out(path);
+    REQUIRE(parts().size() == 2);
+    out.write("new");
+    out.commit();
+    REQUIRE(contents(path) == "new");
+    REQUIRE(contents(next).empty());
 }
 
 TEST_CASE("What cannot be written is named, and nothing is left behind", "[file][output_file]") {

@@ -5,6 +5,8 @@
 #include <isogloss/file/reader.hpp>
 #include <span>
 #include <sstream>
+#include <stdexcept>
+#include <streambuf>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,6 +96,26 @@ TEST_CASE("FileReader says why a file cannot be read", "[file][reader]") {
     REQUIRE_THROWS_MATCHES(FileReader(dir.path()), FileError, says("not a regular file"));
     REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
     REQUIRE_THROWS_MATCHES(FileReader(dir / "pipe"), FileError, says(dir / "pipe", "not a regular file"));
+}
+
+TEST_CASE("A stream that fails is no end of the text", "[file][reader]") {
+    struct Failing : std::streambuf {
+        std::string line = "one\ntw";
+        bool given = false;
+        int_type underflow() override {
+            if (given) throw std::runtime_error("lost");
+            given = true;
+            setg(line.data(), line.data(), line.data() + line.size());
+            return traits_type::to_int_type(line[0]);
+        }
+    } buffer;
+    std::istream in(&buffer);
+    REQUIRE_THROWS_MATCHES(
+        [&] {
+            LineReader lines(in, "pipe");
+            lines_of(lines);
+        }(),
+        FileError, says("cannot read 'pipe'", "the stream failed"));
 }
 
 TEST_CASE("Lines come with all line ends and without them", "[file][reader]") {

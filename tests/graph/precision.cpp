@@ -22,15 +22,16 @@ template <class Number> struct Net {
     Loss<Number> l;
     std::vector<Token> words;
 
-    explicit Net(Precision precision)
-        : g({.time = T, .batch = B, .seed = 3, .precision = precision}),
+    explicit Net(Precision precision, bool augmented = true, Index budget = Index{32} << 20)
+        : g({.time = T, .batch = B, .seed = 3, .budget = budget, .precision = precision}),
           x(g.tokens("x", V)),
           y(g.tokens("y", V)),
           E(g.weight("E", V, n, uniform(0.3))) {
         e = g.template add<Embedding>("embed", {}, x, E);
         h = g.template add<Lstm>("lstm", {.units = n, .keep = 0.8}, e);
-        l = g.template add<AugmentedLoss>("loss", {},
-                                          g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E), y);
+        const auto o = g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E);
+        l = augmented ? g.template add<AugmentedLoss>("loss", {}, o, y)
+                      : g.template add<CrossEntropy>("loss", {}, o, y);
         const Random random(1, 9);
         for (Index i = 0; i < 2 * T * B; ++i) words.push_back(static_cast<Token>(random.below(i, V)));
     }
@@ -68,8 +69,9 @@ double difference(std::vector<double> a, const std::vector<double>& b) {
 
 TEST_CASE("Gradients in bfloat16 are those in double but for the rounding of the factors",
           "[graph][precision]") {
-    Net<float> coarse(Precision::bf16), fine(Precision::full);
-    Net<double> exact(Precision::full);
+    const bool augmented = GENERATE(true, false);
+    Net<float> coarse(Precision::bf16, augmented), fine(Precision::full, augmented);
+    Net<double> exact(Precision::full, augmented);
     const auto expected = exact.gradient();
     CHECK(difference(fine.gradient(), expected) < 1e-5);
     const double rounding = difference(coarse.gradient(), expected);
@@ -118,6 +120,26 @@ TEST_CASE("Moduli are exact whatever the precision", "[graph][precision]") {
     const auto fine = moduli(Precision::full);
     CHECK(moduli(Precision::bf16) == fine);
     CHECK(*std::max_element(fine.begin(), fine.end()) > 0);
+}
+
+TEST_CASE("A table that is packed once a pass serves as one that is packed for each block",
+          "[graph][precision]") {
+    // The packed table takes 90 kB, and a quarter of the budget at most.
+    const bool augmented = GENERATE(true, false);
+    Net<float> packed(Precision::bf16, augmented), blocks(Precision::bf16, augmented, 300'000);
+    for (auto* net : {&packed, &blocks})  // logits so far apart that rounding shows in their moduli
+        for (float& v : matrix_view(net->g.parameter("E").value, V, n)) v *= 20;
+    CHECK(packed.forward() == Approx(blocks.forward()).epsilon(1e-6));
+    const auto moduli = [](Net<float>& net) {
+        net.g.backward<Modulus>(net.l);
+        const auto view = net.g.modulus(net.e);
+        return std::vector<double>(view.begin(), view.end());
+    };
+    CHECK(difference(moduli(packed), moduli(blocks)) < 1e-5);
+    packed.g.training(false);
+    blocks.g.training(false);
+    CHECK(packed.forward() == Approx(blocks.forward()).epsilon(1e-6));
+    CHECK(packed.g.guards_intact());
 }
 
 TEST_CASE("Steps in bfloat16 allocate nothing after the first and learn as exact ones do",

@@ -132,6 +132,10 @@ TEST_CASE("A shared table is stored once; parameters alone can be taken", "[io][
     only.model(b.g).load(file, Restore::parameters);
     CHECK(a.parameters() == b.parameters());
     CHECK(b.g.training_step() == 0);
+    Training<float, Adam> c({}, 4, 8);
+    c.checkpoint().load(file, Restore::parameters);
+    CHECK(a.parameters() == c.parameters());
+    CHECK((c.history.empty() && c.note == "before" && c.epoch == 0));
     REQUIRE_THROWS_MATCHES(only.load(file), FileError, says("extra", "state/update/mean/E", "state/note"));
 }
 

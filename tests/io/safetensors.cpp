@@ -157,6 +157,19 @@ TEST_CASE("Reading asks for the exact name, type and shape", "[io][safetensors]"
     REQUIRE_THROWS_MATCHES(file.read<float>("E", {2, 3}, e), DataError, says("'E'", "5 elements"));
 }
 
+TEST_CASE("A message names twenty of many tensors", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    std::vector<TensorView> many;
+    for (int i = 0; i < 21; ++i)
+        many.push_back(tensor_view<std::uint64_t>("t" + std::to_string(i), {}, {&step, 1}));
+    write_safetensors(dir / "m", many);
+    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m").at("none"), FileError, says("holds 21:", "'t19' …"));
+    many.pop_back();
+    write_safetensors(dir / "m", many);
+    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m").at("none"), FileError,
+                           says("holds 20:", "'t19'") && !says("…"));
+}
+
 TEST_CASE("What cannot be stored is refused before anything is written", "[io][safetensors]") {
     TemporaryDirectory dir;
     put(dir / "m", "old");
@@ -175,6 +188,7 @@ TEST_CASE("What cannot be stored is refused before anything is written", "[io][s
     REQUIRE_THROWS_MATCHES(write({named("\xFFz")}), DataError, says("not UTF-8"));
     REQUIRE_THROWS_MATCHES(write({e}, {{"k", "\xC3"}}), DataError, says("not UTF-8"));
     REQUIRE_THROWS_MATCHES(write({e}, {{"isogloss.format", "2"}}), DataError, says("'isogloss.format'"));
+    REQUIRE_THROWS_MATCHES(write({e}, {{"isogloss.checksum", "0"}}), DataError, says("'isogloss.checksum'"));
     auto wrong = e;
     wrong.shape = {7};
     std::string lengthy;

@@ -126,4 +126,9 @@ TEST_CASE("A system is held against the file before anything of its size is allo
     REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'A'"));
     write(io::tensor_view<std::uint8_t>("C", {6, 2}, std::span(bytes).first(12)));
     REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "type U8", "F32"));
+    write(io::tensor_view<float>("C", {6, 0}, {}));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError,
+                           says("C has shape [6, 0]", "at least one column"));
+    write(io::tensor_view<float>("C", {6}, std::span(C).first(6)));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("C has shape [6]"));
 }

@@ -184,6 +184,11 @@ TEST_CASE("A text that fails on the way leaves no token file", "[text][corpus]")
     REQUIRE(scratch.entries() == 2);
     REQUIRE_THROWS_MATCHES(Corpus::encode(path, path, small()), FileError, says("x.txt' is the text itself"));
     REQUIRE(contents(path) == "the cat\n\xFF\n");
+    // A file of another file system is another file, whatever its number.
+    put(scratch / "x.tokens", "old");
+    REQUIRE_THROWS_MATCHES(Corpus::encode("/dev/null", scratch / "x.tokens", small()), DataError,
+                           says("empty"));
+    REQUIRE(contents(scratch / "x.tokens") == "old");
 }
 
 TEST_CASE("A file mapped unverified with foreign tokens breaks nothing", "[text][corpus]") {
@@ -242,6 +247,11 @@ TEST_CASE("A part of a corpus is what the same tokens alone would be", "[text][c
     REQUIRE(all.checksum() == whole.checksum());
     REQUIRE(all.unknowns() == whole.unknowns());
     REQUIRE(all.lines() == whole.lines());
+    // Without a type for either there are none to count.
+    const auto bare = Vocabulary::from_words({"a", "b"}, {}, {.eos_per_line = false, .unk = ""});
+    const auto plain = read("a b\nb", bare).part(0, 2, bare);
+    REQUIRE(tokens_of(plain) == Stream{0, 1});
+    REQUIRE((plain.unknowns() == 0 && plain.lines() == 0));
 
     // Of a mapped file, which lives as long as the part does.
     Corpus::encode(put(scratch / "x.txt", text), scratch / "x.tokens", v);

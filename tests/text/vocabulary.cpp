@@ -59,6 +59,8 @@ TEST_CASE("Without a type for unknown words they are an error", "[text][vocabula
     Stream out{5};
     REQUIRE_THROWS_AS(v.encode("a b c", out), DataError);
     REQUIRE(out == Stream{5});
+    const auto letters = vocabulary_of("ab", {.level = Level::character, .eos_per_line = false, .unk = ""});
+    REQUIRE_THROWS_MATCHES(letters["c"], DataError, says("'c' is not among", "that has this character"));
 }
 
 TEST_CASE("A line becomes tokens and comes back", "[text][vocabulary]") {
@@ -151,6 +153,19 @@ TEST_CASE("The checksum is that of what makes tokens of a text", "[text][vocabul
     REQUIRE(v.checksum() != Vocabulary::from_words(words, {}, {.eos = "a"}).checksum());
     const VocabularyOptions characters{.level = Level::character, .eos = "<eos>"};
     REQUIRE(v.checksum() != Vocabulary::from_words(words, {}, characters).checksum());
+}
+
+TEST_CASE("Vocabularies are equal in words, counts and options alone", "[text][vocabulary]") {
+    const Strings words{"<unk>", "<eos>", "a", "b"};
+    const Counts counts{4, 3, 2, 1};
+    const auto v = Vocabulary::from_words(words, counts);
+    REQUIRE(v == Vocabulary::from_words(words, counts));
+    REQUIRE(v != Vocabulary::from_words({"<unk>", "<eos>", "b", "a"}, counts));
+    REQUIRE(v != Vocabulary::from_words(words, {4, 3, 1, 2}));
+    REQUIRE(v != Vocabulary::from_words(words, counts, {.eos_per_line = false}));
+    REQUIRE(v != Vocabulary::from_words(words, counts, {.unk = "a"}));
+    REQUIRE(v != Vocabulary::from_words(words, counts, {.eos = "a"}));
+    REQUIRE(v != Vocabulary::from_words(words, counts, {.level = Level::character, .eos = "<eos>"}));
 }
 
 TEST_CASE("An empty vocabulary has nothing and breaks nothing", "[text][vocabulary]") {

@@ -51,7 +51,7 @@ public:
             } else {
                 fill();
             }
-            if (at_end_ && got == 0)
+            if (at_end_)
                 refuse("the file ends at byte ", position_,
                        ", in the middle of what it should hold; it is cut");
             out = out.subspan(got);

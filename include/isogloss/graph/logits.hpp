@@ -29,4 +29,49 @@ template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const
     });
 }
 
+/// The table of a head packed for products in bfloat16, once a pass for all blocks of logits. Without memory, which is
+/// so in full precision, for double, and where the table is large beside the budget, it does nothing.
+template <class T> class PackedTable {
+public:
+    /// Bytes of memory for a table [V, n]; 0: it is not to be packed.
+    static Index bytes(Precision precision, Index V, Index n, Index budget) {
+        if (!std::is_same_v<T, float> || precision != Precision::bf16) return 0;
+        using Tiles = kernel::Bf16Tiles;
+        const bool fits_rows = Tiles::tiles(n) * Tiles::depth * Tiles::most_rows <= kernel::Bf16Gemm::part_a;
+        const Index needed = Tiles::size_b(n, V) * Index{sizeof(kernel::Bf16)};
+        return fits_rows && needed <= budget / 4 ? needed : 0;
+    }
+    /// `memory` is an array of so many bytes, null where there are none.
+    void setup(kernel::Bf16* memory) { packed_ = memory; }
+
+    /// Packs E [V, n] if the pass is in bfloat16.
+    void pack(MatrixRef<const T> E, Precision precision) {
+        using Tiles = kernel::Bf16Tiles;
+        is_packed_ = packed_ && precision == Precision::bf16;
+        if constexpr (std::is_same_v<T, float>)
+            if (is_packed_)
+                parallel(E.rows, 2 * Tiles::columns, E.rows, [&](Index first, Index last, Index) {
+                    Tiles::pack_b(t(E.rows_from(first, last - first)),
+                                  packed_ + Tiles::size_b(E.cols, first));
+                });
+    }
+    /// Whether pack() has packed.
+    bool is_packed() const { return is_packed_; }
+
+    /// Z = H Eᵀ + b, the last `without_bias` rows without b; b may be null.
+    void logits(MatrixRef<const T> H, const T* b, MatrixRef<T> Z, Index without_bias) const {
+        if constexpr (std::is_same_v<T, float>) {
+            kernel::Bf16* const memory = detail::bf16_memory(1);
+            const Index rows = Z.rows - without_bias;
+            kernel::Bf16Gemm::product(H.rows_from(0, rows), packed_, b, Z.rows_from(0, rows), memory);
+            kernel::Bf16Gemm::product(H.rows_from(rows, without_bias), packed_, nullptr,
+                                      Z.rows_from(rows, without_bias), memory);
+        }
+    }
+
+private:
+    kernel::Bf16* packed_ = nullptr;
+    bool is_packed_ = false;
+};
+
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

@@ -110,7 +110,7 @@ public:
         require_match(expected, file,
                       all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
         for (const Part& p : parts_)  // all memory first, so that nothing fails halfway
-            if (p.reserve && (all || !is_state(p))) p.reserve(file.at(p.name).bytes.size());
+            if (p.reserve && all) p.reserve(file.at(p.name).bytes.size());
         for (const Part& p : parts_)
             if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
         for (const auto& act : after_load_) act();

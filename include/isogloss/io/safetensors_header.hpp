@@ -157,8 +157,7 @@ private:
         return stop("tensor ", in_quotes(entry().tensor.name), what...);
     }
     bool wrong(const char* found) {
-        return stop(found, place_ == Place::before ? " where the header should be"
-                                                   : " where none is allowed, at the key " + in_quotes(key_));
+        return stop(found, " where none is allowed, at the key ", in_quotes(key_));
     }
 
     Place place_ = Place::before;

@@ -37,8 +37,9 @@ struct Bf16Gemm {
                     for (Index j = 0; j < n; j += nc) {
                         const Index width = std::min(nc, n - j);
                         if (i == 0 || nc < n) Tiles::pack_b(part(b, p, terms, j, width), packed_b);
-                        multiply(micro, packed_a, rows, packed_b, terms, p > 0 || beta != 0,
-                                 c.rows_from(i, height).columns(j, width));
+                        const MatrixRef<float> part = c.rows_from(i, height).columns(j, width);
+                        multiply(micro, packed_a, rows, packed_b, terms, p > 0 || beta != 0 ? part : Start{},
+                                 part);
                     }
                 }
         });
@@ -52,16 +53,43 @@ struct Bf16Gemm {
         Tiles::pack_a(a, rows, memory);
         parallel(n, 2 * Tiles::columns, shared ? n : 1, [&](Index first, Index last, Index) {
             with_bf16_micro(rows, [&](const auto& micro) {
-                multiply(micro, memory, rows, packed + Tiles::size_b(k, first), k, true,
-                         c.columns(first, last - first));
+                const MatrixRef<float> part = c.columns(first, last - first);
+                multiply(micro, memory, rows, packed + Tiles::size_b(k, first), k, part, part);
             });
         });
     }
 
+    /// C = A B + 1 startᵀ for A [m, k], B [k, n] packed whole by Bf16Tiles::pack_b, and a row start [n] or null for 0.
+    /// `memory` is as in product(). The panels of B are shared by threads().
+    static void product(MatrixRef<const float> a, const Bf16* packed, const float* start, MatrixRef<float> c,
+                        Bf16* memory) {
+        if (c.rows == 0) return;
+        const Index k = a.width(), rows = Tiles::panel_rows(c.rows), numbers = Tiles::tiles(k) * Tiles::depth,
+                    // Of A all that there is room for; of B what stays in the cache beside it, or two panels.
+            mc = std::max(rows, part_a / numbers / rows * rows), pair = 2 * Tiles::columns,
+                    nc = std::max(pair, part_b / numbers / pair * pair);
+        for (Index i = 0; i < c.rows; i += mc) {
+            const Index height = std::min(mc, c.rows - i);
+            Tiles::pack_a(a.rows_from(i, height), rows, memory);
+            parallel(c.cols, pair, c.cols, [&](Index first, Index last, Index) {
+                with_bf16_micro(rows, [&](const auto& micro) {
+                    for (Index j = first; j < last; j += nc) {
+                        const MatrixRef<float> part =
+                            c.rows_from(i, height).columns(j, std::min(nc, last - j));
+                        multiply(micro, memory, rows, packed + Tiles::size_b(k, j), k,
+                                 start ? Start(start + j, part.rows, part.cols, 0) : Start{}, part);
+                    }
+                });
+            });
+        }
+    }
+
 private:
-    // C (+)= A B for packed factors.
+    using Start = MatrixRef<const float>;
+
+    // C = S + A B for packed factors; S is 0 where it has no data.
     template <class Micro> static void multiply(const Micro& micro, const Bf16* a, Index rows, const Bf16* b,
-                                                Index k, bool add, MatrixRef<float> c) {
+                                                Index k, Start start, MatrixRef<float> c) {
         constexpr Index columns = Tiles::columns;
         const Index tiles = Tiles::tiles(k), a_panel = tiles * rows * Tiles::depth,
                     b_panel = tiles * columns * Tiles::depth;
@@ -78,7 +106,8 @@ private:
                                 .b = b + j / columns * b_panel,
                                 .a_panel = a_panel,
                                 .b_panel = b_panel,
-                                .overwrite = !add,
+                                .start = start.data ? start.row(i) + j : nullptr,
+                                .start_stride = start.stride,
                                 .c = c.row(i) + j,
                                 .c_stride = c.stride};
                 if (height == block.row_panels * rows && width == block.column_panels * columns) {
@@ -86,11 +115,13 @@ private:
                     continue;
                 }
                 alignas(64) float edge[2 * Tiles::most_rows * 2 * columns];
-                for (Index r = 0; add && r < block.row_panels * rows; ++r)
+                for (Index r = 0; block.start && r < block.row_panels * rows; ++r)
                     for (Index s = 0; s < 2 * columns; ++s)
-                        edge[r * 2 * columns + s] = r < height && s < width ? block.c[r * c.stride + s] : 0.f;
+                        edge[r * 2 * columns + s] =
+                            r < height && s < width ? block.start[r * block.start_stride + s] : 0.f;
                 float* target = std::exchange(block.c, edge);
-                block.c_stride = 2 * columns;
+                if (block.start) block.start = edge;
+                block.start_stride = block.c_stride = 2 * columns;
                 micro.multiply(block);
                 for (Index r = 0; r < height; ++r)
                     std::copy_n(edge + r * 2 * columns, width, target + r * c.stride);

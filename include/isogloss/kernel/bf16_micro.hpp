@@ -14,15 +14,17 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// One run of a micro-kernel: C [row_panels · rows, column_panels · 16] = or += A B over `tiles` tiles of terms,
-/// for at most two panels of A and two of B.
+/// One run of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `tiles` tiles of terms, for
+/// at most two panels of A and two of B.
 struct Bf16Block {
     Index row_panels, column_panels;
     Index tiles;
     Index rows;              ///< of a panel of A
     const Bf16 *a, *b;       ///< packed, see Bf16Tiles
     Index a_panel, b_panel;  ///< numbers from one panel to the next
-    bool overwrite;          ///< C = A B; otherwise C += A B
+    const float*
+        start;  ///< S, of C's size: null for 0, C itself to add to it, a row 0 apart for each row of C
+    Index start_stride;
     float* c;
     Index c_stride;
 };
@@ -37,8 +39,10 @@ struct Bf16Micro {
             for (Index q = 0; q < block.column_panels; ++q)
                 for (Index r = 0; r < block.rows; ++r) {
                     float* c = block.c + (p * block.rows + r) * block.c_stride + q * columns;
-                    float sum[columns];
-                    for (Index j = 0; j < columns; ++j) sum[j] = block.overwrite ? 0.f : c[j];
+                    float sum[columns] = {};
+                    if (block.start)
+                        std::copy_n(block.start + (p * block.rows + r) * block.start_stride + q * columns,
+                                    columns, sum);
                     for (Index tile = 0; tile < block.tiles; ++tile) {
                         const Bf16* a = block.a + p * block.a_panel + (tile * block.rows + r) * depth;
                         const Bf16* b = block.b + q * block.b_panel + tile * columns * depth;
@@ -100,9 +104,10 @@ private:
         float* c = block.c + (p * block.rows + first) * block.c_stride;
         for (int r = 0; r < R; ++r)
             for (int q = 0; q < Q; ++q)
-                sum[r][q] = block.overwrite
-                                ? _mm512_setzero_ps()
-                                : _mm512_loadu_ps(c + r * block.c_stride + q * Bf16Tiles::columns);
+                sum[r][q] = block.start ? _mm512_loadu_ps(block.start +
+                                                          (p * block.rows + first + r) * block.start_stride +
+                                                          q * Bf16Tiles::columns)
+                                        : _mm512_setzero_ps();
         const Bf16 *a = block.a + p * block.a_panel + first * Bf16Tiles::depth, *b = block.b;
         for (Index tile = 0; tile < block.tiles; ++tile, a += block.rows * Bf16Tiles::depth)
             for (Index i = 0; i < Bf16Tiles::depth; i += 2, b += 2 * Bf16Tiles::columns) {
@@ -168,16 +173,18 @@ private:
         float *c = block.c, *below = c + block.rows * block.c_stride;
         const auto stride = block.c_stride * Index{sizeof(float)};
         asm volatile("" ::: "memory");  // the loads of tiles do not tell the compiler that they read memory
-        if (block.overwrite) {
+        if (!block.start) {
             _tile_zero(0);
             if constexpr (Q == 2) _tile_zero(1);
             if constexpr (P == 2) _tile_zero(2);
             if constexpr (P == 2 && Q == 2) _tile_zero(3);
         } else {
-            _tile_loadd(0, c, stride);
-            if constexpr (Q == 2) _tile_loadd(1, c + columns, stride);
-            if constexpr (P == 2) _tile_loadd(2, below, stride);
-            if constexpr (P == 2 && Q == 2) _tile_loadd(3, below + columns, stride);
+            const float *start = block.start, *start_below = start + block.rows * block.start_stride;
+            const auto apart = block.start_stride * Index{sizeof(float)};
+            _tile_loadd(0, start, apart);
+            if constexpr (Q == 2) _tile_loadd(1, start + columns, apart);
+            if constexpr (P == 2) _tile_loadd(2, start_below, apart);
+            if constexpr (P == 2 && Q == 2) _tile_loadd(3, start_below + columns, apart);
         }
         const Bf16 *a = block.a, *b = block.b;
         for (Index tile = 0; tile < block.tiles; ++tile) {

@@ -139,6 +139,7 @@ template <class T, class A = Architecture> void add_weighted_rows(Index n, Index
                                                                   const T* weight, const T* x, Index stride,
                                                                   T* out) {
     using L = Lanes<T, A>;
+    if (count == 0) return;  // out is not even read
     constexpr Index width = lane_count<L>, registers = 12;
     const Index tail = n % width;
     const auto panel = [&]<Index full, bool has_tail>() {

@@ -116,7 +116,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     const auto& shape = file.at("C").shape;
     if (shape.size() != 2 || shape[0] != it.vocabulary.size() || shape[1] < 1)
         throw FileError(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
-                        it.vocabulary.size(), " rows, one for each word");
+                        it.vocabulary.size(), " rows, one for each word, and at least one column");
     const Index V = shape[0], h = shape[1];
     // All against what the file has, before any of it is allocated.
     for (const char* square : {"A", "M", "xx", "xx_filtered"}) file.require<double>(square, {h, h});

@@ -73,8 +73,11 @@ public:
             needs.bytes_a_row += copies * SparseGradient<T>::bytes_a_row(o.vocabulary, epsilon);
             needs.bytes += SparseGradient<T>::bytes(o.vocabulary);
         }
+        const Index packed = graph::PackedTable<T>::bytes(s.precision(), o.vocabulary, n, s.budget());
+        needs.bytes += packed;
         plan_ = {needs, o.vocabulary, n, capacity, s.budget()};
         memory_.pool = s.scratch(plan_.size(plan_.rows()));
+        if (packed > 0) table_.setup(s.template scratch<kernel::Bf16>(packed / Index{sizeof(kernel::Bf16)}));
         memory_.squares = s.scratch(2 * plan_.tile * n);
         memory_.order = s.template scratch<Index>(capacity);
         memory_.targets = s.template scratch<Token>(capacity);
@@ -120,6 +123,7 @@ public:
         const auto E = p.parameter(p.head(logits_).table).values();
         const Index n = hidden_.width, V = logits_.vocabulary;
         T* phi = p.adjoint_data(hidden_);
+        table_.pack(E, p.precision());
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = std::min(plan_.tile, plan_.next(count_ - first));
             for (const FisherTerm& term : terms) {
@@ -165,6 +169,7 @@ private:
 
     // All blocks. With dh the gradient is computed too and added to it, [T·B, n].
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
+        table_.pack(p.parameter(p.head(logits_).table).values(), p.precision());
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = plan_.next(count_ - first);
             LogitBlock<T> block = at(p, first, rows);
@@ -209,9 +214,11 @@ private:
                 std::copy_n(E.row(block.word[g]), n, states() + (rows + g) * n);
             block_.states.rows += block.words;
         }
-        graph::logits<T>(block_.states, E, head.bias.id >= 0 ? p.parameter(head.bias).value : nullptr,
-                         {block.z.data, block_.states.rows, V}, memory_.pool + plan_.packed(rows),
-                         block_.states.rows - rows, p.precision());
+        const T* const bias = head.bias.id >= 0 ? p.parameter(head.bias).value : nullptr;
+        const MatrixRef<T> Z(block.z.data, block_.states.rows, V);
+        if (table_.is_packed()) return table_.logits(block_.states, bias, Z, Z.rows - rows);
+        graph::logits<T>(block_.states, E, bias, Z, memory_.pool + plan_.packed(rows), Z.rows - rows,
+                         p.precision());
     }
 
     // The gradients of a block, from dl/dz and, below it, dl/ds: both go through the same two products.
@@ -282,6 +289,7 @@ private:
     Weight<T> also_;                       // a further weight that is written to
     bool sorted_ = false, words_ = false;  // as HeadNeeds has them
     BlockPlan<T> plan_;
+    graph::PackedTable<T> table_;
     StagedGradient<T> staged_;
     SparseGradient<T> sparse_;
     struct {

@@ -28,7 +28,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 /// Where a line comes from, for messages.
 struct Place {
     std::string_view name = {};  ///< file or stream; "": none
-    Index line = 0;              ///< from 1; 0: none
+    Index line = 0;              ///< from 1; 0 where there is no name
 };
 
 /// Takes lines `key<TAB>value` from a written vocabulary, one after the other, and refuses whatever
@@ -371,9 +371,7 @@ private:
     // `unk`, or an exception that says which word is unknown, and where.
     Token unknown(std::string_view word, Place place) const {
         if (unk_ >= 0) return unk_;
-        const std::string where = place.name.empty() ? std::string()
-                                  : place.line > 0   ? message(place.name, ":", place.line, ": ")
-                                                     : message(place.name, ": ");
+        const std::string where = place.name.empty() ? "" : message(place.name, ":", place.line, ": ");
         throw DataError(where, in_quotes(word), " is not among the ", size(),
                         " types of the vocabulary, which has no type for unknown words; build it with one "
                         "(option unk) or on a text that has this ",

@@ -1,4 +1,4 @@
-"""Sweeps a tiny model: near 1 at beta = 0, far less at beta = 1, the same table when resumed, errors."""
+"""Sweeps a tiny model: near 1 at beta = 0, far less at beta = 1, the same table when resumed, held targets, errors."""
 import os
 import sys
 
@@ -30,6 +30,16 @@ def sweeps():
     assert read("subspace_distance.svg").decode().rstrip().endswith("</svg>")
 
 
+def holds():
+    """Held targets train another table at beta = 1 and the same at beta = 0; several runs are summed up."""
+    run(*SMALL, "--epochs", 2, "--sweep", "beta", "--csv", "free.csv", "--svg", "")
+    out = run(*SMALL, "--epochs", 2, "--sweep", "beta", "--csv", "held.csv", "--svg", "", "--hold-target", "--runs", 3).stdout
+    free, held = ({(r["beta"], r["run"], r["epoch"]): r["distance"] for r in rows(name)} for name in ("free.csv", "held.csv"))
+    assert held["0", "0", "2"] == free["0", "0", "2"] and held["1", "0", "2"] != free["1", "0", "2"], held
+    least, median, most = sorted(float(held["1", run, "2"]) for run in "012")
+    assert f"1  distance of 3 runs: least {least:.4f}, median {median:.4f}, most {most:.4f}" in out, out
+
+
 def resumes():
     before = read("subspace_distance.csv")
     assert "epoch" not in run(*SMALL, "--epochs", 8, "--resume").stdout
@@ -56,4 +66,5 @@ def refuses():
 with Folder():
     sweeps()
     resumes()
+    holds()
     refuses()

@@ -1,0 +1,91 @@
+/// @file machine.hpp  What a benchmark runs on: the processor, BLAS and the kernels it chose.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <isogloss/isogloss.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+// Present in OpenBLAS, absent elsewhere, like those of isogloss/threads.hpp.
+extern "C" [[gnu::weak]] char* openblas_get_config(void);
+
+namespace machine {
+
+/// Vendor, family, model and name as the processor states them by the instruction CPUID; "unknown" where it has none.
+inline std::string processor() {
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const auto letters = [](auto... registers) {
+        std::string text;
+        for (const unsigned r : {registers...}) {
+            char four[4];
+            std::memcpy(four, &r, 4);
+            text.append(four, 4);
+        }
+        return text;
+    };
+    if (!__get_cpuid(0, &a, &b, &c, &d)) return "unknown";
+    std::string text = letters(b, d, c);
+    __get_cpuid(1, &a, &b, &c, &d);
+    unsigned family = a >> 8 & 15, model = a >> 4 & 15;
+    if (family == 6 || family == 15) model += a >> 12 & 0xf0;
+    if (family == 15) family += a >> 20 & 255;
+    text += " family " + std::to_string(family) + " model " + std::to_string(model);
+    std::string name;
+    for (const unsigned leaf : {0x80000002u, 0x80000003u, 0x80000004u})
+        if (__get_cpuid(leaf, &a, &b, &c, &d)) name += letters(a, b, c, d);
+    name.resize(std::strlen(name.c_str()));  // zeros fill it up
+    name.erase(0, name.find_first_not_of(' '));
+    return name.empty() ? text : text + ", " + name;
+#else
+    return "unknown";
+#endif
+}
+
+/// What in the environment makes OpenBLAS another processor's, as one sentence; empty where nothing does.
+inline std::string warning() {
+    std::string found, names;
+    for (const std::string name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
+        const char* const value = std::getenv(name.c_str());
+        if (!value || !*value) continue;
+        const std::string_view before = found.empty() ? "" : " and ";
+        found.append(before).append(name).append("=").append(value);
+        names.append(before).append(name);
+    }
+    if (found.empty()) return found;
+    return "isogloss benchmarks: found " + found +
+           " in the environment; OpenBLAS takes its kernels or their block sizes from there and not from "
+           "the processor, so times, floors and ratios may be those of another machine; unset " +
+           names + ".";
+}
+
+/// Pairs of name and value: everything of the machine and of this program that figures depend on.
+inline std::vector<std::pair<std::string, std::string>> context() {
+    const bool open = openblas_get_config && openblas_get_corename;
+    std::vector<std::pair<std::string, std::string>> pairs{
+        {"processor", processor()},
+        {"hardware_threads", std::to_string(std::thread::hardware_concurrency())},
+        {"threads", std::to_string(isogloss::threads())},
+        {"blas", open ? openblas_get_config() : "unknown, not OpenBLAS"},
+        {"blas_kernels", open ? openblas_get_corename() : "unknown"},
+        {"blas_parallel", openblas_get_parallel ? std::to_string(openblas_get_parallel()) : "unknown"},
+        {"lanes", std::to_string(isogloss::kernel::lane_count<isogloss::kernel::Lanes<float>>)},
+        {"precision_automatic",
+         isogloss::fastest_precision<float>() == isogloss::Precision::bf16 ? "bf16" : "full"},
+#ifdef __VERSION__
+        {"compiler", __VERSION__},
+#endif
+    };
+    if (const std::string sentence = warning(); !sentence.empty()) pairs.emplace_back("warning", sentence);
+    return pairs;
+}
+
+}  // namespace machine

@@ -1,0 +1,63 @@
+"""benchmarks/peers/compare.py over made-up peers: each library counts at its best, no side is told to be another processor.
+
+Usage: compare.py SCRIPT
+"""
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import sys
+import tempfile
+
+spec = importlib.util.spec_from_file_location("script", sys.argv[1])
+script = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(script)
+
+# Answers with given seconds, and tells a loss and what it sees of the environment.
+PEER = """
+import os, sys
+seen = [n + "=" + os.environ[n] for n in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "KEPT", "GIVEN") if n in os.environ]
+print("# sees " + " ".join(seen), file=sys.stderr)
+for row in sys.stdin:
+    print(row.strip(), sys.argv[2], 0, file=sys.stderr, flush=True)
+    print(sys.argv[1], flush=True)
+"""
+
+
+def compare(*sides):
+    """Exit status, what is printed, and the report, where each side is (library, setting, seconds, loss, bf16)."""
+    script.peers = lambda build, threads, torches: [
+        script.Peer(library, setting, [sys.executable, "-c", PEER, str(seconds), str(loss)], {"GIVEN": "1"}, ("head",), bf16)
+        for library, setting, seconds, loss, bf16 in sides]
+    with tempfile.TemporaryDirectory() as build, contextlib.redirect_stdout(io.StringIO()) as printed:
+        open(os.path.join(build, "peer_isogloss"), "w").close()
+        report = os.path.join(build, "report.json")
+        sys.argv = ["compare.py", build, "--rows", "^head/ce/200/10000", "--rounds", "3", "--json", report]
+        try:
+            script.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        with open(report) as file:
+            return status, printed.getvalue(), json.load(file)
+
+
+os.environ.update(OPENBLAS_CORETYPE="Haswell", OPENBLAS_L2_SIZE="512", KEPT="2")
+ours = [("isogloss", "full", 2.0, 100, False), ("isogloss", "automatic", 1.0, 100.5, True),
+        ("isogloss", "sampled", 0.5, 100.5, True)]
+peers = [("peer", "eager", 8.0, 100, False), ("peer", "compiled", 6.0, 100, False), ("peer", "bf16", 5.0, 100.5, True)]
+status, printed, report = compare(*ours, *peers, ("other", "f32", 3.0, 100, False))
+assert status == 0, printed
+for side, lines in report["about"].items():
+    assert lines == ["sees KEPT=2 GIVEN=1"], (side, lines)
+assert "OPENBLAS_CORETYPE=Haswell and OPENBLAS_L2_SIZE=512" in printed, printed
+(row,) = report["rows"].values()
+assert row["best"]["peer"] == {"float": {"setting": "compiled", "seconds": 6, "ratio": 3},
+                               "any": {"setting": "bf16", "seconds": 5, "ratio": 5},
+                               "sampled": {"setting": "bf16", "seconds": 5, "ratio": 10}}, row
+assert row["best"]["other"]["float"]["ratio"] == 1.5 and row["best"]["other"]["any"]["ratio"] == 3, row
+
+# A loss that is another function's, and one that no comparison finds large or small.
+for loss in (100.5, float("nan")):
+    status, printed, _ = compare(*ours, ("peer", "eager", 8.0, loss, False))
+    assert status == 1 and "the losses differ" in printed and "peer/eager" in printed, (status, printed)

@@ -1,0 +1,41 @@
+"""A benchmark says what it ran on, and warns of what in the environment makes OpenBLAS another's.
+
+Usage: context.py PROGRAM      PROGRAM is the built benchmark cells
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+NAMES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+def run(**changes):
+    environment = {k: v for k, v in os.environ.items() if k not in NAMES}
+    command = [sys.argv[1], "--benchmark_filter=^rnn_forward/width:200/", "--benchmark_format=json"]
+    ended = subprocess.run(command, env={**environment, **changes}, capture_output=True, text=True, check=True)
+    report = json.loads(ended.stdout)
+    assert len(report["benchmarks"]) == 1, report
+    return report["context"], ended.stderr
+
+
+context, errors = run()
+assert "warning" not in context and "environment" not in errors, (context, errors)
+for name in ("processor", "hardware_threads", "threads", "blas", "blas_kernels", "lanes", "precision_automatic"):
+    assert context.get(name), f"{name} is not in {context}"
+assert int(context["hardware_threads"]) >= 1 and context["precision_automatic"] in ("full", "bf16"), context
+
+# The system's own reading of the same instruction, where it gives one.
+with open("/proc/cpuinfo") as file:
+    system = dict(re.findall(r"^(vendor_id|cpu family|model|model name)\s*: (.*)$", file.read().split("\n\n")[0], re.M))
+if "vendor_id" in system:
+    expected = f"{system['vendor_id']} family {system['cpu family']} model {system['model']}, {system['model name']}"
+    assert context["processor"].split() == expected.split(), (context["processor"], expected)
+
+for changes in ({"OPENBLAS_CORETYPE": "Haswell"}, {"OPENBLAS_L2_SIZE": "512"},
+                {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "512"}):
+    context, errors = run(**changes)
+    found = " and ".join(f"{k}={v}" for k, v in changes.items())
+    assert f"found {found} in the environment" in context.get("warning", ""), (changes, context)
+    assert "unset" in context["warning"] and context["warning"] in errors, (context, errors)
