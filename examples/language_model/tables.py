@@ -29,7 +29,7 @@ OPTIONS = {
     'REAL': '--head tied --head-bias --loss al',
 }
 RESULTS = os.path.join(HERE, 'results', 'tables.csv')
-OURS = 'corpus preset train valid test model log resume overwrite seed threads precision'.split()
+OURS = 'corpus preset train valid test model log resume overwrite seed threads precision head head-bias loss'.split()
 POLL = 0.1  # seconds
 
 
@@ -110,7 +110,9 @@ class Run:
         if not log:
             raise Failed(f"found no epoch in '{self.base}.csv', expected those of the training. Put its log there")
         hours = sum(seconds for _, _, seconds in log) * o.threads / 3600
-        append_result(o.results, [o.table, self.row, self.seed, len(log), *perplexities, f'{hours:.4f}'])
+        if not append_result(o.results, [o.table, self.row, self.seed, len(log), *perplexities, f'{hours:.4f}']):
+            print(f"{self.title}: has a line in '{o.results}' already, by another call; it stays", flush=True)
+            return
         print(f'{self.title}: validation {perplexities[0]}, test {perplexities[1]}, {len(log)} epochs, {hours:.4f} core-hours',
               flush=True)
 

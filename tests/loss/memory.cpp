@@ -58,6 +58,27 @@ TEST_CASE("A step of 5600 tokens over 33278 words holds one block of logits and 
     REQUIRE(m.g.guards_intact());
 }
 
+TEST_CASE("Nor with sampled gradients and a packed table, down to the last bytes", "[loss][memory]") {
+    const int kind = GENERATE(0, 1, 2);  // cross-entropy, augmented, with a table of its own
+    for (const Precision precision : {Precision::full, Precision::bf16})
+        for (const double epsilon : {1e-300, 1. / 256, 0.2})
+            for (Index budget = 40'000; budget <= 400'000; budget += 9'001) {
+                Graph<float> g(
+                    {.time = 300, .batch = 1, .budget = budget, .precision = precision, .epsilon = epsilon});
+                const auto y = g.tokens("y", 60);
+                const auto E = g.weight("E", 60, 8, constant(0));
+                const auto e = g.add<Embedding>("embed", {}, y, E);
+                const auto o = kind == 2 ? g.add<Softmax>("head", {.vocabulary = 60}, e)
+                                         : g.add<TiedSoftmax>("head", {}, e, E);
+                const std::size_t before = g.memory();
+                if (kind == 0) g.add<CrossEntropy>("loss", {}, o, y);
+                else if (kind == 1) g.add<AugmentedLoss>("loss", {}, o, y);
+                else g.add<AugmentedLoss>("loss", {}, o, y, E);
+                CAPTURE(kind, precision == Precision::bf16, epsilon, budget, g.memory() - before);
+                REQUIRE(static_cast<Index>(g.memory() - before) <= budget);
+            }
+}
+
 TEST_CASE("What a loss holds never exceeds the budget", "[loss][memory]") {
     const int kind = GENERATE(0, 1, 2);  // cross-entropy, augmented, with the target differentiated
     const Index budget = GENERATE(Index{2} << 20, Index{16} << 20, Index{32} << 20);

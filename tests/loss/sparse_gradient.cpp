@@ -134,6 +134,25 @@ TEST_CASE("A draw is a function of the step alone: for any blocks, threads, and 
     threads(1);
 }
 
+TEST_CASE("A word of many blocks is drawn anew in each", "[loss][sparse_gradient]") {
+    // All positions have one target, whose row of dl/ds comes in as many blocks as there are rows, or in one. Were it
+    // drawn alike in all, their errors would add up.
+    const auto variance = [](Kind kind) {
+        Net<double> exact(kind, 0, 1), sampled(kind, 0.3, 1);
+        for (auto* net : {&exact, &sampled}) std::fill_n(net->words.begin() + T * B, T * B, Token{3});
+        const Numbers expected = exact.gradient(0);
+        double sum = 0;
+        for (std::uint64_t step = 0; step < 200; ++step) {
+            const Numbers drawn = sampled.gradient(step);
+            for (std::size_t i = 0; i < drawn.size(); ++i) sum += std::pow(drawn[i] - expected[i], 2) / 200;
+        }
+        return sum;
+    };
+    const double positions = variance(Kind::constant_target), both = variance(Kind::differentiated);
+    CAPTURE(positions, both);
+    CHECK(both < 1.3 * positions);
+}
+
 TEST_CASE("Where few entries are below the threshold the dense gradient is taken, to the bit",
           "[loss][sparse_gradient]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::differentiated, Kind::own_table);

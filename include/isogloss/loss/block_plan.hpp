@@ -46,7 +46,7 @@ public:
         const Index word = needs.sorted || words_ ? Index{sizeof(Token) + sizeof(Index)} : 0,
                     position = needs.bytes_a_position + Index{sizeof(Index) + sizeof(Token) + sizeof(double)},
                     rest = needs.bytes + capacity * position + 2 * tile * width * Index{sizeof(T)} +
-                           16 * Arena::overhead;
+                           24 * Arena::overhead;
         const auto bytes = [&](Index rows) {
             return size(rows) * Index{sizeof(T)} + rows * (needs.bytes_a_row + word) + rest;
         };

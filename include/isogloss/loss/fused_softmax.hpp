@@ -169,7 +169,7 @@ private:
 
     // All blocks. With dh the gradient is computed too and added to it, [T·B, n].
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
-        table_.pack(p.parameter(p.head(logits_).table).values(), p.precision());
+        if (count_ > 0) table_.pack(p.parameter(p.head(logits_).table).values(), p.precision());
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = plan_.next(count_ - first);
             LogitBlock<T> block = at(p, first, rows);
@@ -276,9 +276,15 @@ private:
     bool select(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
         const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8;
         constexpr Index first = Index{1} << 48;  // random numbers that no loss takes for itself
+        // A word of several blocks has a row in each, so its number is that of its first position in this one.
+        const auto of_row = [&](Index r) {
+            if (r < block.z.rows) return block.position[r];
+            const Index* const end = block.group + block.z.rows;
+            return p.rows() +
+                   block.position[std::lower_bound(block.group, end, r - block.z.rows) - block.group];
+        };
         return sparse_.select(dl, p.upstream(loss_), share, [&, random = p.random()](Index r) {
-            return random.uniform(
-                first + (r < block.z.rows ? block.position[r] : p.rows() + block.word[r - block.z.rows]));
+            return random.uniform(first + of_row(r));
         });
     }
 

@@ -15,8 +15,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// gradient from them: dl/dh row by row, dl/dE word by word, so that each row of dl/dE is written once. An entry
 /// costs 4 n operations in place of 4 n V / kept a row.
 ///
-/// Which entries are drawn depends on the seed, the step, the loss's name and the position alone: a resumed training
-/// and any number of threads have the same.
+/// Which entries are drawn depends on the seed, the step, the loss's name, the position and, for the rows of words, the
+/// block alone: a resumed training and any number of threads have the same.
 template <class T> class SparseGradient {
 public:
     /// Most entries of a row: what Σ |dl/dz| up to 4 yields; cross-entropy has 2 at most.

@@ -130,6 +130,17 @@ def adopted():
     assert len({row["run"] for row in rows("adopted/ptb-small-AL-2.csv")}) == 1
 
 
+def written_once():
+    """A run that another call has finished meanwhile keeps the line it has."""
+    write("r.csv", f"{HEADER}\nptb-small,AL,1,40,90.0,87.0,2.5\n")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from tables_report import append_result as f; print(" \
+           "f('r.csv', ['ptb-small', 'AL', 1, 41, 91, 88, 3]), f('r.csv', ['ptb-small', 'AL', 11, 41, 91, 88, 3]))"
+    done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT)], capture_output=True, text=True)
+    assert done.stdout == "False True\n", done
+    assert [(line["seed"], line["valid"]) for line in rows("r.csv")] == [("1", "90.0"), ("11", "91")]
+    refuses(*CALL, "--folder", "row", "--", "--loss", "ce", says=["found --loss after --"])
+
+
 def shown():
     """The tables of the page, and the curves."""
     write("r.csv", f"{HEADER}\n" + "".join(f"ptb-small,REAL,{seed},{39 + seed},{valid},{test},{hours}\n" for seed, valid, test, hours in
@@ -175,4 +186,5 @@ if __name__ == "__main__":
         table()
         refused()
         adopted()
+        written_once()
         shown()
