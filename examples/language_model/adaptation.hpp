@@ -58,6 +58,11 @@ inline ig::text::Batches in_order(const ig::text::Corpus& corpus, const ig::text
     return corpus.batches({time, columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()});
 }
 
+/// How many steps a cache remembers: what was asked for, or the default, and no more than the text has.
+inline ig::Index window_of(const std::optional<ig::Index>& asked, const ig::text::Corpus& corpus) {
+    return std::min(asked.value_or(ig::NeuralCacheOptions().window), std::max<ig::Index>(1, corpus.size()));
+}
+
 /// Collects the gradient statistics of rms over a text, and returns what to say of it.
 inline std::string collect(LoadedModel& it, const std::string& path, ig::Index steps,
                            ig::DynamicUpdate<float>& update) {

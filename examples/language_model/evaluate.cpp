@@ -13,7 +13,7 @@ namespace {
 int evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus) {
     Graph& g = *it.g;
     const Model& m = it.model;
-    const ig::NeuralCacheOptions defaults, cache{.window = o.cache_window.value_or(defaults.window),
+    const ig::NeuralCacheOptions defaults, cache{.window = window_of(o.cache_window, corpus),
                                                  .flatness = o.cache_flatness.value_or(defaults.flatness),
                                                  .weight = o.cache_weight.value_or(defaults.weight)};
     require_neural_cache(cache);

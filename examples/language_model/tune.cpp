@@ -35,7 +35,7 @@ void print_table(const std::string& corner, const List& a, const List& b, Value&
 void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus) {
     const List flatness = list_or(o.cache_flatness, {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1}),
                weight = list_or(o.cache_weight, {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4});
-    const ig::Index window = o.cache_window.value_or(ig::NeuralCacheOptions().window);
+    const ig::Index window = window_of(o.cache_window, corpus);
     Progress progress("cache");
     const auto trials = evaluate_neural_cache(*it.g, it.model.nll, it.g->hidden(it.model.o), it.model.x,
                                               it.model.y, in_order(corpus, it.vocabulary, it.options.bptt),
