@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <isogloss/isogloss.hpp>
+#include <optional>
 #include <string>
 
 #include "measure.hpp"
