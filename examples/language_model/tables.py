@@ -171,14 +171,14 @@ class Pool:
 
 
 def require_same_options(o):
-    """The options after -- are those of a folder, so that a finished run is never taken for one with others."""
-    path, ours = os.path.join(o.folder, 'options.txt'), shlex.join(o.extra) + '\n'
+    """Precision and the options after -- are those of a folder, so that a finished run is never taken for one with others."""
+    path, ours = os.path.join(o.folder, 'options.txt'), shlex.join(['--precision', o.precision, *o.extra]) + '\n'
     if os.path.exists(path):
         with open(path) as f:
             found = f.read()
         if found != ours:
-            raise Refused(f"the runs in '{o.folder}' have the options {found.strip() or '(none)'} after --, as '{path}' says; given "
-                          f"are {ours.strip() or '(none)'}. Give the same, or another --folder")
+            raise Refused(f"the runs in '{o.folder}' have the options {found.strip()}, as '{path}' says; given are {ours.strip()}. "
+                          'Give the same, or another --folder')
     with open(path, 'w') as f:
         f.write(ours)
 

@@ -80,6 +80,7 @@ def refused():
     refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it"])
     refuses(*one, "--", "--model=x", says=["--model=x", "set for each run"])
     refuses(*one, "--", *TINY, "--keep", "0.5", says=["'t'", "--keep 0.5", "another --folder"])
+    refuses(*one, "--precision", "fp32", "--", *TINY, says=["--precision auto --units", "given are --precision fp32"])
     write("notes.csv", "notes,of,my own\n")
     refuses(*one, "--results", "notes.csv", "--", *TINY, says=["'notes,of,my own'", HEADER])
     write("twice.csv", f"{HEADER}\nptb-small,RE,1,2,3,4,5\nptb-small,RE,1,2,3,4,5\n")
