@@ -79,7 +79,7 @@ def wrong():
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-steps", 0, says="--dynamic-steps is 0")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", -1, says="rate = -1")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-decay", 2, says="decay = 2")
-    refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e30", says="not finite")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e300", says="finite")
     refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
     refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, says="--dynamic is tuned without the cache")
     refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
