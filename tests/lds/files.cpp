@@ -60,9 +60,13 @@ TEST_CASE("What are no counts is refused", "[lds][files]") {
 
 TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[lds][files]", float, double) {
     const TemporaryDirectory place;
-    LdsFile<TestType> it{
-        texts::recorded<TestType>(), dense::identity(2), 2 * dense::identity(2), six_words(), {3, 2}, {-7, -6.5},
-        {{"program.note", "x"}}};
+    LdsFile<TestType> it{texts::recorded<TestType>(),
+                         dense::identity(2),
+                         2 * dense::identity(2),
+                         six_words(),
+                         {3, 2},
+                         {-7, -6.5},
+                         {{"program.note", "x"}}};
     save_lds(place / "model", it);
     const auto back = load_lds<TestType>(place / "model");
     CHECK(difference(back.system.A, it.system.A) == 0);

@@ -198,6 +198,14 @@ public:
         }
     }
 
+    /// Throws UsageError, which begins with `who`, where a gradient of the group counts: for what would lose it.
+    void require_no_gradients(std::string_view who) const {
+        using Condition = typename Parameter<T>::Condition;
+        for (const auto* p : members_)
+            if (p->condition == Condition::rows || p->condition == Condition::dense)
+                throw UsageError(who, ": the gradient of '", p->name,
+                                 "' already counts and would be lost; step() or clear_gradients() first");
+    }
     /// Forgets all gradients of the group.
     void clear_gradients() const {
         for (auto* p : members_) p->clear_gradient();

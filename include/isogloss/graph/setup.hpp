@@ -219,7 +219,7 @@ public:
     /// Bytes a loss may take for blocks of logits (GraphOptions::budget).
     Index budget() const { return store_.budget; }
     Precision precision() const { return store_.precision; }  ///< of training: full or bf16
-    double epsilon() const { return store_.epsilon; }  ///< GraphOptions::epsilon
+    double epsilon() const { return store_.epsilon; }         ///< GraphOptions::epsilon
 
     /// The name behind a handle, for messages.
     const std::string& name_of(Weight<T> w) const { return store_[w].name; }

@@ -19,13 +19,7 @@ namespace detail {
 /// UsageError, and none at the end.
 template <class T> class BorrowedGradients {
 public:
-    BorrowedGradients(const char* who, Graph<T>& g) : all_(g.parameters()) {
-        for (const Parameter<T>* p : all_)
-            if (p->condition == Parameter<T>::Condition::rows ||
-                p->condition == Parameter<T>::Condition::dense)
-                throw UsageError(who, ": the gradient of '", p->name,
-                                 "' already counts and would be lost; step() or clear_gradients() first");
-    }
+    BorrowedGradients(const char* who, Graph<T>& g) : all_(g.parameters()) { all_.require_no_gradients(who); }
     ~BorrowedGradients() { clear(); }
     BorrowedGradients(const BorrowedGradients&) = delete;
     BorrowedGradients& operator=(const BorrowedGradients&) = delete;

@@ -55,7 +55,7 @@ public:
     TokenFileWriter(const std::string& path, const Vocabulary& vocabulary) : file_(path) {
         header_.vocabulary_size = static_cast<std::uint64_t>(vocabulary.size());
         header_.vocabulary_checksum = vocabulary.checksum();
-        file_.write(bytes_of(header_));  // a placeholder: the header is complete only at the end
+        file_.write(bytes_of(header_));  // its place: what it says is known, and written, at the end
     }
 
     /// Appends tokens, each of them below the size of the vocabulary.

@@ -52,11 +52,7 @@ public:
         : Rule<T, DynamicOptions>("dynamic update", std::move(group), options) {
         decay(options.decay);
         require("dynamic update", "epsilon", options.epsilon, Exclusive{0});
-        for (const Parameter<T>* p : group_)
-            if (p->condition == Parameter<T>::Condition::rows ||
-                p->condition == Parameter<T>::Condition::dense)
-                throw UsageError("dynamic update: the gradient of '", p->name,
-                                 "' already counts; step() or clear_gradients() first");
+        group_.require_no_gradients("dynamic update");
         const Index copies = rms() ? 2 : 1;
         within_memory("dynamic update", bytes_of("dynamic update", {group_.elements(), copies}, sizeof(T)),
                       [&] {
