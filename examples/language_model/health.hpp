@@ -21,8 +21,8 @@ struct Health {
 
     /// Takes note of a step. `hard`: weight of the cross-entropy in the loss.
     void add(Graph& g, const Model& model, double hard, const Step& step) {
-        soft += g.value(model.loss) - hard * g.cross_entropy(model.loss);
-        tokens += static_cast<double>(g.predicted(model.loss));
+        soft += g.value(model.text) - hard * g.cross_entropy(model.text);
+        tokens += static_cast<double>(g.predicted(model.text));
         norm += step.norm;
         largest = std::max(largest, step.norm);
         clipped += step.clipped;

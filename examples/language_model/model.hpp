@@ -16,24 +16,26 @@ struct Model {
     ig::Weight<float> E;   ///< word vectors, [V, embedding]
     ig::Logits<float> o;   ///< of the next token
     ig::Loss<float> nll;   ///< cross-entropy: what a perplexity is made of
-    ig::Loss<float> loss;  ///< what training makes small
+    ig::Loss<float> text;  ///< of the text: cross-entropy, augmented or mixed
+    ig::Loss<float> loss;  ///< what training makes small: that of the text and penalties
 };
 
 /// One recurrent layer.
-inline ig::Seq<float> add_cell(Graph& g, const Options& m, const std::string& name, ig::Seq<float> h) {
+inline ig::Seq<float> add_cell(Graph& g, const Options& m, const std::string& name, ig::Index units,
+                               ig::Seq<float> h) {
     const auto scheme = m.scheme == "tied"  ? ig::DropoutScheme::tied
                         : m.scheme == "gal" ? ig::DropoutScheme::gal
                                             : ig::DropoutScheme::recurrent;
     const auto init = ig::uniform(m.init);
     const double keep = keeps(m).state;
     if (m.cell == "rnn")
-        return g.add<ig::Rnn>(name, {.units = m.units, .keep = keep, .scheme = scheme, .init = init}, h);
+        return g.add<ig::Rnn>(name, {.units = units, .keep = keep, .scheme = scheme, .init = init}, h);
     if (m.cell == "gru")
-        return g.add<ig::Gru>(name, {.units = m.units, .keep = keep, .scheme = scheme, .init = init}, h);
+        return g.add<ig::Gru>(name, {.units = units, .keep = keep, .scheme = scheme, .init = init}, h);
     if (m.cell == "rhn")
         return g.add<ig::Rhn>(
-            name, {.units = m.units, .depth = m.depth, .keep = keep, .scheme = scheme, .init = init}, h);
-    return g.add<ig::Lstm>(name, {.units = m.units, .keep = keep, .scheme = scheme, .init = init}, h);
+            name, {.units = units, .depth = m.depth, .keep = keep, .scheme = scheme, .init = init}, h);
+    return g.add<ig::Lstm>(name, {.units = units, .keep = keep, .scheme = scheme, .init = init}, h);
 }
 
 /// Word vectors, recurrent layers, a softmax head and the losses, over a vocabulary of V types.
@@ -49,10 +51,11 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
     auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : keep.input, .keep_words = m.keep_words},
                                   it.x, it.E);
     for (ig::Index l = 1; l <= m.layers; ++l) {
-        h = add_cell(g, m, ig::message(m.cell, l), h);
+        h = add_cell(g, m, ig::message(m.cell, l), l < m.layers ? m.units : m.last_units, h);
         if (between || (inside && l == m.layers))
             h = g.add<ig::Dropout>(ig::message("dropout", l),
-                                   {.keep = l < m.layers ? keep.input : keep.output, .variational = true}, h);
+                                   {.keep = l < m.layers ? keep.between : keep.output, .variational = true},
+                                   h);
     }
 
     if (m.head == "tied")
@@ -63,17 +66,23 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
     else it.o = g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = ig::uniform(m.init)}, h);
 
     it.nll = g.add<ig::CrossEntropy>("nll", {}, it.o, it.y);
-    it.loss = it.nll;
-    if (m.loss == "ce") return it;
-    ig::AugmentedLoss<float>::Options a{.temperature = m.temperature,
-                                        .differentiate_target = m.target == "differentiated"};
-    if (m.loss == "mixture") {
-        a.beta = m.beta;
-    } else {
-        a.alpha = m.alpha;
-        a.gamma = m.gamma;
+    it.text = it.nll;
+    if (m.loss != "ce") {
+        ig::AugmentedLoss<float>::Options a{.temperature = m.temperature,
+                                            .differentiate_target = m.target == "differentiated"};
+        if (m.loss == "mixture") {
+            a.beta = m.beta;
+        } else {
+            a.alpha = m.alpha;
+            a.gamma = m.gamma;
+        }
+        it.text = g.add<ig::AugmentedLoss>("loss", a, it.o, it.y, it.E);
     }
-    it.loss = g.add<ig::AugmentedLoss>("loss", a, it.o, it.y, it.E);
+    it.loss = it.text;
+    if (m.ar != 0 || m.tar != 0)
+        it.loss = g.add<ig::TotalLoss>(
+            "total", {}, it.text,
+            g.add<ig::ActivationPenalty>("activations", {.size = m.ar, .change = m.tar}, h));
     return it;
 }
 

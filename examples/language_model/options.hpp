@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <isogloss/error.hpp>
+#include <isogloss/linalg.hpp>
 #include <isogloss/types.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -29,25 +30,26 @@ enum class Kind {
 /// the others, see settle().
 struct Options {
     std::string cell = "lstm";
-    ig::Index layers = 2, units = 200, embedding = 0, depth = 5;
+    ig::Index layers = 2, units = 200, last_units = 0, embedding = 0, depth = 5;
     double keep = 0.7, keep_words = 1;
-    std::optional<double> keep_input, keep_state, keep_output;
+    std::optional<double> keep_input, keep_between, keep_state, keep_output;
     std::string scheme = "tied", head = "tied", loss = "al";
     std::optional<double> gamma, alpha, beta;
     double temperature = 20;
     std::string target = "differentiated";
     bool head_bias = false, unit_rows = false;
-    double init = 0.1;
+    double ar = 0, tar = 0, init = 0.1;
 
     std::string level = "word";
     std::optional<std::int64_t> min_count;
     ig::Index max_vocabulary = 0;
     std::string update = "sgd";
     std::optional<double> rate, head_rate;
-    double clip = 5, weight_decay = 0, damping = 0.01, floor = 1e-5, table_rate = 0.01;
+    double clip = 5, weight_decay = 0, keep_weights = 1, damping = 0.01, floor = 1e-5, table_rate = 0.01;
     std::string schedule = "decay";
     ig::Index decay_from = 5;
     std::optional<double> decay;
+    double warm_up = 0.1;
     ig::Index batch = 20, bptt = 35;
     bool random_bptt = false;
     std::uint64_t seed = 1;
@@ -70,6 +72,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("cell", o.cell, Kind::model, "recurrent cell", Choices{"rnn", "lstm", "gru", "rhn"});
     f("layers", o.layers, Kind::model, "recurrent layers", any);
     f("units", o.units, Kind::model, "units of a layer", any);
+    f("last-units", o.last_units, Kind::model, "units of the last recurrent layer; 0: as many as the others",
+      any);
     f("embedding", o.embedding, Kind::model, "width of the word vectors; 0: as many as units", any);
     f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
     f("keep", o.keep, Kind::model, "probability that dropout keeps a unit", any);
@@ -77,6 +81,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       "the same for what enters: the word vectors and, under scheme recurrent, every layer's input; under "
       "gal it is --keep-state [--keep]",
       any);
+    f("keep-between", o.keep_between, Kind::model,
+      "scheme recurrent: the same for what a layer takes from the one below [--keep-input]", any);
     f("keep-state", o.keep_state, Kind::model,
       "the same for the states that enter the recurrence; under tied they go up with that mask, under gal it "
       "is that of a layer's input, too [--keep]",
@@ -97,6 +103,9 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("target", o.target, Kind::model,
       "soft target of the augmented loss: held constant, or the gradient flows through it into the table",
       Choices{"held", "differentiated"});
+    f("ar", o.ar, Kind::model,
+      "activation regularisation: weight of the mean square of what the head reads, in nats a token", any);
+    f("tar", o.tar, Kind::model, "the same of its change from step to step", any);
     f("unit-rows", o.unit_rows, Kind::model, "keep every word vector at norm 1", any);
     f("init", o.init, Kind::model, "weights start uniform within plus or minus this", any);
 
@@ -113,10 +122,16 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("clip", o.clip, Kind::training,
       "largest norm of the whole gradient, for ruop and rbpm of the step in the metric; 0: no limit", any);
     f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
-    f("schedule", o.schedule, Kind::training, "how the rate falls: from an epoch on, or on a plateau",
-      Choices{"decay", "plateau"});
+    f("keep-weights", o.keep_weights, Kind::training,
+      "probability that dropout keeps an entry of a recurrent matrix, drawn for a whole segment", any);
+    f("schedule", o.schedule, Kind::training,
+      "how the rate falls: from an epoch on, on a plateau, or after a rise along half a cosine, to 0 at the "
+      "end of --epochs",
+      Choices{"decay", "plateau", "one-cycle"});
     f("decay-from", o.decay_from, Kind::training, "epochs at full rate, for schedule decay", any);
     f("decay", o.decay, Kind::training, "factor of the rate [0.9; 0.25 for schedule plateau]", any);
+    f("warm-up", o.warm_up, Kind::training,
+      "share of the training in which the rate rises, for schedule one-cycle", any);
     f("batch", o.batch, Kind::training, "batch columns", any);
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);
@@ -207,6 +222,7 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
                             ", which is no value for it; the file is of another version of this program"));
         }
     });
+    if (!j.contains("last-units")) o.last_units = o.units;  // earlier versions had layers of one width
     // Earlier versions stored a flag in place of `target`, and held the target where it was not set.
     if (!j.contains("target")) {
         const auto flag = j.find("differentiate-target");
@@ -215,14 +231,13 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
     return o;
 }
 
-/// The options whose values differ, with both: "--units (300 given, 200 stored)". `which`: those to look at;
-/// without it all but those of one run.
+/// The options among `which` whose values differ, with both: "--units (300 given, 200 stored)".
 inline std::string differences(const Options& given, const Options& stored,
-                               const std::set<std::string>& which = {}) {
+                               const std::set<std::string>& which) {
     std::string list;
     const auto a = to_json(given), b = to_json(stored);
-    each_option(given, [&](const char* name, const auto&, Kind kind, auto&&...) {
-        if ((which.empty() ? kind != Kind::run : which.contains(name)) && a[name] != b[name])
+    each_option(given, [&](const char* name, auto&&...) {
+        if (which.contains(name) && a[name] != b[name])
             list += ig::message(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ",
                                 b[name].dump(), " stored)");
     });
@@ -242,15 +257,17 @@ inline constexpr ig::Index most_size = 100000;
 
 /// Probabilities to keep an entry, where a model has masks.
 struct Keeps {
-    double input;   ///< of what enters
-    double state;   ///< of states on their way into the recurrence
-    double output;  ///< of what the head reads
+    double input;    ///< of what enters
+    double between;  ///< of what a layer takes from the one below
+    double state;    ///< of states on their way into the recurrence
+    double output;   ///< of what the head reads
 };
 
 /// What the options say under their scheme; see docs/examples/language_model.md for where the masks are.
 inline Keeps keeps(const Options& o) {
     const double state = o.keep_state.value_or(o.keep);
-    return {o.scheme == "gal" ? state : o.keep_input.value_or(o.keep), state,
+    const double input = o.scheme == "gal" ? state : o.keep_input.value_or(o.keep);
+    return {input, o.keep_between.value_or(input), state,
             o.scheme == "tied" ? state : o.keep_output.value_or(o.keep)};
 }
 
@@ -271,7 +288,8 @@ inline std::string fault(const Options& o) {
                 });
     for (const auto& [name, n] :
          {std::pair("layers", o.layers), std::pair("depth", o.depth), std::pair("units", o.units),
-          std::pair("embedding", o.embedding), std::pair("batch", o.batch), std::pair("bptt", o.bptt)}) {
+          std::pair("last-units", o.last_units), std::pair("embedding", o.embedding),
+          std::pair("batch", o.batch), std::pair("bptt", o.bptt)}) {
         require(n >= 1, name, n, "at least 1");
         require(n <= most_size, name, n, ig::message("at most ", most_size));
     }
@@ -281,6 +299,9 @@ inline std::string fault(const Options& o) {
     if (o.decay)
         require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
                 o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
+    require(o.warm_up >= 0 && o.warm_up < 1, "warm-up", o.warm_up, "0 or more and below 1");
+    require(o.keep_weights > 0 && o.keep_weights <= 1, "keep-weights", o.keep_weights,
+            "above 0 and at most 1");
     require(o.checkpoint_every >= 1, "checkpoint-every", o.checkpoint_every, "at least 1");
     require(o.epsilon >= 0 && o.epsilon < 1, "epsilon", o.epsilon, "0 or more and below 1");
     require(o.patience >= 0, "patience", o.patience, "0 or more");
@@ -307,7 +328,8 @@ inline std::string fault(const Options& o) {
 /// Fills in the defaults that depend on other options, and checks what no part of the library would.
 /// `bundled`: the training is on the bundled text.
 inline void settle(Options& o, bool bundled) {
-    if (o.embedding == 0) o.embedding = o.units;
+    if (o.last_units == 0) o.last_units = o.units;
+    if (o.embedding == 0) o.embedding = o.last_units;
     if (o.loss == "al" && !o.gamma && !o.alpha) o.gamma = 0.65;
     if (o.loss == "mixture" && !o.beta)
         throw ig::UsageError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");

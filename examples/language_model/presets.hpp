@@ -36,10 +36,10 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
     o.cell = highway ? "rhn" : "lstm";
     o.layers = highway ? 1 : 2;
     if (highway) o.depth = 10;
-    o.units = o.embedding = r.units;
+    o.units = o.last_units = o.embedding = r.units;
     o.keep = wikitext ? r.keep_wikitext : r.keep_ptb;
     o.keep_words = highway ? 0.75 : 1;
-    o.keep_input = o.keep_state = o.keep_output = std::nullopt;
+    o.keep_input = o.keep_between = o.keep_state = o.keep_output = std::nullopt;
     if (highway) o.keep_input = o.keep_output = 0.25;
     o.scheme = highway ? "recurrent" : "tied";
     o.head = "tied";

@@ -23,7 +23,8 @@ Options options_of_model(const Options& stored) {
 
 /// Throws unless the parameters of a model to start from have a place in this one.
 void require_same_architecture(const Options& o, const Options& model) {
-    std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
+    std::set<std::string> which = {"cell",      "layers", "units", "last-units",
+                                   "embedding", "head",   "level", "unit-rows"};
     if (o.cell == "rhn") which.insert("depth");
     if (o.head == "tied") which.insert("head-bias");
     const auto differ = differences(o, model, which);
@@ -44,12 +45,15 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (!given.preset.empty()) {
         if (o.corpus.empty() && given.train.empty()) o.corpus = "ptb";
         apply_preset(o, given.preset, o.corpus);
-        if (named.contains("units") && !named.contains("embedding")) o.embedding = 0;
+        if (named.contains("units") && !named.contains("last-units")) o.last_units = 0;
+        if ((named.contains("units") || named.contains("last-units")) && !named.contains("embedding"))
+            o.embedding = 0;
     }
     if (start || !given.preset.empty()) {  // what is named replaces what is said there in other words
         if (named.contains("alpha") && !named.contains("gamma")) o.gamma.reset();
         if (named.contains("gamma") && !named.contains("alpha")) o.alpha.reset();
-        if (named.contains("keep")) o.keep_input = o.keep_state = o.keep_output = std::nullopt;
+        if (named.contains("keep"))
+            o.keep_input = o.keep_between = o.keep_state = o.keep_output = std::nullopt;
     }
     copy_named(given, o, named);
     if (stored && o.precision == "auto") o.precision = stored->precision;
@@ -60,7 +64,12 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     settle(o, o.train.empty() && o.corpus.empty());
     if (start) require_same_architecture(o, *start);
     if (!stored) return o;
-    const auto differ = differences(o, *stored);
+    std::set<std::string> fixed;
+    each_option(o, [&](const std::string& name, const auto&, Kind kind, auto&&...) {
+        const bool in_rate = name == "epochs" && o.schedule == "one-cycle";  // the rate of every step
+        if (kind != Kind::run || in_rate) fixed.insert(name);
+    });
+    const auto differ = differences(o, *stored, fixed);
     if (!differ.empty())
         throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with other options: ",
                                          differ, ". Leave them out, or train anew without --resume"));
@@ -87,6 +96,9 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     for (const char* name : {"damping", "floor", "head-rate", "table-rate"})
         require(natural, name, "--update " + o.update);
     require(o.schedule == "decay", "decay-from", "--schedule " + o.schedule);
+    require(o.schedule != "one-cycle", "decay", "--schedule " + o.schedule);
+    require(o.schedule == "one-cycle", "warm-up", "--schedule " + o.schedule);
+    require(o.scheme == "recurrent", "keep-between", "--scheme " + o.scheme);
 }
 
 /// Throws where a file that --resume looks for again has a name that the options cannot be stored with.

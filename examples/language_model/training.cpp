@@ -52,6 +52,11 @@ Training::Training(const Options& options, const ig::io::Safetensors* from)
     state_.train_checksum = train_.checksum();
     state_.valid_checksum = valid_.checksum();
     checkpoint_.model(g_).state("update", update_).state("schedule", schedule_);
+    if (o_.keep_weights < 1) {
+        drop_.emplace(g_.parameters(o_.cell + (o_.cell == "rhn" ? "*.R*" : "*.U*")),
+                      ig::WeightDropOptions{.keep = o_.keep_weights, .seed = o_.seed});
+        checkpoint_.state("weight_drop", *drop_);
+    }
     checkpoint_.counter("epoch", state_.epoch).counter("batch", state_.batch).number("nats", state_.nats);
     checkpoint_.number("tokens", state_.tokens).number("seconds", state_.seconds).number("best", state_.best);
     checkpoint_.counter("best_epoch", state_.best_epoch)
@@ -143,6 +148,7 @@ void Training::introduce() {
               << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column")
               << " of " << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
               << (o_.precision == "bf16" ? ", products in bfloat16" : "")
+              << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
               << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
               << "\n            valid: perplexity of the validation text, every token predicted once, line "
                  "ends and <unk>\n"
@@ -153,11 +159,20 @@ void Training::introduce() {
 
 // Where the loss is a mean over the steps, the rate makes up for it that tokens of a short segment weigh
 // more.
-double Training::rate_of(const ig::text::Batch& batch) const {
+double Training::rate_of(const ig::text::Batch& batch, double done) const {
     const double share = o_.random_bptt && update_.takes_means()
                              ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt)
                              : 1;
-    return share * schedule_.rate(static_cast<ig::Index>(state_.epoch));
+    return share * schedule_.rate(static_cast<ig::Index>(state_.epoch), done);
+}
+
+// Gradients of the loss on a segment, with weights left out where that is asked for.
+void Training::gradients(const ig::text::Batch& batch) {
+    std::optional<ig::WeightDrop<float>::Dropped> dropped;
+    if (drop_) dropped.emplace(*drop_);
+    g_.forward(model_.loss, {model_.x, batch.input}, {model_.y, batch.target});
+    g_.backward(model_.loss);
+    if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
 }
 
 int Training::run() {
@@ -213,14 +228,13 @@ bool Training::run_epoch() {
     const double before = state_.seconds, hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;
     for (const auto& batch : batches) {
         if (batch.first) g_.reset();
-        g_.forward(model_.loss, {model_.x, batch.input}, {model_.y, batch.target});
-        g_.backward(model_.loss);
-        if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
-        const Step step = update_.step(rate_of(batch));
+        gradients(batch);
+        const auto done = static_cast<double>(batch.index + 1) / static_cast<double>(batches.count());
+        const Step step = update_.step(rate_of(batch, done));
 
         health_.add(g_, model_, hard, step);
-        state_.nats += g_.cross_entropy(model_.loss);
-        state_.tokens += static_cast<double>(g_.predicted(model_.loss));
+        state_.nats += g_.cross_entropy(model_.text);
+        state_.tokens += static_cast<double>(g_.predicted(model_.text));
         state_.batch = static_cast<std::uint64_t>(batch.index) + 1;
         state_.seconds = before + watch.seconds();
         if (interrupt::wanted) return false;
@@ -261,7 +275,7 @@ bool Training::finish_epoch() {
     const bool soft = o_.loss != "ce";
     const double reach = o_.temperature * std::log(static_cast<double>(vocabulary_.size()));
     const Row row{.epoch = static_cast<ig::Index>(state_.epoch),
-                  .rate = schedule_.rate(static_cast<ig::Index>(state_.epoch)),
+                  .rate = schedule_.rate(static_cast<ig::Index>(state_.epoch), 1),
                   .train_tokens = static_cast<ig::Index>(state_.tokens),
                   .train_perplexity = std::exp(state_.nats / state_.tokens),
                   .valid_tokens = valid->tokens(),

@@ -53,7 +53,8 @@ private:
         return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation);
     }
     void explain(Stop why);
-    double rate_of(const ig::text::Batch& batch) const;
+    void gradients(const ig::text::Batch& batch);
+    double rate_of(const ig::text::Batch& batch, double done) const;
     void save() const { checkpoint_.save(o_.model + ".train", metadata(to_json(o_))); }
     void save_best() const;
 
@@ -65,6 +66,7 @@ private:
     Graph g_;
     Model model_;
     Update update_;
+    std::optional<ig::WeightDrop<float>> drop_;
     Schedule schedule_;
     State state_;
     Health health_;

@@ -6,6 +6,7 @@
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/sgd.hpp>
+#include <isogloss/update/weight_drop.hpp>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -137,22 +138,32 @@ private:
 class Schedule {
 public:
     explicit Schedule(const Options& o)
-        : decay_{.rate = *o.rate, .constant = o.decay_from, .factor = *o.decay},
-          on_plateau_(o.schedule == "plateau"),
-          plateau_({.rate = *o.rate, .divisor = on_plateau_ ? 1 / *o.decay : 2}) {}
+        : kind_(o.schedule),
+          epochs_(static_cast<double>(o.epochs)),
+          decay_{.rate = *o.rate, .constant = o.decay_from, .factor = *o.decay},
+          plateau_({.rate = *o.rate, .divisor = kind_ == "plateau" ? 1 / *o.decay : 2}),
+          cycle_{.rate = *o.rate, .warm_up = o.warm_up} {}
 
-    double rate(ig::Index epoch) const { return on_plateau_ ? plateau_.rate() : decay_(epoch); }
+    /// `done`: the share of the epoch that is behind, in [0, 1].
+    double rate(ig::Index epoch, double done) const {
+        if (kind_ == "plateau") return plateau_.rate();
+        if (kind_ == "one-cycle")
+            return cycle_(std::min(1., (static_cast<double>(epoch - 1) + done) / epochs_));
+        return decay_(epoch);
+    }
     /// Takes note of a validation loss.
     void observe(double nats) {
-        if (on_plateau_) plateau_.observe(nats);
+        if (kind_ == "plateau") plateau_.observe(nats);
     }
     /// For the checkpoint.
     template <class Visitor> void visit(Visitor& v) { plateau_.visit(v); }
 
 private:
+    std::string kind_;
+    double epochs_;
     ig::ConstantThenDecay decay_;
-    bool on_plateau_;
     ig::DivideOnPlateau plateau_;
+    ig::OneCycle cycle_;
 };
 
 }  // namespace lm

@@ -3,6 +3,7 @@
 
 #include <isogloss/config.hpp>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/loss/softmax_loss.hpp>
@@ -29,6 +30,7 @@
 #include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/schedule.hpp>
 #include <isogloss/update/sgd.hpp>
+#include <isogloss/update/weight_drop.hpp>
 #ifdef ISOGLOSS_COMPILED
 #include <isogloss/compiled.hpp>
 #endif

@@ -53,13 +53,19 @@ public:
     }
 
     /// Uniform in (0, 1), never 0 or 1: (bits + 1/2) / 2³².
-    double uniform(Index position) const { return (bits(position) + 0.5) * 0x1p-32; }
+    double uniform(Index position) const { return unit(bits(position)); }
+
+    /// uniform(4 i) … uniform(4 i + 3), i ≥ 0, at the price of one of them.
+    std::array<double, 4> uniforms(Index i) const {
+        const auto w = block(static_cast<std::uint64_t>(i));
+        return {unit(w[0]), unit(w[1]), unit(w[2]), unit(w[3])};
+    }
 
     /// Standard normal by Box and Muller from one block of four words at this position: the same random words
     /// everywhere, the last digit as the platform's log and cos have it.
     double normal(Index position) const {
         const auto w = block(static_cast<std::uint64_t>(position));
-        const double u = (w[0] + 0.5) * 0x1p-32, v = (w[1] + 0.5) * 0x1p-32;
+        const double u = unit(w[0]), v = unit(w[1]);
         return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
     }
 
@@ -69,6 +75,7 @@ public:
     }
 
 private:
+    static double unit(std::uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
     // The step is 40 bits wide (a billion steps fit a thousand times over), the block number 56.
     std::array<std::uint32_t, 4> block(std::uint64_t i) const {
         return philox({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(step_),

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <isogloss/update/schedule.hpp>
 #include <limits>
 
@@ -25,4 +26,19 @@ TEST_CASE("The rate is divided when validation does not improve", "[update][sche
     CHECK(s.observe(4) == 0.1);  // not below the minimum
     REQUIRE_THROWS_AS(s.observe(std::numeric_limits<double>::quiet_NaN()), NumericError);
     REQUIRE_THROWS_MATCHES(DivideOnPlateau({.divisor = 1}), UsageError, says("divisor = 1", "above 1"));
+}
+
+TEST_CASE("One cycle rises along a line and falls along half a cosine", "[update][schedule]") {
+    const OneCycle cycle{.rate = 2, .warm_up = 0.2, .start = 0.25, .finish = 0.1};
+    CHECK(cycle(0) == Approx(0.5));
+    CHECK(cycle(0.1) == Approx(1.25));
+    CHECK(cycle(0.2) == Approx(2));
+    CHECK(cycle(0.6) == Approx(1.1));  // half way down: the mean of 2 and 0.2
+    CHECK(cycle(0.4) == Approx(2 * (0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2)));
+    CHECK(cycle(1) == Approx(0.2));
+    CHECK(OneCycle{.rate = 3, .warm_up = 0}(0) == 3);
+    CHECK(OneCycle{.rate = 3}(1) < 1e-12);
+    REQUIRE_THROWS_MATCHES(cycle(1.5), UsageError, says("share = 1.5", "0 to 1"));
+    REQUIRE_THROWS_MATCHES((OneCycle{.warm_up = 1}(0)), UsageError, says("warm_up = 1", "below 1"));
+    REQUIRE_THROWS_MATCHES((OneCycle{.rate = -1}(0)), UsageError, says("rate = -1"));
 }

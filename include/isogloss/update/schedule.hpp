@@ -7,6 +7,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 #include <limits>
+#include <numbers>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -25,6 +26,32 @@ struct ConstantThenDecay {
         require("constant then decay", "factor", factor, Exclusive{0}, 1);
         require("constant then decay", "epoch", epoch, 1);
         return rate * std::pow(factor, static_cast<double>(std::max<Index>(0, epoch - constant)));
+    }
+};
+
+/// One cycle over a whole training: up along a line, then down along half a cosine. At the share s of it,
+///
+///     η(s) = rate (start + (1 - start) s / w)                               s < w
+///     η(s) = rate (finish + (1 - finish) (1 + cos(π (s - w) / (1 - w))) / 2)     s ≥ w
+///
+/// Source   Smith, Topin 2018, "Super-convergence"; the cosine: Loshchilov, Hutter 2017. Departure: no momentum, so
+///          none that falls while the rate rises.
+struct OneCycle {
+    double rate = 1;       ///< the highest η, ≥ 0
+    double warm_up = 0.1;  ///< w, the share of the training in which it rises, in [0, 1)
+    double start = 0.1;    ///< η at the beginning, as a share of the highest, in [0, 1]
+    double finish = 0;     ///< η at the end, as a share of the highest, in [0, 1]
+
+    /// The rate at a share s of the training, in [0, 1]. Throws UsageError for s and for options out of range.
+    double operator()(double s) const {
+        require("one cycle", "rate", rate, 0);
+        require("one cycle", "warm_up", warm_up, 0, Exclusive{1});
+        require("one cycle", "start", start, 0, 1);
+        require("one cycle", "finish", finish, 0, 1);
+        require("one cycle", "share", s, 0, 1);
+        if (s < warm_up) return rate * (start + (1 - start) * s / warm_up);
+        const double fall = (1 + std::cos(std::numbers::pi * (s - warm_up) / (1 - warm_up))) / 2;
+        return rate * (finish + (1 - finish) * fall);
     }
 };
 
