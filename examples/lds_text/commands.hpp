@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <isogloss/types.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,16 @@ struct CountCommand {
     int threads = 2;
 };
 
-/// Options of `fit`.
+/// Options of `fit`. Of the lists more than one value is for `select`; an empty one is scaled to the text.
 struct FitCommand {
-    std::string train, counts, model, log;
-    ig::Index states = 200, vocabulary = 10000, ssid_lags = 4, em_lags = 7, iterations = 20;
-    double pseudo_counts = 100, stop = 0;
+    std::string train, counts, dev, model, log;
+    std::vector<ig::Index> states = {200}, ssid_lags = {4};
+    std::vector<double> pseudo_counts;
+    std::optional<ig::Index> vocabulary, em_lags;
+    ig::Index iterations = 20;
+    double stop = 0;
     std::uint64_t seed = 1;
-    bool sentences = false, random_start = false, scaled = false, resume = false;
+    bool sentences = false, random_start = false, scaled = false, select = false, resume = false;
     int threads = 2;
 };
 
@@ -57,9 +61,11 @@ struct TagCommand {
 
 /// Options of `rnn`.
 struct RnnCommand {
-    std::string train, valid, test, model, log;
-    ig::Index units = 300, epochs = 20, batch = 20, bptt = 20;
+    std::string train, valid, test, model, vocabulary_from, save, log;
+    std::optional<ig::Index> vocabulary, units;
+    ig::Index epochs = 20, batch = 20, bptt = 20, checkpoint_every = 500;
     double rate = 0.1, clip = 5, rms = 0.3, gain = 1, power = 0, init = 0.1, patience_decay = 0.5;
+    bool resume = false, overwrite = false;
     std::uint64_t seed = 1;
     int threads = 2;
 };

@@ -9,6 +9,7 @@
 #include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/text/vocabulary.hpp>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -46,7 +47,9 @@ inline double peak_memory() {
 }
 
 /// The first lines of the logs.
-inline constexpr const char* fit_header = "iteration,log_likelihood,above_static,radius,noise_factor,seconds";
+inline constexpr const char* fit_header =
+    "iteration,log_likelihood,above_static,radius,noise_factor,seconds,pseudo_counts,states,ssid_lags,"
+    "dev_log_likelihood,dev_above_static,dev_perplexity";
 inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds";
 
 /// Files that the program writes over.
@@ -82,6 +85,17 @@ inline ig::Token boundary(bool sentences, const ig::text::Vocabulary& vocabulary
 /// The vocabulary of a text: at most `size` types, 0 for no limit.
 inline ig::text::Vocabulary read_vocabulary(const std::string& path, ig::Index size, std::int64_t min_count) {
     return ig::text::Vocabulary::from_file(path, {.min_count = min_count, .max_size = size});
+}
+
+/// Log-likelihood of a text in whitened words, nats per token.
+struct Likelihood {
+    double value = 0, above_static = 0;  ///< and what it is above that of the text without dynamics
+};
+
+inline Likelihood likelihood(const lds::TextFilter<float>& filter, const lds::Whitening& whitening,
+                             std::span<const ig::Token> tokens) {
+    const double value = filter.log_likelihood(tokens);
+    return {value, value - lds::static_log_likelihood(whitening, tokens)};
 }
 
 }  // namespace lt

@@ -40,8 +40,10 @@ int embed(const EmbedCommand& o) {
         std::vector<ig::io::TensorView>{
             ig::io::tensor_view<float>("embeddings", {lds::rows(z), lds::cols(z)}, {z.data(), z.size()}),
             ig::io::tensor_view<std::int32_t>("tokens", {std::ssize(ids)}, ids)});
-    say("%td tokens in %.2f s, %.2f µs each; log-likelihood %.5f per token\n", corpus.size(), seconds,
-        1e6 * seconds / static_cast<double>(corpus.size()), tokens.filter().log_likelihood(corpus.tokens()));
+    say("%td tokens in %.2f s, %.2f µs each\n", corpus.size(), seconds,
+        1e6 * seconds / static_cast<double>(corpus.size()));
+    const Likelihood found = likelihood(tokens.filter(), it.system.whitening, corpus.tokens());
+    say("of this text: log-likelihood %.5f per token, %+.5f above none\n", found.value, found.above_static);
     return 0;
 }
 

@@ -1,11 +1,16 @@
 /// @file fit.cpp  A system from a text: counts, subspace identification, EM, with a checkpoint per iteration.
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <limits>
 #include <locale>
+#include <numeric>
+#include <optional>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "../shared/csv_log.hpp"
 #include "../shared/interrupt.hpp"
@@ -18,9 +23,22 @@ namespace {
 
 using System = lds::LdsFile<float>;
 
-lds::CountsFile counts_of(const FitCommand& o) {
-    const ig::Index lags = std::max(2 * o.ssid_lags - 1, o.em_lags);
+/// What is tried: one of each list.
+struct Candidate {
+    double pseudo_counts;
+    ig::Index states, ssid_lags;
+};
+
+constexpr ig::Index default_em_lags = 7;
+
+lds::CountsFile counts_of(const FitCommand& o, ig::Index em_lags) {
+    const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end()),
+                    lags = std::max(2 * ssid_lags - 1, em_lags);
     if (!o.counts.empty()) {
+        if (!o.train.empty() || o.vocabulary)
+            throw ig::UsageError(
+                ig::message(o.train.empty() ? "--vocabulary" : "--train",
+                            " has no effect with --counts, which are of a text; leave one out"));
         auto counted = lds::load_counts(o.counts);
         if (o.sentences && counted.counts.options().boundary < 0)
             throw ig::DataError(ig::message("--sentences is given, but '", o.counts,
@@ -30,7 +48,7 @@ lds::CountsFile counts_of(const FitCommand& o) {
     if (o.train.empty())
         throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
     Stopwatch clock;
-    auto vocabulary = read_vocabulary(o.train, o.vocabulary, 1);
+    auto vocabulary = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
     const auto corpus = ig::text::Corpus::read(o.train, vocabulary);
     const double reading = clock.lap();
     lds::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});
@@ -40,36 +58,60 @@ lds::CountsFile counts_of(const FitCommand& o) {
     return {std::move(counts), std::move(vocabulary)};
 }
 
+/// Every combination of the lists. Pseudo-counts that are not given are shares of the tokens, divided among the types.
+std::vector<Candidate> candidates(const FitCommand& o, const lds::LagCounts& counts) {
+    auto kappas = o.pseudo_counts;
+    if (kappas.empty()) {
+        const auto& n = counts.occurrences();
+        const auto tokens = static_cast<double>(std::accumulate(n.begin(), n.end(), std::int64_t{0}));
+        for (const double share : o.select ? std::vector{0.05, 0.15, 0.5, 1.5} : std::vector{0.5})
+            kappas.push_back(share * tokens / static_cast<double>(n.size()));
+    }
+    std::vector<Candidate> all;
+    for (const double kappa : kappas)
+        for (const ig::Index states : o.states)
+            for (const ig::Index lags : o.ssid_lags) all.push_back({kappa, states, lags});
+    return all;
+}
+
 /// Small random parameters: the flat start that subspace identification is compared with.
-lds::Lds<float> random_system(const lds::Whitening& whitening, const FitCommand& o) {
+lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index states, std::uint64_t seed) {
     const auto V = static_cast<ig::Index>(whitening.mu.size());
-    const ig::Random random(o.seed, ig::stream_of("random start"));
+    const ig::Random random(seed, ig::stream_of("random start"));
     lds::Lds<float> s;
-    s.A = lds::zeros<double>(o.states, o.states);
+    s.A = lds::zeros<double>(states, states);
     for (std::size_t i = 0; i < s.A.size(); ++i) s.A.data()[i] = random.normal(ig::Index(i));
     s.A *= 0.5 / lds::spectral_radius(s.A, "random start");
-    s.C = lds::zeros<float>(V, o.states);
+    s.C = lds::zeros<float>(V, states);
     const double scale = 0.5 / std::sqrt(static_cast<double>(V));
     for (std::size_t i = 0; i < s.C.size(); ++i)
         s.C.data()[i] = static_cast<float>(scale * random.normal(ig::Index(i + s.A.size())));
     s.whitening = whitening;
     lds::project_out<float>(whitening.m, lds::ref(s.C));
-    s.M = lds::lyapunov(s.A, lds::identity(o.states));
+    s.M = lds::lyapunov(s.A, lds::identity(states));
     lds::repair_noise(lds::inner_products(s.C, s.C), s.M);
     return s;
 }
 
-System start(const FitCommand& o, const lds::LagMoments<float>& moments,
+/// A number in decimal: twelve digits for a log, 17 give it back bit by bit.
+std::string digits(double x, int count = 12) {
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out << std::setprecision(count) << x;
+    return out.str();
+}
+
+System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments,
              const ig::text::Vocabulary& vocabulary) {
     Stopwatch clock;
     System it;
     it.vocabulary = vocabulary;
     if (o.random_start) {
-        it.system = random_system(moments.whitening(), o);
+        it.system = random_system(moments.whitening(), c.states, o.seed);
         say("random start\n");
     } else {
         auto found = lds::subspace_identification(
-            moments, {.states = o.states, .lags = o.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}});
+            moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}});
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
         say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
@@ -79,15 +121,35 @@ System start(const FitCommand& o, const lds::LagMoments<float>& moments,
             found.noise_factor, clock.lap());
     }
     it.notes = {{"lds_text.iteration", "0"},
-                {"lds_text.sentences", moments.counts().options().boundary >= 0 ? "1" : "0"}};
+                {"lds_text.sentences", moments.counts().options().boundary >= 0 ? "1" : "0"},
+                {"lds_text.pseudo_counts", digits(c.pseudo_counts, 17)},
+                {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))}};
     return it;
 }
 
-System resumed(const FitCommand& o, const lds::LagMoments<float>& moments) {
+/// Options that the file to go on from decides, where they are not given. Throws where one that is given differs.
+FitCommand with_stored(FitCommand o) {
+    const System it = lds::load_lds<float>(o.model);
+    const auto differs = [&](const char* option, const auto& given, const std::string& stored) {
+        throw ig::UsageError(ig::message("--resume: '", o.model, "' was begun with ", option, " ", stored,
+                                         ", and --resume is given ", given, "; leave the option out"));
+    };
+    if (o.select) throw ig::UsageError("--select begins anew, and --resume goes on; leave one of them out");
+    if (const auto at = it.notes.find("lds_text.em_lags"); at != it.notes.end()) {  // not in files of 0.1.0
+        if (o.em_lags && ig::message(*o.em_lags) != at->second) differs("--em-lags", *o.em_lags, at->second);
+        o.em_lags = static_cast<ig::Index>(std::stoll(at->second));
+    }
+    if (const auto at = it.notes.find("lds_text.pseudo_counts");
+        at != it.notes.end() && o.pseudo_counts.empty())
+        o.pseudo_counts = {std::stod(at->second)};
+    return o;
+}
+
+System resumed(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments) {
     System it = lds::load_lds<float>(o.model);
     if (it.system.whitening.mu != moments.whitening().mu)
         throw ig::DataError(
-            ig::message("'", o.model, "' has other word frequencies than these counts with ", o.pseudo_counts,
+            ig::message("'", o.model, "' has other word frequencies than these counts with ", c.pseudo_counts,
                         " pseudo-counts; resume with the text and options it was begun with"));
     std::istringstream note(it.notes["lds_text.iteration"]);
     std::size_t iteration = 0;
@@ -101,80 +163,169 @@ System resumed(const FitCommand& o, const lds::LagMoments<float>& moments) {
     return it;
 }
 
-/// The log of a fit that goes on with `iteration`: rows before it are kept where the fit is resumed.
-files::CsvLog open_log(const FitCommand& o, ig::Index iteration) {
-    return files::CsvLog(o.log, fit_header, [&](std::string_view row) {
-        std::istringstream in{std::string(row)};
-        ig::Index of = 0;
-        return o.resume && in >> of && of < iteration;
-    });
-}
+/// How well a system predicts a text that it has not seen.
+struct HeldOut {
+    HeldOut(const lds::TextFilter<float>& filter, const lds::Whitening& whitening,
+            std::span<const ig::Token> tokens)
+        : found(likelihood(filter, whitening, tokens)), perplexity(std::exp(filter.cross_entropy(tokens))) {
+        double nats = 0;
+        for (const auto token : tokens) nats -= std::log(whitening.mu[token]);
+        unigram = std::exp(nats / static_cast<double>(tokens.size()));
+    }
+    Likelihood found;
+    double perplexity, unigram;  ///< of the next word, and of its frequency alone
+};
 
-/// Twelve digits of a number: those that a log holds.
-std::string digits(double x) {
-    std::ostringstream out;
-    out.imbue(std::locale::classic());
-    out << std::setprecision(12) << x;
-    return out.str();
+/// Fits systems, tells of every iteration, and leaves the best one in the file.
+class Fit {
+public:
+    Fit(const FitCommand& o, const lds::CountsFile& counted) : o_(o), counted_(counted) {
+        if (!o.dev.empty()) dev_ = ig::text::Corpus::read(o.dev, counted.vocabulary);
+    }
+
+    /// Subspace identification, or the file of --resume, and EM until it settles. Returns the iteration it ends with.
+    ig::Index run(const Candidate& c) {
+        const lds::LagMoments<float> moments(counted_.counts, {.pseudo_counts = c.pseudo_counts});
+        System it = o_.resume ? resumed(o_, c, moments) : start(o_, c, moments, counted_.vocabulary);
+        const auto& whitening = it.system.whitening;
+        const double baseline = lds::static_log_likelihood(whitening.words);
+        say("%td words, %td states, %g pseudo-counts a word, which are %.0f %% of what is counted\n",
+            it.system.vocabulary(), it.system.states(), c.pseudo_counts,
+            100 * c.pseudo_counts * static_cast<double>(whitening.mu.size()) / whitening.mass);
+        auto iteration = static_cast<ig::Index>(it.log_likelihoods.size()), best_iteration = iteration;
+        if (!log_) open_log(iteration);
+        double factor = 1, best = -std::numeric_limits<double>::infinity();
+        Stopwatch clock;
+        for (;; ++iteration) {
+            const auto steady = lds::steady_state(it.system);
+            auto statistics = lds::asos_statistics(it.system, steady, moments, horizon());
+            std::optional<HeldOut> held_out;
+            if (dev_) held_out.emplace(lds::TextFilter<float>(it.system, steady), whitening, dev_->tokens());
+            it.log_likelihoods.push_back(statistics.log_likelihood);
+            it.xx = statistics.xx;
+            it.xx_filtered = statistics.xx_filtered;
+            it.notes["lds_text.iteration"] = ig::message(iteration);
+            tell(c, it, iteration, statistics.log_likelihood, baseline, held_out, factor, clock.lap());
+
+            const double value = o_.select ? -held_out->perplexity : statistics.log_likelihood;
+            const double gain = value - best;
+            if (gain > 0) {
+                best = value;
+                best_iteration = iteration;
+                // here and not after the M-step: the file holds a system with its own covariances, whenever the
+                // program ends
+                if (!o_.select || value > selected_) lds::save_lds(o_.model, it);
+                if (o_.select && value > selected_) selected_ = value, of_selected_ = {c, iteration};
+            }
+            const bool settled = o_.select ? iteration >= best_iteration + patience : gain < o_.stop;
+            if (iteration >= o_.iterations || settled || interrupt::wanted) break;
+            factor = lds::maximise(std::move(statistics), it.system);
+        }
+        if (!o_.select && best_iteration < iteration)
+            say("EM has lost likelihood since iteration %td, whose system is kept\n", best_iteration);
+        return iteration;
+    }
+
+    ig::Index horizon() const { return o_.em_lags.value_or(default_em_lags); }
+    /// What is in the file, after runs of several candidates.
+    const std::pair<Candidate, ig::Index>& selected() const { return of_selected_; }
+    double best_perplexity() const { return -selected_; }
+
+private:
+    static constexpr ig::Index patience = 3;  // iterations that may predict no better, of a candidate
+
+    /// Rows before the iteration that a resumed fit goes on with are kept.
+    void open_log(ig::Index iteration) {
+        log_.emplace(o_.log, fit_header, [&](std::string_view row) {
+            std::istringstream in{std::string(row)};
+            ig::Index of = 0;
+            return o_.resume && in >> of && of < iteration;
+        });
+    }
+    void tell(const Candidate& c, const System& it, ig::Index iteration, double value, double baseline,
+              const std::optional<HeldOut>& held_out, double factor, double seconds) {
+        const double radius = lds::spectral_radius(it.system.A, "fit");
+        say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
+            value, value - baseline, radius, seconds);
+        std::string of_dev = ",,";
+        if (held_out) {
+            const auto& [found, perplexity, unigram] = *held_out;
+            say("        --dev: %.5f per token, %+.5f above none; perplexity of the next word %.2f, unigram "
+                "%.2f\n",
+                found.value, found.above_static, perplexity, unigram);
+            of_dev =
+                ig::message(digits(found.value), ',', digits(found.above_static), ',', digits(perplexity));
+        }
+        log_->append(ig::message(iteration, ',', digits(value), ',', digits(value - baseline), ',',
+                                 digits(radius), ',', digits(factor), ',', digits(seconds), ',',
+                                 digits(c.pseudo_counts), ',', c.states, ',', c.ssid_lags, ',', of_dev));
+    }
+
+    const FitCommand& o_;
+    const lds::CountsFile& counted_;
+    std::optional<ig::text::Corpus> dev_;
+    std::optional<files::CsvLog> log_;
+    double selected_ = -std::numeric_limits<double>::infinity();  // minus the perplexity
+    std::pair<Candidate, ig::Index> of_selected_ = {};
+};
+
+void check(const FitCommand& o) {
+    ig::require("fit", "--iterations", o.iterations, 0);
+    ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
+    for (const double kappa : o.pseudo_counts)
+        if (kappa != 0 && !(kappa >= 1e-6 && kappa <= 1e12))
+            throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", kappa,
+                                             ", expected 0, or a number from 1e-6 to 1e12"));
+    for (const auto& [name, count] :
+         {std::pair("--pseudo-counts", o.pseudo_counts.size()), std::pair("--states", o.states.size()),
+          std::pair("--ssid-lags", o.ssid_lags.size())})
+        if (!o.select && count > 1)
+            throw ig::UsageError(ig::message("fit: found ", count, " values of ", name,
+                                             ", expected one; --select chooses among several"));
+    if (o.select && o.dev.empty())
+        throw ig::UsageError("fit: --select chooses by how a held-out text is predicted; give it with --dev");
 }
 
 }  // namespace
 
-int fit(const FitCommand& o) {
-    ig::threads(o.threads);
+int fit(const FitCommand& given) {
+    ig::threads(given.threads);
     const ig::BlasOnOneThread blas;
-    ig::require("fit", "--iterations", o.iterations, 0);
-    ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
-    if (o.pseudo_counts != 0 && !(o.pseudo_counts >= 1e-6 && o.pseudo_counts <= 1e12))
-        throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", o.pseudo_counts,
-                                         ", expected 0, or a number from 1e-6 to 1e12"));
-    files::Outputs().write_unmarked("--model", o.model, true).check();  // its folder, for the lock
-    const files::Lock lock("--model", o.model);
+    check(given);
+    files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
+    const files::Lock lock("--model", given.model);
     files::Outputs()
-        .read("--train", o.train)
-        .read("--counts", o.counts)
-        .write("--model", o.model, model_kind())
-        .write_unmarked("--model", o.model + ".lock", false)
-        .write("--log", o.log, files::table("log of `lds_text fit`", fit_header))
+        .read("--train", given.train)
+        .read("--counts", given.counts)
+        .read("--dev", given.dev)
+        .write("--model", given.model, model_kind())
+        .write_unmarked("--model", given.model + ".lock", false)
+        .write("--log", given.log, files::table("log of `lds_text fit`", fit_header))
         .check();
+    FitCommand o = given;
+    o.resume = given.resume && files::exists(given.model);
+    if (o.resume) o = with_stored(o);
+    else if (given.resume) say("'%s' is not there yet: the fit starts from the beginning\n", o.model.c_str());
     interrupt::catch_signals();
-    Stopwatch clock;
-    const auto counted = counts_of(o);
-    const lds::LagMoments<float> moments(counted.counts, {.pseudo_counts = o.pseudo_counts});
-    System it = o.resume ? resumed(o, moments) : start(o, moments, counted.vocabulary);
-    const double baseline = lds::static_log_likelihood(it.system.whitening.words);
-    auto iteration = static_cast<ig::Index>(it.log_likelihoods.size());
-
-    const auto log = open_log(o, iteration);
-    const auto note = [&](const lds::Statistics<float>& s, double factor) {
-        const double radius = lds::spectral_radius(it.system.A, "fit"), seconds = clock.lap();
-        it.log_likelihoods.push_back(s.log_likelihood);
-        say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
-            s.log_likelihood, s.log_likelihood - baseline, radius, seconds);
-        log.append(ig::message(iteration, ',', digits(s.log_likelihood), ',',
-                               digits(s.log_likelihood - baseline), ',', digits(radius), ',', digits(factor),
-                               ',', digits(seconds)));
-    };
-    clock.lap();
-    double factor = 1;
-    for (;; ++iteration) {
-        auto statistics = lds::asos_statistics(it.system, lds::steady_state(it.system), moments, o.em_lags);
-        note(statistics, factor);
-        it.xx = statistics.xx;
-        it.xx_filtered = statistics.xx_filtered;
-        it.notes["lds_text.iteration"] = ig::message(iteration);
-        // here and not after the M-step: the file holds a system with its own covariances, whenever the
-        // program ends
-        lds::save_lds(o.model, it);
-        const std::size_t n = it.log_likelihoods.size();
-        const bool settled = n > 1 && it.log_likelihoods[n - 1] - it.log_likelihoods[n - 2] < o.stop;
-        if (iteration >= o.iterations || settled || interrupt::wanted) break;
-        factor = lds::maximise(std::move(statistics), it.system);
+    const auto counted = counts_of(o, o.em_lags.value_or(default_em_lags));
+    Fit fit(o, counted);
+    ig::Index last = 0;
+    for (const Candidate& c : candidates(o, counted.counts)) {
+        last = fit.run(c);
+        if (interrupt::wanted) break;
+    }
+    if (o.select) {
+        const auto& [c, iteration] = fit.selected();
+        say("selected: %g pseudo-counts, %td states, %td blocks, iteration %td; perplexity of --dev %.2f\n",
+            c.pseudo_counts, c.states, c.ssid_lags, iteration, fit.best_perplexity());
     }
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
     if (!interrupt::wanted) return 0;
-    interrupt::out() << "Interrupted after iteration " << iteration << "; the system is in '" << o.model
-                     << "'. To go on: the same call with --resume" << std::endl;
+    interrupt::out() << "Interrupted after iteration " << last << "; the best system is in '" << o.model
+                     << "'. "
+                     << (o.select ? "To select among all, start anew"
+                                  : "To go on: the same call with --resume")
+                     << std::endl;
     return interrupt::status();
 }
 

@@ -30,16 +30,26 @@ int work(int argc, char** argv) {
 
     lt::FitCommand f;
     auto* fit = app.add_subcommand("fit", "Fit a system: subspace identification, then EM");
+    const auto list = CLI::MultiOptionPolicy::TakeAll;
     fit->add_option("--train", f.train, "text file");
     fit->add_option("--counts", f.counts, "file of `count`, in place of a text");
+    fit->add_option("--dev", f.dev, "held-out text, whose likelihood is told after every iteration");
+    fit->add_flag(
+        "--select", f.select,
+        "fit a system for each --pseudo-counts, --states and --ssid-lags; the file gets the one, and the "
+        "iteration, that predicts the next word of --dev best");
     fit->add_option("--model", f.model, "file to write, after every iteration")->required();
-    fit->add_option("--states", f.states, "states");
-    fit->add_option("--vocabulary", f.vocabulary, "most types of the text; 0: no limit");
-    fit->add_option("--ssid-lags", f.ssid_lags, "blocks of the Hankel operator");
-    fit->add_option("--em-lags", f.em_lags, "horizon of EM's statistics");
+    fit->add_option("--states", f.states, "states")->multi_option_policy(list);
+    fit->add_option("--vocabulary", f.vocabulary, "most types of the text; 0: no limit [10000]");
+    fit->add_option("--ssid-lags", f.ssid_lags, "blocks of the Hankel operator")->multi_option_policy(list);
+    fit->add_option("--em-lags", f.em_lags, "horizon of EM's statistics [7]");
+    fit->add_option("--pseudo-counts", f.pseudo_counts,
+                    "added to the count of every word [half of the tokens, shared by the types; with "
+                    "--select 0.05, 0.15, "
+                    "0.5 and 1.5 times the tokens]")
+        ->multi_option_policy(list);
     fit->add_option("--iterations", f.iterations, "iterations of EM");
     fit->add_option("--stop", f.stop, "stop where an iteration gains less, nats per token");
-    fit->add_option("--pseudo-counts", f.pseudo_counts, "added to the count of every word");
     fit->add_option("--seed", f.seed, "of the random numbers");
     fit->add_option("--threads", f.threads, "threads");
     fit->add_option("--log", f.log, "CSV file with a row per iteration");
@@ -94,7 +104,12 @@ int work(int argc, char** argv) {
     rnn->add_option("--valid", r.valid, "text file")->required();
     rnn->add_option("--test", r.test, "text file");
     rnn->add_option("--model", r.model, "file of `fit` to start from");
-    rnn->add_option("--units", r.units, "hidden units, for a random start");
+    rnn->add_option("--save", r.save, "file for the best network; FILE.train beside it holds the training");
+    rnn->add_option("--vocabulary-from", r.vocabulary_from,
+                    "random start: file of `fit` or of `count --vocabulary-to`, whose words are taken");
+    rnn->add_option("--vocabulary", r.vocabulary,
+                    "random start: most types of the text; 0: no limit [10000]");
+    rnn->add_option("--units", r.units, "random start: hidden units [300]");
     rnn->add_option("--init", r.init, "largest start value, for a random start");
     rnn->add_option("--rms", r.rms, "size of a unit at the start from a system");
     rnn->add_option("--gain", r.gain, "of the output matrix at that start");
@@ -108,6 +123,10 @@ int work(int argc, char** argv) {
     rnn->add_option("--seed", r.seed, "of start values");
     rnn->add_option("--threads", r.threads, "threads");
     rnn->add_option("--log", r.log, "CSV file with a row per epoch");
+    rnn->add_option("--checkpoint-every", r.checkpoint_every, "batches between two checkpoints of --save");
+    rnn->add_flag("--resume", r.resume, "go on where FILE.train of --save stopped");
+    rnn->add_flag("--overwrite", r.overwrite,
+                  "start anew even where FILE.train holds an unfinished training");
 
     lt::PlotCommand p;
     auto* plot = app.add_subcommand("plot", "Draw the log-likelihood over EM from logs of `fit`");

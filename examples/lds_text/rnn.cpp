@@ -1,12 +1,17 @@
 /// @file rnn.cpp  A recurrent language model, from random numbers or from a system.
 #include <cmath>
+#include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <limits>
 #include <optional>
+#include <sstream>
+#include <utility>
 
 #include "../shared/csv_log.hpp"
+#include "../shared/interrupt.hpp"
+#include "../shared/lock.hpp"
 #include "common.hpp"
 
 namespace lt {
@@ -47,21 +52,6 @@ struct RecurrentModel {
             .value();
     }
 
-    /// Trains on the whole text; returns its perplexity on the way.
-    double epoch(const ig::text::Corpus& corpus, ig::Sgd<float>& sgd) {
-        double nats = 0;
-        ig::Index n = 0;
-        g.reset();
-        for (const auto& part : corpus.batches({time, batch})) {
-            if (part.first) g.reset();
-            nats += g.forward(loss, {x, part.input}, {y, part.target});
-            n += g.predicted(loss);
-            g.backward(loss);
-            sgd.step();
-        }
-        return std::exp(nats / static_cast<double>(n));
-    }
-
     ig::Index time, batch;
     ig::Graph<float> g;
     ig::Tokens x, y;
@@ -72,6 +62,7 @@ struct RecurrentModel {
 struct Schedule {
     double rate, decay, before;
     bool falling = false, over = false;
+    std::uint64_t bad = 0;
 
     void validated(double perplexity) {
         const bool improved = perplexity < before * 0.997;
@@ -81,70 +72,239 @@ struct Schedule {
         if (falling) rate *= decay;
         before = perplexity;
     }
-    int bad = 0;
+    /// For the checkpoint.
+    template <class Visitor> void visit(Visitor& v) {
+        v.number("rate", rate), v.number("before", before), v.flag("falling", falling), v.flag("over", over);
+        v.counter("bad", bad);
+    }
+};
+
+constexpr const char *kind_key = "isogloss.kind", *kind = "network of lds_text rnn",
+                     *settings_key = "lds_text.rnn";
+
+files::Kind network_kind() {
+    return {"network of `lds_text rnn`", [](const std::string& path) {
+                const auto file = ig::io::Safetensors::open(path);
+                const auto at = file.metadata().find(kind_key);
+                return at != file.metadata().end() && at->second == kind;
+            }};
+}
+
+/// Where the words and the size of the network come from.
+struct Start {
+    std::optional<lds::LdsFile<float>> system;
+    ig::text::Vocabulary vocabulary;
+    ig::Index units;
+
+    explicit Start(const RnnCommand& o) {
+        if (!o.model.empty()) {
+            for (const auto& [name, given] : {std::pair("--vocabulary", o.vocabulary.has_value()),
+                                              std::pair("--units", o.units.has_value()),
+                                              std::pair("--vocabulary-from", !o.vocabulary_from.empty())})
+                if (given)
+                    throw ig::UsageError(ig::message("rnn: ", name,
+                                                     " has no effect with --model, whose words and states "
+                                                     "they are; leave one of them out"));
+            system = lds::load_lds<float>(o.model);
+            vocabulary = system->vocabulary;
+            units = system->system.states();
+            return;
+        }
+        units = o.units.value_or(300);
+        if (o.vocabulary_from.empty()) {
+            vocabulary = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
+            return;
+        }
+        if (o.vocabulary)
+            throw ig::UsageError(
+                "rnn: --vocabulary has no effect with --vocabulary-from; leave one of them out");
+        vocabulary = files::begins_with(o.vocabulary_from, "isogloss-vocabulary\t")
+                         ? ig::text::Vocabulary::load(o.vocabulary_from)
+                         : lds::load_lds<float>(o.vocabulary_from).vocabulary;
+    }
+};
+
+/// A training from its start to its last line, on the disk as it goes.
+class RnnTraining {
+public:
+    RnnTraining(const RnnCommand& o, Start start)
+        : o_(o),
+          start_(std::move(start)),
+          train_(ig::text::Corpus::read(o.train, start_.vocabulary)),
+          valid_(ig::text::Corpus::read(o.valid, start_.vocabulary)),
+          network_(o, start_.vocabulary.size(), start_.units),
+          sgd_(network_.g.parameters(), {.rate = o.rate, .clip = o.clip}),
+          schedule_{.rate = o.rate, .decay = o.patience_decay, .before = 0} {
+        if (!o.test.empty()) test_ = ig::text::Corpus::read(o.test, start_.vocabulary);
+        if (start_.system)
+            lds::start_rnn(network_.g, start_.system->system, lds::steady_state(start_.system->system),
+                           start_.system->xx_filtered, {.rms = o.rms, .gain = o.gain, .power = o.power});
+        else network_.start_at_frequencies(start_.vocabulary);
+        words_ = start_.vocabulary.to_text();
+        checkpoint_.model(network_.g).state("sgd", sgd_).state("schedule", schedule_);
+        checkpoint_.counter("epoch", epoch_)
+            .counter("batch", batch_)
+            .number("nats", nats_)
+            .number("tokens", tokens_);
+        checkpoint_.number("best", best_).number("at_best", at_best_).counter("best_epoch", best_epoch_);
+        checkpoint_.text("vocabulary", words_);
+        best_file_.model(network_.g).text("vocabulary", words_);
+    }
+
+    int run() {
+        const bool going_on = o_.resume && files::exists(state());
+        if (going_on) load();
+        else if (o_.resume)
+            say("'%s' is not there yet: the training starts from the beginning\n", state().c_str());
+        // The test text is read where validation is the best so far; the column is empty elsewhere.
+        log_.emplace(o_.log, rnn_header, [&](std::string_view row) {
+            std::istringstream in{std::string(row)};
+            std::uint64_t of = 0;
+            return going_on && in >> of && of < epoch_;
+        });
+        if (!going_on) {
+            best_ = schedule_.before = perplexity(valid_);
+            if (test_) at_best_ = perplexity(*test_);
+            row(0, 0, best_, test_.has_value(), 0);
+            keep_best();
+            save();
+        }
+        say("%td words, %td units, %s start; validation before training %.2f\n", start_.vocabulary.size(),
+            start_.units, start_.system ? "system's" : "random", going_on ? schedule_.before : best_);
+        if (going_on) say("resume at epoch %td, batch %td\n", std::ptrdiff_t(epoch_), std::ptrdiff_t(batch_));
+        while (std::cmp_less_equal(epoch_, o_.epochs) && !schedule_.over)
+            if (!run_epoch()) return interrupted();
+        say("best validation %.2f in epoch %td", best_, std::ptrdiff_t(best_epoch_));
+        if (test_) say(", there on test %.2f", at_best_);
+        say("\n");
+        return 0;
+    }
+
+private:
+    std::string state() const { return o_.save + ".train"; }
+    double perplexity(const ig::text::Corpus& text) {
+        return network_.perplexity(text, start_.vocabulary.eos());
+    }
+    /// What must be the same when a training goes on.
+    std::string settings() const {
+        return ig::message(
+            start_.system ? "system" : "random", ", units ", start_.units, ", batch ", o_.batch, ", bptt ",
+            o_.bptt, ", rate ", o_.rate, ", decay ", o_.patience_decay, ", clip ", o_.clip, ", rms ", o_.rms,
+            ", gain ", o_.gain, ", power ", o_.power, ", init ", o_.init, ", seed ", o_.seed, ", words ",
+            ig::file::hex16(start_.vocabulary.checksum()), ", text ", ig::file::hex16(train_.checksum()),
+            ", validation ", ig::file::hex16(valid_.checksum()));
+    }
+    std::map<std::string, std::string> metadata() const {
+        return {{kind_key, kind}, {settings_key, settings()}};
+    }
+    void save() const {
+        if (!o_.save.empty()) checkpoint_.save(state(), metadata());
+    }
+    void keep_best() const {
+        if (!o_.save.empty()) best_file_.save(o_.save, metadata());
+    }
+    void load() {
+        const auto file = ig::io::Safetensors::open(state());
+        const auto at = file.metadata().find(settings_key);
+        if (at == file.metadata().end() || at->second != settings())
+            throw ig::DataError(ig::message(
+                "--resume: '", state(), "' was begun with\n  ",
+                at == file.metadata().end() ? "no settings of `lds_text rnn`" : at->second,
+                "\nand this call has\n  ", settings(), "\nGive the texts and options it was begun with"));
+        checkpoint_.load(file);
+    }
+    void row(std::uint64_t epoch, double trained, double validated, bool tested, double seconds) {
+        log_->append(ig::message(epoch, ',', schedule_.rate, ',', trained > 0 ? ig::message(trained) : "",
+                                 ',', validated, ',', tested ? ig::message(at_best_) : "", ',', seconds));
+    }
+    /// The rest of an epoch and what follows it. False where a signal has come.
+    bool run_epoch() {
+        Stopwatch clock;
+        for (const auto& part :
+             train_.batches({o_.bptt, o_.batch}, {.start = static_cast<ig::Index>(batch_)})) {
+            if (part.first) network_.g.reset();
+            nats_ += network_.g.forward(network_.loss, {network_.x, part.input}, {network_.y, part.target});
+            tokens_ += static_cast<double>(network_.g.predicted(network_.loss));
+            network_.g.backward(network_.loss);
+            sgd_.step();
+            batch_ = static_cast<std::uint64_t>(part.index) + 1;
+            if (interrupt::wanted) return false;
+            if (batch_ % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
+        }
+        const double trained = std::exp(nats_ / tokens_), now = perplexity(valid_);
+        const bool better = now < best_;
+        if (better) {
+            best_ = now;
+            best_epoch_ = epoch_;
+            if (test_) at_best_ = perplexity(*test_);
+            keep_best();
+        }
+        const double seconds = clock.lap();
+        say("epoch %td: rate %.4f, train %.2f, validation %.2f; %.1f s\n", std::ptrdiff_t(epoch_),
+            schedule_.rate, trained, now, seconds);
+        row(epoch_, trained, now, better && test_, seconds);
+        schedule_.validated(now);
+        sgd_.rate(schedule_.rate);
+        ++epoch_;
+        batch_ = 0, nats_ = tokens_ = 0;
+        save();
+        return interrupt::wanted == 0;
+    }
+    int interrupted() {
+        save();
+        interrupt::out() << "\nInterrupted at epoch " << epoch_ << ", batch " << batch_
+                         << (o_.save.empty() ? "; nothing is kept without --save"
+                                             : "; the training is in '" + state() +
+                                                   "'. To go on: the same call with --resume")
+                         << std::endl;
+        return interrupt::status();
+    }
+
+    const RnnCommand& o_;
+    Start start_;
+    ig::text::Corpus train_, valid_;
+    std::optional<ig::text::Corpus> test_;
+    RecurrentModel network_;
+    ig::Sgd<float> sgd_;
+    Schedule schedule_;
+    std::uint64_t epoch_ = 1, batch_ = 0, best_epoch_ = 0;
+    double nats_ = 0, tokens_ = 0, best_ = 0, at_best_ = 0;
+    std::string words_;
+    ig::io::Checkpoint checkpoint_, best_file_;
+    std::optional<files::CsvLog> log_;
 };
 
 }  // namespace
 
 int rnn(const RnnCommand& o) {
     ig::threads(o.threads);
-    files::Outputs()
-        .read("--train", o.train)
+    ig::require("rnn", "--checkpoint-every", o.checkpoint_every, 1);
+    ig::require("rnn", "--epochs", o.epochs, 0);
+    if (o.save.empty() && o.resume)
+        throw ig::UsageError("rnn: --resume goes on from what --save has written; give both");
+    std::optional<files::Lock> lock;
+    if (!o.save.empty()) {
+        files::Outputs().write_unmarked("--save", o.save, true).check();  // its folder, for the lock
+        lock.emplace("--save", o.save);
+    }
+    files::Outputs outputs;
+    outputs.read("--train", o.train)
         .read("--valid", o.valid)
         .read("--test", o.test)
         .read("--model", o.model)
-        .write("--log", o.log, files::table("log of `lds_text rnn`", rnn_header))
-        .check();
-    std::optional<lds::LdsFile<float>> start;
-    if (!o.model.empty()) start = lds::load_lds<float>(o.model);
-    const auto vocabulary = start ? start->vocabulary : ig::text::Vocabulary::from_file(o.train);
-    const ig::Index V = vocabulary.size(), h = start ? start->system.states() : o.units;
-    const auto train = ig::text::Corpus::read(o.train, vocabulary),
-               valid = ig::text::Corpus::read(o.valid, vocabulary);
-
-    RecurrentModel network(o, V, h);
-    if (start)
-        lds::start_rnn(network.g, start->system, lds::steady_state(start->system), start->xx_filtered,
-                       {.rms = o.rms, .gain = o.gain, .power = o.power});
-    else network.start_at_frequencies(vocabulary);
-    const auto perplexity = [&](const ig::text::Corpus& text) {
-        return network.perplexity(text, vocabulary.eos());
-    };
-
-    const files::CsvLog log(o.log, rnn_header, [](std::string_view) { return false; });
-    std::optional<ig::text::Corpus> test;
-    if (!o.test.empty()) test = ig::text::Corpus::read(o.test, vocabulary);
-    double best = perplexity(valid), at_best = test ? perplexity(*test) : 0;
-    ig::Index best_epoch = 0;
-    Schedule schedule{.rate = o.rate, .decay = o.patience_decay, .before = best};
-    // the test text is read where validation is the best so far; the column is empty elsewhere
-    const auto row = [&](ig::Index epoch, double trained, double validated, bool tested, double seconds) {
-        log.append(ig::message(epoch, ',', schedule.rate, ',', trained > 0 ? ig::message(trained) : "", ',',
-                               validated, ',', tested ? ig::message(at_best) : "", ',', seconds));
-    };
-    say("%td words, %td units, %s start; validation before training %.2f\n", V, h,
-        start ? "system's" : "random", best);
-    row(0, 0, best, test.has_value(), 0);
-    ig::Sgd<float> sgd(network.g.parameters(), {.rate = schedule.rate, .clip = o.clip});
-    for (ig::Index epoch = 1; epoch <= o.epochs && !schedule.over; ++epoch) {
-        Stopwatch clock;
-        const double trained = network.epoch(train, sgd), now = perplexity(valid), seconds = clock.lap();
-        const bool better = now < best;
-        if (better) {
-            best = now;
-            best_epoch = epoch;
-            if (test) at_best = perplexity(*test);
-        }
-        say("epoch %td: rate %.4f, train %.2f, validation %.2f; %.1f s\n", epoch, schedule.rate, trained, now,
-            seconds);
-        row(epoch, trained, now, better && test, seconds);
-        schedule.validated(now);
-        sgd.rate(schedule.rate);
-    }
-    say("best validation %.2f in epoch %td", best, best_epoch);
-    if (test) say(", there on test %.2f", at_best);
-    say("\n");
-    return 0;
+        .read("--vocabulary-from", o.vocabulary_from)
+        .write("--log", o.log, files::table("log of `lds_text rnn`", rnn_header));
+    if (!o.save.empty())
+        outputs.write("--save", o.save, network_kind())
+            .write("--save", o.save + ".train", network_kind())
+            .write_unmarked("--save", o.save + ".lock", false);
+    outputs.check();
+    if (!o.save.empty() && !o.resume && !o.overwrite && files::exists(o.save + ".train"))
+        throw ig::FileError(ig::message("'", o.save,
+                                        ".train' holds a training. Go on with --resume, or start anew ",
+                                        "with --overwrite"));
+    interrupt::catch_signals();
+    return RnnTraining(o, Start(o)).run();
 }
 
 }  // namespace lt

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/text_filter.hpp>
 
@@ -61,6 +62,67 @@ TEMPLATE_TEST_CASE("Sentences side by side, one after the other, and token by to
         }
         if (!one.empty()) CHECK(smoothed(at - 1, 0) == filtered(at - 1, 0));
     }
+}
+
+TEMPLATE_TEST_CASE("Likelihood and next-word predictions are those of dense matrices, token by token",
+                   "[lds][filter]", float, double) {
+    using T = TestType;
+    const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-11;
+    const auto s = texts::recorded<T>();
+    const SteadyState steady = steady_state(s);
+    const TextFilter<T> filter(s, steady);
+    const auto text = long_text();
+    const auto& [mu, m, w, mass, words] = s.whitening;
+    // S + m mᵀ is invertible, with the quadratic form and the determinant of S on the space orthogonal to m.
+    SmallMatrix S = lds::identity(6);
+    const SmallMatrix more = steady.predicted - s.M;
+    for (std::size_t i = 0; i < 6; ++i)
+        for (std::size_t j = 0; j < 6; ++j)
+            for (std::size_t a = 0; a < 2; ++a)
+                for (std::size_t b = 0; b < 2; ++b)
+                    S(i, j) += double(s.C(i, a)) * more(a, b) * double(s.C(j, b));
+    double squares = 0, nats = 0;
+    std::vector<T> state(2, T(0));
+    for (const Token token : text) {
+        SmallMatrix e = zeros<double>(6, 1);
+        double p[6], all = 0;
+        for (std::size_t i = 0; i < 6; ++i) {
+            double ahead = 0;
+            for (std::size_t a = 0; a < 2; ++a)
+                for (std::size_t b = 0; b < 2; ++b) ahead += double(s.C(i, a)) * s.A(a, b) * double(state[b]);
+            const auto k = static_cast<Index>(i);
+            e(i, 0) = (k == token) * w[k] - m[k] - ahead;
+            p[i] = std::max(0.01 * mu[k], mu[k] + m[k] * ahead);
+            all += p[i];
+        }
+        squares += inner(e, solve(S, e, "test"));
+        nats -= std::log(p[token] / all);
+        filter.step(token, state);
+    }
+    const double n = static_cast<double>(text.size());
+    CHECK(filter.log_likelihood(text) ==
+          Approx(gaussian_log_likelihood(5, steady.log_det_S, squares / n)).epsilon(tolerance));
+    CHECK(filter.cross_entropy(text) == Approx(nats / n).epsilon(tolerance));
+
+    // Half of it each, begun anew, is another text: what is ahead of its first word is μ.
+    const std::vector<Token> one = {text[0]};
+    CHECK(filter.cross_entropy(one) == Approx(-std::log(mu[text[0]])));
+    REQUIRE_THROWS_MATCHES(filter.cross_entropy(text, 0), UsageError, says("floor = 0"));
+    REQUIRE_THROWS_MATCHES(filter.cross_entropy(std::vector<Token>{}), DataError, says("without tokens"));
+}
+
+TEST_CASE("Without dynamics a text of the model's frequencies has the likelihood of the model",
+          "[lds][filter]") {
+    const auto whitening = Whitening::of_frequencies({0.5, 0.25, 0.25, 0}, 4);
+    CHECK(static_log_likelihood(whitening, std::vector<Token>{0, 1, 0, 2}) ==
+          Approx(static_log_likelihood(3)));
+    CHECK(static_log_likelihood(whitening, std::vector<Token>{1, 1}) ==
+          Approx(static_log_likelihood(3) - 0.5 * (3 - 2)));  // 1/μ - 1 = 3, in place of V - 1 = 2
+    for (const Token bad : {3, 4, -1})
+        REQUIRE_THROWS_MATCHES(static_log_likelihood(whitening, std::vector<Token>{bad}), DataError,
+                               says(message("token ", bad)));
+    REQUIRE_THROWS_MATCHES(static_log_likelihood(whitening, std::vector<Token>{}), DataError,
+                           says("without tokens"));
 }
 
 TEST_CASE("The filter refuses tokens and states that are none of its own", "[lds][filter]") {

@@ -18,12 +18,6 @@ template <class T> struct Statistics {
     double log_likelihood = 0;  ///< of the parameters they were made with, nats per token
 };
 
-/// log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): what there is
-/// to beat, for the same μ. `words`: those with μ > 0.
-inline double static_log_likelihood(Index words) {
-    return -0.5 * static_cast<double>(words - 1) * (1 + std::log(2 * std::numbers::pi));
-}
-
 /// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost does not depend on the length of
 /// the text.
 ///

@@ -5,6 +5,7 @@
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/moments.hpp>
 #include <numbers>
+#include <span>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
@@ -41,6 +42,26 @@ template <class T> void require_consistent(const Lds<T>& s, const char* who) {
 /// Mean of log N(y_t; a_t, S) over tokens, in nats, from log det S and the mean of (y_t - a_t)ᵀ S⁻¹ (y_t - a_t).
 inline double gaussian_log_likelihood(Index dimension, double log_det, double squares) {
     return -0.5 * (static_cast<double>(dimension) * std::log(2 * std::numbers::pi) + log_det + squares);
+}
+
+/// Log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): what there is
+/// to beat, for the same μ. `words`: those with μ > 0.
+inline double static_log_likelihood(Index words) {
+    return -0.5 * static_cast<double>(words - 1) * (1 + std::log(2 * std::numbers::pi));
+}
+
+/// The same of a text: under other frequencies than μ its words do not have variance 1. Throws DataError for a text
+/// without tokens, for a token outside the vocabulary, and where one has μ = 0.
+inline double static_log_likelihood(const Whitening& whitening, std::span<const Token> tokens) {
+    if (tokens.empty()) throw DataError("static log-likelihood: a text without tokens has no likelihood");
+    double squares = 0;
+    for (const Token token : tokens) {
+        if (token < 0 || token >= std::ssize(whitening.mu) || !(whitening.mu[token] > 0))
+            throw DataError("static log-likelihood: found token ", token, ", expected one of the ",
+                            whitening.mu.size(), " words, of a frequency above 0");
+        squares += 1 / whitening.mu[token] - 1;
+    }
+    return gaussian_log_likelihood(whitening.words - 1, 0, squares / static_cast<double>(tokens.size()));
 }
 
 /// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m where it is

@@ -109,43 +109,62 @@ public:
         return out;
     }
 
-    /// Log-likelihood of a text per token, in nats, in whitened words; comparable for equal μ only.
+    /// Log-likelihood of a text per token, in nats, in whitened words; comparable for equal μ only, to
+    /// static_log_likelihood of the same text for example.
     ///
     ///     e_t = y_t - C A x̂_{t-1},   -½ [(V-1) log 2π + log det S + eᵀS⁻¹e]
+    ///
+    /// Throws DataError for a text without tokens, and where a token has μ = 0.
     double log_likelihood(std::span<const Token> tokens) const {
-        if (tokens.empty()) throw DataError("TextFilter: a text without tokens has no likelihood");
-        const Index h = states();
-        Array<T> state(h);
-        Array<double> a(h), d(h), Ga(h), NFd(h);
-        const auto multiply = [h](const SmallMatrix& m, const auto& x, Array<double>& y) {
-            for (Index i = 0; i < h; ++i) {
-                double sum = 0;
-                for (Index j = 0; j < h; ++j) sum += m(i, j) * static_cast<double>(x[j]);
-                y[i] = sum;
-            }
-        };
-        const SmallMatrix A = transposed(At_);
         double sum = 0;
-        for (const Token token : tokens) {
-            require(token);
-            const double mu = mu_[token];
-            if (!(mu > 0))
-                throw DataError("TextFilter: word ", token,
-                                " has frequency 0, so the text has no likelihood; count with pseudo-counts");
-            multiply(A, state, a);
-            multiply(G_, a, Ga);
-            double squares = 1 / mu - 1;
-            for (Index j = 0; j < h; ++j) {
-                const auto c = static_cast<double>(columns_(token, j));
-                squares += a[j] * (Ga[j] - 2 * c);
-                d[j] = c - Ga[j];
+        ahead(tokens, [&](Index first, const SmallMatrix& a) {
+            const SmallMatrix Ga = product(a, G_);
+            SmallMatrix d = Ga;
+            for (Index i = 0; i < rows(a); ++i) {
+                const Token token = tokens[static_cast<std::size_t>(first + i)];
+                sum += 1 / mu_[token] - 1;
+                for (Index j = 0; j < states(); ++j) {
+                    const auto c = static_cast<double>(columns_(token, j));
+                    sum += a(i, j) * (Ga(i, j) - 2 * c);
+                    d(i, j) = c - Ga(i, j);
+                }
             }
-            multiply(NF_, d, NFd);
-            for (Index j = 0; j < h; ++j) squares -= d[j] * NFd[j];
-            sum += squares;
-            step(token, state);
-        }
+            sum -= inner(product(d, transposed(NF_)), d);
+        });
         return gaussian_log_likelihood(words_ - 1, log_det_S_, sum / static_cast<double>(tokens.size()));
+    }
+
+    /// Mean -log p(i_t) of the tokens of a text, in nats, where p is the mean that the system predicts for e_{i_t},
+    /// made a distribution: comparable between any systems over one vocabulary, and to the unigram model.
+    ///
+    ///     E[e_{i_t} | y to t-1] = μ + W⁻¹ C A x̂_{t-1},   its entries sum to 1
+    ///     p_i ∝ μ_i max(floor, 1 + w_i (C A x̂_{t-1})_i)
+    ///
+    /// `floor` in (0, 1]: the least share of its frequency that a word keeps. Throws UsageError for another one,
+    /// DataError as log_likelihood.
+    double cross_entropy(std::span<const Token> tokens, double floor = 0.01) const {
+        isogloss::require("TextFilter", "floor", floor, Exclusive{0}, 1);
+        const Index V = vocabulary(), block = 64;
+        Tensor<T, 2> some = zeros<T>(block, states()), ratios = zeros<T>(block, V);
+        double nats = 0;
+        ahead(tokens, [&](Index first, const SmallMatrix& a) {
+            for (Index begin = 0, n; begin < rows(a); begin += n) {
+                n = std::min(block, rows(a) - begin);
+                std::transform(&a(begin, 0), &a(begin, 0) + n * states(), some.data(),
+                               [](double x) { return static_cast<T>(x); });
+                gemm<T>(T(1), {some.data(), n, states()}, t(ref(columns_)), T(0), {ratios.data(), n, V});
+                for (Index i = 0; i < n; ++i) {
+                    const T* r = ratios.data() + i * V;
+                    const auto share = [&](Index v) {
+                        return mu_[v] * std::max(floor, 1 + static_cast<double>(r[v]));
+                    };
+                    double all = 0;
+                    for (Index v = 0; v < V; ++v) all += share(v);
+                    nats -= std::log(share(tokens[static_cast<std::size_t>(first + begin + i)]) / all);
+                }
+            }
+        });
+        return nats / static_cast<double>(tokens.size());
     }
 
 private:
@@ -178,6 +197,30 @@ private:
         Index total = 0, widest = 0;
     };
 
+    // Calls f(first, a) for parts of a text: rows A x̂_{t-1} of a for the tokens from `first` on.
+    template <class F> void ahead(std::span<const Token> tokens, F&& f) const {
+        if (tokens.empty()) throw DataError("TextFilter: a text without tokens has no likelihood");
+        constexpr Index part = 256;
+        const Index h = states();
+        Array<T> state(h), next(h);
+        for (Index first = 0, n; first < std::ssize(tokens); first += n) {
+            n = std::min(part, std::ssize(tokens) - first);
+            SmallMatrix before = zeros<double>(n, h);
+            for (Index i = 0; i < n; ++i) {
+                const Token token = tokens[static_cast<std::size_t>(first + i)];
+                require(token);
+                if (!(mu_[token] > 0))
+                    throw DataError(
+                        "TextFilter: word ", token,
+                        " has frequency 0, so the text has no likelihood; count with pseudo-counts");
+                std::copy(state.begin(), state.end(), &before(i, 0));
+                std::copy_n(table_.data() + token * h, h, next.begin());
+                gemm<T>(T(1), {state.data(), 1, h}, ref(H_), T(1), {next.data(), 1, h});
+                std::swap(state, next);
+            }
+            f(first, product(before, At_));
+        }
+    }
     void require(Token token) const {
         if (token < 0 || token >= vocabulary())
             throw DataError("TextFilter: token ", token, " is outside the vocabulary of ", vocabulary(),

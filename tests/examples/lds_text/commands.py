@@ -84,6 +84,79 @@ def check_fit():
     run("fit", "--train", "text", "--model", "random", "--iterations", 3, "--random-start", *base)
 
 
+def table(path):
+    with open(path, newline="", encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+def check_selection():
+    """A held-out text says which system is kept, and a fit that loses likelihood keeps the better one."""
+    base = ["--train", "text", "--ssid-lags", 2, "--em-lags", 4, "--threads", 1]
+    output = run("fit", "--dev", "dev", "--model", "seen", "--states", 4, "--iterations", 2, "--log", "seen.log", *base)
+    unigram = float(output.rsplit("unigram ", 1)[1].split()[0])
+    rows = table("seen.log")
+    assert len(rows) == 3 and float(rows[-1]["dev_perplexity"]) < 0.7 * unigram, output
+    assert float(rows[-1]["dev_above_static"]) > 0.1, rows[-1]
+    words, tokens = 14, 9 * 400  # <unk> and <eos> among them
+    assert abs(float(rows[0]["pseudo_counts"]) / (0.5 * tokens / words) - 1) < 1e-9, rows[0]
+    output = run("embed", "--model", "seen", "--text", "dev", "--out", "seen.tokens", says="above none")
+    assert abs(float(output.split("log-likelihood ")[1].split()[0]) - float(rows[-1]["dev_log_likelihood"])) < 1e-4, output
+
+    output = run("fit", "--dev", "dev", "--select", "--model", "best", "--states", 2, 4, "--pseudo-counts", 0.1, 300,
+                 "--iterations", 3, "--log", "select.log", *base)
+    rows = table("select.log")
+    assert {(r["pseudo_counts"], r["states"]) for r in rows} == {(k, h) for k in ("0.1", "300") for h in "24"}, rows
+    best = min(rows, key=lambda r: float(r["dev_perplexity"]))
+    told = output.split("selected: ")[1]
+    assert told.startswith(f"{best['pseudo_counts']} pseudo-counts, {best['states']} states, 2 blocks, iteration {best['iteration']};"), told
+    output = run("embed", "--model", "best", "--text", "dev", "--out", "seen.tokens")
+    assert abs(float(output.split("log-likelihood ")[1].split()[0]) - float(best["dev_log_likelihood"])) < 1e-4, (output, best)
+    run("fit", "--select", "--model", "m", *base, status=1, says="give it with --dev")
+    run("fit", "--model", "m", "--states", 2, 4, *base, status=1, says="2 values of --states")
+    run("fit", "--select", "--dev", "dev", "--resume", "--model", "best", *base, status=1, says="--select begins anew")
+
+    # What --resume takes from the file, and what it will not take.
+    run("fit", "--resume", "--model", "seen", "--states", 4, "--iterations", 3, *base, says="EM   3")
+    run("fit", "--resume", "--model", "seen", "--train", "text", "--iterations", 4, "--em-lags", 3, status=1,
+        says="begun with --em-lags 4")
+    run("fit", "--resume", "--model", "fresh", "--states", 4, "--iterations", 0, *base, says="starts from the beginning")
+    run("fit", "--counts", "whole", "--train", "text", "--model", "m", status=1, says="--train has no effect")
+    run("fit", "--counts", "whole", "--vocabulary", 5, "--model", "m", status=1, says="--vocabulary has no effect")
+
+    write("tiny", "f e f c b d a c d c f g\n")
+    tiny = ["--train", "tiny", "--states", 2, "--ssid-lags", 2, "--em-lags", 3, "--pseudo-counts", 100, "--threads", 1]
+    output = run("fit", "--model", "tiny.lds", "--log", "tiny.log", "--iterations", 40, *tiny, says="EM has lost likelihood since iteration")
+    rows = [float(r["log_likelihood"]) for r in table("tiny.log")]
+    kept = int(output.split("since iteration ")[1].split(",")[0])
+    assert rows[kept] == max(rows) and kept == len(rows) - 2, (rows, kept)
+
+
+def check_network():
+    """A network is saved, goes on where it was stopped to the same bits, and starts over the words of a system."""
+    texts = ["--train", "text", "--valid", "dev", "--batch", 4, "--bptt", 10, "--threads", 1]
+    for start in (["--model", "once"], ["--units", 6, "--vocabulary-from", "once"], ["--units", 6, "--vocabulary-from", "vocabulary"]):
+        output = run("rnn", *start, *texts, "--epochs", 3, "--save", "net", "--log", "net.log", "--overwrite")
+        assert output.startswith("14 words"), output
+        best, state, log = content("net"), content("net.train"), table("net.log")
+        arguments = [*start, *texts, "--save", "cut", "--log", "cut.log", "--checkpoint-every", 7]
+        run("rnn", *arguments, "--epochs", 1, "--overwrite")
+        program = subprocess.Popen([PROGRAM, *map(str, ["rnn", *arguments, "--epochs", 3, "--resume"])], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        program.stdout.readline()
+        program.send_signal(signal.SIGTERM)
+        said = program.communicate(timeout=60)[0]
+        assert program.returncode in (0, 128 + signal.SIGTERM), (program.returncode, said)
+        run("rnn", *arguments, "--epochs", 3, "--resume", says="best validation")
+        assert content("cut") == best and content("cut.train") == state, "a training that was stopped ends with other bits"
+        assert [dict(r, seconds="") for r in table("cut.log")] == [dict(r, seconds="") for r in log]
+    run("rnn", *arguments, "--epochs", 3, status=1, says="holds a training")
+    run("rnn", *arguments, "--rate", 0.2, "--epochs", 4, "--resume", status=1, says="rate 0.2")
+    run("rnn", *texts, "--resume", status=1, says="give both")
+    run("rnn", "--model", "once", "--units", 4, *texts, status=1, says="--units has no effect with --model")
+    run("rnn", *texts, "--vocabulary", 5, "--vocabulary-from", "once", status=1, says="--vocabulary has no effect")
+    run("rnn", *texts, "--save", "text", status=1, says="it is left as it is")
+
+
 def check_use():
     run("embed", "--model", "once", "--text", "text", "--out", "tokens", "--types", "types", says="word vectors")
     first = content("types").split(b"\n", 1)[0].split()
@@ -228,12 +301,15 @@ def check_numbers():
 with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
     os.chdir(place)
     write("text", text(grammar(400)))
+    write("dev", text(grammar(100, 5)))
     write("short", "a b c\n")
     write("train.conllu", conllu(grammar(150, 2)))
     write("dev.conllu", conllu(grammar(40, 3)))
     write("test.conllu", conllu(grammar(40, 4)))
     check_counts()
     check_fit()
+    check_selection()
+    check_network()
     check_use()
     check_wrong_input()
     check_outputs()
