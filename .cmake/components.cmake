@@ -10,6 +10,7 @@ macro(isogloss_component name)
             isogloss_find(${ARGV1} ${ARGV2} ${ARGV3})
             target_link_libraries(isogloss_${name} INTERFACE ${ARGV4})
             set(isogloss_${name}_dependency "find_dependency(${ARGV1})\n")
+            set(isogloss_${name}_requires ", ${ARGV1}")  # pkg-config's name of it
         endif()
         list(APPEND isogloss_components ${name})
     else()

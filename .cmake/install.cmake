@@ -1,4 +1,4 @@
-# Installation: headers, one set of CMake targets for the core and one for each part, a pkg-config file.
+# Installation: headers, one set of CMake targets for the core and one for each part, pkg-config files, a Debian package.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(isogloss_cmake_dir ${CMAKE_INSTALL_DATADIR}/cmake/isogloss)
@@ -20,12 +20,12 @@ foreach(name IN LISTS isogloss_components)
 endforeach()
 
 if(TARGET isogloss_compiled)
-    install(TARGETS isogloss_compiled EXPORT isogloss-compiled-targets)
-    install(EXPORT isogloss-compiled-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
+    install(TARGETS isogloss_compiled EXPORT isogloss-compiled-targets COMPONENT compiled)
+    install(EXPORT isogloss-compiled-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir} COMPONENT compiled)
     file(WRITE ${isogloss_staging}/isogloss-compiled.cmake
         "include(\${CMAKE_CURRENT_LIST_DIR}/isogloss-compiled-targets.cmake)\n"
         "set(isogloss_compiled_FOUND TRUE)\n")
-    install(FILES ${isogloss_staging}/isogloss-compiled.cmake DESTINATION ${isogloss_cmake_dir})
+    install(FILES ${isogloss_staging}/isogloss-compiled.cmake DESTINATION ${isogloss_cmake_dir} COMPONENT compiled)
     set(isogloss_with_compiled " compiled")
 endif()
 
@@ -71,3 +71,25 @@ if(NOT isogloss_pc_blas IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
 endif()
 configure_file(.cmake/isogloss.pc.in ${isogloss_staging}/isogloss.pc @ONLY)
 install(FILES ${isogloss_staging}/isogloss.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+foreach(name IN LISTS isogloss_components)
+    file(WRITE ${isogloss_staging}/isogloss-${name}.pc
+        "Name: isogloss-${name}\nDescription: ${PROJECT_DESCRIPTION}, component ${name}\nVersion: ${PROJECT_VERSION}\n"
+        "Requires: isogloss${isogloss_${name}_requires}\n")
+    install(FILES ${isogloss_staging}/isogloss-${name}.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+endforeach()
+
+# The package holds the headers and what finds them. The compiled core is tuned for the machine that built it and stays out.
+set(CPACK_GENERATOR DEB)
+set(CPACK_COMPONENTS_ALL Unspecified)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PACKAGE_VENDOR "${PROJECT_NAME}")
+set(CPACK_PACKAGE_CONTACT "The isogloss authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME libisogloss-dev)
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libxtensor-dev (>= 0.24), libxtensor-blas-dev, libxsimd-dev, libopenblas-dev")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS nlohmann-json3-dev)
+include(CPack)

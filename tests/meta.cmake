@@ -102,8 +102,27 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/include/isogloss/isogloss.hpp)
         ${CMAKE_CURRENT_BINARY_DIR}/compile_time.txt)
 endif()
 
+# The single header, as a program of two units takes it.
+if(tests_python)
+    set(single_header ${CMAKE_CURRENT_BINARY_DIR}/single_header/isogloss.hpp)
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/single_header)
+    headers_below(isogloss/isogloss.hpp merged)
+    list(TRANSFORM merged PREPEND ${include_folder}/)
+    add_custom_command(OUTPUT ${single_header}
+        COMMAND ${tests_python} ${PROJECT_SOURCE_DIR}/tools/single_header.py > ${single_header}
+        DEPENDS ${merged} ${PROJECT_SOURCE_DIR}/tools/single_header.py VERBATIM)
+    add_executable(single_header single_header/main.cpp single_header/other.cpp ${single_header})
+    target_include_directories(single_header BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/single_header)
+    target_link_libraries(single_header PRIVATE isogloss::isogloss isogloss_warnings)
+    target_compile_options(single_header PRIVATE -O1)
+    add_test(NAME single_header COMMAND single_header)
+    set_tests_properties(single_header PROPERTIES PASS_REGULAR_EXPRESSION "^[0-9.]+ 1.09861229")  # ln 3
+else()
+    tests_in_python(single_header "")
+endif()
+
 if(ISOGLOSS_INSTALL)
-    set(ways installed subdirectory pkg-config)
+    set(ways installed subdirectory pkg-config package)
     if(TARGET isogloss_compiled)
         list(APPEND ways compiled)
     endif()

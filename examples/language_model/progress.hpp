@@ -1,6 +1,7 @@
 /// @file progress.hpp  Where a long run stands: a bar on a terminal, a line now and then elsewhere.
 #pragma once
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,8 +46,12 @@ public:
             return;
         }
         const auto cells = static_cast<std::size_t>(20 * std::clamp(share, 0.0, 1.0));
-        std::cout << "\r\033[K" << title_ << " [" << std::string(cells, '=') << std::string(20 - cells, ' ')
-                  << "] " << fixed(100 * share, 0) << " % " << note() << std::flush;
+        // A line as wide as the terminal or wider would leave its beginning behind at every update.
+        std::cout << "\r\033[K"
+                  << (title_ + " [" + std::string(cells, '=') + std::string(20 - cells, ' ') + "] " +
+                      fixed(100 * share, 0) + " % " + note())
+                         .substr(0, columns() - 1)
+                  << std::flush;
         drawn_ = true;
     }
     /// Takes the bar away, so that a line can be written.
@@ -56,6 +61,12 @@ public:
     }
 
 private:
+    // Of the terminal, which may change while the program runs; 80 where it does not say.
+    static std::size_t columns() {
+        winsize size{};
+        return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    }
+
     std::string title_;
     bool terminal_, drawn_ = false;
     Stopwatch since_;

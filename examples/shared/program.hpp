@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <isogloss/config.hpp>
 #include <isogloss/error.hpp>
 #include <new>
 #include <optional>
@@ -50,9 +51,25 @@ inline void require_numbers(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) require_numbers(*command);
 }
 
-/// Reads the command line; the exit status where the program ends with that (--help, wrong usage).
+/// What is wrong with the first argument where it must be a command: "'trian' is no command, expected …"; empty where
+/// nothing is, or an option comes first.
+inline std::string wrong_command(const CLI::App& app, int argc, char** argv) {
+    const std::string first = argc > 1 ? argv[1] : "";
+    if (app.get_require_subcommand_min() == 0 || first.empty() || first[0] == '-') return {};
+    std::string names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        if (command->get_name() == first) return {};
+        names += (names.empty() ? "" : ", ") + command->get_name();
+    }
+    return "'" + first + "' is no command, expected one of " + names;
+}
+
+/// Reads the command line; the exit status where the program ends with that (--help, --version, wrong usage).
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+    app.set_version_flag("--version", std::string("isogloss " ISOGLOSS_VERSION ", ") + ig::configuration());
     try {
+        if (const std::string wrong = wrong_command(app, argc, argv); !wrong.empty())
+            throw CLI::ArgumentMismatch(wrong);
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error);

@@ -1,6 +1,6 @@
 cmake_minimum_required(VERSION 3.21)
-# Uses the library as a stranger would, in one of four ways (HOW): installed, compiled (installed, with the compiled core),
-# subdirectory, pkg-config.
+# Uses the library as a stranger would, in one of five ways (HOW): installed, compiled (installed, with the compiled core),
+# subdirectory, pkg-config, package (a Debian package, which must hold what an installation has).
 # Needs SOURCE (the project), BUILD (its build tree), WORK (an own directory), COMPILER and GENERATOR.
 
 function(run)
@@ -20,6 +20,7 @@ function(must_fail_saying words)
     endif()
 endfunction()
 
+find_program(CMAKE_CPACK_COMMAND cpack REQUIRED)
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER}
@@ -65,6 +66,23 @@ if(HOW STREQUAL "compiled")
     if(NOT symbols MATCHES " U isogloss::[a-z0-9_:]*Graph<float>::Graph" OR symbols MATCHES " [TWV] isogloss::[a-z0-9_:]*Graph<float>::Graph")
         message(FATAL_ERROR "consumer/compiled made the core itself:\n${symbols}")
     endif()
+elseif(HOW STREQUAL "package")
+    run(${CMAKE_CPACK_COMMAND} --config ${BUILD}/CPackConfig.cmake -B ${WORK}/package)
+    file(GLOB package ${WORK}/package/libisogloss-dev_*_all.deb)
+    find_program(DPKG_DEB dpkg-deb)
+    if(NOT DPKG_DEB)
+        message(FATAL_ERROR "dpkg-deb is missing: apt-get install dpkg")
+    endif()
+    run(${DPKG_DEB} -x ${package} ${WORK}/unpacked)
+    file(GLOB_RECURSE expected RELATIVE ${WORK}/prefix ${WORK}/prefix/*)
+    list(FILTER expected EXCLUDE REGEX "isogloss[-_]compiled")
+    file(GLOB_RECURSE found RELATIVE ${WORK}/unpacked/usr ${WORK}/unpacked/usr/*)
+    if(NOT found STREQUAL expected)
+        message(FATAL_ERROR "The package holds\n${found}\nexpected\n${expected}")
+    endif()
+    foreach(file IN LISTS found)
+        run(${CMAKE_COMMAND} -E compare_files ${WORK}/prefix/${file} ${WORK}/unpacked/usr/${file})
+    endforeach()
 elseif(HOW STREQUAL "pkg-config")
     find_program(PKG_CONFIG pkg-config)
     if(NOT PKG_CONFIG)
@@ -76,6 +94,12 @@ elseif(HOW STREQUAL "pkg-config")
     separate_arguments(flags UNIX_COMMAND "${flags}")
     run(${COMPILER} -std=c++20 ${SOURCE}/tests/consumer/main.cpp -o ${WORK}/consumer ${flags})
     run(${WORK}/consumer)
+    execute_process(COMMAND ${PKG_CONFIG} --cflags --libs isogloss-io OUTPUT_VARIABLE flags
+        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    run(${COMPILER} -std=c++20 ${SOURCE}/tests/consumer/files.cpp -o ${WORK}/consumer_io ${flags})
+    run(${WORK}/consumer_io ${WORK})
+    run(${PKG_CONFIG} --exists --print-errors isogloss-lds)
 else()
     run(${CMAKE_COMMAND} --build ${WORK}/build --parallel 2)
     run(${WORK}/build/consumer)

@@ -143,6 +143,7 @@ def nothing_is_written_over():
 
 def usage_errors():
     usage(says="subcommand")
+    usage("trian", "--model", "m", says="'trian' is no command, expected one of train, evaluate,")
     usage("train", says="--model")
     usage("train", "--model", "m", "--cell", "transformer", says="--cell")
     usage("train", "--model", "m", "--units", "many", says="--units")
