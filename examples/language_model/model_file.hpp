@@ -33,11 +33,10 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
                  steps = o.cell == "rhn" ? static_cast<double>(o.depth) : 1;
     const double least = steps * (static_cast<double>(o.layers - 1) * units * units + last * last);
     if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
-        throw ig::FileError(ig::message(
-            file.name(), ": it says ", o.layers, " x ", o.units, " ", o.cell, ", the last of ", o.last_units,
-            ","
-            " and word vectors of width ",
-            o.embedding, ", but its tensors are not of these sizes; it is damaged"));
+        throw ig::FileError(ig::message(file.name(), ": it says ", o.layers, " x ", o.units, " ", o.cell,
+                                        ", the last of ", o.last_units, ", and word vectors of width ",
+                                        o.embedding,
+                                        ", but its tensors are not of these sizes; it is damaged"));
 }
 
 /// The options in a file that this program wrote, held to the same bounds as those of the command line.
