@@ -46,10 +46,10 @@ int main() {
     std::printf("%s\n", line.c_str());
 }
 
-// start 1: 4.069 bits per letter
-// start 2: 4.043 bits per letter
-// start 3: 3.940 bits per letter
-// start 4: 3.926 bits per letter
-// state 0 goes on to itself with probability 0.25 and emits b c d f g h j k l m n p q r s t v w x y z
+// start 1: 3.924 bits per letter
+// start 2: 3.925 bits per letter
+// start 3: 3.978 bits per letter
+// start 4: 3.924 bits per letter
+// state 0 goes on to itself with probability 0.26 and emits b c d f g h j k l m n p q r s t v w x y z
 // state 1 goes on to itself with probability 0.27 and emits a e i o u _
-// gnosayamslp rir loytdof e h iso o teev seb sr l ishlreshfad
+// hmosayamslp rmothrytfof f h iso o tefv seb sr l iselresefad

@@ -10,7 +10,7 @@
 class Cells final : public GraphModel<float> {
 public:
     Cells(const Options& options, const Text& text)
-        : GraphModel<float>(options.named_task(), text,
+        : GraphModel<float>(text,
                             {.time = options.steps, .batch = columns(options, text), .seed = options.seed}),
           metric_(options.metric),
           columns_(columns(options, text)),

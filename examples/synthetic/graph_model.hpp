@@ -30,7 +30,6 @@ inline std::vector<double> counts(const Text& text, bool predicted_alone) {
 }
 
 template <class T> struct GraphModel : Learner {
-    tasks::Name task;
     std::string_view symbols;
     ig::Graph<T> g;
     ig::Tokens x, y;
@@ -38,9 +37,8 @@ template <class T> struct GraphModel : Learner {
     ig::Loss<T> l;
     std::vector<std::vector<T>> kept;
 
-    GraphModel(tasks::Name name, const Text& text, ig::GraphOptions options)
-        : task(name),
-          symbols(text.symbols),
+    GraphModel(const Text& text, ig::GraphOptions options)
+        : symbols(text.symbols),
           g(options),
           x(g.tokens("x", text.vocabulary())),
           y(g.tokens("y", text.vocabulary())) {}
@@ -65,7 +63,7 @@ template <class T> struct GraphModel : Learner {
                     judge.position(first + r + k + 1, p.data() + k * x.vocabulary);
             }
         }
-        return judge.verdict(task);
+        return judge.verdict();
     }
 
     std::string sample(Index length, std::uint64_t seed) override {

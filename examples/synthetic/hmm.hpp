@@ -10,8 +10,7 @@
 class Markov final : public Learner {
 public:
     Markov(const Options& o, const tasks::Text& text)
-        : task_(o.named_task()),
-          symbols_(text.symbols),
+        : symbols_(text.symbols),
           model_({.states = o.units, .symbols = text.vocabulary(), .prior = 0.01, .seed = o.seed}),
           text_{text.x} {}
 
@@ -21,7 +20,7 @@ public:
         model_.predict(text.x, [&](tasks::Index t, std::span<const double> p) {
             if (t > 0) judge.position(t, p.data());
         });
-        return judge.verdict(task_);
+        return judge.verdict();
     }
     std::string sample(tasks::Index length, std::uint64_t seed) override {
         std::string text;
@@ -35,7 +34,6 @@ public:
     }
 
 private:
-    tasks::Name task_;
     std::string_view symbols_;
     isogloss::hmm::Hmm model_;
     std::optional<isogloss::hmm::Hmm> kept_;

@@ -24,9 +24,9 @@ public:
         nats_ -= std::log(std::max(static_cast<double>(p[text_.x[at]]), 1e-300));
         ++count_;
     }
-    Foreseen verdict(tasks::Name task) const {
+    Foreseen verdict() const {
         return {nats_ / std::log(2.0) / static_cast<double>(std::max<tasks::Index>(count_, 1)),
-                tasks::success(task, text_, best_)};
+                tasks::success(text_, best_)};
     }
 
 private:

@@ -79,7 +79,7 @@ int run(const Options& o) {
         .write_unmarked("--write", writes ? o.write + ".train" : "", o.overwrite)
         .write_unmarked("--write", writes ? o.write + ".valid" : "", o.overwrite)
         .check();
-    const auto task = o.named_task();
+    const tasks::Task& task = o.named_task();
     const Index other = o.validation_length > 0 ? o.validation_length : o.length;
     // Independent texts: to train on, to choose the best moment by, and to report.
     tasks::Options shorter = o.source;
@@ -90,7 +90,7 @@ int run(const Options& o) {
     const double floor = tasks::entropy_rate(task, o.source);
     tasks::Options longer = o.source;
     std::optional<Text> long_lines;
-    if (task == tasks::Name::anbn && o.longest_validation > 0) {
+    if (&task == &tasks::anbn && o.longest_validation > 0) {
         longer.shortest = o.source.longest, longer.longest = o.longest_validation;
         long_lines = tasks::generate(task, longer, 3 * o.seed + 2, other);
     }
@@ -135,7 +135,9 @@ int work(int argc, char** argv) {
     Options o;
     CLI::App app("Networks on synthetic sources of known entropy rate");
     app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    app.add_option("--task", o.task)->check(CLI::IsMember({"alphabet", "xor", "music", "anbn"}));
+    std::vector<std::string> names;
+    for (const tasks::Task* task : tasks::all) names.emplace_back(task->name);
+    app.add_option("--task", o.task, "source of the texts")->check(CLI::IsMember(names));
     app.add_option("--network", o.network)->check(CLI::IsMember({"glnn", "gnn", "rnn", "lstm", "hmm"}));
     app.add_option("--metric", o.metric)->check(CLI::IsMember({"ruop", "rbpm", "gradient"}));
     app.add_option("--form", o.form)->check(CLI::IsMember({"full", "quasi_diagonal", "diagonal"}));
@@ -163,6 +165,9 @@ int work(int argc, char** argv) {
     app.add_flag("--answer-only", o.source.answer_only, "xor: only the answer is predicted");
     app.add_option("--shortest", o.source.shortest, "anbn: least n");
     app.add_option("--longest", o.source.longest, "anbn: greatest n");
+    app.add_option("--depth", o.source.depth, "dyck: most open brackets");
+    app.add_option("--lag", o.source.lag, "copy: symbols back");
+    app.add_option("--noise", o.source.noise, "copy: probability of any symbol instead");
     app.add_option("--validation-longest", o.longest_validation,
                    "anbn: validate on n from --longest to this too; 0: do not");
     app.add_option("--start-rate", o.start_rate, "first learning rate; 0: 1/units");

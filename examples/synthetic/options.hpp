@@ -26,7 +26,7 @@ struct Options {
     std::string csv, write;
     bool overwrite = false;
 
-    tasks::Name named_task() const { return tasks::named(task); }
+    const tasks::Task& named_task() const { return tasks::named(task); }
     isogloss::Activation named_activation() const {
         return activation == "logistic" ? isogloss::Activation::logistic : isogloss::Activation::tanh;
     }

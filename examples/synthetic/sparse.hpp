@@ -14,7 +14,7 @@ class Sparse final : public GraphModel<double> {
 public:
     Sparse(const Options& options, const Text& text, Index longest_text)
         : GraphModel<double>(
-              options.named_task(), text,
+              text,
               // blocks of logits that fit a cache, beside the 20 bytes that a loss holds of every position
               {.time = std::max(text.size(), longest_text) - 1,
                .seed = options.seed,

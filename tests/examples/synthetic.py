@@ -31,8 +31,9 @@ for network, metrics in {'glnn': ['ruop', 'rbpm', 'gradient'], 'gnn': ['rbpm'], 
             assert seen['entropy_bits'] < seen['validation_bits'] < untrained + (0.1 if network in ('hmm', 'lstm') else 0), \
                 (network, metric, form, seen, untrained)
 
-for task in 'alphabet', 'xor', 'anbn':
-    result('--task', task, *SMALL)
+for task in 'alphabet', 'xor', 'anbn', 'reber', 'copy':
+    assert 0 <= result('--task', task, *SMALL)[0]['success'] <= 1
+assert math.isnan(result('--task', 'dyck', '--depth', '5', *SMALL)[0]['success'])
 answer, _ = result('--task', 'xor', '--answer-only', *SMALL)
 assert answer['entropy_bits'] == 0
 

@@ -42,8 +42,9 @@ struct Options {
 /// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A.
 class Hmm {
 public:
-    /// Random start: P and E uniform with a random part, init uniform. Throws UsageError for options out of
-    /// range.
+    /// Random start: each row of P and E drawn from the flat Dirichlet distribution, init uniform. (Rows that differ
+    /// little begin near the point where all states are alike, a saddle that EM leaves late or never.) Throws UsageError
+    /// for options out of range.
     explicit Hmm(Options options) : options_(options) {
         const Index N = options.states, A = options.symbols;
         require("hmm", "states", N, 1);
@@ -55,8 +56,9 @@ public:
         const Random random(options.seed, stream_of("hmm"));
         Index place = 0;
         initial.assign(N, 1 / static_cast<double>(N));
-        for (Index i = 0; i < N * N; ++i) transition.push_back(1 + random.uniform(place++));
-        for (Index i = 0; i < N * A; ++i) emission.push_back(1 + random.uniform(place++));
+        // Exponential numbers over their sum.
+        for (Index i = 0; i < N * N; ++i) transition.push_back(-std::log(random.uniform(place++)));
+        for (Index i = 0; i < N * A; ++i) emission.push_back(-std::log(random.uniform(place++)));
         if (options.edges > 0)
             for (Index i = 0; i < N; ++i)
                 for (Index left = N; left > options.edges;) {  // takes away transitions to others
