@@ -214,6 +214,22 @@ TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][
                            says("no name matches 'lstm*'", "E, h.W, h.U, h.b"));
     REQUIRE_THROWS_MATCHES(g.parameter("h.*"), UsageError, says("pattern"));
     CHECK(g.parameters("h.*").size() == 3);
+    const auto names = [&](const char* pattern) {
+        std::string all;
+        for (const auto* p : g.parameters(pattern)) all += p->name + " ";
+        return all;
+    };
+    CHECK(names("h.b, E") == "E h.b ");  // in the order of their making, each once
+    CHECK(names("h.*,h.W") == "h.W h.U h.b ");
+    CHECK(names("!E") == "h.W h.U h.b ");
+    CHECK(names(" !h.b , !E ") == "h.W h.U ");
+    CHECK(names("*, !h.*, h.U") == "E h.U ");
+    REQUIRE_THROWS_MATCHES(g.parameters("E, h.V"), UsageError,
+                           says("no name matches 'h.V'", "E, h.W, h.U, h.b"));
+    REQUIRE_THROWS_MATCHES(g.parameters("!F"), UsageError, says("no name matches 'F'"));
+    REQUIRE_THROWS_MATCHES(g.parameters("h.W, !h.*"), UsageError, says("no name matches 'h.W, !h.*'"));
+    REQUIRE_THROWS_MATCHES(g.parameters("E,"), UsageError, says("no name matches"));
+    REQUIRE_THROWS_MATCHES(g.parameters(""), UsageError, says("no name matches ''"));
     CHECK(g.weight("h.U").rows == 4);
 }
 

@@ -149,7 +149,9 @@ public:
     /// Precision::full or bf16: what `automatic` has become.
     Precision precision() const { return store_.precision; }
     double epsilon() const { return store_.epsilon; }  ///< as GraphOptions has it
-    /// Parameters whose names match a pattern with '*'; none at all is an error.
+    /// Parameters whose names match a pattern in which '*' stands for any run of characters, or one of several: "lstm*.U,
+    /// softmax.*". A pattern that begins with '!' leaves out what matches, of those before it or, where it is the first,
+    /// of all: "!E". A pattern that matches no name is an error, and so is a group of none.
     Parameters<T> parameters(std::string_view pattern = "*");
     /// One parameter by its exact name.
     Parameter<T>& parameter(std::string_view name);
@@ -298,16 +300,33 @@ template <class T> void Graph<T>::carry(const Carried<T>& states) {
 // --- looking --------------------------------------------------------------------------------------
 
 template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) {
-    std::vector<Parameter<T>*> members;
     std::string known;
-    for (auto& p : store_.parameters) {
-        if (matches(pattern, p.name)) members.push_back(&p);
-        if (!known.empty()) known += ", ";
-        known += p.name;
+    for (auto& p : store_.parameters) known += (known.empty() ? "" : ", ") + p.name;
+    const auto none = [&](std::string_view what) {
+        return UsageError(
+            message("parameters: no name matches '", what, "'. There are: ", known.empty() ? "none" : known));
+    };
+    std::vector<bool> chosen(store_.parameters.size(), false);
+    bool begun = false, more = true;
+    for (std::string_view rest = pattern; more; begun = true) {
+        const std::size_t comma = rest.find(',');
+        std::string_view one = rest.substr(0, comma);
+        more = comma != std::string_view::npos;
+        if (more) rest.remove_prefix(comma + 1);
+        while (one.starts_with(' ')) one.remove_prefix(1);
+        while (one.ends_with(' ')) one.remove_suffix(1);
+        const bool takes = !one.starts_with('!');
+        if (!takes) one.remove_prefix(1);
+        if (!takes && !begun) chosen.assign(chosen.size(), true);
+        bool found = false;
+        for (std::size_t i = 0; i < chosen.size(); ++i)
+            if (matches(one, store_.parameters[i].name)) chosen[i] = takes, found = true;
+        if (!found) throw none(one);
     }
-    if (members.empty())
-        throw UsageError(message("parameters: no name matches '", pattern,
-                                 "'. There are: ", known.empty() ? "none" : known));
+    std::vector<Parameter<T>*> members;
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+        if (chosen[i]) members.push_back(&store_.parameters[i]);
+    if (members.empty()) throw none(pattern);
     return {store_, std::move(members)};
 }
 
