@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "graphs.hpp"
 
 using namespace isogloss;
 
@@ -184,6 +185,71 @@ TEST_CASE("Probabilities are softmax(o / temperature), and sum to one", "[graph]
     REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o, 0.), UsageError, says("temperature 0"));
     m.g.forward(m.e, {m.x, input});
     REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), UsageError, says("did not reach 'softmax'"));
+}
+
+TEST_CASE("Logits and log-probabilities are those of the head", "[graph]") {
+    Model<double> m;
+    m.g.training(false);
+    m.g.forward(m.o, {m.x, input});
+    const auto p = m.g.probabilities(m.o, 0.5), logs = m.g.log_probabilities(m.o, 0.5), z = m.g.logits(m.o);
+    const auto h = m.g.value(m.h);
+    const auto E = m.g.value(m.E);
+    for (std::size_t r = 0; r < 8; ++r)
+        for (std::size_t v = 0; v < 7; ++v) {
+            double expected = 0;
+            for (std::size_t i = 0; i < 5; ++i) expected += h(r, i) * E(v, i);
+            CHECK(z(r, v) == Approx(expected).margin(1e-12));
+            CHECK(std::exp(logs(r, v)) == Approx(p(r, v)));
+        }
+    double some[2 * 7];
+    m.g.logits(m.o, 3, {some, 2, 7});
+    CHECK(some[0] == Approx(z(3, 0)));
+    m.g.log_probabilities(m.o, 3, {some, 2, 7}, 0.5);
+    CHECK(some[0] == Approx(logs(3, 0)));
+    REQUIRE_THROWS_MATCHES(m.g.logits(m.o, 7, {some, 2, 7}), UsageError, says("logits: 2 rows from 7"));
+    REQUIRE_THROWS_MATCHES(m.g.log_probabilities(m.o, 0.), UsageError,
+                           says("log_probabilities", "temperature 0"));
+}
+
+TEST_CASE("States are read, written and copied by name and by column", "[graph][carry]") {
+    Graph<double> g({.time = 2, .batch = 3});
+    const auto x = g.input("x", 2);
+    const auto h = g.add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x);
+    const Numbers in = numbers(12, 5), one = numbers(6, 6);
+    const auto step = [&] {
+        g.forward(h, {x, one.data(), 1, 3});
+        return flat(g.value(h));
+    };
+    CHECK(g.state_names() == std::vector<std::string>{"lstm.h", "lstm.c"});
+    g.forward(h, {x, in.data(), 2, 3});
+    const Numbers states = flat(g.value(h));
+    CHECK(flat(g.state("lstm.h")) == Numbers(states.end() - 6, states.end()));
+    const auto before = g.carried();
+    const Numbers all = step();
+
+    g.carry(before);
+    g.reset(1);
+    CHECK(g.state("lstm.c")(1, 0) == 0);
+    const Numbers reset = step();
+    CHECK(Numbers(reset.begin(), reset.begin() + 2) == Numbers(all.begin(), all.begin() + 2));
+    CHECK(Numbers(reset.begin() + 4, reset.end()) == Numbers(all.begin() + 4, all.end()));
+    CHECK(Numbers(reset.begin() + 2, reset.begin() + 4) != Numbers(all.begin() + 2, all.begin() + 4));
+
+    g.carry(before);
+    g.copy_state(2, 0);
+    g.copy_state(1, 1);
+    for (const char* name : {"lstm.h", "lstm.c"}) CHECK(g.state(name)(0, 1) == g.state(name)(2, 1));
+    CHECK(step() != all);
+
+    g.carry(before);
+    g.state("lstm.c")(0, 0) = 7;  // written by hand: what the next pass starts from
+    const Numbers written = step();
+    CHECK(written[0] != all[0]);
+    CHECK(Numbers(written.begin() + 2, written.end()) == Numbers(all.begin() + 2, all.end()));
+
+    REQUIRE_THROWS_MATCHES(g.reset(3), UsageError, says("reset", "column = 3", "0 to 2"));
+    REQUIRE_THROWS_MATCHES(g.copy_state(0, -1), UsageError, says("copy_state", "column = -1"));
+    REQUIRE_THROWS_MATCHES(g.state("lstm.z"), UsageError, says("'lstm.z'", "lstm.h, lstm.c"));
 }
 
 TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][errors]") {

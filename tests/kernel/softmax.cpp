@@ -157,8 +157,31 @@ TEMPLATE_TEST_CASE(
     for (const T bad : {infinity, -infinity, std::numeric_limits<T>::quiet_NaN()}) {
         T row[] = {bad, bad, bad}, same[] = {bad, bad, bad};
         REQUIRE(std::isnan(kernel::softmax(3, row)));
+        T logs[] = {bad, bad, bad};
+        REQUIRE(std::isnan(kernel::log_softmax(3, logs)));
         REQUIRE(std::isnan(kernel::cross_entropy(3, same, 1)));
     }
+}
+
+TEMPLATE_TEST_CASE("Logarithms of a softmax do not underflow", "[kernel][softmax]", float, double) {
+    using T = TestType;
+    const double scale = GENERATE(1., 0.05, 30.);
+    for (const Index n : lengths()) {
+        CAPTURE(n, scale);
+        const auto z = Memory<T>::random(n, n % 4, 5, 3);
+        Memory<T> logs = z;
+        const double log_sum = kernel::log_softmax<T>(n, logs.out(), static_cast<T>(scale));
+        REQUIRE(logs.written());
+        REQUIRE(log_sum == Approx(kernel::plain::log_sum_exp(n, z.in(), scale)).epsilon(tolerance<T>));
+        double worst = 0;
+        for (Index i = 0; i < n; ++i)
+            worst = std::max(worst, std::abs(double(logs[i]) - (scale * double(z[i]) - log_sum)) /
+                                        (1 + std::abs(log_sum)));
+        REQUIRE(worst < 20 * tolerance<T>);
+    }
+    T far[] = {0, -5000};
+    kernel::log_softmax(2, far);
+    REQUIRE((far[0] == 0 && far[1] == -5000));  // whose probability is 0 in any T
 }
 
 TEMPLATE_TEST_CASE("A number is treated alike in the middle of a row and at its end", "[kernel][softmax]",

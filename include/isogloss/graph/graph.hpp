@@ -8,6 +8,7 @@
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/graph/runner.hpp>
 #include <isogloss/kernel/softmax.hpp>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -124,6 +125,14 @@ public:
 
     /// Forgets the carried states: the next pass starts from zero.
     void reset();
+    /// The same for one column of the batch, from 0 to capacity().batch - 1.
+    void reset(Index column);
+    /// Gives a column the states of another: hypotheses of a search that have a beginning in common.
+    void copy_state(Index from, Index to);
+    /// The sequences that are carried over, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
+    std::vector<std::string> state_names() const;
+    /// What one of them carries into the next pass: a view [capacity().batch, width] to read and to write.
+    auto state(std::string_view name);
     /// What is carried now, as a copy; `carry` puts it back.
     Carried<T> carried() const;
     void carry(const Carried<T>& states);  ///< see carried()
@@ -191,6 +200,12 @@ public:
     /// array; ask for the rows that are wanted.
     void probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature = 1);
     Tensor<T, 2> probabilities(Logits<T> o, double temperature = 1);  ///< all positions, [T·B, V]
+    /// log softmax(o / temperature) likewise, in nats: also of words whose probability is below what T can hold.
+    void log_probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature = 1);
+    Tensor<T, 2> log_probabilities(Logits<T> o, double temperature = 1);  ///< all positions, [T·B, V]
+    /// The logits themselves, likewise.
+    void logits(Logits<T> o, Index first, MatrixRef<T> out);
+    Tensor<T, 2> logits(Logits<T> o);  ///< all positions, [T·B, V]
 
     /// The sequence that a head reads: what its logits are products of.
     Seq<T> hidden(Logits<T> o) { return record(o).hidden; }
@@ -213,6 +228,11 @@ private:
     const graph::LossRecord& record(Loss<T> l) const {
         return store_.require_own(l, "loss"), store_.losses[l.id];
     }
+
+    void require_column(std::string_view who, Index column) const;
+    template <class Finish> void rows_of_logits(std::string_view who, Logits<T> o, Index first,
+                                                MatrixRef<T> out, double temperature, Finish&& finish);
+    template <class Fill> Tensor<T, 2> all_positions(std::string_view who, Logits<T> o, Fill&& fill);
 
     graph::Store<T> store_;
     Array<graph::NodeRecord<T>> nodes_;
@@ -275,6 +295,35 @@ template <class T> void Graph<T>::reset() {
         if (s.carried) std::fill_n(s.carried, store_.capacity.batch * s.width, T(0));
 }
 
+template <class T> void Graph<T>::reset(Index column) {
+    require_column("reset", column);
+    for (auto& s : store_.seqs)
+        if (s.carried) std::fill_n(s.carried + column * s.width, s.width, T(0));
+}
+template <class T> void Graph<T>::copy_state(Index from, Index to) {
+    require_column("copy_state", from);
+    require_column("copy_state", to);
+    for (auto& s : store_.seqs)
+        if (s.carried && from != to)
+            std::copy_n(s.carried + from * s.width, s.width, s.carried + to * s.width);
+}
+template <class T> void Graph<T>::require_column(std::string_view who, Index column) const {
+    require(who, "column", column, 0, store_.capacity.batch - 1);
+}
+template <class T> std::vector<std::string> Graph<T>::state_names() const {
+    std::vector<std::string> names;
+    for (const auto& s : store_.seqs)
+        if (s.carried) names.push_back(s.name);
+    return names;
+}
+template <class T> auto Graph<T>::state(std::string_view name) {
+    for (auto& s : store_.seqs)
+        if (s.carried && s.name == name) return matrix_view(s.carried, store_.capacity.batch, s.width);
+    std::string known;
+    for (const auto& one : state_names()) known += (known.empty() ? "" : ", ") + one;
+    throw UsageError(message("state: nothing of the name '", name,
+                             "' is carried over. There are: ", known.empty() ? "none" : known));
+}
 template <class T> Carried<T> Graph<T>::carried() const {
     Carried<T> c;
     for (const auto& s : store_.seqs)
@@ -382,15 +431,44 @@ template <class T> auto Graph<T>::by_token(Loss<T> l) const {
 
 template <class T>
 void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature) {
+    rows_of_logits("probabilities", o, first, out, temperature,
+                   [&](T* z) { return kernel::softmax(out.cols, z, static_cast<T>(1 / temperature)); });
+}
+template <class T>
+void Graph<T>::log_probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature) {
+    rows_of_logits("log_probabilities", o, first, out, temperature,
+                   [&](T* z) { return kernel::log_softmax(out.cols, z, static_cast<T>(1 / temperature)); });
+}
+template <class T> void Graph<T>::logits(Logits<T> o, Index first, MatrixRef<T> out) {
+    rows_of_logits("logits", o, first, out, 1, [&](const T* z) {
+        return kernel::first_non_finite(out.cols, z) < out.cols ? std::numeric_limits<double>::quiet_NaN()
+                                                                : 0.0;
+    });
+}
+template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {
+    return all_positions("probabilities", o, [&](MatrixRef<T> p) { probabilities(o, 0, p, temperature); });
+}
+template <class T> Tensor<T, 2> Graph<T>::log_probabilities(Logits<T> o, double temperature) {
+    return all_positions("log_probabilities", o,
+                         [&](MatrixRef<T> p) { log_probabilities(o, 0, p, temperature); });
+}
+template <class T> Tensor<T, 2> Graph<T>::logits(Logits<T> o) {
+    return all_positions("logits", o, [&](MatrixRef<T> z) { logits(o, 0, z); });
+}
+
+// Rows of logits, then of what `finish` makes of each; it returns NaN for a row that is not finite.
+template <class T> template <class Finish>
+void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, MatrixRef<T> out,
+                              double temperature, Finish&& finish) {
     const auto& head = record(o);
     if (!runner_.reached(head.node))
-        throw UsageError(message("probabilities: the last forward pass did not reach '", head.name, "'"));
+        throw UsageError(message(who, ": the last forward pass did not reach '", head.name, "'"));
     if (!(temperature > 0))
-        throw UsageError(message("probabilities: found temperature ", temperature, ", expected above 0"));
+        throw UsageError(message(who, ": found temperature ", temperature, ", expected above 0"));
     if (first < 0 || !out.is_valid() || first > store_.rows() - out.rows || out.cols != head.vocabulary ||
         out.transposed)
-        throw UsageError(message("probabilities: ", out.rows, " rows from ", first, " on into [", out.rows,
-                                 ", ", out.cols, "] with rows ", out.stride, " apart",
+        throw UsageError(message(who, ": ", out.rows, " rows from ", first, " on into [", out.rows, ", ",
+                                 out.cols, "] with rows ", out.stride, " apart",
                                  out.data ? "" : " and null data", "; expected rows within 0 to ",
                                  store_.rows(), ", ", head.vocabulary, " columns, and memory for them"));
     const BlasOnOneThread blas;
@@ -399,19 +477,18 @@ void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double 
     graph::logits<T>({store_.value(head.hidden.id) + first * table.cols, out.rows, table.cols}, table,
                      head.bias.id >= 0 ? store_[head.bias].value : nullptr, out);
     for (Index r = 0; r < out.rows; ++r)
-        if (std::isnan(kernel::softmax(out.cols, out.row(r), static_cast<T>(1 / temperature))))
-            throw NumericError(message("probabilities: the logits of '", head.name,
-                                       "' are not finite at row ", first + r, ". ",
-                                       runner_.not_finite_before()));
+        if (std::isnan(finish(out.row(r))))
+            throw NumericError(message(who, ": the logits of '", head.name, "' are not finite at row ",
+                                       first + r, ". ", runner_.not_finite_before()));
 }
-
-template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {
+template <class T> template <class Fill>
+Tensor<T, 2> Graph<T>::all_positions(std::string_view who, Logits<T> o, Fill&& fill) {
     const Index rows = store_.rows(), V = record(o).vocabulary;
-    auto p = within_memory("probabilities", bytes_of("probabilities", {rows, V}, sizeof(T)), [&] {
+    auto all = within_memory(who, bytes_of(who, {rows, V}, sizeof(T)), [&] {
         return Tensor<T, 2>(std::array{static_cast<std::size_t>(rows), static_cast<std::size_t>(V)});
     });
-    probabilities(o, 0, {p.data(), rows, V}, temperature);
-    return p;
+    fill(MatrixRef<T>{all.data(), rows, V});
+    return all;
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -46,6 +46,17 @@ template <class T, class A = Architecture> double softmax(Index n, T* z, T scale
     return double(scale) * double(m) + std::log(sum);
 }
 
+/// z ← log softmax(scale z), for scale > 0, without underflow; returns log Σ exp(scale z), which is NaN where the row
+/// is not finite.
+template <class T, class A = Architecture> double log_softmax(Index n, T* z, T scale = T(1)) {
+    using L = Lanes<T, A>;
+    const T m = row_max<T, A>(n, z);
+    const double log_sum = std::log(exp_sum<T, A>(n, z, m, scale, static_cast<T*>(nullptr)));
+    const L s(scale), shift(m), of_all(static_cast<T>(log_sum));
+    sweep<T, A>(0, n, [&](auto at) { at.store(z, s * (at.load(z) - shift) - of_all); });
+    return double(scale) * double(m) + log_sum;
+}
+
 /// -log softmax(z)[target]; with `gradient` z ← upstream (softmax(z) - 1_target), without it z stays.
 template <class T, class A = Architecture>
 double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool gradient = true) {
