@@ -20,7 +20,7 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 for preset in fuzz-fast fuzz; do
     [ -e build/$preset/build.ninja ] || cmake --preset $preset
-    cmake --build --preset $preset
+    cmake --build --preset $preset --target "${targets[@]/#/fuzz_}"
 done
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 mkdir -p build/fuzz/found

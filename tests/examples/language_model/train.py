@@ -77,6 +77,13 @@ def presets():
         assert expected in options, (expected, options)
     for expected in ['"epochs":1,', '"patience":10,', '"target":"differentiated"']:
         assert expected in tensors("p.train")[1]["language_model"], expected
+    awd = ["--preset", "awd", "--units", 12, "--last-units", 6, "--epochs", 1, "--batch", 2]
+    run("train", "--model", "w", "--corpus", "wikitext-2", *awd, environment={"ISOGLOSS_DATA": "data"})
+    options = tensors("w")[1]["language_model"]
+    for expected in ['"units":12', '"last-units":6', '"embedding":6', '"keep-weights":0.5', '"keep-input":0.35', '"ar":2.0',
+                     '"update":"asgd"', '"loss":"ce"', '"bptt":70']:
+        assert expected in options, (expected, options)
+    assert tensors("w")[0]["lstm3.U"][1] == [6, 24] and tensors("w")[0]["lstm2.U"][1] == [12, 48]
     missing = run("train", "--model", "q", "--preset", "small", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
     assert "data/ptb/ptb.train.txt' is not there" in missing and "ISOGLOSS_DATA" in missing, missing
     large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
