@@ -26,7 +26,6 @@ if(TARGET isogloss_compiled)
         "include(\${CMAKE_CURRENT_LIST_DIR}/isogloss-compiled-targets.cmake)\n"
         "set(isogloss_compiled_FOUND TRUE)\n")
     install(FILES ${isogloss_staging}/isogloss-compiled.cmake DESTINATION ${isogloss_cmake_dir} COMPONENT compiled)
-    set(isogloss_with_compiled " compiled")
 endif()
 
 configure_package_config_file(.cmake/isogloss-config.cmake.in ${isogloss_staging}/isogloss-config.cmake

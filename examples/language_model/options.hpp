@@ -299,8 +299,11 @@ inline std::string fault(const Options& o) {
     require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
     require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
     if (o.decay)
-        require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule == "decay"), "decay", *o.decay,
-                o.schedule == "decay" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
+        require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule != "plateau"), "decay", *o.decay,
+                o.schedule != "plateau" ? "a number above 0 and at most 1" : "a number above 0 and below 1");
+    if (o.keep_between)
+        require(*o.keep_between > 0 && *o.keep_between <= 1, "keep-between", *o.keep_between,
+                "above 0 and at most 1");
     require(o.warm_up >= 0 && o.warm_up < 1, "warm-up", o.warm_up, "0 or more and below 1");
     require(o.keep_weights > 0 && o.keep_weights <= 1, "keep-weights", o.keep_weights,
             "above 0 and at most 1");

@@ -87,6 +87,8 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
     o.head_bias = true;
     o.loss = highway ? "ce" : "al";
     o.gamma = wikitext ? 1.25 : 0.65;
+    o.ar = o.tar = 0;
+    o.keep_weights = 1;
     o.temperature = 20;
     o.target = "differentiated";
     o.init = r.init;

@@ -52,6 +52,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (start || !given.preset.empty()) {  // what is named replaces what is said there in other words
         if (named.contains("alpha") && !named.contains("gamma")) o.gamma.reset();
         if (named.contains("gamma") && !named.contains("alpha")) o.alpha.reset();
+        if (named.contains("schedule") && given.schedule != o.schedule) o.decay.reset();
         if (named.contains("keep"))
             o.keep_input = o.keep_between = o.keep_state = o.keep_output = std::nullopt;
     }
@@ -99,6 +100,7 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(o.schedule != "one-cycle", "decay", "--schedule " + o.schedule);
     require(o.schedule == "one-cycle", "warm-up", "--schedule " + o.schedule);
     require(o.scheme == "recurrent", "keep-between", "--scheme " + o.scheme);
+    require(o.layers > 1, "keep-between", "--layers 1");
 }
 
 /// Throws where a file that --resume looks for again has a name that the options cannot be stored with.

@@ -182,7 +182,8 @@ int Training::run() {
         std::cout << "resume      at epoch " << state_.epoch << ", batch " << state_.batch << std::endl;
     if (state_.epoch > epochs)
         std::cout << "resume      " << counted(static_cast<ig::Index>(state_.epoch) - 1, "epoch")
-                  << " are done and no more are asked for; raise --epochs to go on" << std::endl;
+                  << " are done and no more are asked for"
+                  << (o_.schedule == "one-cycle" ? "" : "; raise --epochs to go on") << std::endl;
     save();
     while (state_.epoch <= epochs && stop() == Stop::none)
         if (!run_epoch() || !finish_epoch()) return interrupted();
@@ -229,7 +230,7 @@ bool Training::run_epoch() {
     for (const auto& batch : batches) {
         if (batch.first) g_.reset();
         gradients(batch);
-        const auto done = static_cast<double>(batch.index + 1) / static_cast<double>(batches.count());
+        const auto done = (static_cast<double>(batch.index) + 0.5) / static_cast<double>(batches.count());
         const Step step = update_.step(rate_of(batch, done));
 
         health_.add(g_, model_, hard, step);

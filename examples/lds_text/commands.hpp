@@ -21,10 +21,10 @@ struct CountCommand {
     int threads = 2;
 };
 
-/// Options of `fit`. Of the lists more than one value is for `select`; an empty one is scaled to the text.
+/// Options of `fit`. Of the lists more than one value is for `select`; an empty one stands for a default.
 struct FitCommand {
     std::string train, counts, dev, model, log;
-    std::vector<ig::Index> states = {200}, ssid_lags = {4};
+    std::vector<ig::Index> states, ssid_lags;
     std::vector<double> pseudo_counts;
     std::optional<ig::Index> vocabulary, em_lags;
     ig::Index iterations = 20;

@@ -1,5 +1,6 @@
 /// @file fit.cpp  A system from a text: counts, subspace identification, EM, with a checkpoint per iteration.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <iomanip>
 #include <isogloss/lds.hpp>
@@ -123,25 +124,53 @@ System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<floa
     it.notes = {{"lds_text.iteration", "0"},
                 {"lds_text.sentences", moments.counts().options().boundary >= 0 ? "1" : "0"},
                 {"lds_text.pseudo_counts", digits(c.pseudo_counts, 17)},
-                {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))}};
+                {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))},
+                {"lds_text.ssid_lags", ig::message(c.ssid_lags)}};
+    if (o.select) it.notes["lds_text.selected"] = "1";
     return it;
 }
 
-/// Options that the file to go on from decides, where they are not given. Throws where one that is given differs.
+/// A number that `fit` has noted in a file, or `otherwise` where there is none: 0.1.0 noted less.
+template <class T>
+T noted(const System& it, const std::string& file, const char* name, T low, T high, T otherwise) {
+    const auto at = it.notes.find(name);
+    if (at == it.notes.end()) return otherwise;
+    T value{};
+    const char* end = at->second.data() + at->second.size();
+    const auto [read, error] = std::from_chars(at->second.data(), end, value);
+    if (error != std::errc() || read != end || !(value >= low && value <= high))
+        throw ig::FileError(ig::message("'", file, "': ", name, " is ", ig::in_quotes(at->second),
+                                        ", expected a number from ", low, " to ", high,
+                                        "; the file is damaged"));
+    return value;
+}
+
+/// The options with what the file to go on from decides. Throws where one that is given differs.
 FitCommand with_stored(FitCommand o) {
     const System it = lds::load_lds<float>(o.model);
-    const auto differs = [&](const char* option, const auto& given, const std::string& stored) {
-        throw ig::UsageError(ig::message("--resume: '", o.model, "' was begun with ", option, " ", stored,
-                                         ", and --resume is given ", given, "; leave the option out"));
-    };
     if (o.select) throw ig::UsageError("--select begins anew, and --resume goes on; leave one of them out");
-    if (const auto at = it.notes.find("lds_text.em_lags"); at != it.notes.end()) {  // not in files of 0.1.0
-        if (o.em_lags && ig::message(*o.em_lags) != at->second) differs("--em-lags", *o.em_lags, at->second);
-        o.em_lags = static_cast<ig::Index>(std::stoll(at->second));
-    }
-    if (const auto at = it.notes.find("lds_text.pseudo_counts");
-        at != it.notes.end() && o.pseudo_counts.empty())
-        o.pseudo_counts = {std::stod(at->second)};
+    if (it.notes.contains("lds_text.selected"))
+        throw ig::UsageError(ig::message("--resume: '", o.model,
+                                         "' was chosen by --select, for a text that more iterations ",
+                                         "know nothing of; give another --model, or leave --resume out"));
+    const auto take = [&](const char* option, std::vector<ig::Index>& given, ig::Index stored) {
+        if (!given.empty() && given != std::vector{stored})
+            throw ig::UsageError(ig::message("--resume: '", o.model, "' was begun with ", option, " ", stored,
+                                             ", and --resume is given ", given.front(),
+                                             "; leave the option out"));
+        given = {stored};
+    };
+    std::vector<ig::Index> em_lags;
+    if (o.em_lags) em_lags = {*o.em_lags};
+    take("--em-lags", em_lags,
+         noted<ig::Index>(it, o.model, "lds_text.em_lags", 1, 1000, o.em_lags.value_or(default_em_lags)));
+    o.em_lags = em_lags.front();
+    take("--states", o.states, it.system.states());
+    take("--ssid-lags", o.ssid_lags,
+         noted<ig::Index>(it, o.model, "lds_text.ssid_lags", 1, 1000,
+                          o.ssid_lags.empty() ? 4 : o.ssid_lags.front()));
+    if (o.pseudo_counts.empty() && it.notes.contains("lds_text.pseudo_counts"))
+        o.pseudo_counts = {noted<double>(it, o.model, "lds_text.pseudo_counts", 0, 1e12, 0)};
     return o;
 }
 
@@ -166,8 +195,9 @@ System resumed(const FitCommand& o, const Candidate& c, const lds::LagMoments<fl
 /// How well a system predicts a text that it has not seen.
 struct HeldOut {
     HeldOut(const lds::TextFilter<float>& filter, const lds::Whitening& whitening,
-            std::span<const ig::Token> tokens)
-        : found(likelihood(filter, whitening, tokens)), perplexity(std::exp(filter.cross_entropy(tokens))) {
+            std::span<const ig::Token> tokens, ig::Token boundary)
+        : found(likelihood(filter, whitening, tokens, boundary)),
+          perplexity(std::exp(filter.cross_entropy(tokens, 0.01, boundary))) {
         double nats = 0;
         for (const auto token : tokens) nats -= std::log(whitening.mu[token]);
         unigram = std::exp(nats / static_cast<double>(tokens.size()));
@@ -200,7 +230,9 @@ public:
             const auto steady = lds::steady_state(it.system);
             auto statistics = lds::asos_statistics(it.system, steady, moments, horizon());
             std::optional<HeldOut> held_out;
-            if (dev_) held_out.emplace(lds::TextFilter<float>(it.system, steady), whitening, dev_->tokens());
+            if (dev_)
+                held_out.emplace(lds::TextFilter<float>(it.system, steady), whitening, dev_->tokens(),
+                                 counted_.counts.options().boundary);
             it.log_likelihoods.push_back(statistics.log_likelihood);
             it.xx = statistics.xx;
             it.xx_filtered = statistics.xx_filtered;
@@ -208,6 +240,9 @@ public:
             tell(c, it, iteration, statistics.log_likelihood, baseline, held_out, factor, clock.lap());
 
             const double value = o_.select ? -held_out->perplexity : statistics.log_likelihood;
+            if (!std::isfinite(value))
+                throw ig::NumericError("fit: the likelihood of iteration ", iteration,
+                                       " is not finite; take fewer --states or more --pseudo-counts");
             const double gain = value - best;
             if (gain > 0) {
                 best = value;
@@ -222,7 +257,7 @@ public:
             factor = lds::maximise(std::move(statistics), it.system);
         }
         if (!o_.select && best_iteration < iteration)
-            say("EM has lost likelihood since iteration %td, whose system is kept\n", best_iteration);
+            say("EM has gained nothing since iteration %td, whose system is kept\n", best_iteration);
         return iteration;
     }
 
@@ -306,6 +341,8 @@ int fit(const FitCommand& given) {
     o.resume = given.resume && files::exists(given.model);
     if (o.resume) o = with_stored(o);
     else if (given.resume) say("'%s' is not there yet: the fit starts from the beginning\n", o.model.c_str());
+    if (o.states.empty()) o.states = {200};
+    if (o.ssid_lags.empty()) o.ssid_lags = {4};
     interrupt::catch_signals();
     const auto counted = counts_of(o, o.em_lags.value_or(default_em_lags));
     Fit fit(o, counted);

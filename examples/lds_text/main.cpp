@@ -39,9 +39,10 @@ int work(int argc, char** argv) {
         "fit a system for each --pseudo-counts, --states and --ssid-lags; the file gets the one, and the "
         "iteration, that predicts the next word of --dev best");
     fit->add_option("--model", f.model, "file to write, after every iteration")->required();
-    fit->add_option("--states", f.states, "states")->multi_option_policy(list);
+    fit->add_option("--states", f.states, "states [200]")->multi_option_policy(list);
     fit->add_option("--vocabulary", f.vocabulary, "most types of the text; 0: no limit [10000]");
-    fit->add_option("--ssid-lags", f.ssid_lags, "blocks of the Hankel operator")->multi_option_policy(list);
+    fit->add_option("--ssid-lags", f.ssid_lags, "blocks of the Hankel operator [4]")
+        ->multi_option_policy(list);
     fit->add_option("--em-lags", f.em_lags, "horizon of EM's statistics [7]");
     fit->add_option("--pseudo-counts", f.pseudo_counts,
                     "added to the count of every word [half of the tokens, shared by the types; with "
@@ -125,8 +126,7 @@ int work(int argc, char** argv) {
     rnn->add_option("--log", r.log, "CSV file with a row per epoch");
     rnn->add_option("--checkpoint-every", r.checkpoint_every, "batches between two checkpoints of --save");
     rnn->add_flag("--resume", r.resume, "go on where FILE.train of --save stopped");
-    rnn->add_flag("--overwrite", r.overwrite,
-                  "start anew even where FILE.train holds an unfinished training");
+    rnn->add_flag("--overwrite", r.overwrite, "start anew even where FILE.train holds a training");
 
     lt::PlotCommand p;
     auto* plot = app.add_subcommand("plot", "Draw the log-likelihood over EM from logs of `fit`");

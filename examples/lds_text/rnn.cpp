@@ -172,8 +172,8 @@ public:
         say("%td words, %td units, %s start; validation before training %.2f\n", start_.vocabulary.size(),
             start_.units, start_.system ? "system's" : "random", going_on ? schedule_.before : best_);
         if (going_on) say("resume at epoch %td, batch %td\n", std::ptrdiff_t(epoch_), std::ptrdiff_t(batch_));
-        while (std::cmp_less_equal(epoch_, o_.epochs) && !schedule_.over)
-            if (!run_epoch()) return interrupted();
+        while (!over())
+            if (!run_epoch() && !over()) return interrupted();
         say("best validation %.2f in epoch %td", best_, std::ptrdiff_t(best_epoch_));
         if (test_) say(", there on test %.2f", at_best_);
         say("\n");
@@ -182,6 +182,7 @@ public:
 
 private:
     std::string state() const { return o_.save + ".train"; }
+    bool over() const { return std::cmp_greater(epoch_, o_.epochs) || schedule_.over; }
     double perplexity(const ig::text::Corpus& text) {
         return network_.perplexity(text, start_.vocabulary.eos());
     }
@@ -192,7 +193,8 @@ private:
             o_.bptt, ", rate ", o_.rate, ", decay ", o_.patience_decay, ", clip ", o_.clip, ", rms ", o_.rms,
             ", gain ", o_.gain, ", power ", o_.power, ", init ", o_.init, ", seed ", o_.seed, ", words ",
             ig::file::hex16(start_.vocabulary.checksum()), ", text ", ig::file::hex16(train_.checksum()),
-            ", validation ", ig::file::hex16(valid_.checksum()));
+            ", validation ", ig::file::hex16(valid_.checksum()), ", test ",
+            test_ ? ig::file::hex16(test_->checksum()) : "none");
     }
     std::map<std::string, std::string> metadata() const {
         return {{kind_key, kind}, {settings_key, settings()}};
@@ -211,6 +213,10 @@ private:
                 "--resume: '", state(), "' was begun with\n  ",
                 at == file.metadata().end() ? "no settings of `lds_text rnn`" : at->second,
                 "\nand this call has\n  ", settings(), "\nGive the texts and options it was begun with"));
+        if (!files::exists(o_.save))
+            throw ig::FileError(ig::message("--resume: '", o_.save,
+                                            "', the best network so far, is gone; put it back, ",
+                                            "or start anew with --overwrite"));
         checkpoint_.load(file);
     }
     void row(std::uint64_t epoch, double trained, double validated, bool tested, double seconds) {

@@ -247,7 +247,8 @@ inline constexpr Task reber = {"reber",
                                same};
 
 // Balanced brackets, at most D open, a line at a time. A fair coin opens or closes, and ends the line or goes on where none
-// is open; the first is open, and the D-th closes at once. No symbol tells: what is certain follows from the one before.
+// is open; the first is open, and the D-th closes at once. No symbol tells: only the
+// bracket that closes the D-th is certain, and whoever guesses one after each that opens is right there.
 inline constexpr Task dyck = {
     "dyck",
     "()\n",

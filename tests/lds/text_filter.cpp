@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/text_filter.hpp>
@@ -104,7 +105,21 @@ TEMPLATE_TEST_CASE("Likelihood and next-word predictions are those of dense matr
           Approx(gaussian_log_likelihood(5, steady.log_det_S, squares / n)).epsilon(tolerance));
     CHECK(filter.cross_entropy(text) == Approx(nats / n).epsilon(tolerance));
 
-    // Half of it each, begun anew, is another text: what is ahead of its first word is μ.
+    // A boundary: each part as if it were alone.
+    const auto end = std::find(text.begin(), text.end(), 2) + 1;
+    const std::vector<Token> left(text.begin(), end), right(end, text.end());
+    std::vector<Token> marked(left);  // 2 stands at its end alone
+    for (const Token t : right) marked.push_back(t == 2 ? 3 : t);
+    const std::vector<Token> rest(marked.begin() + std::ssize(left), marked.end());
+    const auto apart = [&](auto&& of) {
+        return (of(left) * double(left.size()) + of(rest) * double(rest.size())) / n;
+    };
+    CHECK(filter.cross_entropy(marked, 0.01, 2) ==
+          Approx(apart([&](auto& t) { return filter.cross_entropy(t); })));
+    CHECK(filter.log_likelihood(marked, 2) ==
+          Approx(apart([&](auto& t) { return filter.log_likelihood(t); })));
+
+    // What is ahead of the first word is μ.
     const std::vector<Token> one = {text[0]};
     CHECK(filter.cross_entropy(one) == Approx(-std::log(mu[text[0]])));
     REQUIRE_THROWS_MATCHES(filter.cross_entropy(text, 0), UsageError, says("floor = 0"));

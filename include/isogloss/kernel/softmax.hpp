@@ -47,7 +47,7 @@ template <class T, class A = Architecture> double softmax(Index n, T* z, T scale
 }
 
 /// z ← log softmax(scale z), for scale > 0, without underflow; returns log Σ exp(scale z), which is NaN where the row
-/// is not finite.
+/// holds NaN or +∞, or -∞ alone.
 template <class T, class A = Architecture> double log_softmax(Index n, T* z, T scale = T(1)) {
     using L = Lanes<T, A>;
     const T m = row_max<T, A>(n, z);

@@ -114,10 +114,11 @@ public:
     ///
     ///     e_t = y_t - C A x̂_{t-1},   -½ [(V-1) log 2π + log det S + eᵀS⁻¹e]
     ///
-    /// Throws DataError for a text without tokens, and where a token has μ = 0.
-    double log_likelihood(std::span<const Token> tokens) const {
+    /// After each token that is `boundary` the state is forgotten, as between sentences; -1: never. Throws DataError for a
+    /// text without tokens, and where a token has μ = 0.
+    double log_likelihood(std::span<const Token> tokens, Token boundary = -1) const {
         double sum = 0;
-        ahead(tokens, [&](Index first, const SmallMatrix& a) {
+        ahead(tokens, boundary, [&](Index first, const SmallMatrix& a) {
             const SmallMatrix Ga = product(a, G_);
             SmallMatrix d = Ga;
             for (Index i = 0; i < rows(a); ++i) {
@@ -140,14 +141,14 @@ public:
     ///     E[e_{i_t} | y to t-1] = μ + W⁻¹ C A x̂_{t-1},   its entries sum to 1
     ///     p_i ∝ μ_i max(floor, 1 + w_i (C A x̂_{t-1})_i)
     ///
-    /// `floor` in (0, 1]: the least share of its frequency that a word keeps. Throws UsageError for another one,
-    /// DataError as log_likelihood.
-    double cross_entropy(std::span<const Token> tokens, double floor = 0.01) const {
+    /// `floor` in (0, 1]: the least share of its frequency that a word keeps; `boundary` as above. Throws UsageError for
+    /// another floor, DataError as log_likelihood, NumericError where a prediction is not finite.
+    double cross_entropy(std::span<const Token> tokens, double floor = 0.01, Token boundary = -1) const {
         isogloss::require("TextFilter", "floor", floor, Exclusive{0}, 1);
         const Index V = vocabulary(), block = 64;
         Tensor<T, 2> some = zeros<T>(block, states()), ratios = zeros<T>(block, V);
         double nats = 0;
-        ahead(tokens, [&](Index first, const SmallMatrix& a) {
+        ahead(tokens, boundary, [&](Index first, const SmallMatrix& a) {
             for (Index begin = 0, n; begin < rows(a); begin += n) {
                 n = std::min(block, rows(a) - begin);
                 std::transform(&a(begin, 0), &a(begin, 0) + n * states(), some.data(),
@@ -160,6 +161,9 @@ public:
                     };
                     double all = 0;
                     for (Index v = 0; v < V; ++v) all += share(v);
+                    if (kernel::first_non_finite(V, r) < V)
+                        throw NumericError("TextFilter: what the system predicts for token ",
+                                           first + begin + i, " of the text is not finite");
                     nats -= std::log(share(tokens[static_cast<std::size_t>(first + begin + i)]) / all);
                 }
             }
@@ -198,7 +202,7 @@ private:
     };
 
     // Calls f(first, a) for parts of a text: rows A x̂_{t-1} of a for the tokens from `first` on.
-    template <class F> void ahead(std::span<const Token> tokens, F&& f) const {
+    template <class F> void ahead(std::span<const Token> tokens, Token boundary, F&& f) const {
         if (tokens.empty()) throw DataError("TextFilter: a text without tokens has no likelihood");
         constexpr Index part = 256;
         const Index h = states();
@@ -217,6 +221,7 @@ private:
                 std::copy_n(table_.data() + token * h, h, next.begin());
                 gemm<T>(T(1), {state.data(), 1, h}, ref(H_), T(1), {next.data(), 1, h});
                 std::swap(state, next);
+                if (token == boundary) std::fill(state.begin(), state.end(), T(0));
             }
             f(first, product(before, At_));
         }

@@ -10,7 +10,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///     l = Σ_t (1/n) (size |h_t|² + change |h_t - h_{t-1}|²)
 ///
 /// h before the first step is the last one of the pass before, a constant, and 0 after a reset. TotalLoss adds the
-/// penalty to another loss; both are sums over positions, so that `size` and `change` weigh nats of a position.
+/// penalty to another loss; it is a sum over all positions, those without a target too, so that `size` and `change` weigh nats of a position.
 ///
 /// Shapes    h [T, B, n]
 /// Options   size    α ≥ 0, default 0

@@ -30,6 +30,9 @@ struct WeightDropOptions {
 /// Works for any node, for the weights themselves change. Masks are a function of the seed, the name and the number of
 /// passes, which a checkpoint keeps: a training goes on bit by bit, for any number of threads.
 ///
+/// What is written to the group while entries are left out is lost: step, load and evaluate after it. An update by a
+/// metric masks the gradient alone, not the metric, which may move what was left out.
+///
 /// Memory   the group's numbers once, and a byte for each
 /// Errors   UsageError: options out of range; an empty group; a weight with rows of norm 1, which would not have it
 /// Source   Wan et al. 2013, "Regularization of neural networks using DropConnect"; on recurrent matrices, one mask

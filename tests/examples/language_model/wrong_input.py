@@ -33,7 +33,7 @@ def options_out_of_range():
             ("--epochs", 0, "--epochs is 0"), ("--rate", -1, "rate"), ("--clip", -1, "clip = -1"),
             ("--weight-decay", "inf", "weight_decay"), ("--temperature", 0, "temperature = 0"), ("--gamma", -1, "gamma = -1"),
             ("--epsilon", 1, "--epsilon is 1"), ("--keep-weights", 0, "--keep-weights is 0"), ("--warm-up", 1, "--warm-up is 1"),
-            ("--ar", -1, "size = -1"), ("--tar", "nan", "change"), ("--last-units", -2, "--last-units is -2"),
+            ("--ar", -1, "size = -1"), ("--keep-between", 7, "--keep-between is 7"), ("--tar", "nan", "change"), ("--last-units", -2, "--last-units is -2"),
             ("--decay", 0, "--decay is 0"), ("--decay-from", -1, "--decay-from is -1"), ("--init", 0, "--init is 0"),
             ("--threads", 0, "threads"), ("--min-count", 0, "min_count"), ("--max-vocabulary", -1, "max_size"),
             ("--min-count", 10**6, "no type occurs"), ("--checkpoint-every", 0, "--checkpoint-every is 0"),
@@ -50,7 +50,7 @@ def options_out_of_range():
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--floor", -1, says="floor = -1")
     for options in ["--loss ce --gamma 1", "--loss ce --alpha 1", "--loss mixture --beta 0.5 --gamma 1", "--loss al --gamma 1 --beta 0.5",
                     "--loss ce --temperature 20", "--cell gru --depth 3", "--update adam --damping 0.1", "--schedule plateau --decay-from 3",
-                    "--schedule one-cycle --decay 0.5", "--schedule decay --warm-up 0.2", "--scheme tied --keep-between 0.5"]:
+                    "--schedule one-cycle --decay 0.5", "--schedule decay --warm-up 0.2", "--scheme tied --keep-between 0.5", "--layers 1 --keep-between 0.5 --scheme recurrent"]:
         refuses("train", "--model", "m", *TEXTS, *options.split(), says="has no effect with " + " ".join(options.split()[:2]))
     refuses("train", "--model", "m", "--train", "train.txt", says="--train is given without --valid")
     refuses("train", "--model", "m", "--valid", "valid.txt", says="--valid is given without --train")

@@ -119,13 +119,17 @@ def check_selection():
     run("fit", "--resume", "--model", "seen", "--states", 4, "--iterations", 3, *base, says="EM   3")
     run("fit", "--resume", "--model", "seen", "--train", "text", "--iterations", 4, "--em-lags", 3, status=1,
         says="begun with --em-lags 4")
+    run("fit", "--resume", "--model", "seen", "--train", "text", "--iterations", 4, "--states", 7, status=1, says="begun with --states 4")
+    run("fit", "--resume", "--model", "seen", "--train", "text", "--iterations", 4, "--threads", 1, "--log", "seen.log")
+    assert {(r["states"], r["ssid_lags"]) for r in table("seen.log")} == {("4", "2")}, table("seen.log")
+    run("fit", "--resume", "--model", "best", "--train", "text", status=1, says="chosen by --select")
     run("fit", "--resume", "--model", "fresh", "--states", 4, "--iterations", 0, *base, says="starts from the beginning")
     run("fit", "--counts", "whole", "--train", "text", "--model", "m", status=1, says="--train has no effect")
     run("fit", "--counts", "whole", "--vocabulary", 5, "--model", "m", status=1, says="--vocabulary has no effect")
 
     write("tiny", "f e f c b d a c d c f g\n")
     tiny = ["--train", "tiny", "--states", 2, "--ssid-lags", 2, "--em-lags", 3, "--pseudo-counts", 100, "--threads", 1]
-    output = run("fit", "--model", "tiny.lds", "--log", "tiny.log", "--iterations", 40, *tiny, says="EM has lost likelihood since iteration")
+    output = run("fit", "--model", "tiny.lds", "--log", "tiny.log", "--iterations", 40, *tiny, says="EM has gained nothing since iteration")
     rows = [float(r["log_likelihood"]) for r in table("tiny.log")]
     kept = int(output.split("since iteration ")[1].split(",")[0])
     assert rows[kept] == max(rows) and kept == len(rows) - 2, (rows, kept)
@@ -151,6 +155,9 @@ def check_network():
         assert [dict(r, seconds="") for r in table("cut.log")] == [dict(r, seconds="") for r in log]
     run("rnn", *arguments, "--epochs", 3, status=1, says="holds a training")
     run("rnn", *arguments, "--rate", 0.2, "--epochs", 4, "--resume", status=1, says="rate 0.2")
+    run("rnn", *arguments, "--test", "text", "--epochs", 4, "--resume", status=1, says="test none")
+    os.rename("cut", "elsewhere")
+    run("rnn", *arguments, "--epochs", 4, "--resume", status=1, says="the best network so far, is gone")
     run("rnn", *texts, "--resume", status=1, says="give both")
     run("rnn", "--model", "once", "--units", 4, *texts, status=1, says="--units has no effect with --model")
     run("rnn", *texts, "--vocabulary", 5, "--vocabulary-from", "once", status=1, says="--vocabulary has no effect")
