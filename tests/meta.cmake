@@ -149,5 +149,5 @@ add_test(NAME configure_errors COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURC
     -DWORK=${CMAKE_CURRENT_BINARY_DIR}/configure_errors -DCOMPILER=${CMAKE_CXX_COMPILER}
     -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/configure_errors.cmake)
 get_property(meta_tests DIRECTORY PROPERTY TESTS)
-list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|consumer/|docs_without|configure_)")
+list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|consumer/|docs_without|configure_|single_header)")
 set_tests_properties(${meta_tests} PROPERTIES LABELS project)

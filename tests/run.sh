@@ -22,7 +22,7 @@ changed() { # preset label
         examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/examples) ;;
         docs) inputs=("$tests"/docs_* docs tests/docs include examples) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
-        project) inputs=(CMakeLists.txt .cmake include src docs tests/{compile_fail,consumer} tests/*.{cmake,sh}) ;;
+        project) inputs=(CMakeLists.txt .cmake include src docs tools tests/{compile_fail,consumer} tests/*.{cmake,sh}) ;;
         *) inputs=("$tests/tests_$2" "tests/$2"/*.py "$tests/write_for_numpy" "$tests/list_tensors") ;;
     esac
     [ ! -e "build/$1/passed/$2" ] ||
