@@ -111,7 +111,7 @@ if(tests_python)
     add_custom_command(OUTPUT ${single_header}
         COMMAND ${tests_python} ${PROJECT_SOURCE_DIR}/tools/single_header.py > ${single_header}
         DEPENDS ${merged} ${PROJECT_SOURCE_DIR}/tools/single_header.py VERBATIM)
-    add_executable(single_header single_header/main.cpp single_header/other.cpp ${single_header})
+    add_executable(single_header consumer/single_header/main.cpp consumer/single_header/other.cpp ${single_header})
     target_include_directories(single_header BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/single_header)
     target_link_libraries(single_header PRIVATE isogloss::isogloss isogloss_warnings)
     target_compile_options(single_header PRIVATE -O1)
