@@ -104,15 +104,15 @@ endif()
 
 # The single header, as a program of two units takes it.
 if(tests_python)
-    set(single_header ${CMAKE_CURRENT_BINARY_DIR}/single_header/isogloss.hpp)
-    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/single_header)
+    set(single_header ${CMAKE_CURRENT_BINARY_DIR}/merged/isogloss.hpp)
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/merged)
     headers_below(isogloss/isogloss.hpp merged)
     list(TRANSFORM merged PREPEND ${include_folder}/)
     add_custom_command(OUTPUT ${single_header}
         COMMAND ${tests_python} ${PROJECT_SOURCE_DIR}/tools/single_header.py > ${single_header}
         DEPENDS ${merged} ${PROJECT_SOURCE_DIR}/tools/single_header.py VERBATIM)
     add_executable(single_header consumer/single_header/main.cpp consumer/single_header/other.cpp ${single_header})
-    target_include_directories(single_header BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/single_header)
+    target_include_directories(single_header BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/merged)
     target_link_libraries(single_header PRIVATE isogloss::isogloss isogloss_warnings)
     target_compile_options(single_header PRIVATE -O1)
     add_test(NAME single_header COMMAND single_header)
