@@ -30,7 +30,8 @@ inline void apply_awd(Options& o, const std::string& corpus) {
     o.last_units = o.embedding = 400;
     o.scheme = "recurrent";
     o.keep_words = 0.9;
-    o.keep = o.keep_output.emplace(0.6);
+    o.keep = 0.6;
+    o.keep_output = std::nullopt;
     o.keep_input = corpus == "wikitext-2" ? 0.35 : 0.6;
     o.keep_between = corpus == "wikitext-2" ? 0.8 : 0.75;
     o.keep_state = 1;

@@ -30,7 +30,7 @@ struct Candidate {
     ig::Index states, ssid_lags;
 };
 
-constexpr ig::Index default_em_lags = 7;
+constexpr ig::Index default_em_lags = 7, default_ssid_lags = 4, default_states = 200;
 
 lds::CountsFile counts_of(const FitCommand& o, ig::Index em_lags) {
     const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end()),
@@ -153,22 +153,22 @@ FitCommand with_stored(FitCommand o) {
         throw ig::UsageError(ig::message("--resume: '", o.model,
                                          "' was chosen by --select, for a text that more iterations ",
                                          "know nothing of; give another --model, or leave --resume out"));
-    const auto take = [&](const char* option, std::vector<ig::Index>& given, ig::Index stored) {
-        if (!given.empty() && given != std::vector{stored})
+    const auto take = [&](const char* option, std::optional<ig::Index> given, ig::Index stored) {
+        if (given && *given != stored)
             throw ig::UsageError(ig::message("--resume: '", o.model, "' was begun with ", option, " ", stored,
-                                             ", and --resume is given ", given.front(),
-                                             "; leave the option out"));
-        given = {stored};
+                                             ", and --resume is given ", *given, "; leave the option out"));
+        return stored;
     };
-    std::vector<ig::Index> em_lags;
-    if (o.em_lags) em_lags = {*o.em_lags};
-    take("--em-lags", em_lags,
-         noted<ig::Index>(it, o.model, "lds_text.em_lags", 1, 1000, o.em_lags.value_or(default_em_lags)));
-    o.em_lags = em_lags.front();
-    take("--states", o.states, it.system.states());
-    take("--ssid-lags", o.ssid_lags,
-         noted<ig::Index>(it, o.model, "lds_text.ssid_lags", 1, 1000,
-                          o.ssid_lags.empty() ? 4 : o.ssid_lags.front()));
+    const auto only = [](const std::vector<ig::Index>& list) {
+        return list.empty() ? std::nullopt : std::optional(list.front());
+    };
+    const auto lags = [&](const char* name, std::optional<ig::Index> given, ig::Index otherwise) {
+        return noted<ig::Index>(it, o.model, name, 1, 1000, given.value_or(otherwise));
+    };
+    o.em_lags = take("--em-lags", o.em_lags, lags("lds_text.em_lags", o.em_lags, default_em_lags));
+    o.ssid_lags = {take("--ssid-lags", only(o.ssid_lags),
+                        lags("lds_text.ssid_lags", only(o.ssid_lags), default_ssid_lags))};
+    o.states = {take("--states", only(o.states), it.system.states())};
     if (o.pseudo_counts.empty() && it.notes.contains("lds_text.pseudo_counts"))
         o.pseudo_counts = {noted<double>(it, o.model, "lds_text.pseudo_counts", 0, 1e12, 0)};
     return o;
@@ -341,8 +341,8 @@ int fit(const FitCommand& given) {
     o.resume = given.resume && files::exists(given.model);
     if (o.resume) o = with_stored(o);
     else if (given.resume) say("'%s' is not there yet: the fit starts from the beginning\n", o.model.c_str());
-    if (o.states.empty()) o.states = {200};
-    if (o.ssid_lags.empty()) o.ssid_lags = {4};
+    if (o.states.empty()) o.states = {default_states};
+    if (o.ssid_lags.empty()) o.ssid_lags = {default_ssid_lags};
     interrupt::catch_signals();
     const auto counted = counts_of(o, o.em_lags.value_or(default_em_lags));
     Fit fit(o, counted);

@@ -75,6 +75,7 @@ TEST_CASE("Words never seen have a row of zeros; covariances of another size are
     CHECK(v(5, 0) == 0);
     CHECK(v(0, 0) * v(0, 0) + v(0, 1) * v(0, 1) == Approx(1));
     s = texts::recorded<double>();
-    REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), dense::identity(3), TokenStates::filter),
-                           UsageError, says("3 states", "expected 2"));
+    REQUIRE_THROWS_MATCHES(
+        TokenEmbedding<double>(s, steady_state(s), dense::identity(3), TokenStates::filter), UsageError,
+        says("3 states", "expected 2"));
 }

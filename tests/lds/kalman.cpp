@@ -52,12 +52,13 @@ TEST_CASE("The inversion lemma agrees with dense algebra where the noise covaria
     SmallMatrix projector = dense::identity(V);  // plus m mᵀ, so that dense inverses exist
     const SmallMatrix S = projector + product(s.C, product_t(N, s.C));
     const SmallMatrix dense = product(transposed(s.C), inverse(S, "test"));
-    const SmallMatrix lemma = product_t(inverse(SmallMatrix(dense::identity(h) + product(G, N)), "test"), s.C);
+    const SmallMatrix lemma =
+        product_t(inverse(SmallMatrix(dense::identity(h) + product(G, N)), "test"), s.C);
     CHECK(difference(lemma, dense) < 1e-12);
     const SmallMatrix R = projector - product(s.C, product_t(M, s.C));
     const SmallMatrix information = product(transposed(s.C), inverse(R, "test"), s.C);
-    CHECK(difference(product(G, inverse(SmallMatrix(dense::identity(h) - product(M, G)), "test")), information) <
-          1e-12);
+    CHECK(difference(product(G, inverse(SmallMatrix(dense::identity(h) - product(M, G)), "test")),
+                     information) < 1e-12);
     const double share =
         symmetric_eigen<double>(symmetrised(product(s.C, product_t(M, s.C))), "test").values.back();
     CHECK(largest_share(G, M) == Approx(share).epsilon(1e-10));
