@@ -149,6 +149,14 @@ public:
     /// Counts training passes; masks are a function of it. Set it to repeat or resume.
     std::uint64_t training_step() const { return store_.step; }
     void training_step(std::uint64_t n) { store_.step = n; }  ///< see above
+    /// From now on the columns of a pass are those from `first` on of a batch of `all`, which passes on other parts
+    /// complete: masks and samples are drawn as for the whole, so that the gradients of the parts, each at the same
+    /// training_step(), sum to its own. all = 0: a pass is a batch of its own, as at the start. Throws UsageError for
+    /// numbers below 0 or above 2³¹; forward does for more columns than there are.
+    void columns(Index first, Index all);
+    /// What the gradients are sums over, where more than the last backward pass has added to them: columns and
+    /// predicted positions, at least 0, that updates divide by. A backward pass sets both to its own.
+    void summed_over(Index columns, Index predicted);
     /// Seed of start values and masks.
     std::uint64_t seed() const { return store_.seed; }
 
@@ -288,6 +296,21 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, 
     const auto& asked = record(l);
     runner_.require_ran(asked, "backward");
     runner_.template backward<Quantity>(asked, down_to.id < 0 ? -1 : record(down_to).node);
+}
+
+template <class T> void Graph<T>::columns(Index first, Index all) {
+    constexpr Index most = Index{1} << 31;  // so that positions of random numbers can be counted
+    require("columns", "first", first, 0, most);
+    require("columns", "all", all, 0, most);
+    store_.first_column = all > 0 ? first : 0;
+    store_.all_columns = all;
+}
+
+template <class T> void Graph<T>::summed_over(Index columns, Index predicted) {
+    require("summed_over", "columns", columns, 0);
+    require("summed_over", "predicted", predicted, 0);
+    store_.columns = columns;
+    store_.predicted = predicted;
 }
 
 template <class T> void Graph<T>::reset() {

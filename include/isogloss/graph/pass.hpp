@@ -66,6 +66,11 @@ public:
         return r.active ? r.value + (group * store_.batch + first_) * r.width : nullptr;
     }
 
+    /// Row r of this pass, and how many there are, counted over all columns of the batch that the pass may be a part
+    /// of (Graph::columns): by these random numbers are to be counted.
+    Index row_in_batch(Index r) const { return store_.row_in_batch(r); }
+    Index rows_in_batch() const { return store_.time * store_.columns_in_batch(); }  ///< see above
+
     /// The random numbers of this node in this pass: a function of the graph's seed, the step counter
     /// and the node's name.
     Random random() const { return {store_.seed, stream_of(name()), store_.step}; }

@@ -42,6 +42,10 @@ public:
         for (auto& x : store_.tokens) x.fed = false;
         for (auto& s : store_.seqs) s.fed = false;
         for (const auto& f : feeds) feed(f);
+        if (store_.batch > store_.columns_in_batch() - store_.first_column)
+            throw UsageError("forward: ", store_.batch, " columns from number ", store_.first_column,
+                             " on are more than the ", store_.all_columns,
+                             " that columns() has set for the whole batch");
         if (checking)
             if (const std::string cause = not_finite_input(); !cause.empty())
                 throw NumericError(message("forward: ", cause));
@@ -240,8 +244,13 @@ private:
         m.active = store_.training && m.keep < 1;
         if (!m.active) return;
         const Random random(store_.seed, m.stream, store_.step);
-        for (Index j = 0; j < m.groups * store_.batch * m.width; ++j)
-            m.value[j] = random.uniform(j) < m.keep ? static_cast<T>(1 / m.keep) : T(0);
+        const Index part = store_.batch * m.width, all = store_.columns_in_batch();
+        for (Index group = 0; group < m.groups; ++group) {
+            const Index first = (group * all + store_.first_column) * m.width;
+            for (Index j = 0; j < part; ++j)
+                m.value[group * part + j] =
+                    random.uniform(first + j) < m.keep ? static_cast<T>(1 / m.keep) : T(0);
+        }
     }
 
     void square_weights(const NodeRecord<T>& n) {

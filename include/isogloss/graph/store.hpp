@@ -115,6 +115,7 @@ template <class T> struct Store {
     Index predicted = 0;        // positions that counted in the last loss carried backward
     Index columns = 0;          // batch columns of that pass, which a later forward pass does not change
     Index budget = 0;           // bytes a loss may take for its blocks of logits
+    Index first_column = 0, all_columns = 0;  // the columns of a pass are those from here of so many; 0: they are all
 
     Records<Parameter<T>> parameters;
     Records<SeqRecord<T>> seqs;
@@ -129,6 +130,10 @@ template <class T> struct Store {
     std::vector<std::string> claimed;                    // the same in order
 
     Index rows() const { return time * batch; }
+    /// Columns of the batch that the current pass runs a part of, and row r of the pass as a row of all of them: what
+    /// random numbers are counted by, so that a part draws what the whole would.
+    Index columns_in_batch() const { return all_columns > 0 ? all_columns : batch; }
+    Index row_in_batch(Index r) const { return r / batch * columns_in_batch() + first_column + r % batch; }
     /// The precision of the products of the current pass.
     Precision products() const { return training && !exact ? precision : Precision::full; }
     /// The threshold of sampled entries in the current pass.

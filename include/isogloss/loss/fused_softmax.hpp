@@ -278,10 +278,10 @@ private:
         constexpr Index first = Index{1} << 48;  // random numbers that no loss takes for itself
         // A word of several blocks has a row in each, so its number is that of its first position in this one.
         const auto of_row = [&](Index r) {
-            if (r < block.z.rows) return block.position[r];
+            if (r < block.z.rows) return p.row_in_batch(block.position[r]);
             const Index* const end = block.group + block.z.rows;
-            return p.rows() +
-                   block.position[std::lower_bound(block.group, end, r - block.z.rows) - block.group];
+            const auto at = std::lower_bound(block.group, end, r - block.z.rows) - block.group;
+            return p.rows_in_batch() + p.row_in_batch(block.position[at]);
         };
         return sparse_.select(dl, p.upstream(loss_), share, [&, random = p.random()](Index r) {
             return random.uniform(first + of_row(r));

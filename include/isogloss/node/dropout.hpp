@@ -32,8 +32,11 @@ template <class T> struct Dropout {
         const T* m = p.data(mask);
         if (m && steps) {
             const Random random = p.random();
-            for (Index i = 0; i < p.rows() * x.width; ++i)
-                steps[i] = random.uniform(i) < options.keep ? static_cast<T>(1 / options.keep) : T(0);
+            for (Index r = 0; r < p.rows(); ++r)
+                for (Index j = 0; j < x.width; ++j)
+                    steps[r * x.width + j] = random.uniform(p.row_in_batch(r) * x.width + j) < options.keep
+                                                 ? static_cast<T>(1 / options.keep)
+                                                 : T(0);
         }
         if (m)
             kernel::multiply_rows(p.rows(), steps ? p.rows() : p.batch(), x.width, p.data(x),

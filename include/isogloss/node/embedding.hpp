@@ -54,9 +54,11 @@ template <class T> struct Embedding {
         if (const T* m = p.data(mask)) kernel::multiply_rows(rows, batch, n, out, m, out);
         if (!word_scale) return;
         const Random random = p.random();
+        const Index first = p.row_in_batch(0);
         for (Index r = 0; r < rows; ++r) {
             const bool kept =
-                !p.training() || random.uniform(r % batch * table.rows + tokens[r]) < options.keep_words;
+                !p.training() ||
+                random.uniform((first + r % batch) * table.rows + tokens[r]) < options.keep_words;
             word_scale[r] = p.training() ? (kept ? static_cast<T>(1 / options.keep_words) : T(0)) : T(1);
             kernel::scale(n, word_scale[r], out + r * n);
         }

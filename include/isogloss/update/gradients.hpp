@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <isogloss/graph/parameters.hpp>
+#include <isogloss/threads.hpp>
 #include <numeric>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {

@@ -1,0 +1,64 @@
+/// @file distributed/communicator.hpp  What ranks that work on one model need of each other.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <isogloss/error.hpp>
+#include <isogloss/types.hpp>
+#include <span>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+
+/// A group of ranks 0 … size() - 1, each of which holds one object. All functions but rank() and size() are
+/// collective: every rank calls the same ones in the same order, and none returns before those it needs something of
+/// have called. Numbers of bytes are the same wherever two ranks speak of the same thing.
+///
+///     rank(), size()                       which one, of how many
+///     barrier()                            returns when all ranks have called it
+///     broadcast(bytes, root)               the bytes of rank `root`, everywhere
+///     all_gather(part, whole, counts)      the parts of all ranks one after the other, counts[r] bytes of rank r
+///     all_to_all(send, sent, received, counts)   sent[r] bytes to rank r, counts[r] bytes from it, each in the order of
+///                                          the ranks
+///     all_reduce(numbers)                  float or double: their sums over the ranks, everywhere, added in whatever
+///                                          order is fastest
+///
+/// Models: Alone, ThreadGroup::Member, mpi::Communicator (mpi.hpp). A rank that fails ends the others: no model leaves
+/// them waiting.
+template <class C>
+concept Communicator = requires(C& c, std::span<std::byte> bytes, std::span<const std::byte> part,
+                                std::span<const Index> counts, std::span<float> f, std::span<double> d) {
+    { c.rank() } -> std::convertible_to<Index>;
+    { c.size() } -> std::convertible_to<Index>;
+    c.barrier();
+    c.broadcast(bytes, Index{0});
+    c.all_gather(part, bytes, counts);
+    c.all_to_all(part, counts, bytes, counts);
+    c.all_reduce(f);
+    c.all_reduce(d);
+};
+
+/// One rank.
+struct Alone {
+    Index rank() const { return 0; }
+    Index size() const { return 1; }
+    void barrier() const {}
+    void broadcast(std::span<std::byte>, Index) const {}
+    void all_gather(std::span<const std::byte> part, std::span<std::byte> whole,
+                    std::span<const Index>) const {
+        std::copy(part.begin(), part.end(), whole.begin());
+    }
+    void all_to_all(std::span<const std::byte> send, std::span<const Index>, std::span<std::byte> received,
+                    std::span<const Index>) const {
+        std::copy(send.begin(), send.end(), received.begin());
+    }
+    void all_reduce(std::span<float>) const {}
+    void all_reduce(std::span<double>) const {}
+};
+
+/// The numbers of rank `root`, everywhere.
+template <class T, Communicator C> void broadcast(C& ranks, std::span<T> numbers, Index root = 0) {
+    ranks.broadcast(std::as_writable_bytes(numbers), root);
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

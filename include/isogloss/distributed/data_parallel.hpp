@@ -1,0 +1,294 @@
+/// @file distributed/data_parallel.hpp  One model trained by several ranks, each on some columns of every batch.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <isogloss/distributed/gradient_sum.hpp>
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/metric/evaluate.hpp>
+#include <isogloss/text/batches.hpp>
+#include <type_traits>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+
+/// Options of DataParallel.
+struct DataParallelOptions {
+    Index columns = 1;    ///< columns of a batch, of all ranks together, 1 … 2³¹
+    Index shards = 1;     ///< parts that a batch is cut into, from the number of ranks up to `columns`
+    bool ordered = true;  ///< sums in an order that does not depend on the number of ranks; else the fastest
+};
+
+/// Columns that a graph needs for the widest of the shards.
+inline Index widest_shard(const DataParallelOptions& o) {
+    return o.shards > 0 ? (o.columns + o.shards - 1) / o.shards : o.columns;
+}
+
+/// Gradients of batches whose columns are shared out over the ranks of a Communicator. A batch is cut into shards of
+/// neighbouring columns; each rank runs its own, one after the other, and the gradients of all are summed on every rank.
+///
+///     const DataParallelOptions cut{.columns = 20, .shards = 4};
+///     Graph<float> g({.time = 35, .batch = widest_shard(cut)});          // the same model on every rank
+///     …
+///     DataParallel parallel(g, g.parameters(), ranks, cut);              // start values of rank 0, everywhere
+///     for (const auto& batch : corpus.batches({35, cut.columns})) {      // whole batches
+///         parallel.gradients(batch, [&](const text::Batch& part) {
+///             g.forward(l, {x, part.input}, {y, part.target});
+///             g.backward(l);
+///         });
+///         sgd.step();                                                    // the same step on every rank
+///     }
+///
+/// - Masks and samples are drawn by the columns of the whole batch: the sum is the gradient of that batch, whatever the
+///   number of shards, but for rounding.
+/// - `ordered`: with the same shards the same bits for 1, 2, 4 … ranks. Ranks need not divide the shards.
+/// - An update divides by the columns or predicted positions of the whole batch.
+/// - States are carried for every column here; the graph itself is at its zero states between two calls. A batch whose
+///   `first` is set starts from zero.
+/// - With one shard, everything is as it is without this class, to the bit.
+/// - Moduli and metrics of Riemannian updates are not summed.
+///
+/// All functions but the const ones are collective. Throws UsageError for options out of range, a graph of fewer
+/// columns than its widest shard, a batch of other columns; what is thrown by a pass goes on to the caller, with the
+/// gradients gone and the graph fit for further passes on this rank: it is for the program to end the others.
+template <class T, Communicator C> class DataParallel {
+    struct State {
+        graph::SeqRecord<T>* seq;
+        std::vector<T> values;  // [columns, width]
+    };
+
+public:
+    DataParallel(Graph<T>& g, Parameters<T> group, C& ranks, DataParallelOptions options)
+        : g_(g),
+          ranks_(ranks),
+          options_(checked(options, ranks.size())),
+          mine_(shards_of(ranks.rank(), ranks.size(), options.shards)),
+          group_(group),
+          sum_(std::move(group), ranks, options.shards, options.ordered) {
+        if (g.capacity().batch < widest_shard(options))
+            throw UsageError("data parallel: found a graph of ", g.capacity().batch,
+                             " columns, expected at least ", widest_shard(options), ", the widest of ",
+                             options.shards, " shards of ", options.columns, " columns");
+        if (options_.shards > 1)
+            for (auto& s : g.store().seqs)
+                if (s.carried) states_.push_back({&s, std::vector<T>(count(options.columns * s.width))});
+        for (Parameter<T>* p : group_)
+            broadcast(ranks, std::span(p->value, static_cast<std::size_t>(p->size())));
+    }
+
+    /// Runs `pass(part)`, a forward and a backward pass, for the parts of this rank, and leaves the gradients of the
+    /// whole batch in the parameters. What it returns, nothing or a std::array of doubles, is summed over all parts.
+    template <class Pass> auto gradients(const text::Batch& batch, Pass&& pass) {
+        if (options_.shards == 1) return whole(batch, pass);
+        group_.require_no_gradients("data parallel");
+        return over_parts(batch, pass, true);
+    }
+
+    /// Runs `pass(part)` for the parts of this rank and sums what it returns over all parts: for passes without
+    /// gradients.
+    template <class Pass> auto each(const text::Batch& batch, Pass&& pass) {
+        if (options_.shards == 1) return whole(batch, pass);
+        return over_parts(batch, pass, false);
+    }
+
+    /// Sums an array of doubles over the ranks, in the order of the ranks: the same number on each.
+    template <std::size_t n> std::array<double, n> sum(const std::array<double, n>& own) const {
+        const auto size = count(ranks_.size());
+        std::vector<std::array<double, n>> all(size);
+        const std::vector<Index> bytes(size, Index{sizeof(own)});
+        ranks_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), bytes);
+        std::array<double, n> total{};
+        for (const auto& part : all)
+            for (std::size_t i = 0; i < n; ++i) total[i] += part[i];
+        return total;
+    }
+
+    C& ranks() const { return ranks_; }
+    Graph<T>& graph() const { return g_; }
+    const DataParallelOptions& options() const { return options_; }
+
+    /// Gathers the states of all columns on every rank: before visit() writes them.
+    void gather_states() {
+        for (State& s : states_) {
+            std::vector<Index> bytes;
+            for (Index r = 0; r < ranks_.size(); ++r) {
+                const auto of = shards_of(r, ranks_.size(), options_.shards);
+                bytes.push_back((first_column(of.last) - first_column(of.first)) * s.seq->width *
+                                Index{sizeof(T)});
+            }
+            const auto own = std::span<const T>(s.values).subspan(
+                count(first_column(mine_.first) * s.seq->width),
+                count((first_column(mine_.last) - first_column(mine_.first)) * s.seq->width));
+            const std::vector<T> part(own.begin(), own.end());
+            ranks_.all_gather(std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(s.values)),
+                              bytes);
+        }
+    }
+    /// Shows its state to a visitor (see io/checkpoint.hpp): what every column carries. A run goes on from it with any
+    /// number of ranks.
+    template <class Visitor> void visit(Visitor& v) {
+        for (State& s : states_) v.array(s.seq->name, s.values.data(), options_.columns, s.seq->width);
+    }
+
+    /// While it lives the columns start from zero states and the graph is in evaluation mode; its end puts back what
+    /// there was.
+    class Evaluation {
+    public:
+        explicit Evaluation(DataParallel& of) : of_(of), graph_(of.g_), states_(of.states_) {
+            for (State& s : of_.states_) std::fill(s.values.begin(), s.values.end(), T(0));
+        }
+        ~Evaluation() { of_.states_.swap(states_); }
+        Evaluation(const Evaluation&) = delete;
+        Evaluation& operator=(const Evaluation&) = delete;
+
+    private:
+        DataParallel& of_;
+        isogloss::Evaluation<T> graph_;
+        std::vector<State> states_;
+    };
+
+private:
+    // The graph in the middle of a batch; its end leaves it as it is between two.
+    struct Within {
+        DataParallel& of;
+        ~Within() {
+            of.g_.columns(0, 0);
+            of.g_.reset();
+            of.sum_.clear();
+        }
+    };
+    template <class Numbers> struct Counted {
+        Numbers numbers{};
+        double predicted = 0;
+    };
+
+    static std::size_t count(Index n) { return static_cast<std::size_t>(n); }
+    static DataParallelOptions checked(DataParallelOptions o, Index ranks) {
+        require("data parallel", "columns", o.columns, 1, Index{1} << 31);
+        require("data parallel", "shards", o.shards, 1, o.columns);
+        if (o.shards < ranks)
+            throw UsageError(
+                "data parallel: found ", ranks, " ranks for ", o.shards,
+                " shards, expected at most one rank a shard; raise shards, or start fewer ranks");
+        return o;
+    }
+    Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
+
+    // Copies between the graph's carried states and those of some columns.
+    template <bool in> void carry(Index first, Index columns) {
+        for (State& s : states_) {
+            T *const own = s.values.data() + first * s.seq->width, *const of_graph = s.seq->carried;
+            std::copy_n(in ? own : of_graph, columns * s.seq->width, in ? of_graph : own);
+        }
+    }
+
+    // Columns [first, first + n) of a block.
+    static TokenBlock cut(const TokenBlock& block, Index first, Index n, std::vector<Token>& to) {
+        to.resize(count(block.time * n));
+        for (Index t = 0; t < block.time; ++t)
+            std::copy_n(block.data + t * block.batch + first, n, to.data() + t * n);
+        return {to.data(), block.time, n};
+    }
+
+    template <class Pass> auto whole(const text::Batch& batch, Pass&& pass) {
+        if (batch.first) g_.reset();
+        return pass(batch);
+    }
+
+    template <class Pass> auto over_parts(const text::Batch& batch, Pass&& pass, bool gradients) {
+        if (batch.input.batch != options_.columns)
+            throw UsageError("data parallel: found a batch of ", batch.input.batch, " columns, expected all ",
+                             options_.columns);
+        if (batch.first)
+            for (State& s : states_) std::fill(s.values.begin(), s.values.end(), T(0));
+        using Result = std::invoke_result_t<Pass&, const text::Batch&>;
+        using Numbers = std::conditional_t<std::is_void_v<Result>, std::array<double, 1>, Result>;
+        std::vector<Counted<Numbers>> own;
+        {
+            const Within within{*this};
+            const std::uint64_t step = g_.training_step();
+            for (Index shard = mine_.first; shard < mine_.last; ++shard) {
+                const Index first = first_column(shard), columns = first_column(shard + 1) - first;
+                text::Batch part = batch;
+                part.input = cut(batch.input, first, columns, input_);
+                part.target = cut(batch.target, first, columns, target_);
+                part.predicted =
+                    columns * part.target.time - std::count(target_.begin(), target_.end(), not_predicted);
+                g_.training_step(step);
+                g_.columns(first, options_.columns);
+                carry<true>(first, columns);
+                Counted<Numbers> numbers;
+                if constexpr (std::is_void_v<Result>) pass(part);
+                else numbers.numbers = pass(part);
+                carry<false>(first, columns);
+                if (gradients) {
+                    numbers.predicted = static_cast<double>(g_.store().predicted);
+                    sum_.take();
+                }
+                own.push_back(numbers);
+            }
+            if (gradients) sum_.finish();
+        }
+        const Counted<Numbers> total = over_shards(own);
+        if (gradients) g_.summed_over(options_.columns, static_cast<Index>(total.predicted));
+        if constexpr (!std::is_void_v<Result>) return total.numbers;
+    }
+
+    // The sum of a record of doubles over all shards, in the order of the tree.
+    template <class Record> Record over_shards(const std::vector<Record>& own) {
+        static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) % sizeof(double) == 0);
+        constexpr std::size_t n = sizeof(Record) / sizeof(double);
+        using Flat = std::array<double, n>;
+        std::vector<Record> all(count(options_.shards));
+        std::vector<Index> bytes;
+        for (Index r = 0; r < ranks_.size(); ++r) {
+            const auto of = shards_of(r, ranks_.size(), options_.shards);
+            bytes.push_back((of.last - of.first) * Index{sizeof(Record)});
+        }
+        ranks_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)), bytes);
+        TreeSum<Flat> tree(options_.shards);
+        for (Index s = 0; s < options_.shards; ++s)
+            tree.push({s, 0}, std::bit_cast<Flat>(all[count(s)]), [](Flat& a, const Flat& b) {
+                for (std::size_t i = 0; i < n; ++i) a[i] += b[i];
+            });
+        return std::bit_cast<Record>(tree.pieces()[0].value);
+    }
+
+    Graph<T>& g_;
+    C& ranks_;
+    DataParallelOptions options_;
+    ShardRange mine_;
+    Parameters<T> group_;
+    GradientSum<T, C> sum_;
+    std::vector<State> states_;  // of more than one shard
+    std::vector<Token> input_, target_;
+};
+
+/// The perplexity of a text whose columns the ranks share, as evaluate() of a graph: the same number on every rank, for
+/// any number of them. `batches` has all columns. `go_on(done, all)`, where given, is asked by each rank after each
+/// batch; where one says no, the rest is left out by all. Collective.
+template <class T, Communicator C, class GoOn> Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l,
+                                                                   Tokens x, Tokens y, text::Batches batches,
+                                                                   GoOn&& go_on) {
+    const typename DataParallel<T, C>::Evaluation evaluation(parallel);
+    auto& g = parallel.graph();
+    Perplexity p;
+    for (const auto& batch : batches) {
+        const auto [nats, tokens] = parallel.each(batch, [&](const text::Batch& part) {
+            g.forward(l, {x, part.input}, {y, part.target});
+            return std::array{g.cross_entropy(l), static_cast<double>(g.predicted(l))};
+        });
+        p.add(nats, static_cast<Index>(tokens));
+        if (parallel.sum(std::array{go_on(batch.index + 1, batches.count()) ? 0. : 1.})[0] > 0) break;
+    }
+    return p;
+}
+
+template <class T, Communicator C> Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l, Tokens x,
+                                                       Tokens y,
+                                                       text::Batches batches) {  ///< see above
+    return evaluate(parallel, l, x, y, std::move(batches), [](Index, Index) { return true; });
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

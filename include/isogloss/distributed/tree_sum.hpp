@@ -1,0 +1,127 @@
+/// @file distributed/tree_sum.hpp  Sums in an order that does not depend on how many work on them.
+#pragma once
+
+#include <cstdint>
+#include <isogloss/distributed/communicator.hpp>
+#include <isogloss/types.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+
+/// A node of the tree over S shards: node k of level j stands for the shards [k 2ʲ, (k+1) 2ʲ) that there are.
+struct TreeNode {
+    Index number = 0;
+    int level = 0;  ///< 0: a shard
+    bool operator==(const TreeNode&) const = default;
+};
+
+/// The shards [first, last) of a rank: contiguous, their numbers differ by 1 at most.
+struct ShardRange {
+    Index first = 0, last = 0;
+};
+inline ShardRange shards_of(Index rank, Index ranks, Index shards) {  ///< see above
+    return {shards * rank / ranks, shards * (rank + 1) / ranks};
+}
+
+/// Adds up values that come in the order of their shards by the binary tree in which node k of level j+1 is the sum of
+/// nodes 2k and 2k+1 of level j. Floating-point sums depend on their order: whoever adds some of the nodes first, and
+/// the others elsewhere, gets the bits of one who adds them all.
+template <class Value> class TreeSum {
+public:
+    struct Piece {
+        TreeNode node;
+        Value value;
+    };
+    explicit TreeSum(Index shards) : shards_(shards) {}
+
+    /// Takes the node that follows those before; add(a, b) is a ← a + b and the last that is done with b.
+    template <class Add> void push(TreeNode node, Value value, Add&& add) {
+        pieces_.push_back({node, std::move(value)});
+        for (;;) {
+            auto& [at, top] = pieces_.back();
+            if (at.number % 2 == 1) {
+                if (pieces_.size() < 2) return;
+                auto& left = pieces_[pieces_.size() - 2];
+                if (left.node != TreeNode{at.number - 1, at.level}) return;
+                add(left.value, top);
+                pieces_.pop_back();
+            } else if ((at.number + 1) << at.level < shards_ ||
+                       (at.number == 0 && Index{1} << at.level >= shards_)) {
+                return;  // the right half is still to come, or this is the root
+            }
+            auto& up = pieces_.back().node;
+            up = {up.number / 2, up.level + 1};
+        }
+    }
+
+    /// The nodes that are left: one, the root, once all shards are in; for a range of them its largest subtrees.
+    const std::vector<Piece>& pieces() const { return pieces_; }
+    /// The same, taken out.
+    std::vector<Piece> take() { return std::exchange(pieces_, {}); }
+
+private:
+    Index shards_;
+    std::vector<Piece> pieces_;
+};
+
+/// The largest subtrees that make up a range of shards, from the left.
+inline std::vector<TreeNode> subtrees(ShardRange range, Index shards) {
+    struct Nothing {};
+    TreeSum<Nothing> sum(shards);
+    for (Index s = range.first; s < range.last; ++s) sum.push({s, 0}, {}, [](auto&, auto&) {});
+    std::vector<TreeNode> nodes;
+    for (const auto& piece : sum.pieces()) nodes.push_back(piece.node);
+    return nodes;
+}
+
+/// Sums of arrays over all shards, everywhere. The ranks share the work: each adds up a part of the array, and gets for
+/// it the subtrees of all others. A rank sends (size - 1) / size of its subtrees, one or a few arrays, and as much of
+/// the sum.
+template <class T> class ArrayTreeSum {
+public:
+    /// `own`: the arrays of this rank's subtrees(), `sum`: where the sum goes, all of sum.size() numbers.
+    template <Communicator C>
+    void run(C& ranks, Index shards, std::span<const T* const> own, std::span<T> sum) {
+        const Index size = ranks.size(), rank = ranks.rank(), n = std::ssize(sum);
+        if (size == 1) {
+            std::copy_n(own[0], n, sum.data());
+            return;
+        }
+        const auto first = [&](Index r) { return n * r / size; };
+        const auto count = [&](Index r) { return first(r + 1) - first(r); };
+        std::vector<Index> sent, received, gathered;
+        std::vector<std::vector<TreeNode>> nodes;
+        send_.clear();
+        for (Index r = 0; r < size; ++r) {
+            for (const T* array : own) send_.insert(send_.end(), array + first(r), array + first(r + 1));
+            nodes.push_back(subtrees(shards_of(r, size, shards), shards));
+            sent.push_back(std::ssize(own) * count(r) * Index{sizeof(T)});
+            received.push_back(std::ssize(nodes.back()) * count(rank) * Index{sizeof(T)});
+            gathered.push_back(count(r) * Index{sizeof(T)});
+        }
+        Index all = 0;
+        for (const Index bytes : received) all += bytes;
+        received_.resize(static_cast<std::size_t>(all) / sizeof(T));
+        ranks.all_to_all(std::as_bytes(std::span(send_)), sent, std::as_writable_bytes(std::span(received_)),
+                         received);
+
+        TreeSum<T*> tree(shards);
+        T* at = received_.data();
+        for (const auto& of_rank : nodes)
+            for (const TreeNode node : of_rank) {
+                tree.push(node, at, [&](T* a, const T* b) {
+                    for (Index i = 0; i < count(rank); ++i) a[i] += b[i];
+                });
+                at += count(rank);
+            }
+        const std::span<const T> part(tree.pieces()[0].value, static_cast<std::size_t>(count(rank)));
+        ranks.all_gather(std::as_bytes(part), std::as_writable_bytes(sum), gathered);
+    }
+
+private:
+    std::vector<T> send_, received_;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

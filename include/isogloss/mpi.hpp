@@ -1,0 +1,186 @@
+/// @file mpi.hpp  Ranks that are processes, on one machine or many: the component isogloss::mpi.
+///
+/// The host program owns MPI: it calls MPI_Init or MPI_Init_thread (MPI_THREAD_FUNNELED is enough) before it makes a
+/// Communicator, and MPI_Finalize after the last one is gone. Any implementation of MPI 2.2 or later.
+#pragma once
+
+// The C++ bindings that some versions add, which were withdrawn in MPI 3, are not wanted.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <cstdio>
+#include <exception>
+#include <isogloss/distributed/data_parallel.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi {
+
+/// The processes of an MPI communicator, as a distributed::Communicator. Works on a duplicate of it, so that its
+/// messages never meet those of the host program. Called by one thread at a time.
+///
+///     MPI_Init(&argc, &argv);
+///     {
+///         mpi::Communicator ranks;
+///         return mpi::guarded(ranks, [&] { … });
+///     }
+///
+/// Messages of any size: beyond 2³¹ - 1 bytes they are sent in pieces. Throws UsageError where MPI is not initialised,
+/// and Error with MPI's own text where it reports a failure.
+class Communicator {
+public:
+    /// `largest`: bytes that one call of MPI is asked to move, 64 … 2³¹ - 1.
+    explicit Communicator(MPI_Comm of = MPI_COMM_WORLD, Index largest = std::numeric_limits<int>::max())
+        : largest_(largest) {
+        require("mpi", "largest", largest, 64, std::numeric_limits<int>::max());
+        int running = 0, over = 0;
+        MPI_Initialized(&running), MPI_Finalized(&over);
+        if (!running || over)
+            throw UsageError(
+                "mpi: MPI is ", over ? "finalised" : "not initialised",
+                "; the program calls MPI_Init before it makes a Communicator and MPI_Finalize after the "
+                "last one is gone");
+        check("MPI_Comm_dup", MPI_Comm_dup(of, &comm_));
+        MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+        int n = 0;
+        MPI_Comm_rank(comm_, &n), rank_ = n;
+        MPI_Comm_size(comm_, &n), size_ = n;
+    }
+    ~Communicator() {
+        int over = 0;
+        MPI_Finalized(&over);
+        if (!over) MPI_Comm_free(&comm_);
+    }
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+
+    Index rank() const { return rank_; }
+    Index size() const { return size_; }
+    MPI_Comm handle() const { return comm_; }  ///< the duplicate
+
+    void barrier() { check("MPI_Barrier", MPI_Barrier(comm_)); }
+    void broadcast(std::span<std::byte> bytes, Index root) {
+        for_pieces(std::ssize(bytes), [&](Index first, int n) {
+            check("MPI_Bcast", MPI_Bcast(bytes.data() + first, n, MPI_BYTE, static_cast<int>(root), comm_));
+        });
+    }
+    void all_gather(std::span<const std::byte> part, std::span<std::byte> whole,
+                    std::span<const Index> counts) {
+        if (std::ssize(whole) <= largest_) {
+            std::vector<int> n, at;
+            layout(counts, n, at);
+            check("MPI_Allgatherv", MPI_Allgatherv(part.data(), static_cast<int>(part.size()), MPI_BYTE,
+                                                   whole.data(), n.data(), at.data(), MPI_BYTE, comm_));
+            return;
+        }
+        Index first = 0;
+        for (Index r = 0; r < size_; ++r) {
+            const auto of_rank =
+                whole.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(counts[at(r)]));
+            if (r == rank_) std::copy(part.begin(), part.end(), of_rank.begin());
+            broadcast(of_rank, r);
+            first += counts[at(r)];
+        }
+    }
+    void all_to_all(std::span<const std::byte> send, std::span<const Index> sent,
+                    std::span<std::byte> received, std::span<const Index> counts) {
+        double longest[] = {static_cast<double>(std::max(send.size(), received.size()))};
+        all_reduce(std::span<double>(longest), MPI_MAX);  // every rank takes the same way
+        if (longest[0] <= static_cast<double>(largest_)) {
+            std::vector<int> n, from, m, to;
+            layout(sent, n, from), layout(counts, m, to);
+            check("MPI_Alltoallv", MPI_Alltoallv(send.data(), n.data(), from.data(), MPI_BYTE,
+                                                 received.data(), m.data(), to.data(), MPI_BYTE, comm_));
+            return;
+        }
+        const auto before = [](std::span<const Index> of, Index rank) {
+            Index n = 0;
+            for (Index r = 0; r < rank; ++r) n += of[at(r)];
+            return n;
+        };
+        for (Index step = 0; step < size_; ++step) {
+            const Index to = (rank_ + step) % size_, from = (rank_ - step + size_) % size_;
+            exchange(send.data() + before(sent, to), sent[at(to)], to, received.data() + before(counts, from),
+                     counts[at(from)], from);
+        }
+    }
+    void all_reduce(std::span<float> numbers) { all_reduce(numbers, MPI_SUM); }
+    void all_reduce(std::span<double> numbers) { all_reduce(numbers, MPI_SUM); }
+
+private:
+    static std::size_t at(Index rank) { return static_cast<std::size_t>(rank); }
+    static void check(const char* what, int status) {
+        if (status == MPI_SUCCESS) return;
+        char text[MPI_MAX_ERROR_STRING] = {};
+        int length = 0;
+        MPI_Error_string(status, text, &length);
+        throw Error("mpi: ", what, " failed: ", text);
+    }
+    static void layout(std::span<const Index> counts, std::vector<int>& n, std::vector<int>& first) {
+        int sum = 0;
+        for (const Index c : counts) {
+            n.push_back(static_cast<int>(c));
+            first.push_back(sum);
+            sum += static_cast<int>(c);
+        }
+    }
+    template <class F> void for_pieces(Index n, F&& f) const {
+        const Index piece = largest_ / 16 * 16;  // whole numbers of every type
+        for (Index first = 0; first < n; first += piece)
+            f(first, static_cast<int>(std::min(piece, n - first)));
+    }
+    template <class T> void all_reduce(std::span<T> numbers, MPI_Op op) {
+        for_pieces(std::ssize(numbers) * Index{sizeof(T)}, [&](Index first, int n) {
+            check("MPI_Allreduce",
+                  MPI_Allreduce(MPI_IN_PLACE, numbers.data() + first / Index{sizeof(T)},
+                                n / static_cast<int>(sizeof(T)),
+                                sizeof(T) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE, op, comm_));
+        });
+    }
+    // Sends to one rank while it receives from another, in pieces.
+    void exchange(const std::byte* out, Index sent, Index to, std::byte* in, Index received, Index from) {
+        const Index piece = largest_ / 16 * 16;
+        for (Index first = 0; first < std::max(sent, received); first += piece) {
+            const auto part = [&](Index n) {
+                return static_cast<int>(std::clamp<Index>(n - first, 0, piece));
+            };
+            // A rank that has nothing left to send or to receive takes no part in that half of the exchange.
+            MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+            if (part(received) > 0)
+                check("MPI_Irecv", MPI_Irecv(in + first, part(received), MPI_BYTE, static_cast<int>(from), 0,
+                                             comm_, &requests[0]));
+            if (part(sent) > 0)
+                check("MPI_Isend", MPI_Isend(out + first, part(sent), MPI_BYTE, static_cast<int>(to), 0,
+                                             comm_, &requests[1]));
+            check("MPI_Waitall", MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+        }
+    }
+
+    MPI_Comm comm_ = MPI_COMM_NULL;
+    Index largest_, rank_ = 0, size_ = 1;
+};
+
+static_assert(distributed::Communicator<Communicator>);
+
+/// Runs f() on every rank. Where it throws on one, that rank writes "isogloss: rank r of n: …" to standard error and
+/// ends all ranks with status 1, so that none waits for it. Returns what f returns.
+template <class F> auto guarded(const Communicator& ranks, F&& f) {
+    try {
+        return f();
+    } catch (const std::exception& error) {
+        std::string what = error.what();
+        if (what.starts_with("isogloss: ")) what.erase(0, 10);
+        std::fprintf(stderr, "isogloss: rank %td of %td: %s\n", ranks.rank(), ranks.size(), what.c_str());
+        std::fflush(nullptr);
+        MPI_Abort(ranks.handle(), 1);
+        throw;
+    }
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi

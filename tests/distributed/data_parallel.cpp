@@ -1,0 +1,296 @@
+#include <isogloss/distributed/data_parallel.hpp>
+#include <isogloss/distributed/thread_group.hpp>
+#include <isogloss/io/checkpoint.hpp>
+#include <isogloss/isogloss.hpp>
+#include <optional>
+#include <vector>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+using distributed::Alone;
+using distributed::DataParallel;
+using distributed::DataParallelOptions;
+using distributed::ThreadGroup;
+
+namespace {
+
+constexpr Index V = 30, steps = 6;
+
+std::vector<Token> text_of(Index n) {
+    const Random random(8, 5);
+    std::vector<Token> tokens;
+    for (Index i = 0; i < n; ++i) tokens.push_back(static_cast<Token>(random.below(i, V)));
+    return tokens;
+}
+
+// A language model with every kind of mask; its own head, or one tied to the table.
+template <class T> struct LanguageModel {
+    Graph<T> g;
+    Tokens x, y;
+    Loss<T> l;
+    LanguageModel(Index columns, bool tied, double epsilon = 0)
+        : g({.time = steps, .batch = columns, .seed = 5, .epsilon = epsilon}) {
+        x = g.tokens("x", V), y = g.tokens("y", V);
+        const auto E = g.weight("E", V, 8, uniform(0.5));
+        auto h = g.template add<Embedding>("embed", {.keep = 0.7, .keep_words = 0.8}, x, E);
+        h = g.template add<Lstm>("lstm", {.units = 8, .keep = 0.6, .init = uniform(0.5)}, h);
+        h = g.template add<Gru>(
+            "gru", {.units = 8, .keep = 0.6, .scheme = DropoutScheme::gal, .init = uniform(0.5)}, h);
+        h = g.template add<Dropout>("dropout", {.keep = 0.8}, h);
+        const auto o = tied ? g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E)
+                            : g.template add<Softmax>("softmax", {.vocabulary = V, .init = uniform(0.5)}, h);
+        if (tied) l = g.template add<AugmentedLoss>("loss", {.gamma = 0.5, .temperature = 5}, o, y, E);
+        else l = g.template add<CrossEntropy>("loss", {}, o, y);
+    }
+    void pass(const text::Batch& part) {
+        g.forward(l, {x, part.input}, {y, part.target});
+        g.backward(l);
+    }
+    Numbers values() {
+        Numbers all;
+        for (const auto* p : g.parameters()) all.insert(all.end(), p->value, p->value + p->size());
+        return all;
+    }
+    Numbers gradients() {
+        Numbers all;
+        for (auto* p : g.parameters()) {
+            const auto d = p->dense_gradient();
+            all.insert(all.end(), d.data, d.data + p->size());
+        }
+        return all;
+    }
+};
+
+text::Batches batches_of(const std::vector<Token>& text, Index columns) {
+    return {text, V, {steps, columns}};
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Shards sum to the gradient of the whole batch, masks and samples included",
+                   "[distributed][data_parallel]", float, double) {
+    using T = TestType;
+    const bool tied = GENERATE(false, true);
+    const double epsilon = GENERATE(0., 0.05);
+    const Index columns = GENERATE(6, 7);
+    const auto text = text_of(200);
+    LanguageModel<T> whole(columns, tied, epsilon);
+    Sgd<T> step(whole.g.parameters(), {.rate = 0.5, .clip = 1, .divisor = Divisor::tokens});
+    Alone ranks;
+    const DataParallelOptions cut{.columns = columns, .shards = 3};
+    LanguageModel<T> parts(distributed::widest_shard(cut), tied, epsilon);
+    DataParallel parallel(parts.g, parts.g.parameters(), ranks, cut);
+    Sgd<T> parts_step(parts.g.parameters(), {.rate = 0.5, .clip = 1, .divisor = Divisor::tokens});
+
+    const double allowed = std::is_same_v<T, float> ? 3e-5 : 1e-13;
+    auto one = batches_of(text, columns), other = batches_of(text, columns);
+    auto at = other.begin();
+    Index steps_done = 0;
+    for (const auto& batch : one) {
+        if (batch.first) whole.g.reset();
+        whole.pass(batch);
+        const auto [nats, tokens] = parallel.gradients(*at, [&](const text::Batch& part) {
+            parts.pass(part);
+            REQUIRE(part.predicted == part.input.size());
+            return std::array{parts.g.cross_entropy(parts.l), double(parts.g.predicted(parts.l))};
+        });
+        ++at;
+        REQUIRE(tokens == double(whole.g.predicted(whole.l)));
+        REQUIRE(nats == Approx(whole.g.cross_entropy(whole.l)).epsilon(allowed));
+        // A soft target that several positions share is drawn with one number for all of them, so the sums of the
+        // augmented loss with sampling agree in the mean alone; the loss itself is exact.
+        if (epsilon == 0 || !tied) {
+            REQUIRE(parts.g.training_step() == whole.g.training_step());
+            REQUIRE(apart(parts.gradients(), whole.gradients()) < allowed * 10);
+            REQUIRE(parts_step.step() == Approx(step.step()).epsilon(allowed * 10));
+            REQUIRE(apart(parts.values(), whole.values()) < allowed * 10);
+        } else {
+            parts.g.parameters().clear_gradients(), whole.g.parameters().clear_gradients();
+        }
+        ++steps_done;
+    }
+    REQUIRE(steps_done >= 4);
+}
+
+TEMPLATE_TEST_CASE("1, 2, 3 and 4 ranks train the same model, to the bit", "[distributed][data_parallel]",
+                   float, double) {
+    using T = TestType;
+    const bool tied = GENERATE(false, true);
+    const Index shards = GENERATE(4, 6);
+    const auto text = text_of(400);
+    struct Found {
+        Numbers values;
+        std::vector<double> nats;
+        double perplexity;
+        bool operator==(const Found&) const = default;
+    };
+    const auto train = [&](auto& ranks, bool ordered) {
+        const DataParallelOptions cut{.columns = 7, .shards = shards, .ordered = ordered};
+        LanguageModel<T> m(distributed::widest_shard(cut), tied, 0.02);
+        if (ranks.rank() > 0)  // rank 0 says what a training begins with
+            for (auto* p : m.g.parameters()) std::fill_n(p->value, p->size(), T(1));
+        DataParallel parallel(m.g, m.g.parameters(), ranks, cut);
+        Adam<T> update(m.g.parameters(), {.rate = 0.05});
+        Found found;
+        for (const auto& batch : batches_of(text, 7)) {
+            const auto [nats] = parallel.gradients(batch, [&](const text::Batch& part) {
+                m.pass(part);
+                return std::array{m.g.value(m.l)};
+            });
+            found.nats.push_back(nats);
+            update.step();
+        }
+        found.perplexity =
+            evaluate(parallel, m.l, m.x, m.y, text::Batches(text, V, {steps, 7}, {.tail = text::Tail::pad}))
+                .value();
+        found.values = m.values();
+        return found;
+    };
+    Alone alone;
+    const Found expected = train(alone, true);
+    REQUIRE(expected.nats.size() >= 5);
+    for (const Index size : {2, 3, 4}) {
+        std::vector<Found> found(static_cast<std::size_t>(size)), loose = found;
+        ThreadGroup::run(size, [&](auto& ranks) {
+            found[static_cast<std::size_t>(ranks.rank())] = train(ranks, true);
+            loose[static_cast<std::size_t>(ranks.rank())] = train(ranks, false);
+        });
+        for (const auto& f : found) REQUIRE(f == expected);
+        for (const auto& f : loose) {
+            REQUIRE(f == loose[0]);
+            REQUIRE(apart(f.values, expected.values) < (std::is_same_v<T, float> ? 1e-2 : 1e-10));
+        }
+    }
+}
+
+TEST_CASE("One shard is the graph as it is alone, to the bit", "[distributed][data_parallel]") {
+    const auto text = text_of(200);
+    LanguageModel<float> a(4, true), b(4, true);
+    Alone ranks;
+    DataParallel parallel(b.g, b.g.parameters(), ranks, {.columns = 4, .shards = 1});
+    Sgd<float> update_a(a.g.parameters(), {}), update_b(b.g.parameters(), {});
+    for (const auto& batch : batches_of(text, 4)) {
+        if (batch.first) a.g.reset();
+        a.pass(batch);
+        update_a.step();
+        parallel.gradients(batch, [&](const text::Batch& part) { b.pass(part); });
+        update_b.step();
+    }
+    REQUIRE(a.values() == b.values());
+    REQUIRE(a.g.carried() == b.g.carried());
+}
+
+TEST_CASE("A perplexity is that of one graph, and training goes on as before",
+          "[distributed][data_parallel]") {
+    const auto text = text_of(203);
+    Alone ranks;
+    const DataParallelOptions cut{.columns = 5, .shards = 2};
+    LanguageModel<double> m(3, false), whole(5, false);
+    DataParallel parallel(m.g, m.g.parameters(), ranks, cut);
+    const auto padded = [&] { return text::Batches(text, V, {steps, 5}, {.tail = text::Tail::pad}); };
+    const Perplexity expected = evaluate(whole.g, whole.l, whole.x, whole.y, padded());
+    auto batches = batches_of(text, 5);
+    auto at = batches.begin();
+    const auto nats = [&] {
+        return parallel.each(*at, [&](const text::Batch& part) {
+            return std::array{m.g.forward(m.l, {m.x, part.input}, {m.y, part.target})};
+        })[0];
+    };
+    m.g.training(false);
+    nats();
+    const auto first = *at;
+    ++at;
+    const double second = nats();
+    REQUIRE(first.index == 0);
+    for (bool with_evaluation : {false, true}) {
+        at = batches.begin();
+        nats();
+        if (with_evaluation) {
+            const Perplexity found = evaluate(parallel, m.l, m.x, m.y, padded());
+            REQUIRE(found.tokens() == expected.tokens());
+            REQUIRE(found.tokens() == 202);
+            REQUIRE(found.nats() == Approx(expected.nats()).epsilon(1e-13));
+        }
+        ++at;
+        REQUIRE(nats() == second);
+    }
+    Index asked = 0;
+    evaluate(parallel, m.l, m.x, m.y, padded(), [&](Index, Index) { return ++asked < 2; });
+    REQUIRE(asked == 2);
+}
+
+TEST_CASE("A training goes on with another number of ranks, to the bit",
+          "[distributed][data_parallel][checkpoint]") {
+    const auto text = text_of(400);
+    const DataParallelOptions cut{.columns = 6, .shards = 4};
+    const std::string file = std::string(ISOGLOSS_BUILD_DIR) + "/data_parallel.safetensors";
+    // Batches [first, last) with so many ranks, from the file, if there is a first part, and into it.
+    const auto train = [&](Index size, Index first, Index last) {
+        std::vector<Numbers> values(static_cast<std::size_t>(size));
+        ThreadGroup::run(size, [&](auto& ranks) {
+            LanguageModel<float> m(2, false);
+            DataParallel parallel(m.g, m.g.parameters(), ranks, cut);
+            Adam<float> update(m.g.parameters(), {.rate = 0.05});
+            io::Checkpoint checkpoint;
+            checkpoint.model(m.g).state("adam", update).state("parallel", parallel);
+            if (first > 0) checkpoint.load(io::Safetensors::open(file));
+            for (const auto& batch : batches_of(text, 6)) {
+                if (batch.index < first || batch.index >= last) continue;
+                parallel.gradients(batch, [&](const text::Batch& part) { m.pass(part); });
+                update.step();
+            }
+            parallel.gather_states();
+            ranks.barrier();
+            if (ranks.rank() == 0) checkpoint.save(file);
+            values[static_cast<std::size_t>(ranks.rank())] = m.values();
+        });
+        return values;
+    };
+    const auto expected = train(1, 0, 9);
+    train(2, 0, 4);
+    const auto found = train(3, 4, 9);
+    for (const auto& v : found) REQUIRE(v == expected[0]);
+}
+
+TEST_CASE("What cannot be shared out is refused, and a pass that fails leaves a graph that works",
+          "[distributed][data_parallel]") {
+    Alone ranks;
+    LanguageModel<double> m(3, false);
+    const auto make = [&](DataParallelOptions o) { DataParallel(m.g, m.g.parameters(), ranks, o); };
+    REQUIRE_THROWS_MATCHES(make({.columns = 0}), UsageError, says("data parallel", "columns", "0"));
+    REQUIRE_THROWS_MATCHES(make({.columns = 3, .shards = 4}), UsageError, says("shards", "4"));
+    REQUIRE_THROWS_MATCHES(make({.columns = 7, .shards = 2}), UsageError,
+                           says("a graph of 3 columns", "at least 4"));
+    REQUIRE_THROWS_MATCHES(ThreadGroup::run(3,
+                                            [&](auto& three) {
+                                                LanguageModel<double> own(3, false);
+                                                DataParallel(own.g, own.g.parameters(), three,
+                                                             {.columns = 6, .shards = 2});
+                                            }),
+                           UsageError, says("3 ranks for 2 shards"));
+
+    const auto text = text_of(100);
+    DataParallel parallel(m.g, m.g.parameters(), ranks, {.columns = 6, .shards = 2});
+    for (const auto& batch : batches_of(text, 5))
+        REQUIRE_THROWS_MATCHES(parallel.gradients(batch, [](auto&) {}), UsageError,
+                               says("5 columns", "all 6"));
+    auto batches = batches_of(text, 6);
+    const auto batch = *batches.begin();
+    int calls = 0;
+    REQUIRE_THROWS_AS(parallel.gradients(batch,
+                                         [&](const text::Batch& part) {
+                                             m.pass(part);
+                                             if (++calls == 2) throw DataError("in the middle");
+                                         }),
+                      DataError);
+    m.g.parameters().clear_gradients();
+    m.g.training_step(0);
+    parallel.gradients(batch, [&](const text::Batch& part) { m.pass(part); });
+    const Numbers after = m.gradients();
+    LanguageModel<double> other(3, false);
+    DataParallel anew(other.g, other.g.parameters(), ranks, {.columns = 6, .shards = 2});
+    anew.gradients(batch, [&](const text::Batch& part) { other.pass(part); });
+    REQUIRE(after == other.gradients());
+}
