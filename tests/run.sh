@@ -19,8 +19,9 @@ say() { printf '\n== %s\n' "$1"; }
 changed() { # preset label
     local tests=build/$1/tests inputs
     case $2 in
-        examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/examples) ;;
+        examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/{examples,mpi}) ;;
         docs) inputs=("$tests"/docs_* docs tests/docs include examples) ;;
+        distributed) inputs=("$tests"/{tests_distributed,mpi_ranks} tests/{distributed,mpi}) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
         project) inputs=(CMakeLists.txt .cmake include src docs tools tests/{compile_fail,consumer} tests/*.{cmake,sh}) ;;
         *) inputs=("$tests/tests_$2" "tests/$2"/*.py "$tests/write_for_numpy" "$tests/list_tensors") ;;

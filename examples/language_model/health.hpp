@@ -19,10 +19,10 @@ struct Health {
     double norm = 0, largest = 0, clipped = 0, steps = 0;
     double validation = std::numeric_limits<double>::quiet_NaN();  ///< nats a token; not finite: none yet
 
-    /// Takes note of a step. `hard`: weight of the cross-entropy in the loss.
-    void add(Graph& g, const Model& model, double hard, const Step& step) {
-        soft += g.value(model.text) - hard * g.cross_entropy(model.text);
-        tokens += static_cast<double>(g.predicted(model.text));
+    /// Takes note of a step: nats of the soft term over so many tokens.
+    void add(double of_soft, double of_tokens, const Step& step) {
+        soft += of_soft;
+        tokens += of_tokens;
         norm += step.norm;
         largest = std::max(largest, step.norm);
         clipped += step.clipped;

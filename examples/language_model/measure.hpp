@@ -18,13 +18,15 @@ inline void count_characters(ig::Perplexity& p, const ig::text::Vocabulary& voca
 /// run side by side. Training goes on afterwards as if nothing had happened: its carried states are put back.
 ///
 /// `go_on(done, all)` is asked after each batch; nothing comes back where it said no.
-template <class GoOn> std::optional<ig::Perplexity> measure(Graph& g, const Model& model,
-                                                            const ig::text::Corpus& corpus,
-                                                            const ig::text::Vocabulary& vocabulary,
-                                                            ig::Index columns, ig::Index time, GoOn&& go_on) {
+///
+/// `on`: the graph, or its columns shared by several ranks, with the same number on each.
+template <class On, class GoOn>
+std::optional<ig::Perplexity> measure(On& on, const Model& model, const ig::text::Corpus& corpus,
+                                      const ig::text::Vocabulary& vocabulary, ig::Index columns,
+                                      ig::Index time, GoOn&& go_on) {
     bool whole = true;
-    ig::Perplexity perplexity = ig::evaluate(
-        g, model.nll, model.x, model.y,
+    ig::Perplexity perplexity = evaluate(
+        on, model.nll, model.x, model.y,
         corpus.batches({time, columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()}),
         [&](ig::Index done, ig::Index all) { return whole = go_on(done, all); });
     count_characters(perplexity, vocabulary);

@@ -50,7 +50,7 @@ struct Options {
     ig::Index decay_from = 5;
     std::optional<double> decay;
     double warm_up = 0.1;
-    ig::Index batch = 20, bptt = 35;
+    ig::Index batch = 20, bptt = 35, shards = 0;
     bool random_bptt = false;
     std::uint64_t seed = 1;
     std::string precision = "fp32";
@@ -132,7 +132,12 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("decay", o.decay, Kind::training, "factor of the rate [0.9; 0.25 for schedule plateau]", any);
     f("warm-up", o.warm_up, Kind::training,
       "share of the training in which the rate rises, for schedule one-cycle", any);
-    f("batch", o.batch, Kind::training, "batch columns", any);
+    f("batch", o.batch, Kind::training, "batch columns, of all ranks together", any);
+    f("shards", o.shards, Kind::training,
+      "parts that a batch is cut into for the ranks of mpirun, at least as many as there are; the model "
+      "depends "
+      "on them, and on the number of ranks it does not; 0: 1, and 4 or the ranks where mpirun is at work",
+      any);
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);
     f("seed", o.seed, Kind::training, "of start values, masks and lengths", any);
@@ -224,6 +229,7 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
         }
     });
     if (!j.contains("last-units")) o.last_units = o.units;  // earlier versions had layers of one width
+    if (!j.contains("shards")) o.shards = 1;                // and batches in one piece
     // Earlier versions stored a flag in place of `target`, and held the target where it was not set.
     if (!j.contains("target")) {
         const auto flag = j.find("differentiate-target");
@@ -294,6 +300,7 @@ inline std::string fault(const Options& o) {
         require(n >= 1, name, n, "at least 1");
         require(n <= most_size, name, n, ig::message("at most ", most_size));
     }
+    require(o.shards >= 1 && o.shards <= o.batch, "shards", o.shards, ig::message("1 to --batch, ", o.batch));
     require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
     require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
     require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
@@ -330,8 +337,12 @@ inline std::string fault(const Options& o) {
 }
 
 /// Fills in the defaults that depend on other options, and checks what no part of the library would.
-/// `bundled`: the training is on the bundled text.
-inline void settle(Options& o, bool bundled) {
+/// `bundled`: the training is on the bundled text; `ranks`: processes that share it, 0 where mpirun has started none.
+inline void settle(Options& o, bool bundled, ig::Index ranks) {
+    if (o.shards == 0) o.shards = ranks == 0 ? 1 : std::min(o.batch, std::max<ig::Index>(ranks, 4));
+    if (o.shards < ranks)
+        throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks,
+                                         " ranks that mpirun has started: each takes one or more of them"));
     if (o.last_units == 0) o.last_units = o.units;
     if (o.embedding == 0) o.embedding = o.last_units;
     if (o.loss == "al" && !o.gamma && !o.alpha) o.gamma = 0.65;
@@ -344,6 +355,10 @@ inline void settle(Options& o, bool bundled) {
             ig::message("--update ", o.update,
                         " needs --head free: the metric is that of a layer's units, and a tied "
                         "table is both the head's and the words'"));
+    if (natural && o.shards > 1)
+        throw ig::UsageError(ig::message("--update ", o.update,
+                                         " needs --shards 1: its metrics are sums over the ",
+                                         "positions of a whole batch, which are not summed over shards"));
     if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
     if (o.precision == "auto")  // a training keeps what it began with, wherever it is resumed
         o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";

@@ -36,7 +36,8 @@ void require_same_architecture(const Options& o, const Options& model) {
 
 /// The options of this run: those of the command line over a preset, over what was stored, those of the model
 /// to start from, or the defaults.
-Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored) {
+Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored,
+                ig::Index ranks) {
     std::optional<Options> start;
     if (!stored && !given.start_from.empty())
         start = stored_options(ig::io::Safetensors::open(given.start_from));
@@ -62,7 +63,8 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         if (stored) o.head_bias = stored->head_bias;
         else if (start) o.head_bias = start->head_bias;
     }
-    settle(o, o.train.empty() && o.corpus.empty());
+    if (ranks > 0 && !named.contains("threads")) o.threads = 1;  // the ranks share the cores
+    settle(o, o.train.empty() && o.corpus.empty(), ranks);
     if (start) require_same_architecture(o, *start);
     if (!stored) return o;
     std::set<std::string> fixed;
@@ -150,25 +152,32 @@ void require_finished(const std::string& state) {
                                         ". Go on with --resume, or start anew with --overwrite"));
 }
 
-}  // namespace
-
-int train(const Options& given, const std::set<std::string>& named) {
+// What train does, on one rank of those that do it together. Files are looked at by the first alone, before anybody
+// goes on: the others would find what it has begun to write.
+int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& named) {
     const std::string state = given.model + ".train";
-    files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
-    const files::Lock lock("--model", given.model);
+    std::optional<files::Lock> lock;
+    if (ranks.first()) {
+        files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
+        lock.emplace("--model", given.model);
+    }
     std::optional<Training> training;
     const auto begin = [&](const ig::io::Safetensors* file) {
         const auto stored = file ? std::optional(stored_options(*file)) : std::nullopt;
-        const Options o = resolve(given, named, stored ? &*stored : nullptr);
+        const Options o =
+            resolve(given, named, stored ? &*stored : nullptr, Ranks::launched() ? ranks.size() : 0);
         require_utf8(o);
         if (!file) require_effect(o, named);
-        refuse_earlier_log(o.log);
-        require_outputs(o);
-        if (!file && !given.overwrite) require_finished(state);
+        if (ranks.first()) {
+            refuse_earlier_log(o.log);
+            require_outputs(o);
+            if (!file && !given.overwrite) require_finished(state);
+        }
         if (!file && given.resume)
             std::cout << "resume      '" << state
                       << "' is not there yet: the training starts from the beginning\n";
-        training.emplace(o, file);
+        ranks.barrier();
+        training.emplace(ranks, o, file);
     };
     if (given.resume && files::exists(state)) {
         const auto file = ig::io::Safetensors::open(state);
@@ -177,6 +186,13 @@ int train(const Options& given, const std::set<std::string>& named) {
         begin(nullptr);
     }
     return training->run();
+}
+
+}  // namespace
+
+int train(const Options& given, const std::set<std::string>& named) {
+    Ranks ranks;
+    return ranks.guard([&] { return train_on(ranks, given, named); });
 }
 
 }  // namespace lm

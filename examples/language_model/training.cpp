@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <ctime>
 
 #include "../shared/interrupt.hpp"
@@ -30,20 +31,26 @@ const Options& with_threads(const Options& o) {
 // Random segments may be longer than their mean; what goes beyond is cut.
 ig::Index most_steps(const Options& o) { return o.bptt + (o.random_bptt ? 15 : 0); }
 
+ig::distributed::DataParallelOptions cut_of(const Options& o) {
+    return {.columns = o.batch, .shards = o.shards};
+}
+
 }  // namespace
 
-Training::Training(const Options& options, const ig::io::Safetensors* from)
-    : o_(with_threads(options)),
+Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from)
+    : ranks_(ranks),
+      o_(with_threads(options)),
       texts_(find_texts(o_)),
       vocabulary_(make_vocabulary(from)),
       train_(read_train()),
       valid_(texts_.valid.read(vocabulary_)),
       g_({.time = most_steps(o_),
-          .batch = o_.batch,
+          .batch = ig::distributed::widest_shard(cut_of(o_)),
           .seed = o_.seed,
           .precision = o_.precision == "bf16" ? ig::Precision::bf16 : ig::Precision::full,
           .epsilon = o_.epsilon}),
       model_(build(g_, o_, vocabulary_.size())),
+      parallel_(g_, g_.parameters(), ranks, cut_of(o_)),
       update_(g_, o_),
       schedule_(o_) {
     if (texts_.test) test_ = texts_.test->read(vocabulary_);
@@ -57,6 +64,7 @@ Training::Training(const Options& options, const ig::io::Safetensors* from)
                       ig::WeightDropOptions{.keep = o_.keep_weights, .seed = o_.seed});
         checkpoint_.state("weight_drop", *drop_);
     }
+    if (o_.shards > 1) checkpoint_.state("parallel", parallel_);
     checkpoint_.counter("epoch", state_.epoch).counter("batch", state_.batch).number("nats", state_.nats);
     checkpoint_.number("tokens", state_.tokens).number("seconds", state_.seconds).number("best", state_.best);
     checkpoint_.counter("best_epoch", state_.best_epoch)
@@ -70,7 +78,7 @@ Training::Training(const Options& options, const ig::io::Safetensors* from)
         ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.start_from),
                                             ig::io::Restore::parameters);
     if (!from) checkpoint_.state("health", health_);
-    log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
+    if (ranks_.first()) log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
     introduce();
 }
 
@@ -147,6 +155,8 @@ void Training::introduce() {
                                         : "\n            parameters to start with: '" + o_.start_from + "'")
               << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column")
               << " of " << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
+              << (ranks_.size() > 1 ? ig::message(" on each of ", ranks_.size(), " ranks") : "")
+              << (o_.shards > 1 ? ", " + counted(o_.shards, "shard") + " a batch" : "")
               << (o_.precision == "bf16" ? ", products in bfloat16" : "")
               << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
               << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
@@ -167,12 +177,31 @@ double Training::rate_of(const ig::text::Batch& batch, double done) const {
 }
 
 // Gradients of the loss on a segment, with weights left out where that is asked for.
-void Training::gradients(const ig::text::Batch& batch) {
+Training::Sums Training::gradients(const ig::text::Batch& batch) {
     std::optional<ig::WeightDrop<float>::Dropped> dropped;
     if (drop_) dropped.emplace(*drop_);
-    g_.forward(model_.loss, {model_.x, batch.input}, {model_.y, batch.target});
-    g_.backward(model_.loss);
-    if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
+    const auto sums = parallel_.gradients(batch, [&](const ig::text::Batch& part) {
+        g_.forward(model_.loss, {model_.x, part.input}, {model_.y, part.target});
+        g_.backward(model_.loss);
+        if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
+        return std::array{g_.value(model_.text), g_.cross_entropy(model_.text),
+                          static_cast<double>(g_.predicted(model_.text)), interrupt::wanted ? 1. : 0.};
+    });
+    return {sums[0], sums[1], sums[2], sums[3] > 0};
+}
+
+// Nothing where some rank was asked to end.
+template <class GoOn>
+std::optional<ig::Perplexity> Training::perplexity(const ig::text::Corpus& corpus, GoOn&& go_on) {
+    const auto found = measure(parallel_, model_, corpus, vocabulary_, o_.batch, o_.bptt, go_on);
+    const bool all = parallel_.sum(std::array{found ? 0. : 1.})[0] == 0;
+    return all ? found : std::nullopt;
+}
+
+// What all ranks have to give is collected, then the first writes it.
+void Training::save() {
+    parallel_.gather_states();
+    if (ranks_.first()) checkpoint_.save(o_.model + ".train", metadata(to_json(o_)));
 }
 
 int Training::run() {
@@ -228,17 +257,16 @@ bool Training::run_epoch() {
     Stopwatch watch;
     const double before = state_.seconds, hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;
     for (const auto& batch : batches) {
-        if (batch.first) g_.reset();
-        gradients(batch);
+        const Sums sums = gradients(batch);
         const auto done = (static_cast<double>(batch.index) + 0.5) / static_cast<double>(batches.count());
         const Step step = update_.step(rate_of(batch, done));
 
-        health_.add(g_, model_, hard, step);
-        state_.nats += g_.cross_entropy(model_.text);
-        state_.tokens += static_cast<double>(g_.predicted(model_.text));
+        health_.add(sums.loss - hard * sums.nats, sums.tokens, step);
+        state_.nats += sums.nats;
+        state_.tokens += sums.tokens;
         state_.batch = static_cast<std::uint64_t>(batch.index) + 1;
         state_.seconds = before + watch.seconds();
-        if (interrupt::wanted) return false;
+        if (sums.interrupted) return false;
         if (state_.batch % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
         progress.update(batch.index + 1, batches.count(), [&] {
             const double speed = state_.tokens / state_.seconds;
@@ -257,17 +285,16 @@ bool Training::finish_epoch() {
     std::optional<ig::Perplexity> valid;
     {
         Progress progress("validation");
-        valid =
-            measure(g_, model_, valid_, vocabulary_, o_.batch, o_.bptt, [&](ig::Index done, ig::Index all) {
-                progress.update(done, all, [] { return std::string(); });
-                return interrupt::wanted == 0;
-            });
+        valid = perplexity(valid_, [&](ig::Index done, ig::Index all) {
+            progress.update(done, all, [] { return std::string(); });
+            return interrupt::wanted == 0;
+        });
     }
     const bool better = valid && valid->nats() < state_.best;
     if (better) {
         state_.best = valid->nats();
         state_.best_epoch = state_.epoch;
-        best_.save(o_.model, metadata(to_json(o_, false)));
+        if (ranks_.first()) best_.save(o_.model, metadata(to_json(o_, false)));
     }
     update_.swap();
     if (!valid) return false;
@@ -300,7 +327,7 @@ bool Training::finish_epoch() {
                              " nats a token"
                        : "")
               << std::endl;
-    log_->append(row);
+    if (log_) log_->append(row);
     schedule_.observe(valid->nats());
     update_.observe(valid->nats());
     health_.next(valid->nats());
@@ -312,11 +339,11 @@ bool Training::finish_epoch() {
 }
 
 int Training::finish_run() {
+    ranks_.barrier();  // the first has written the best model
     ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.model), ig::io::Restore::parameters);
     std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
     const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus) {
-        const auto p = measure(g_, model_, corpus, vocabulary_, o_.batch, o_.bptt,
-                               [](auto...) { return interrupt::wanted == 0; });
+        const auto p = perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });
         if (p)
             std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch)
                       << std::endl;
@@ -325,6 +352,7 @@ int Training::finish_run() {
     // From here on the graph holds the best model, so a Ctrl-C must not write FILE.train.
     if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
         return 0;
+    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank was asked to end
     interrupt::out() << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is "
                         "missing."
                      << std::endl;
@@ -332,6 +360,7 @@ int Training::finish_run() {
 }
 
 int Training::interrupted() {
+    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank was asked to end
     save();
     interrupt::out() << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
                      << "; the training is in '" << o_.model

@@ -1,6 +1,8 @@
 /// @file training.hpp  A training: its texts, its model, its state on the disk, and its loop.
 #pragma once
 
+#include <array>
+#include <isogloss/distributed/data_parallel.hpp>
 #include <isogloss/io.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include "measure.hpp"
 #include "model_file.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "texts.hpp"
 #include "updates.hpp"
 
@@ -29,11 +32,12 @@ struct State {
 };
 
 /// A training from its options to its last line of output. FILE holds the best model; FILE.train, written
-/// every so many batches, after every epoch and on Ctrl-C, holds all it takes to go on bit by bit.
+/// every so many batches, after every epoch and on Ctrl-C, holds all it takes to go on bit by bit. Several ranks share
+/// the columns of every batch; all are at the same place with the same parameters, and the first writes the files.
 class Training {
 public:
     /// `from`: the FILE.train to go on from.
-    explicit Training(const Options& options, const ig::io::Safetensors* from = nullptr);
+    Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from = nullptr);
 
     /// Trains; returns the exit status: 0, 3 where it ran away, or that of the signal that interrupted it, 130 after
     /// Ctrl-C.
@@ -53,11 +57,17 @@ private:
         return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation);
     }
     void explain(Stop why);
-    void gradients(const ig::text::Batch& batch);
+    struct Sums {
+        double loss, nats, tokens;  // of the text: the loss, its cross-entropy, predicted tokens
+        bool interrupted;           // some rank was asked to end
+    };
+    Sums gradients(const ig::text::Batch& batch);
+    template <class GoOn>
+    std::optional<ig::Perplexity> perplexity(const ig::text::Corpus& corpus, GoOn&& go_on);
     double rate_of(const ig::text::Batch& batch, double done) const;
-    void save() const { checkpoint_.save(o_.model + ".train", metadata(to_json(o_))); }
-    void save_best() const;
+    void save();
 
+    Ranks& ranks_;
     Options o_;
     Texts texts_;
     ig::text::Vocabulary vocabulary_;
@@ -65,6 +75,7 @@ private:
     std::optional<ig::text::Corpus> test_;
     Graph g_;
     Model model_;
+    ig::distributed::DataParallel<float, Ranks> parallel_;
     Update update_;
     std::optional<ig::WeightDrop<float>> drop_;
     Schedule schedule_;

@@ -1,0 +1,118 @@
+/// @file ranks.cpp  See ranks.hpp.
+#include "ranks.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <streambuf>
+#include <thread>
+
+#ifdef WITH_MPI
+#include <isogloss/mpi.hpp>
+#endif
+
+namespace lm {
+
+using Alone = ig::distributed::Alone;
+
+// The launchers of Open MPI, of MPICH and its relatives, and of the PMIx standard tell their processes so.
+bool Ranks::launched() {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+        if (std::getenv(name)) return true;
+    return false;
+}
+
+#ifdef WITH_MPI
+
+namespace {
+
+// Takes what is printed, and drops it.
+struct Silence : std::streambuf {
+    int overflow(int c) override { return traits_type::not_eof(c); }
+    std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
+};
+
+// MPI from here to the end of the object.
+struct Session {
+    Session() { MPI_Init(nullptr, nullptr); }
+    ~Session() { MPI_Finalize(); }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+};
+
+}  // namespace
+
+struct Ranks::Mpi {
+    Session session;
+    ig::mpi::Communicator world;
+    Silence silence;
+    std::streambuf* output = nullptr;  // that of std::cout, where it is silenced
+
+    Mpi() {
+        if (world.rank() > 0) output = std::cout.rdbuf(&silence);
+    }
+    ~Mpi() {
+        if (output) std::cout.rdbuf(output);
+    }
+};
+
+Ranks::Ranks() : mpi_(launched() ? std::make_unique<Mpi>() : nullptr) {}
+ig::Index Ranks::rank() const { return mpi_ ? mpi_->world.rank() : 0; }
+ig::Index Ranks::size() const { return mpi_ ? mpi_->world.size() : 1; }
+
+// Calls f with the communicator at work.
+#define ISOGLOSS_WITH(call)            \
+    if (mpi_) return mpi_->world.call; \
+    return Alone().call
+
+void Ranks::fail(const std::exception& error) {
+    // Where the first rank has the same error it ends this one while it waits.
+    if (rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::cout.flush();
+    std::string what = error.what();
+    if (what.starts_with("isogloss: ")) what.erase(0, 10);
+    const std::string who = first() ? "" : ig::message("rank ", rank(), " of ", size(), ": ");
+    std::cerr << "isogloss: " << who << what << std::endl;
+    MPI_Abort(mpi_->world.handle(), 1);
+    std::abort();
+}
+
+#else
+
+struct Ranks::Mpi {};
+
+Ranks::Ranks() {
+    if (launched())
+        throw ig::UsageError(
+            "this program was started by a launcher of MPI, but it was built without MPI, and its processes "
+            "would write "
+            "the same files. Install MPI (on Debian and Ubuntu: apt-get install libopenmpi-dev openmpi-bin), "
+            "configure "
+            "and build again; or start it without mpirun");
+}
+ig::Index Ranks::rank() const { return 0; }
+ig::Index Ranks::size() const { return 1; }
+
+#define ISOGLOSS_WITH(call) return Alone().call
+
+void Ranks::fail(const std::exception&) { std::abort(); }  // there are no others
+
+#endif
+
+Ranks::~Ranks() = default;
+void Ranks::barrier() { ISOGLOSS_WITH(barrier()); }
+void Ranks::broadcast(std::span<std::byte> bytes, ig::Index root) { ISOGLOSS_WITH(broadcast(bytes, root)); }
+void Ranks::all_gather(std::span<const std::byte> part, std::span<std::byte> whole,
+                       std::span<const ig::Index> counts) {
+    ISOGLOSS_WITH(all_gather(part, whole, counts));
+}
+void Ranks::all_to_all(std::span<const std::byte> send, std::span<const ig::Index> sent,
+                       std::span<std::byte> received, std::span<const ig::Index> counts) {
+    ISOGLOSS_WITH(all_to_all(send, sent, received, counts));
+}
+void Ranks::all_reduce(std::span<float> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
+void Ranks::all_reduce(std::span<double> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
+
+static_assert(ig::distributed::Communicator<Ranks>);
+
+}  // namespace lm

@@ -1,0 +1,57 @@
+/// @file ranks.hpp  The processes that mpirun has started, or this one alone.
+#pragma once
+
+#include <exception>
+#include <isogloss/distributed/communicator.hpp>
+#include <memory>
+#include <span>
+
+namespace lm {
+
+namespace ig = isogloss;
+
+/// A Communicator of the processes that a launcher of MPI has started together, and of this process alone where none
+/// has. From the second rank on nothing is printed on standard output.
+class Ranks {
+public:
+    /// Initialises MPI where a launcher is at work. Throws UsageError where one is, but the program was built without
+    /// MPI: its processes would write the same files.
+    Ranks();
+    ~Ranks();
+    Ranks(const Ranks&) = delete;
+    Ranks& operator=(const Ranks&) = delete;
+
+    /// Whether a launcher has started this process.
+    static bool launched();
+
+    ig::Index rank() const;
+    ig::Index size() const;
+    bool first() const { return rank() == 0; }
+    void barrier();
+    void broadcast(std::span<std::byte> bytes, ig::Index root);
+    void all_gather(std::span<const std::byte> part, std::span<std::byte> whole,
+                    std::span<const ig::Index> counts);
+    void all_to_all(std::span<const std::byte> send, std::span<const ig::Index> sent,
+                    std::span<std::byte> received, std::span<const ig::Index> counts);
+    void all_reduce(std::span<float> numbers);
+    void all_reduce(std::span<double> numbers);
+
+    /// What f() returns. Where it throws and there are other ranks, says so and ends them all; an error that all have,
+    /// such as a wrong option, is told once.
+    template <class F> auto guard(F&& f) {
+        try {
+            return f();
+        } catch (const std::exception& error) {
+            if (size() > 1) fail(error);
+            throw;
+        }
+    }
+
+private:
+    [[noreturn]] void fail(const std::exception& error);
+
+    struct Mpi;
+    std::unique_ptr<Mpi> mpi_;
+};
+
+}  // namespace lm

@@ -1,0 +1,121 @@
+"""A model trained by several processes has the bytes of one trained by one, whichever way it was stopped and resumed.
+Usage: ranks.py PROGRAM MPIRUN"""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+MPIRUN = os.path.abspath(sys.argv.pop())
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../mpi"))
+from launch import command, environment, launch  # noqa: E402
+from program import PROGRAM, Folder, read, rows, run, sentences, tensors, write  # noqa: E402
+
+RECIPES = [
+    ["--loss", "al", "--keep", 0.7, "--head-bias", "--epsilon", 0.01],
+    ["--loss", "ce", "--head", "free", "--cell", "gru", "--update", "adam", "--rate", 0.01, "--random-bptt", "--keep-words", 0.9],
+    ["--loss", "ce", "--keep-weights", 0.6, "--tar", 0.3, "--update", "asgd", "--batch", 7, "--precision", "bf16"],
+]
+
+
+def arguments(model, options):
+    return ["train", "--train", "train.txt", "--valid", "valid.txt", "--model", model, "--log", f"{model}.csv", "--units", 12,
+            "--batch", 8, "--bptt", 10, "--epochs", 2, "--checkpoint-every", 10, *options]
+
+
+def together(ranks, model, options, status=0):
+    done = launch(ranks, [PROGRAM, *arguments(model, options)], MPIRUN)
+    assert (done.returncode == 0) == (status == 0), done
+    return done
+
+
+def same(a, b):
+    """Models of the same bytes, trainings equal in everything but the clock, logs of the same numbers."""
+    assert read(a) == read(b), f"the models {a} and {b} differ"
+    left, right = tensors(a + ".train")[0], tensors(b + ".train")[0]
+    assert left.keys() == right.keys()
+    for name in left.keys() - {"state/run", "state/seconds"}:
+        assert left[name] == right[name], f"{name} differs"
+    clock = {"run", "seconds", "tokens_per_second"}
+    for x, y in zip(rows(a + ".csv"), rows(b + ".csv"), strict=True):
+        assert {k: v for k, v in x.items() if k not in clock} == {k: v for k, v in y.items() if k not in clock}, (x, y)
+
+
+def errors(done):
+    return [line for line in done.stderr.splitlines() if line.startswith("isogloss: ")]
+
+
+with Folder():
+    write("train.txt", sentences(500))
+    write("valid.txt", sentences(60, 2))
+
+    for number, recipe in enumerate(RECIPES):
+        alone = f"alone{number}"
+        run(*arguments(alone, ["--shards", 4, "--threads", 1, *recipe]))
+        for ranks in (1, 2, 3, 4) if number == 0 else (2, 4):
+            model = f"m{number}_{ranks}"
+            done = together(ranks, model, recipe)
+            assert done.stdout.count("The best model, of epoch") == 1 and done.stdout.count("\ntraining ") == 1, done.stdout
+            same(model, alone)
+    # Shards change sums in their last digits and nothing else.
+    run(*arguments("whole", ["--threads", 1, *RECIPES[1]]))
+    for x, y in zip(rows("whole.csv"), rows("alone1.csv"), strict=True):
+        assert abs(float(x["valid_perplexity"]) / float(y["valid_perplexity"]) - 1) < 1e-3, (x, y)
+
+    # Stopped after an epoch on two ranks, finished on four, and on one without mpirun.
+    together(2, "s4", [*RECIPES[1], "--epochs", 1])
+    together(4, "s4", [*RECIPES[1], "--resume"])
+    same("s4", "alone1")
+    together(4, "s1", [*RECIPES[0], "--epochs", 1])
+    run(*arguments("s1", [*RECIPES[0], "--resume", "--threads", 1]))
+    same("s1", "alone0")
+
+    # One rank is killed in the middle: the others end, and what was written serves to go on.
+    def middle(model, options, ranks):
+        program = subprocess.Popen(command(ranks, [PROGRAM, *arguments(model, options)], MPIRUN), env=environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        limit = time.time() + 120
+        while time.time() < limit and not (os.path.exists(f"{model}.train") and program.poll() is None and
+                                           tensors(f"{model}.train")[0]["state/batch"][2] != bytes(8)):
+            assert program.poll() is None, program.communicate()
+            time.sleep(0.01)
+        return program
+
+    def processes(model):
+        found = []
+        for number in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                words = read(f"/proc/{number}/cmdline").split(b"\0")
+            except OSError:
+                continue
+            if words[0] == PROGRAM.encode() and model.encode() in words:
+                found.append(int(number))
+        return sorted(found)
+
+    long = ["--epochs", 4, "--checkpoint-every", 2]
+    run(*arguments("whole4", [*RECIPES[0], *long, "--shards", 4, "--threads", 1]))
+    program = middle("killed", [*RECIPES[0], *long], 2)
+    os.kill(processes("killed")[-1], signal.SIGKILL)
+    program.communicate(timeout=60)
+    assert program.returncode != 0
+    assert not processes("killed")
+    together(2, "killed", [*RECIPES[0], *long, "--resume"])
+    same("killed", "whole4")
+
+    # Ctrl-C reaches the ranks through mpirun, and the first saves.
+    program = middle("stopped", [*RECIPES[0], *long], 2)
+    for rank in processes("stopped")[-1:]:
+        os.kill(rank, signal.SIGTERM)
+    out, err = program.communicate(timeout=60)
+    assert "Interrupted at epoch" in out and program.returncode != 0, (out, err)
+    together(4, "stopped", [*RECIPES[0], *long, "--resume"])
+    same("stopped", "whole4")
+
+    # What is wrong is said once.
+    for options, says in [(["--shards", 2], "--shards is 2, expected at least the 4 ranks"), (["--batch", 3], "--shards is 3"),
+                          (["--keep", 2], "keep"), (["--train", "none.txt"], "none.txt"),
+                          (["--update", "ruop", "--head", "free", "--loss", "ce"], "--update ruop needs --shards 1")]:
+        done = together(4, "wrong", options, status=1)
+        assert len(errors(done)) == 1 and says in errors(done)[0], (options, done)
+    done = together(2, "m0_2", RECIPES[0], status=0)  # a finished one is trained anew, as without mpirun
+    same("m0_2", "alone0")

@@ -1,0 +1,20 @@
+"""The component mpi under mpirun: what it moves is right, the model does not depend on the number of ranks, and a rank that
+fails ends all. Usage: run.py PROGRAM MPIRUN"""
+import sys
+
+from launch import launch
+
+program = sys.argv[1]
+models = set()
+for ranks in (1, 2, 3, 4):
+    done = launch(ranks, [program], mpirun=sys.argv[2])
+    assert done.returncode == 0, done
+    assert done.stdout.startswith("right, model "), done
+    models.add(done.stdout)
+assert len(models) == 1, models
+
+for ranks in (2, 4):
+    done = launch(ranks, [program, "fail"], mpirun=sys.argv[2])  # a rank that waited for ever would run out of time
+    assert done.returncode != 0 and "right" not in done.stdout, done
+    says = [line for line in done.stderr.splitlines() if line.startswith("isogloss: ")]
+    assert says == [f"isogloss: rank {ranks - 1} of {ranks}: as it was asked to"], done
