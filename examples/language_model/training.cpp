@@ -252,7 +252,7 @@ bool Training::run_epoch() {
                                      .seed = o_.seed,
                                      .epoch = state_.epoch,
                                      .start = static_cast<ig::Index>(state_.batch)};
-    auto batches = train_.batches(g_.capacity(), cut);
+    auto batches = train_.batches({most_steps(o_), o_.batch}, cut);
     Progress progress(ig::message("epoch ", state_.epoch, "/", o_.epochs));
     Stopwatch watch;
     const double before = state_.seconds, hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;

@@ -241,6 +241,7 @@ TEST_CASE("A training goes on with another number of ranks, to the bit",
                 parallel.gradients(batch, [&](const text::Batch& part) { m.pass(part); });
                 update.step();
             }
+            evaluate(parallel, m.l, m.x, m.y, batches_of(text, 6));  // leaves what the checkpoint refers to
             parallel.gather_states();
             ranks.barrier();
             if (ranks.rank() == 0) checkpoint.save(file);

@@ -138,7 +138,10 @@ public:
         explicit Evaluation(DataParallel& of) : of_(of), graph_(of.g_), states_(of.states_) {
             for (State& s : of_.states_) std::fill(s.values.begin(), s.values.end(), T(0));
         }
-        ~Evaluation() { of_.states_.swap(states_); }
+        ~Evaluation() {  // into the same memory, which a checkpoint may refer to
+            for (std::size_t i = 0; i < states_.size(); ++i)
+                std::copy(states_[i].values.begin(), states_[i].values.end(), of_.states_[i].values.begin());
+        }
         Evaluation(const Evaluation&) = delete;
         Evaluation& operator=(const Evaluation&) = delete;
 
