@@ -269,7 +269,7 @@ TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][
                            says("node 'e'", "5 rows", "vocabulary of 6"));
 
     const auto e = g.add<Embedding>("e", {}, x, E);  // the name is free again
-    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 0}, e), UsageError, says("width 0"));
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 0}, e), UsageError, says("option units is not set"));
     REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 3, .keep = 0}, e), UsageError,
                            says("node 'h'", "keep = 0"));
     const auto h = g.add<Lstm>("h", {.units = 4}, e);
@@ -322,6 +322,31 @@ TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), UsageError,
                            says("computed by a node"));
     REQUIRE_THROWS_MATCHES(m.g.modulus(m.h), UsageError, says("call backward<Modulus>"));
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}, {m.x, input}), UsageError,
+                           says("'x'", "given twice"));
+    const auto spare = m.g.tokens("spare", 7);
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}, {spare, input}), UsageError,
+                           says("'spare'", "no node of the graph reads it"));
+    REQUIRE(std::isfinite(m.g.forward(m.l, {m.x, input}, {m.y, target})));
+}
+
+TEST_CASE("Columns of a larger batch are held to it, and sums to what they count", "[graph][errors]") {
+    Model<float> m;
+    REQUIRE_THROWS_MATCHES(m.g.columns(-1, 4), UsageError, says("columns", "first = -1"));
+    REQUIRE_THROWS_MATCHES(m.g.columns(0, Index{1} << 40), UsageError, says("columns", "all"));
+    m.g.columns(3, 4);  // one is left, and two come
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), UsageError,
+                           says("2 columns from number 3", "more than the 4"));
+    m.g.columns(2, 4);
+    m.g.forward(m.l, {m.x, input}, {m.y, target});
+    m.g.columns(0, 0);
+    m.g.forward(m.l, {m.x, input}, {m.y, target});
+    m.g.backward(m.l);
+    REQUIRE(m.g.parameters().divisor(Divisor::batch) == 2);
+    m.g.summed_over(10, 70);
+    REQUIRE(m.g.parameters().divisor(Divisor::batch) == 10);
+    REQUIRE(m.g.parameters().divisor(Divisor::tokens) == 70);
+    REQUIRE_THROWS_MATCHES(m.g.summed_over(-1, 0), UsageError, says("summed_over", "columns = -1"));
 }
 
 TEST_CASE("Numbers that are not finite are named: the loss always, any node in checking mode",

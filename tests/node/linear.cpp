@@ -43,7 +43,7 @@ TEST_CASE("Linear refuses to have no units and leaves the graph as it was", "[no
     Graph<double> g({.time = 1, .batch = 1});
     const auto x = g.input("x", 2);
     REQUIRE_THROWS_MATCHES(g.add<Linear>("map", {}, x), UsageError,
-                           says("sequence 'map.z'", "width 0", "at least 1"));
+                           says("node 'map'", "option units is not set", "at least 1"));
     g.add<Linear>("map", {.units = 1}, x);
     REQUIRE(g.parameter("map.W").rows == 2);
 }

@@ -102,7 +102,7 @@ TEST_CASE("Heads refuse what does not fit and leave the graph as it was", "[node
         says("node 'softmax'", "the input has width 600", "table 'E' has width 650",
              "set the units of the layer below to 650", "TiedSoftmax{.projection = true}"));
     REQUIRE_THROWS_MATCHES(g.add<Softmax>("softmax", {}, h), UsageError,
-                           says("weight 'softmax.W'", "[0, 600]", "at least [1, 1]"));
+                           says("node 'softmax'", "option vocabulary is not set", "at least 1"));
     const auto o = g.add<TiedSoftmax>("softmax", {.projection = true}, h, E);
     REQUIRE(o.vocabulary == V);
     REQUIRE(g.parameters("softmax.*").size() == 1);

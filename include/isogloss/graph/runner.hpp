@@ -146,11 +146,26 @@ private:
     void feed(const Feed<T>& f) {
         if (f.tokens.id >= 0) {
             store_.require_own(f.tokens, "tokens");
+            require_wanted(store_[f.tokens], f.tokens.id, &NodeRecord<T>::input_tokens);
             feed_tokens(store_[f.tokens], f);
         } else if (f.seq.id >= 0) {  // otherwise an argument that was not given
             store_.require_own(f.seq, "sequence");
+            if (store_[f.seq].node < 0) require_wanted(store_[f.seq], f.seq.id, &NodeRecord<T>::input_seqs);
             feed_sequence(store_[f.seq], f);
         }
+    }
+
+    // That an input is given once, and to somebody: else it is a slip that would go unseen.
+    void require_wanted(const auto& input, int id, std::vector<int> NodeRecord<T>::*inputs) const {
+        if (input.fed)
+            throw UsageError("forward: input '", input.name,
+                             "' is given twice, expected once; is one of them meant for another?");
+        for (const auto& n : nodes_)
+            if (std::find((n.*inputs).begin(), (n.*inputs).end(), id) != (n.*inputs).end()) return;
+        throw UsageError(
+            "forward: input '", input.name,
+            "' is given but no node of the graph reads it; hand its handle to the node that should, or leave "
+            "it out");
     }
 
     // Sets T and B of the pass, or holds them to those of the inputs before.

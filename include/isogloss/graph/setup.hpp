@@ -237,6 +237,13 @@ public:
         isogloss::require(message("node '", name(), "'"), option, value, low, high);
     }
 
+    /// The same for a size that has no default: 0 says that nobody has given it.
+    void require_given(std::string_view option, Index value) const {
+        if (value == 0)
+            fail(message("the option ", option, " is not set, expected at least 1: {.", option, " = …}"));
+        require(option, value, 1);
+    }
+
 private:
     friend class UnitsBuilder<T>;
     std::string full(const std::string& local) const { return name() + "." + local; }

@@ -34,6 +34,7 @@ template <class T> struct Gru {
     Seq<T> h, reset;
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        s.require_given("units", options.units);
         const Index n = options.units;
         dropout.setup(s, options.keep, options.scheme, x.width, n, 2);
         if (options.scheme == DropoutScheme::gal) {

@@ -35,6 +35,7 @@ template <class T> struct Lstm {
     T* dc = nullptr;  // [B, n]
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        s.require_given("units", options.units);
         const Index n = options.units;
         dropout.setup(s, options.keep, options.scheme, x.width, n, 4);
         h = s.recurrent("h", n);

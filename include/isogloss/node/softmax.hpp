@@ -22,6 +22,7 @@ template <class T> struct Softmax {
     Options options;
 
     Logits<T> setup(Setup<T>& s, Seq<T> h) {
+        s.require_given("vocabulary", options.vocabulary);
         const auto W = s.weight("W", options.vocabulary, h.width, options.init);
         const auto b = options.bias ? s.weight("b", 1, options.vocabulary, constant(0)) : Weight<T>{};
         return s.logits(h, W, b);
