@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the Python module as `pip install .` does, lightly optimised, into build/python, and runs its tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=build/python/bin/python
+if [ ! -x $python ]; then /usr/bin/python3 -m venv build/python; fi
+newer() { [ -n "$(find CMakeLists.txt .cmake include python pyproject.toml examples/language_model examples/shared tests/python.sh \
+    -newer build/python/passed -type f -print -quit)" ]; }
+if [ -e build/python/passed ] && ! newer; then
+    echo "Passed before and unchanged: python"
+    exit
+fi
+$python -m pip install --quiet --disable-pip-version-check "scikit-build-core>=0.10" "nanobind>=2.4" numpy pytest ninja
+CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) $python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+    -Cbuild-dir=build/python/cmake -Ccmake.build-type=Debug -Ccmake.define.CMAKE_CXX_FLAGS_DEBUG=-O1 .
+(cd python/tests && "$OLDPWD/$python" -B -m pytest -q -p no:cacheprovider)
+touch build/python/passed
