@@ -32,12 +32,10 @@ using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T> using Numbers = nb::ndarray<nb::numpy, T>;
 
-std::span<const ig::Token> span_of(const Text& x) { return {x.data(), x.shape(0)}; }
-std::span<const double> span_of(const Vector& x) { return {x.data(), x.shape(0)}; }
+auto span_of(const auto& array) { return std::span(array.data(), array.shape(0)); }
 ig::MatrixRef<const double> matrix_of(const Matrix& x) {
     return {x.data(), static_cast<ig::Index>(x.shape(0)), static_cast<ig::Index>(x.shape(1))};
 }
-std::vector<ig::Token> tokens_of(const Text& x) { return {x.data(), x.data() + x.shape(0)}; }
 
 // An array over memory that a Python object owns.
 template <class T> Numbers<T> view(T* data, ig::Index rows, ig::Index cols, nb::handle owner) {
@@ -50,8 +48,6 @@ template <class M> auto owned(M matrix) {
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<M*>(p); });
     return Numbers<T>(kept->data(), {kept->shape(0), kept->shape(1)}, owner);
 }
-
-// --- the language model -----------------------------------------------------------------------------
 
 // A training catches signals, to save what it has; Python's own handlers come back after it.
 class Signals {
@@ -147,8 +143,6 @@ struct LanguageModel {
     }
 };
 
-// --- the linear dynamical system --------------------------------------------------------------------
-
 struct Lds {
     ig::lds::Lds<float> system;
     ig::lds::SmallMatrix xx;  // covariances of its states
@@ -220,14 +214,7 @@ NB_MODULE(isogloss, m) {
         .def("sample", &LanguageModel::sample, "words"_a = 100, "seed"_a = 1, "temperature"_a = 1.0,
              "prompt"_a = "", "A text drawn from the model; temperature 0: the likeliest.")
         .def_prop_ro(
-            "words",
-            [](const LanguageModel& self) {
-                std::vector<std::string> words;
-                for (ig::Index i = 0; i < self.it.vocabulary.size(); ++i)
-                    words.push_back(self.it.vocabulary.word(static_cast<ig::Token>(i)));
-                return words;
-            },
-            "The vocabulary.")
+            "words", [](const LanguageModel& self) { return self.it.vocabulary.words(); }, "The vocabulary.")
         .def_prop_ro(
             "vectors",
             [](nb::handle self) {
@@ -262,7 +249,7 @@ NB_MODULE(isogloss, m) {
             "step",
             [](Hmm& self, const std::vector<Text>& texts) {
                 std::vector<std::vector<ig::Token>> all;
-                for (const auto& text : texts) all.push_back(tokens_of(text));
+                for (const auto& x : texts) all.emplace_back(x.data(), x.data() + x.shape(0));
                 const nb::gil_scoped_release released;
                 return self.step(all);
             },
