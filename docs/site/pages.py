@@ -15,6 +15,7 @@ from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 
 FIRST = ["tutorial", "building", "sentences", "riemannian", "lds", "how_to_add", "surprises", "performance"]
+NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "kronecker", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FOLDERS = {
     "graph": "Graphs", "node": "Nodes", "loss": "Losses", "update": "Updates", "metric": "Metrics", "text": "Text",
@@ -73,7 +74,7 @@ def on_config(config):
         {"Components": components},
         {"Examples": [p for p in own if p.startswith("docs/examples/")] + [{"Programs": programs}]},
         {"Reference": "reference.md"},
-        {"Project": [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"] + rest},
+        {"The project": [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"] + rest},
     ]
     return config
 
@@ -84,7 +85,7 @@ def on_files(files, config):
     there = {page: root / page for page in pages(root)}
     there |= {p.relative_to(root).as_posix(): p for p in (root / "docs").rglob("*.svg")}
     there |= {f"reference/{p.relative_to(made).as_posix()}": p for p in made.rglob("*") if p.is_file()}
-    there["assets/site.css"] = root / "docs" / "site" / "site.css"
+    there |= {f"assets/{name}": root / "docs" / "site" / name for name in ("site.css", "iframe-worker.js")}
     for place, path in there.items():
         files.append(File.generated(config, place, abs_src_path=str(path)))
     for source in sources(root):
@@ -119,7 +120,7 @@ def on_page_content(content, page, config, files):
     names = reference_names(config)
 
     def link(match):
-        name = match[2] and re.sub(r"^(isogloss::|ig::)|&lt;T&gt;$", "", match[2])
+        name = match[2] and re.sub(r"^(isogloss::|ig::)|&lt;\w+&gt;$", "", match[2])
         if not name or name not in names:
             return match[0]
         return f'<a href="{get_relative_url("reference/" + names[name], page.url)}">{match[0]}</a>'
@@ -132,7 +133,7 @@ def compounds(folder):
     """Of Doxygen's XML: the root of each compound by its name of file."""
     index = ElementTree.parse(folder / "index.xml").getroot()
     return {c.get("refid"): ElementTree.parse(folder / f"{c.get('refid')}.xml").getroot()[0] for c in index.iter("compound")
-            if c.get("kind") in ("class", "struct", "file", "concept")}
+            if c.get("kind") in ("class", "struct", "file", "concept", "namespace")}
 
 
 def xml(config):
@@ -144,9 +145,8 @@ def names_in(folder):
     names = {}
     for refid, compound in compounds(folder).items():
         if compound.get("kind") == "file":
-            place = compound.find("location").get("file").partition("include/")[2]
-            names[place] = f"{refid}.html"
-        else:
+            names[compound.find("location").get("file")] = f"{refid}.html"
+        elif compound.get("kind") != "namespace":
             name = compound.findtext("compoundname")
             if "<" not in name and name.startswith("isogloss::"):
                 names[name.removeprefix("isogloss::")] = f"{refid}.html"
@@ -165,7 +165,7 @@ def reference_names(config):
 def text_of(element):
     """The text of a description, with nothing that Markdown takes for its own."""
     text = " ".join("".join(element.itertext()).split()) if element is not None else ""
-    return re.sub(r"([\\`*_\[\]|#])", r"\\\1", html.escape(text, quote=False))
+    return re.sub(r"([\\*_\[\]|#])", r"\\\1", html.escape(text, quote=False))
 
 
 def index_of_reference(config):
@@ -173,38 +173,36 @@ def index_of_reference(config):
     parts = xml(config)
     headers = {}
     for refid, file in parts.items():
-        if file.get("kind") != "file":
+        place = file.find("location").get("file") if file.get("kind") == "file" else ""
+        if not place.startswith("isogloss/"):
             continue
-        place = file.find("location").get("file").partition("include/isogloss/")[2]
-        rows = []
+        rows = headers[place] = []
         for inner in [*file.findall("innerclass"), *file.findall("innerconcept")]:
             name = (inner.text or "").removeprefix("isogloss::")
-            if inner.get("refid") in parts and "<" not in name and name.count("::") <= 1 and inner.get("prot", "public") == "public":
-                if name.rpartition("::")[0] in ("", *NAMESPACES):
-                    brief = text_of(parts[inner.get("refid")].find("briefdescription"))
-                    rows.append((name, f"{inner.get('refid')}.html", brief))
-        seen = set()
-        for member in file.iter("memberdef"):
+            if inner.get("refid") in parts and "<" not in name and name.rpartition("::")[0] in ("", *NAMESPACES):
+                rows.append((name, f"{inner.get('refid')}.html", text_of(parts[inner.get("refid")].find("briefdescription"))))
+    for refid, space in parts.items():
+        if space.get("kind") != "namespace":
+            continue
+        prefix = (space.findtext("compoundname") + "::").removeprefix("isogloss::")
+        for member in space.iter("memberdef"):
+            place = member.find("location").get("file")
+            name = prefix + member.findtext("name")
             brief = text_of(member.find("briefdescription"))
-            name = member.findtext("name")
-            if member.get("kind") in ("function", "typedef", "enum") and brief and name not in seen:
-                seen.add(name)
+            if brief and prefix.removesuffix("::") in ("", *NAMESPACES) and name not in [row[0] for row in headers.get(place, [])]:
                 compound, _, anchor = member.get("id").rpartition("_1")
-                rows.append((name, f"{compound}.html#{anchor}", brief))
-        headers[place] = (refid, text_of(file.find("briefdescription")), rows)
+                headers.setdefault(place, []).append((name, f"{compound}.html#{anchor}", brief))
     out = ["# Reference", "", "Every public name by its header. Equations, shapes, options, errors and source of each stand in the "
            "[API reference](reference/index.html); there are also its lists of [namespaces](reference/namespaces.html), "
            "[classes](reference/annotated.html) and [headers](reference/files.html).", ""]
     folder = None
-    for place, (refid, brief, rows) in sorted(headers.items(), key=lambda item: (item[0].rpartition("/")[0], item[0])):
+    for place, rows in sorted(headers.items(), key=lambda item: (item[0].rpartition("/")[0], item[0])):
         if place.rpartition("/")[0] != folder:
             folder = place.rpartition("/")[0]
-            out += [f"## {folder or 'isogloss'}", ""]
-        out += [f"### {place}", "", f"[`isogloss/{place}`](reference/{refid}.html) · {brief}", ""]
-        out += [f"- [`{name}`](reference/{target}) · {text}" if text else f"- [`{name}`](reference/{target})"
-                for name, target, text in rows]
+            out += [f"## {folder}", ""]
+        target = names_in(pathlib.Path(config.extra["reference"]) / "xml")[place]
+        brief = text_of(parts[target.removesuffix(".html")].find("briefdescription"))
+        out += [f"### {place.removeprefix('isogloss/')}", "", f"[`{place}`](reference/{target}) · {brief}", ""]
+        out += [f"- [`{name}`](reference/{link})" + (f" · {text}" if text else "") for name, link, text in rows]
         out.append("")
     return "\n".join(out)
-
-
-NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "kronecker", "lds", "text")
