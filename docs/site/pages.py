@@ -14,7 +14,8 @@ import xml.etree.ElementTree as ElementTree
 from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 
-FIRST = ["tutorial", "building", "sentences", "riemannian", "lds", "how_to_add", "surprises", "performance"]
+FIRST = ["tutorial", "building", "from_pytorch", "sentences", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
+         "performance"]
 NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "kronecker", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FOLDERS = {
@@ -41,7 +42,7 @@ def lines_of(markdown):
 
 @functools.cache
 def pages(root):
-    found = [p for p in sorted(root.glob("*.md"))] + sorted((root / "docs").rglob("*.md"))
+    found = sorted(root.glob("*.md")) + sorted((root / "docs").rglob("*.md")) + sorted((root / "examples").rglob("*.md"))
     return [p.relative_to(root).as_posix() for p in found]
 
 
@@ -61,18 +62,18 @@ def sources(root):
 def on_config(config):
     root = project(config)
     own = [p for p in pages(root) if p not in PROJECT]
-    guide = [p for p in own if p.count("/") == 1 and p != "docs/README.md"]
+    guide = [p for p in own if p.startswith("docs/") and p.count("/") == 1 and p != "docs/README.md"]
     guide.sort(key=lambda p: FIRST.index(pathlib.Path(p).stem) if pathlib.Path(p).stem in FIRST else len(FIRST))
-    folders = {p.split("/")[1] for p in own if p.count("/") > 1} - {"examples"}
+    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples"}
     folders = [f for f in FOLDERS if f in folders] + sorted(folders - set(FOLDERS))
     components = [{FOLDERS.get(f, f): [p for p in own if p.startswith(f"docs/{f}/")]} for f in folders]
     programs = [{pathlib.Path(s).name: s + ".md"} for s in sources(root) if s.startswith("examples/")]
     rest = [s + ".md" for s in sources(root) if not s.startswith("examples/")]
     config.nav = [
-        {"isogloss": "README.md"},
+        {"Start": "README.md"},
         {"Guide": ["docs/README.md", *guide]},
         {"Components": components},
-        {"Examples": [p for p in own if p.startswith("docs/examples/")] + [{"Programs": programs}]},
+        {"Examples": [p for p in own if "examples/" in p] + [{"Programs": programs}]},
         {"Reference": "reference.md"},
         {"The project": [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"] + rest},
     ]
@@ -114,7 +115,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(content, page, config, files):
-    """Names of headers and classes lead to the reference."""
+    """Names of headers and classes lead to the reference; the header of a page about one class leads to the class."""
     if page.file.src_uri == "CHANGELOG.md":  # speaks of what is gone
         return content
     names = reference_names(config)
@@ -123,6 +124,8 @@ def on_page_content(content, page, config, files):
         name = match[2] and re.sub(r"^(isogloss::|ig::)|&lt;\w+&gt;$", "", match[2])
         if not name or name not in names:
             return match[0]
+        if name.endswith(".hpp") and page.title in names:
+            name = page.title
         return f'<a href="{get_relative_url("reference/" + names[name], page.url)}">{match[0]}</a>'
 
     return re.sub(r"<(pre|a|h\d)\b.*?</\1>|<code>([^<]+)</code>", link, content, flags=re.S)
