@@ -3,7 +3,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=build/python/bin/python
-if [ ! -x $python ]; then /usr/bin/python3 -m venv build/python; fi
+if [ ! -x $python ]; then
+    system=/usr/bin/python3
+    [ -x $system ] || system=python3
+    $system -m venv build/python
+fi
 newer() { [ -n "$(find CMakeLists.txt .cmake include python pyproject.toml examples/language_model examples/shared tests/python.sh \
     -newer build/python/passed -type f -print -quit)" ]; }
 if [ -e build/python/passed ] && ! newer; then

@@ -11,7 +11,7 @@ jobs=$(nproc)
 werror=-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}
 [ "${1:-}" != --all ] || rm -rf build/{release,sanitize,tsan}/passed
 
-bash .ci/install build tests
+bash .ci/install build tests site
 
 say() { printf '\n== %s\n' "$1"; }
 
@@ -20,7 +20,7 @@ changed() { # preset label
     local tests=build/$1/tests inputs
     case $2 in
         examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/{examples,mpi}) ;;
-        docs) inputs=("$tests"/docs_* docs tests/docs include examples) ;;
+        docs) inputs=("$tests"/docs_* ./*.md docs tests/docs include examples) ;;
         distributed) inputs=("$tests"/{tests_distributed,mpi_ranks} tests/{distributed,mpi}) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
         project) inputs=(CMakeLists.txt .cmake include src docs tools tests/{compile_fail,consumer} tests/*.{cmake,sh}) ;;
@@ -62,4 +62,7 @@ pass_tests tsan
 
 say "Tests"
 pass_tests release
+
+say "Python module"
+bash tests/python.sh
 [ ! -e build/release/tests/compile_time.txt ] || cat build/release/tests/compile_time.txt
