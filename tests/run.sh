@@ -62,7 +62,7 @@ pass_tests tsan
 
 say "Tests"
 pass_tests release
+[ ! -e build/release/tests/compile_time.txt ] || cat build/release/tests/compile_time.txt
 
 say "Python module"
 bash tests/python.sh
-[ ! -e build/release/tests/compile_time.txt ] || cat build/release/tests/compile_time.txt
