@@ -7,7 +7,7 @@ set(isogloss_staging ${PROJECT_BINARY_DIR}/package)
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-install(TARGETS isogloss EXPORT isogloss-targets)
+install(TARGETS isogloss isogloss_pch EXPORT isogloss-targets)
 install(EXPORT isogloss-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
 foreach(name IN LISTS isogloss_components)
     install(TARGETS isogloss_${name} EXPORT isogloss-${name}-targets)
