@@ -146,7 +146,7 @@ public:
     /// Sets the plain cross-entropy Σ -log p(y_t) within a loss, in nats, for perplexities.
     void set_cross_entropy(Loss<T> l, double nats) const { this->store_[l].cross_entropy = nats; }
     /// For a loss that has its gradient ready in the forward pass: the adjoint of a, all zero, to put it in,
-    /// or null where another node has put its own there. It counts once backward finds it `prepared`.
+    /// or null where another node has put its own there. It counts once backward commits it (Backward::commit).
     T* stage_adjoint(Seq<T> a) const {
         auto& s = this->store_[a];
         if (s.staged_by >= 0) return nullptr;
