@@ -1,7 +1,7 @@
 """A browser opens the pages of the site as a reader does, as files: python3 browser.py SITE CHROMIUM
 
-Every page of the guide, and of the reference one in thirty, one after the other in a frame. No script may fail, nothing may be
-missing; the console says so. Then the search must find. That an error is seen is tried on a page that has one.
+Every page of the guide, and of the reference one in thirty, one after the other in a frame. No script may fail, the console
+says so; files that are missing site.py finds. Then the search must find. That an error is seen is tried on a page that has one.
 """
 
 import pathlib
@@ -18,11 +18,11 @@ HARNESS = """<!doctype html><title>pages</title><iframe width=1200 height=900></
 const pages = %s, frame = document.querySelector("iframe");
 let next = 0;
 frame.onload = () => setTimeout(() => {
-    if (next) console.log("opened " + pages[next - 1]);
+    console.log("opened " + pages[next - 1]);
     if (next < pages.length) frame.src = pages[next++];
     else console.log("all opened");
 }, 100);
-frame.src = "about:blank#";
+frame.src = pages[next++];
 </script>"""
 
 
@@ -55,9 +55,9 @@ def opened(pages, folder):
 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
     folder = pathlib.Path(name)
     broken = folder / "broken.html"
-    broken.write_text('<img src="missing.png"><script>planted()</script>')
+    broken.write_text('<script>planted()</script>')
     count, said = opened([broken], folder)
-    assert count == 1 and any("planted is not defined" in s for s in said) and any("ERR_FILE_NOT_FOUND" in s for s in said), (count, said)
+    assert count == 1 and any("planted is not defined" in s for s in said), (count, said)
 
     guide = [p for p in sorted(site.rglob("*.html")) if "reference" not in p.relative_to(site).parts and p.name != "404.html"]
     reference = [p for p in sorted((site / "reference").glob("*.html")) if not p.name.endswith("-members.html")]
