@@ -42,12 +42,25 @@ std::unique_ptr<Learner> make_learner(const Options& o, const Text& train) {
     return std::make_unique<Minibatches>(o, train);
 }
 
+// Where a model foresees the text it was trained on and no other.
+void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
+    if (!(other.bits > trained.bits + 1)) return;
+    std::fprintf(
+        stderr,
+        "synthetic: warning: %s another text has %.2f bits a symbol, the training text %.2f; %.0f %% of the "
+        "units are saturated. Units that stay at a bound of their range are constants, set by the first "
+        "symbols of a text: train on more columns (--columns), or bound V (--bound 4). Where no unit is, "
+        "the text has been learned by heart: take a longer one, or fewer units and edges\n",
+        when, other.bits, trained.bits, 100 * other.saturated);
+}
+
 // Trains for so many more seconds and at most so many more rounds (0: any number), and leaves the learner as it
 // was at its best moment. `record` takes rows of the learning curve.
 template <class Record> void train(Learner& learner, Progress& at, double seconds, Index rounds,
                                    const Texts& texts, Record&& record) {
+    Foreseen seen, chosen;
     const auto look = [&] {
-        const Foreseen seen = learner.foresee(texts.train), chosen = learner.foresee(texts.choice);
+        seen = learner.foresee(texts.train), chosen = learner.foresee(texts.choice);
         if (chosen.bits < at.bits) at.bits = chosen.bits, learner.keep();
         std::printf("%8.1f s  %6lld rounds  training %.5f  choice %.5f  success %.4f  saturated %.2f  %s\n",
                     at.seconds, static_cast<long long>(at.rounds), seen.bits, chosen.bits, chosen.success,
@@ -70,19 +83,8 @@ template <class Record> void train(Learner& learner, Progress& at, double second
         look();
         next = at.seconds + std::max(seconds / 40, 4 * (computed() - before));  // a fifth of all, at most
     }
+    warn(seen, chosen, "at the end of training");
     learner.stop();
-}
-
-// Where a model foresees the text it was trained on and no other.
-void warn(const Foreseen& trained, const Foreseen& other) {
-    if (!(other.bits > trained.bits + 1)) return;
-    std::fprintf(
-        stderr,
-        "synthetic: warning: another text has %.2f bits a symbol, the training text %.2f; %.0f %% of the "
-        "units are saturated. Units that stay at a bound of their range are constants, set by the first "
-        "symbols of a text: train on more columns (--columns), or bound V (--bound 4). Where no unit is, "
-        "the text has been learned by heart: take a longer one, or fewer units and edges\n",
-        other.bits, trained.bits, 100 * other.saturated);
 }
 
 int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) {
@@ -140,7 +142,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
             std::printf("%s", texts.train.spelled(v).c_str());
         std::printf("\n");
     }
-    warn(trained, verdict);
+    warn(trained, verdict, "at the best moment");
     if (!o.save.empty()) checkpoint(*learner, best, symbols).save(o.save, metadata(o));
     std::printf("training_bits=%.5f rounds=%lld seconds=%.1f saturated=%.4f\n", trained.bits,
                 static_cast<long long>(rounds), used, verdict.saturated);

@@ -61,17 +61,20 @@ private:
                 g.parameters(adam ? "*" : "E"),
                 ig::AdamOptions{.rate = options.adam_rate, .clip = 1, .divisor = ig::Divisor::tokens});
         if (adam) return;
+        const double damping = options.natural_damping;
         const ig::RiemannianOptions natural{.modulus = options.named_modulus(),
                                             .form = options.named_form(),
                                             .rate = options.natural_rate,
-                                            .damping = options.natural_damping,
+                                            .damping = damping > 0 ? damping
+                                                       : cell      ? 0.01
+                                                                   : 0.001,
                                             .floor = options.floor,
-                                            .decay = options.decay,
+                                            .decay = cell ? 0.95 : options.decay,
                                             .every = cell ? 4 : 1,
                                             .clip = 1,
                                             .targets = y};
         auto head = natural;
-        if (options.head_rate > 0) head.rate = options.head_rate;
+        head.rate = options.head_rate > 0 ? options.head_rate : (cell ? 1 : 3) * options.natural_rate;
         network_.emplace(g, cell ? "lstm.*" : "net.*", natural);
         head_.emplace(g, "out.*", head);
     }

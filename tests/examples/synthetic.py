@@ -79,7 +79,7 @@ with tempfile.TemporaryDirectory() as folder:
 # a text that cannot be foreseen is learned by heart, and the program says so; as long as the two are alike it does not
 by_heart = ['--task', 'copy', '--noise', '1', '--length', '120', '--validation-length', '2000', '--units', '30']
 out = run(*by_heart, '--training', 'full', '--seconds', '2')
-assert out.returncode == 0 and 'warning: another text has' in out.stderr and 'saturated' in out.stdout, out
+assert out.returncode == 0 and 'warning: at the end of training another text has' in out.stderr and 'saturated' in out.stdout, out
 assert 'warning' not in run(*by_heart, '--seconds', '0').stderr
 bounded = run('--bound', '2', *SMALL)
 assert bounded.returncode == 0 and 'saturated=0.0000' in bounded.stdout, bounded
