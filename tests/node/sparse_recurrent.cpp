@@ -82,7 +82,7 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
                    (Model<Gnn, true>), (Model<SparseRnn, true>)) {
     constexpr Index units = TestType::units, steps = TestType::steps;
     const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
-    const double bound = GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.15 : 0.7);
+    const double bound = GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.07 : 0.7);
     TestType m(s, bound);
     m.forward();
     // forward; cut[t + 1]: which of the sums V_t are cut
@@ -156,7 +156,7 @@ TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differ
                    Model<Glnn>, Model<Gnn>, Model<SparseRnn>, (Model<Glnn, true>), (Model<Gnn, true>),
                    (Model<SparseRnn, true>)) {
     TestType m(GENERATE(Activation::tanh, Activation::logistic),
-               GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.15 : 0.7));
+               GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.07 : 0.7));
     m.forward();
     m.g.backward(m.l);
     for (auto* p : m.g.parameters()) {
