@@ -1,91 +1,147 @@
 // A graph that reads symbols x and predicts the next ones: what all networks share.
 #pragma once
 
+#include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
+#include <numeric>
 
 #include "learner.hpp"
+#include "options.hpp"
 
 namespace ig = isogloss;
 using tasks::Index;
 using tasks::Text;
 using tasks::Token;
 
-// What position t is to predict: the next symbol, where it counts.
-inline std::vector<Token> targets(const Text& text) {
-    std::vector<Token> y;
-    for (std::size_t t = 1; t < text.x.size(); ++t)
-        y.push_back(text.predicted[t] ? text.x[t] : ig::not_predicted);
-    return y;
-}
-
 // How often each symbol occurs, or has to be predicted.
 inline std::vector<double> counts(const Text& text, bool predicted_alone) {
-    std::vector<double> n(text.symbols.size(), 0);
+    std::vector<double> n(static_cast<std::size_t>(text.vocabulary()), 0);
     for (std::size_t t = predicted_alone; t < text.x.size(); ++t)
         if (!predicted_alone || text.predicted[t]) ++n[static_cast<std::size_t>(text.x[t])];
     return n;
 }
 
+// As many columns as are asked for, of two symbols at least.
+inline Index wanted_columns(const Options& o, const Text& text) {
+    return std::clamp<Index>(o.columns, 1, std::max<Index>(1, (text.size() - 1) / 2));
+}
+
 template <class T> struct GraphModel : Learner {
-    std::string_view symbols;
     ig::Graph<T> g;
     ig::Tokens x, y;
+    ig::Seq<T> activity;  // of the units on a sparse graph, if any
     ig::Logits<T> o;
     ig::Loss<T> l;
-    std::vector<std::vector<T>> kept;
+    Token first;                             // what a sample begins with
+    std::vector<std::vector<T>> kept, last;  // parameters: the best ones, and where training stopped
 
     GraphModel(const Text& text, ig::GraphOptions options)
-        : symbols(text.symbols),
-          g(options),
+        : g(options),
           x(g.tokens("x", text.vocabulary())),
-          y(g.tokens("y", text.vocabulary())) {}
+          y(g.tokens("y", text.vocabulary())),
+          first(text.x[0]) {}
 
     void finish(ig::Seq<T> h) {
         o = g.template add<ig::Softmax>("out", {.vocabulary = x.vocabulary}, h);
         l = g.template add<ig::CrossEntropy>("loss", {}, o, y);
     }
 
+    // A network on a sparse graph under a head that begins with the frequencies of the symbols.
+    ig::Seq<T> add_sparse(const Options& options, const Text& text) {
+        const ig::SparseRecurrentOptions network{.units = options.units,
+                                                 .edges = options.edges,
+                                                 .activation = options.named_activation(),
+                                                 .seed = options.seed,
+                                                 .longest = options.longest,
+                                                 .frequencies = counts(text, false),
+                                                 .bound = options.bound};
+        activity = options.network == "glnn"  ? g.template add<ig::Glnn>("net", network, x)
+                   : options.network == "gnn" ? g.template add<ig::Gnn>("net", network, x)
+                                              : g.template add<ig::SparseRnn>("net", network, x);
+        if (network.activation == ig::Activation::logistic) middle_ = half_ = 0.5;
+        finish(activity);
+        ig::start_at_frequencies(g, "out", counts(text, true));
+        return activity;
+    }
+
     Foreseen foresee(const Text& text) override {
         const ig::Evaluation evaluation(g);
         Judge judge(text);
+        std::vector<int> stuck(static_cast<std::size_t>(std::max<Index>(activity.width, 0)), 1);
         constexpr Index rows = 256;
         std::vector<T> p(static_cast<std::size_t>(rows * x.vocabulary));
-        for (Index first = 0; first + 1 < text.size(); first += g.capacity().time) {
-            const Index n = std::min(g.capacity().time, text.size() - 1 - first);
-            g.forward(o, {x, {text.x.data() + first, n, 1}});
+        for (Index from = 0; from + 1 < text.size(); from += g.capacity().time) {
+            const Index n = std::min(g.capacity().time, text.size() - 1 - from);
+            g.forward(o, {x, {text.x.data() + from, n, 1}});
             for (Index r = 0; r < n; r += rows) {
                 const Index some = std::min(rows, n - r);
                 g.probabilities(o, r, {p.data(), some, x.vocabulary});
                 for (Index k = 0; k < some; ++k)
-                    judge.position(first + r + k + 1, p.data() + k * x.vocabulary);
+                    judge.position(from + r + k + 1, p.data() + k * x.vocabulary);
             }
+            for (Index t = 0; activity.id >= 0 && t < n; ++t)
+                if (from + t >= text.size() / 2) judge_saturation(t, stuck);
         }
-        return judge.verdict();
+        Foreseen seen = judge.verdict();
+        if (activity.id >= 0)
+            seen.saturated = static_cast<double>(std::accumulate(stuck.begin(), stuck.end(), 0)) /
+                             static_cast<double>(stuck.size());
+        return seen;
     }
 
-    std::string sample(Index length, std::uint64_t seed) override {
+    std::vector<Token> sample(Index length, std::uint64_t seed) override {
         const ig::Evaluation evaluation(g);
         const ig::Random random(seed, ig::stream_of("sample"));
         std::vector<T> p(static_cast<std::size_t>(x.vocabulary));
-        std::string text(1, symbols[0]);
+        std::vector<Token> text(1, first);
         for (Index t = 1; t < length; ++t) {
-            const Token last = static_cast<Token>(symbols.find(text.back()));
-            g.forward(o, {x, {&last, 1, 1}});
+            g.forward(o, {x, {&text.back(), 1, 1}});
             g.probabilities(o, 0, {p.data(), 1, x.vocabulary});
-            text += symbols[static_cast<std::size_t>(ig::sample(p, random.uniform(t)))];
+            text.push_back(static_cast<Token>(ig::sample(p, random.uniform(t))));
         }
         return text;
     }
 
-    void keep() override {
-        kept.clear();
-        for (auto* p : g.parameters()) kept.emplace_back(p->value, p->value + p->size());
+    void keep() override { kept = values(); }
+    void stop() override {
+        last = values();
+        if (!kept.empty()) assign(kept);
     }
-    void restore() override {
-        for (std::size_t k = 0; k < kept.size(); ++k)
-            std::copy(kept[k].begin(), kept[k].end(), g.parameters()[k].value);
+    void go_on() override {
+        keep();
+        assign(last);
     }
+    void parts(ig::io::Checkpoint& c) override {
+        if (last.empty()) last = values();
+        c.model(g).state("last", *this);
+    }
+    template <class Visitor> void visit(Visitor& v) {
+        for (std::size_t k = 0; k < last.size(); ++k) {
+            const auto& p = g.parameters()[k];
+            v.array(p.name, last[k].data(), p.rows, p.cols);
+        }
+    }
+
+private:
+    std::vector<std::vector<T>> values() {
+        std::vector<std::vector<T>> all;
+        for (const auto* p : g.parameters()) all.emplace_back(p->value, p->value + p->size());
+        return all;
+    }
+    void assign(const std::vector<std::vector<T>>& all) {
+        for (std::size_t k = 0; k < all.size(); ++k)
+            std::copy(all[k].begin(), all[k].end(), g.parameters()[k].value);
+    }
+    // A unit is saturated as long as its activity stays within 1e-6 of a bound of its range.
+    void judge_saturation(Index t, std::vector<int>& stuck) {
+        const T* a = g.store().value(activity.id, t);
+        for (std::size_t j = 0; j < stuck.size(); ++j)
+            if (std::abs(static_cast<double>(a[j]) - middle_) < half_ - 1e-6) stuck[j] = 0;
+    }
+
+    double middle_ = 0, half_ = 1;  // of the range of an activity
 };

@@ -10,8 +10,7 @@
 class Markov final : public Learner {
 public:
     Markov(const Options& o, const tasks::Text& text)
-        : symbols_(text.symbols),
-          model_({.states = o.units, .symbols = text.vocabulary(), .prior = 0.01, .seed = o.seed}),
+        : model_({.states = o.units, .symbols = text.vocabulary(), .prior = 0.01, .seed = o.seed}),
           text_{text.x} {}
 
     void round() override { model_.step(text_); }
@@ -22,20 +21,25 @@ public:
         });
         return judge.verdict();
     }
-    std::string sample(tasks::Index length, std::uint64_t seed) override {
-        std::string text;
-        for (const auto v : model_.sample(length, isogloss::Random(seed, isogloss::stream_of("sample"))))
-            text += symbols_[static_cast<std::size_t>(v)];
-        return text;
+    std::vector<tasks::Token> sample(tasks::Index length, std::uint64_t seed) override {
+        return model_.sample(length, isogloss::Random(seed, isogloss::stream_of("sample")));
     }
     void keep() override { kept_ = model_; }
-    void restore() override {
+    void stop() override {
+        last_ = model_;
         if (kept_) model_ = *kept_;
+    }
+    void go_on() override {
+        keep();
+        if (last_) model_ = *last_;
+    }
+    void parts(isogloss::io::Checkpoint& c) override {
+        if (!last_) last_ = model_;
+        c.state("best", model_).state("last", *last_);
     }
 
 private:
-    std::string_view symbols_;
     isogloss::hmm::Hmm model_;
-    std::optional<isogloss::hmm::Hmm> kept_;
+    std::optional<isogloss::hmm::Hmm> kept_, last_;
     std::vector<std::vector<tasks::Token>> text_;
 };

@@ -1,6 +1,7 @@
 // What the program asks of anything that learns a text.
 #pragma once
 
+#include <isogloss/io/checkpoint.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 struct Foreseen {
     double bits = 0;  // per predicted symbol, the first of the text left out
     double success = 0;
+    double saturated = 0;  // share of units on a sparse graph that are at a bound throughout the second half
 };
 
 // Sums up predictions position by position.
@@ -26,7 +28,7 @@ public:
     }
     Foreseen verdict() const {
         return {nats_ / std::log(2.0) / static_cast<double>(std::max<tasks::Index>(count_, 1)),
-                tasks::success(text_, best_)};
+                text_.task ? tasks::success(text_, best_) : 0};
     }
 
 private:
@@ -42,8 +44,10 @@ struct Learner {
     virtual void prepare(double) {}                         // before a round: share of the time used up
     virtual void round() = 0;                               // some training
     virtual Foreseen foresee(const tasks::Text& text) = 0;  // every symbol from those before it
-    virtual std::string sample(tasks::Index length, std::uint64_t seed) = 0;
-    virtual void keep() = 0;                          // remembers the model as it is
-    virtual void restore() = 0;                       // and puts it back
-    virtual std::string state() const { return {}; }  // learning rates and the like
+    virtual std::vector<tasks::Token> sample(tasks::Index length, std::uint64_t seed) = 0;
+    virtual void keep() = 0;   // remembers the model as the best one
+    virtual void stop() = 0;   // remembers where training stopped, and is the best model again
+    virtual void go_on() = 0;  // after a load: takes training up where it stopped
+    virtual void parts(isogloss::io::Checkpoint& c) = 0;  // names all that a file is to hold
+    virtual std::string state() const { return {}; }      // learning rates and the like
 };

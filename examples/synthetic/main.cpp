@@ -1,22 +1,27 @@
-// Trains a network on a synthetic source for a given computing time, and says how far it is from the source's
-// entropy rate.
+// Trains a network on a synthetic source of known entropy rate, or on a text of one's own, for a given computing
+// time.
 //
-//     synthetic --task music --network glnn --metric rbpm --units 20 --length 50000 --seconds 60
+//     synthetic --task music --network glnn --metric ruop --units 20 --length 50000 --seconds 60
+//     synthetic --text train.txt --valid valid.txt --chars --units 100 --seconds 600 --save model.safetensors
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
-#include <isogloss/file/output_file.hpp>
 #include <memory>
 #include <optional>
 
 #include "../shared/csv_log.hpp"
 #include "../shared/program.hpp"
-#include "cells.hpp"
+#include "full_batches.hpp"
 #include "hmm.hpp"
-#include "sparse.hpp"
+#include "minibatches.hpp"
+#include "model_file.hpp"
+#include "texts.hpp"
 
 namespace {
+
+using isogloss::DataError;
+using isogloss::message;
 
 // Seconds of computing time of this process, whatever else the machine does.
 double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -31,167 +36,213 @@ void write(const std::string& path, const Text& text) {
     out.commit();
 }
 
-std::unique_ptr<Learner> make_learner(const Options& o, const Text& train, Index longest_text) {
+std::unique_ptr<Learner> make_learner(const Options& o, const Text& train) {
     if (o.network == "hmm") return std::make_unique<Markov>(o, train);
-    if (o.network == "lstm") return std::make_unique<Cells>(o, train);
-    return std::make_unique<Sparse>(o, train, longest_text);
+    if (o.sparse() && o.training == "full") return std::make_unique<FullBatches>(o, train);
+    return std::make_unique<Minibatches>(o, train);
 }
 
-struct Trained {
-    double seconds = 0;
-    Index rounds = 0;
-    double bits = 1e300;  // on the text that chooses, at the best moment
-};
+// Where a model foresees the text it was trained on and no other.
+void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
+    if (!(other.bits > trained.bits + 1)) return;
+    std::fprintf(
+        stderr,
+        "synthetic: warning: %s another text has %.2f bits a symbol, the training text %.2f; %.0f %% of the "
+        "units are saturated. Units that stay at a bound of their range are constants, set by the first "
+        "symbols of a text: train on more columns (--columns), or bound V (--bound 4). Where no unit is, "
+        "the text has been learned by heart: take a longer one, or fewer units and edges\n",
+        when, other.bits, trained.bits, 100 * other.saturated);
+}
 
-// Trains for so many seconds and leaves the learner as it was at its best moment. `record` takes rows of the
-// learning curve.
-template <class Record>
-Trained train_one(Learner& learner, double seconds, const Text& train, const Text& choice, Record&& record) {
-    Trained t;
+// Trains for so many more seconds and at most so many more rounds (0: any number), and leaves the learner as it
+// was at its best moment. `record` takes rows of the learning curve.
+template <class Record> void train(Learner& learner, Progress& at, double seconds, Index rounds,
+                                   const Texts& texts, Record&& record) {
+    Foreseen seen, chosen;
     const auto look = [&] {
-        const Foreseen seen = learner.foresee(train), chosen = learner.foresee(choice);
-        if (chosen.bits < t.bits) t.bits = chosen.bits, learner.keep();
-        std::printf("%8.1f s  %6td rounds  training %.5f  choice %.5f  success %.4f  %s\n", t.seconds,
-                    t.rounds, seen.bits, chosen.bits, chosen.success, learner.state().c_str());
+        seen = learner.foresee(texts.train), chosen = learner.foresee(texts.choice);
+        if (chosen.bits < at.bits) at.bits = chosen.bits, learner.keep();
+        std::printf("%8.1f s  %6lld rounds  training %.5f  choice %.5f  success %.4f  saturated %.2f  %s\n",
+                    at.seconds, static_cast<long long>(at.rounds), seen.bits, chosen.bits, chosen.success,
+                    chosen.saturated, learner.state().c_str());
         std::fflush(stdout);
-        record(t, seen, chosen);
+        record(seen, chosen);
     };
+    const double begin = at.seconds, end = begin + seconds;
+    const std::uint64_t last = at.rounds + static_cast<std::uint64_t>(rounds);
     look();
-    for (double next = 0; t.seconds < seconds;) {
-        learner.prepare(t.seconds / seconds);
+    for (double next = begin; at.seconds < end && (rounds == 0 || at.rounds < last) && !interrupt::wanted;) {
+        learner.prepare((at.seconds - begin) / seconds);
         const double start = computed();
         learner.round();
-        t.seconds += computed() - start;
-        ++t.rounds;
-        if (t.seconds < next && t.seconds < seconds) continue;
+        at.seconds += computed() - start;
+        ++at.rounds;
+        const bool over = at.seconds >= end || (rounds > 0 && at.rounds == last) || interrupt::wanted;
+        if (at.seconds < next && !over) continue;
         const double before = computed();
         look();
-        next = t.seconds + std::max(seconds / 40, 4 * (computed() - before));  // a fifth of all, at most
+        next = at.seconds + std::max(seconds / 40, 4 * (computed() - before));  // a fifth of all, at most
     }
-    learner.restore();
-    return t;
+    warn(seen, chosen, "at the end of training");
+    learner.stop();
 }
 
-int run(const Options& o) {
-    const bool writes = !o.write.empty();
-    files::Outputs()
-        .write("--csv", o.csv, files::table("learning curve of synthetic", csv_header))
-        .write_unmarked("--write", writes ? o.write + ".train" : "", o.overwrite)
-        .write_unmarked("--write", writes ? o.write + ".valid" : "", o.overwrite)
-        .check();
-    const tasks::Task& task = o.named_task();
-    const Index other = o.validation_length > 0 ? o.validation_length : o.length;
-    // Independent texts: to train on, to choose the best moment by, and to report.
-    tasks::Options shorter = o.source;
-    shorter.fewest_bits = o.fewest_training_bits;
-    const Text train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
-    const Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<Index>(other / 4, 2000));
-    const Text valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
-    const double floor = tasks::entropy_rate(task, o.source);
-    tasks::Options longer = o.source;
-    std::optional<Text> long_lines;
-    if (&task == &tasks::anbn && o.longest_validation > 0) {
-        longer.shortest = o.source.longest, longer.longest = o.longest_validation;
-        long_lines = tasks::generate(task, longer, 3 * o.seed + 2, other);
-    }
+int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) {
+    const bool writes = !o.write.empty(), trains = o.seconds > 0 || !file;
+    const Texts texts =
+        o.level == "task"
+            ? drawn_texts(o)
+            : own_texts(o, std::string(file ? file->characters("state/symbols") : std::string_view()));
     if (writes) {
-        write(o.write + ".train", train);
-        write(o.write + ".valid", valid);
-        std::printf("entropy_bits=%.5f\n", floor);
+        write(o.write + ".train", texts.train);
+        write(o.write + ".valid", texts.valid);
+        std::printf("entropy_bits=%.5f\n", texts.entropy);
         return 0;
     }
+    std::printf("%s, %td units%s, %s\n", o.network.c_str(), o.units,
+                o.sparse() ? message(", ", o.edges, " edges").c_str() : "", o.method().c_str());
     const files::CsvLog csv(o.csv, csv_header, [](std::string_view) { return false; });
+    interrupt::catch_signals();
     std::unique_ptr<Learner> learner;  // the best so far
-    double used = 0, least = 0;
-    Index rounds = 0;
-    for (Index start = 0; start < o.starts; ++start) {
+    Progress best;
+    double used = 0;
+    std::uint64_t rounds = 0;
+    std::string symbols = texts.symbols;
+    for (Index start = 0; start < o.starts && !(interrupt::wanted && learner); ++start) {
         Options own = o;
         own.seed += static_cast<std::uint64_t>(1000 * start);
-        own.seconds /= static_cast<double>(o.starts);
-        auto candidate = make_learner(own, train, std::max(choice.size(), valid.size()));
-        const Trained outcome = train_one(
-            *candidate, own.seconds, train, choice,
-            [&](const Trained& now, const Foreseen& seen, const Foreseen& chosen) {
-                csv.append(isogloss::message(used + now.seconds, ',', rounds + now.rounds, ',', seen.bits,
-                                             ',', chosen.bits, ',', chosen.success, ',', start));
-            });
-        used += outcome.seconds, rounds += outcome.rounds;
-        if (!learner || outcome.bits < least) learner = std::move(candidate), least = outcome.bits;
+        auto candidate = make_learner(own, texts.train);
+        Progress at;
+        if (file) {
+            // Without the training text there is nothing to carry states along.
+            const bool all = !texts.own() || !o.text.empty() || o.network == "hmm";
+            checkpoint(*candidate, at, symbols)
+                .load(*file, all ? isogloss::io::Restore::everything : isogloss::io::Restore::parameters);
+            if (trains) candidate->go_on();
+        }
+        const std::uint64_t before = at.rounds;
+        const double seconds_before = at.seconds;
+        if (trains)
+            train(*candidate, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts,
+                  [&](const Foreseen& seen, const Foreseen& chosen) {
+                      csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits, ',',
+                                         chosen.bits, ',', chosen.success, ',', start));
+                  });
+        used += at.seconds - seconds_before, rounds += at.rounds - before;
+        if (!learner || at.bits < best.bits) learner = std::move(candidate), best = at;
     }
-    const Foreseen trained = learner->foresee(train), verdict = learner->foresee(valid);
-    if (long_lines) {
-        const Foreseen seen = learner->foresee(*long_lines);
+    const Foreseen trained = learner->foresee(texts.train), verdict = learner->foresee(texts.valid);
+    if (texts.longer) {
+        const Foreseen seen = learner->foresee(*texts.longer);
         std::printf("longer_bits=%.5f longer_entropy_bits=%.5f longer_success=%.4f\n", seen.bits,
-                    tasks::entropy_rate(task, longer), seen.success);
+                    texts.longer_entropy, seen.success);
     }
-    if (o.sample > 0) std::printf("%s\n", learner->sample(o.sample, o.seed).c_str());
-    std::printf("training_bits=%.5f rounds=%td seconds=%.1f\n", trained.bits, rounds, used);
-    std::printf("validation_bits=%.5f entropy_bits=%.5f success=%.4f\n", verdict.bits, floor,
-                verdict.success);
-    return 0;
+    if (o.sample > 0) {
+        for (const Token v : learner->sample(o.sample, o.seed))
+            std::printf("%s", texts.train.spelled(v).c_str());
+        std::printf("\n");
+    }
+    warn(trained, verdict, "at the best moment");
+    if (!o.save.empty()) checkpoint(*learner, best, symbols).save(o.save, metadata(o));
+    std::printf("training_bits=%.5f rounds=%lld seconds=%.1f saturated=%.4f\n", trained.bits,
+                static_cast<long long>(rounds), used, verdict.saturated);
+    std::printf("validation_bits=%.5f ", verdict.bits);
+    if (texts.own()) std::printf("entropy_bits=unknown\n");
+    else std::printf("entropy_bits=%.5f success=%.4f\n", texts.entropy, verdict.success);
+    return interrupt::wanted ? interrupt::status() : 0;
+}
+
+// Takes the stored options from a file. Throws DataError for one that was given and differs.
+void take_stored(Options& o, const CLI::App& app, const isogloss::io::Safetensors& file) {
+    Options stored = stored_options(file);
+    nlohmann::json of_file;
+    each_stored(stored, [&](const char* name, const auto& value, const char*) { of_file[name] = value; });
+    each_stored(o, [&](const char* name, auto& value, const char*) {
+        const nlohmann::json given = value;
+        if (app.count(name) > 0 && given != of_file[name])
+            throw DataError(message(name, " is ", given.dump(), ", but the model in '", o.load, "' has ",
+                                    of_file[name].dump(), "; leave ", name, " out"));
+        of_file[name].get_to(value);
+    });
+    const bool words = stored.level == "words";
+    if ((o.chars && stored.level != "chars") || (o.words && !words))
+        throw DataError(message(o.chars ? "--chars" : "--words", ", but the model in '", o.load, "' is of ",
+                                stored.level, "; leave it out"));
+    o.level = stored.level;
+    if (o.starts > 1)
+        throw DataError(message("--starts is ", o.starts, ", but the model in '", o.load,
+                                "' has begun; leave --starts out"));
+    if (app.count("--seconds") == 0 && app.count("--rounds") == 0) o.seconds = 0;  // to evaluate
+    o.doublings = 0;                                                               // its text has grown
+}
+
+// Throws DataError for options that do not go together.
+void require_together(const Options& o, bool loaded) {
+    const bool trains = o.seconds > 0 || !loaded, own = o.level != "task";
+    std::string wrong = fault(o);
+    if (!(o.seconds >= 0) || o.rounds < 0 || o.sample < 0)
+        wrong = message("found seconds = ", o.seconds, ", rounds = ", o.rounds, ", sample = ", o.sample,
+                        "; expected numbers of at least 0");
+    if (o.chars && o.words) wrong = "--chars and --words are both given; choose one";
+    if (own && o.valid.empty()) wrong = "--valid is missing: the text to validate on";
+    if (own && trains && o.text.empty()) wrong = "--text is missing: the text to train on";
+    if (!own && (!o.text.empty() || !o.valid.empty()))
+        wrong = message("the model in '", o.load, "' is of task ", o.task,
+                        ", which draws its texts; leave --text "
+                        "and --valid out");
+    if (!own && !loaded && (o.chars || o.words)) wrong = "--chars and --words are for --text";
+    if (own && !o.write.empty()) wrong = "--write writes the texts of a task; leave it out, or --text";
+    if (!wrong.empty()) throw DataError(wrong);
 }
 
 int work(int argc, char** argv) {
     Options o;
-    CLI::App app("Networks on synthetic sources of known entropy rate");
+    CLI::App app("Networks on synthetic sources of known entropy rate, or on a text of one's own");
     app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    std::vector<std::string> names;
-    for (const tasks::Task* task : tasks::all) names.emplace_back(task->name);
-    app.add_option("--task", o.task, "source of the texts")->check(CLI::IsMember(names));
-    app.add_option("--network", o.network)->check(CLI::IsMember({"glnn", "gnn", "rnn", "lstm", "hmm"}));
-    app.add_option("--metric", o.metric)->check(CLI::IsMember({"ruop", "rbpm", "gradient"}));
-    app.add_option("--form", o.form)->check(CLI::IsMember({"full", "quasi_diagonal", "diagonal"}));
-    app.add_option("--activation", o.activation)->check(CLI::IsMember({"tanh", "logistic"}));
-    app.add_option("--units", o.units, "units, or states of the hmm");
-    app.add_option("--edges", o.edges, "edges that leave each unit, its loop among them");
-    app.add_option("--length", o.length, "symbols of the training text");
-    app.add_option("--lines", o.lines, "lines (rounds) of the training text; 0: as many as the length takes");
-    app.add_option("--validation-length", o.validation_length,
-                   "symbols of the validation text; 0: as training");
+    each_stored(o, [&](const char* name, auto& value, const char* help) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) app.add_flag(name, value, help);
+        else app.add_option(name, value, help);
+    });
+    app.add_option("--text", o.text, "file to train on, in place of a task");
+    app.add_option("--valid", o.valid, "file that chooses the best moment and is reported");
+    app.add_flag("--chars", o.chars, "--text: its symbols are characters (the default)");
+    app.add_flag("--words", o.words, "--text: its symbols are words and line ends");
+    app.add_option("--save", o.save, "file for the model and all that its training needs");
+    app.add_option("--load", o.load,
+                   "model of an earlier call: evaluates it, or goes on training for --seconds or --rounds");
     app.add_option("--seconds", o.seconds, "computing time");
-    app.add_option("--seed", o.seed);
+    app.add_option("--rounds", o.rounds,
+                   "most rounds: segments, full batches or steps of Baum-Welch; 0: any");
     app.add_option("--starts", o.starts,
                    "networks that share the time, one after the other; the best on a second text counts")
         ->check(CLI::Range(1, 1000));
+    app.add_option("--doublings", o.doublings,
+                   "full batches: train on a text that doubles so often up to its full length")
+        ->check(CLI::Range(0, 20));
+    app.add_option("--sample", o.sample, "symbols to draw from the trained model");
     app.add_option("--csv", o.csv, "file for the learning curve");
     app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
     app.add_flag("--overwrite", o.overwrite, "--write even where there are files of these names");
-    app.add_option("--sample", o.sample, "symbols to draw from the trained model");
-    app.add_option("--insert-digits", o.source.insert_digits, "alphabet: p1");
-    app.add_option("--insert-capitals", o.source.insert_capitals, "alphabet: p2");
-    app.add_option("--bits", o.source.bits, "xor: bits in a line");
-    app.add_option("--training-bits-from", o.fewest_training_bits,
-                   "xor: lines of the training text have from this many to --bits bits; 0: all have --bits");
-    app.add_flag("--answer-only", o.source.answer_only, "xor: only the answer is predicted");
-    app.add_option("--shortest", o.source.shortest, "anbn: least n");
-    app.add_option("--longest", o.source.longest, "anbn: greatest n");
-    app.add_option("--depth", o.source.depth, "dyck: most open brackets");
-    app.add_option("--lag", o.source.lag, "copy: symbols back");
-    app.add_option("--noise", o.source.noise, "copy: probability of any symbol instead");
-    app.add_option("--validation-longest", o.longest_validation,
-                   "anbn: validate on n from --longest to this too; 0: do not");
-    app.add_option("--start-rate", o.start_rate, "first learning rate; 0: 1/units");
-    app.add_option("--up", o.up, "factor of a rate after an accepted step");
-    app.add_option("--down", o.down, "divisor of a rate after a cancelled step");
-    app.add_option("--damping", o.damping, "of the metric's diagonal");
-    app.add_option("--slowest", o.longest,
-                   "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
-    app.add_flag("--conjugate", o.conjugate, "conjugate directions of the metric");
-    app.add_option("--doublings", o.doublings,
-                   "glnn, gnn, rnn: train on a text that doubles so often up to its full length")
-        ->check(CLI::Range(0, 20));
-    app.add_option("--adam-rate", o.adam_rate, "lstm and minibatches: learning rate");
-    app.add_option("--natural-rate", o.natural_rate, "lstm with ruop or rbpm: learning rate");
-    app.add_option("--natural-damping", o.natural_damping, "lstm with ruop or rbpm: damping");
-    app.add_option("--columns", o.columns, "minibatches: columns");
-    app.add_option("--steps", o.steps, "minibatches: steps");
     if (const auto end = program::parse(app, argc, argv)) return *end;
-    if (!(o.seconds >= 0) || o.units < 1 || o.columns < 1 || o.steps < 1 || o.length < 2)
-        throw isogloss::DataError(isogloss::message("found seconds = ", o.seconds, ", units = ", o.units,
-                                                    ", columns = ", o.columns, ", steps = ", o.steps,
-                                                    ", length = ", o.length,
-                                                    "; expected seconds ≥ 0, length ≥ 2 and the others ≥ 1"));
-    return run(o);
+    std::optional<isogloss::io::Safetensors> file;
+    if (!o.load.empty()) {
+        file = isogloss::io::Safetensors::open(o.load);
+        take_stored(o, app, *file);
+    } else if (!o.text.empty() || !o.valid.empty()) {
+        o.level = o.words ? "words" : "chars";
+    }
+    require_together(o, file.has_value());
+    const bool writes = !o.write.empty();
+    files::Outputs()
+        .read("--load", o.load)
+        .read("--text", o.text)
+        .read("--valid", o.valid)
+        .write("--csv", o.csv, files::table("learning curve of synthetic", csv_header))
+        .write("--save", o.save, model_kind())
+        .write_unmarked("--write", writes ? o.write + ".train" : "", o.overwrite)
+        .write_unmarked("--write", writes ? o.write + ".valid" : "", o.overwrite)
+        .check();
+    return run(o, file);
 }
 
 }  // namespace

@@ -1,33 +1,149 @@
-// The command line.
+// What can be said to the program. Options that decide what a model is and how it is trained are listed once,
+// for the command line and for the file that a training goes on from.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <isogloss/kernel/activation.hpp>
+#include <isogloss/update/riemannian/metric.hpp>
 #include <string>
+#include <string_view>
 
 #include "tasks.hpp"
 
 struct Options {
-    std::string task = "alphabet", network = "glnn", metric = "rbpm", form = "quasi_diagonal",
-                activation = "tanh";
+    // of the model: stored with it
+    std::string task = "alphabet", network = "glnn", training = "minibatch", metric = "ruop", form = "auto",
+                activation = "tanh", level = "task";
     tasks::Options source;
     tasks::Index units = 20, edges = 3;
+    double bound = 0;
     tasks::Index length = 100000, lines = 0;                     // of the training text
     tasks::Index validation_length = 0, longest_validation = 0;  // 0: as in training
     tasks::Index fewest_training_bits = 0;                       // xor; 0: as in validation
-    double seconds = 60;
-    tasks::Index starts = 1;  // networks that share the time
+    tasks::Index min_count = 0;
     std::uint64_t seed = 1;
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
     bool conjugate = false;
-    tasks::Index doublings = 0;
-    double adam_rate = 0.003, natural_rate = 0.01, natural_damping = 0.01;
-    tasks::Index columns = 16, steps = 50;  // of minibatches
-    tasks::Index sample = 0;
-    std::string csv, write;
-    bool overwrite = false;
+    double adam_rate = 0.003, natural_rate = 0.01, head_rate = 0, natural_damping = 0, decay = 0.98,
+           floor = 1e-5;
+    tasks::Index columns = 16, steps = 50;
+
+    // of a call
+    double seconds = 60;
+    tasks::Index rounds = 0, starts = 1, doublings = 0, sample = 0;
+    std::string text, valid, save, load, csv, write;
+    bool chars = false, words = false, overwrite = false;
 
     const tasks::Task& named_task() const { return tasks::named(task); }
+    bool sparse() const { return network != "lstm" && network != "hmm"; }
     isogloss::Activation named_activation() const {
         return activation == "logistic" ? isogloss::Activation::logistic : isogloss::Activation::tanh;
     }
+    isogloss::UnitModulus named_modulus() const {
+        return metric == "rbpm" ? isogloss::UnitModulus::rbpm : isogloss::UnitModulus::ruop;
+    }
+    // The full form has a system of d + 1 equations for each unit and symbol: nothing where d is small.
+    isogloss::MetricForm named_form() const {
+        using isogloss::MetricForm;
+        if (form == "auto") return sparse() && edges <= 5 ? MetricForm::full : MetricForm::quasi_diagonal;
+        return form == "full"       ? MetricForm::full
+               : form == "diagonal" ? MetricForm::diagonal
+                                    : MetricForm::quasi_diagonal;
+    }
+    // How it trains, in words.
+    std::string method() const {
+        if (network == "hmm") return "Baum-Welch";
+        const auto form_name = named_form() == isogloss::MetricForm::full       ? "full"
+                               : named_form() == isogloss::MetricForm::diagonal ? "diagonal"
+                                                                                : "quasi_diagonal";
+        const bool full_batch = sparse() && training == "full";
+        return isogloss::message(
+            full_batch ? "full batches" : isogloss::message("minibatches of ", steps, " steps"), " in ",
+            columns, " columns, metric ", metric,
+            metric != "gradient" ? isogloss::message(", form ", form_name)
+            : full_batch         ? std::string()
+                                 : std::string(" (Adam)"));
+    }
 };
+
+// Calls f(name, member, help) for what is stored with a model.
+template <class O, class F> void each_stored(O& o, F&& f) {
+    f("--task", o.task, "source of the texts: alphabet, xor, music, anbn, reber, dyck, copy");
+    f("--network", o.network, "glnn, gnn, rnn (on a sparse graph), lstm, hmm");
+    f("--training", o.training, "glnn, gnn, rnn: minibatch, or full: the whole text with a line search");
+    f("--metric", o.metric, "ruop, rbpm; gradient: none, with Adam on minibatches");
+    f("--form", o.form,
+      "of the metric: full, quasi_diagonal, diagonal; auto: full on graphs of up to 5 edges");
+    f("--activation", o.activation, "tanh, logistic");
+    f("--units", o.units, "units, or states of the hmm");
+    f("--edges", o.edges, "edges that leave each unit, its loop among them");
+    f("--bound", o.bound, "glnn, gnn, rnn: V stays within ± this; 0: no bound");
+    f("--length", o.length, "symbols of the training text");
+    f("--lines", o.lines, "lines (rounds) of the training text; 0: as many as the length takes");
+    f("--validation-length", o.validation_length, "symbols of the validation text; 0: as training");
+    f("--min-count", o.min_count, "--text: rarer symbols count as unknown; 0: 2 for words, 1 for characters");
+    f("--seed", o.seed, "of texts, graph and start values");
+    f("--insert-digits", o.source.insert_digits, "alphabet: p1");
+    f("--insert-capitals", o.source.insert_capitals, "alphabet: p2");
+    f("--bits", o.source.bits, "xor: bits in a line");
+    f("--training-bits-from", o.fewest_training_bits,
+      "xor: lines of the training text have from this many to --bits bits; 0: all have --bits");
+    f("--answer-only", o.source.answer_only, "xor: only the answer is predicted");
+    f("--shortest", o.source.shortest, "anbn: least n");
+    f("--longest", o.source.longest, "anbn: greatest n");
+    f("--depth", o.source.depth, "dyck: most open brackets");
+    f("--lag", o.source.lag, "copy: symbols back");
+    f("--noise", o.source.noise, "copy: probability of any symbol instead");
+    f("--validation-longest", o.longest_validation,
+      "anbn: validate on n from --longest to this too; 0: do not");
+    f("--columns", o.columns, "columns that the text is cut into, each read from the start values on");
+    f("--steps", o.steps, "minibatches: steps of a segment");
+    f("--adam-rate", o.adam_rate, "minibatches, gradient: learning rate; also of an lstm's input table");
+    f("--natural-rate", o.natural_rate, "minibatches, ruop or rbpm: learning rate");
+    f("--head-rate", o.head_rate,
+      "minibatches, ruop or rbpm: learning rate of the softmax; 0: --natural-rate, on graphs 3 times that");
+    f("--natural-damping", o.natural_damping,
+      "minibatches, ruop or rbpm: damping, of the mean diagonal; 0: 0.001 on graphs, 0.01 for lstm");
+    f("--natural-floor", o.floor, "minibatches, ruop or rbpm: what is added to the diagonal too");
+    f("--decay", o.decay, "minibatches, ruop or rbpm, on graphs: of the metric's average");
+    f("--start-rate", o.start_rate, "full batches: first learning rate; 0: 1/units");
+    f("--up", o.up, "full batches: factor of a rate after an accepted step");
+    f("--down", o.down, "full batches: divisor of a rate after a cancelled step");
+    f("--damping", o.damping, "full batches: of the metric's diagonal");
+    f("--slowest", o.longest, "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
+    f("--conjugate", o.conjugate, "full batches: conjugate directions of the metric");
+}
+
+// What is wrong with stored options, whether they come from the command line or from a file; empty: nothing.
+inline std::string fault(const Options& o) {
+    using isogloss::message;
+    const auto one_of = [](std::string_view name, const std::string& value,
+                           std::initializer_list<std::string_view> known) {
+        std::string names;
+        for (const auto k : known) names += (names.empty() ? "" : ", ") + std::string(k);
+        return std::find(known.begin(), known.end(), value) != known.end()
+                   ? std::string()
+                   : message(name, " is '", value, "', expected one of ", names);
+    };
+    tasks::named(o.task);
+    for (const std::string& wrong : {one_of("--network", o.network, {"glnn", "gnn", "rnn", "lstm", "hmm"}),
+                                     one_of("--training", o.training, {"minibatch", "full"}),
+                                     one_of("--metric", o.metric, {"ruop", "rbpm", "gradient"}),
+                                     one_of("--form", o.form, {"auto", "full", "quasi_diagonal", "diagonal"}),
+                                     one_of("--activation", o.activation, {"tanh", "logistic"}),
+                                     one_of("the level of the text", o.level, {"task", "chars", "words"})})
+        if (!wrong.empty()) return wrong;
+    constexpr tasks::Index most = tasks::Index{1} << 31;
+    const auto within = [](tasks::Index v, tasks::Index least) { return v >= least && v <= most; };
+    if (!within(o.units, 1) || !within(o.edges, 1) || !within(o.columns, 1) || !within(o.steps, 1) ||
+        !within(o.length, 2) || !within(o.lines, 0) || !within(o.validation_length, 0) ||
+        !within(o.min_count, 0))
+        return message(
+            "found units = ", o.units, ", edges = ", o.edges, ", columns = ", o.columns,
+            ", steps = ", o.steps, ", length = ", o.length, ", lines = ", o.lines,
+            ", validation length = ", o.validation_length, ", min count = ", o.min_count,
+            "; expected length ≥ 2, lines, validation length and min count ≥ 0, the others ≥ 1, and "
+            "all at most 2^31");
+    return {};
+}

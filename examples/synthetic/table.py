@@ -25,8 +25,10 @@ TASKS = {
     'anbn': '--task anbn --units 10 --slowest 2000 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
     'xor, L = 10, answer': '--task xor --units 10 --edges 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
 }
+# The whole text as one sequence, with a line search.
+FULL = '--training full --form quasi_diagonal --columns 1'
 # Distant xor at growing distances, by GLNN, RUOP alone: lines and seconds for each.
-XOR = '--task xor --units 10 --edges 10 --metric ruop --validation-length 50000'
+XOR = f'{FULL} --task xor --units 10 --edges 10 --metric ruop --validation-length 50000'
 CURVE = {
     'L = 10': '--answer-only --bits 10 --lines 2000 --seconds 12',
     'L = 20': '--answer-only --bits 20 --lines 2000 --seconds 30',
@@ -37,27 +39,41 @@ CURVE = {
 CURVE_METHODS = {'xor, lines of L bits': '', 'xor, lines of 2 to L bits': '--training-bits-from 2'}
 GROWING = '--conjugate --up 1.3 --doublings 3'
 METHODS = {
-    'GLNN, RUOP': '--network glnn --metric ruop',
-    'GLNN, RBPM': '--network glnn --metric rbpm',
-    'GLNN, gradient': '--network glnn --metric gradient',
-    'GLNN, RUOP, growing': f'--network glnn --metric ruop {GROWING}',
-    'GLNN, RBPM, growing': f'--network glnn --metric rbpm {GROWING}',
-    'GLNN, gradient, growing': f'--network glnn --metric gradient {GROWING}',
-    'GNN, RUOP': '--network gnn --metric ruop',
-    'RNN, RUOP': '--network rnn --metric ruop',
-    'RNN, gradient': '--network rnn --metric gradient',
+    'GLNN, RUOP': f'--network glnn --metric ruop {FULL}',
+    'GLNN, RBPM': f'--network glnn --metric rbpm {FULL}',
+    'GLNN, gradient': f'--network glnn --metric gradient {FULL}',
+    'GLNN, RUOP, growing': f'--network glnn --metric ruop {FULL} {GROWING}',
+    'GLNN, RBPM, growing': f'--network glnn --metric rbpm {FULL} {GROWING}',
+    'GLNN, gradient, growing': f'--network glnn --metric gradient {FULL} {GROWING}',
+    'GNN, RUOP': f'--network gnn --metric ruop {FULL}',
+    'RNN, RUOP': f'--network rnn --metric ruop {FULL}',
+    'RNN, gradient': f'--network rnn --metric gradient {FULL}',
     'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
     'LSTM 64, RUOP': '--network lstm --metric ruop --units 64',
     'HMM, 20 states': '--network hmm --units 20',
     'HMM, 50 states': '--network hmm --units 50',
 }
+# Minibatches beside full batches, on the same 16 columns, in the full form.
+STEPS = 'minibatch'
+STEPS_TASKS = {
+    'reber': '--task reber --length 100000 --validation-length 50000',
+    'dyck': '--task dyck --length 100000 --validation-length 50000',
+    'alphabet': '--task alphabet --length 100000 --validation-length 50000',
+}
+STEPS_METHODS = {
+    'GLNN, RUOP, minibatches': '--metric ruop',
+    'GLNN, RBPM, minibatches': '--metric rbpm',
+    'GLNN, Adam, minibatches': '--metric gradient',
+    'GLNN, RUOP, full batches': '--metric ruop --training full',
+    'GLNN, RBPM, full batches': '--metric rbpm --training full',
+}
 # One row at a longer time, in which each task has what serves it best. Ten lines of anbn leave much to the start.
 LONG = 'GLNN, longer'
 LONG_RUNS = {
-    'alphabet': '--metric ruop --conjugate --up 1.3 --length 200000 --doublings 3',
-    'music': '--metric ruop --conjugate --up 1.3 --length 200000 --doublings 4',
-    'anbn': '--metric rbpm --damping 0.1 --starts 8 --validation-longest 2000',
-    'xor, L = 10, answer': '--metric ruop',
+    'alphabet': f'{FULL} --metric ruop --conjugate --up 1.3 --length 200000 --doublings 3',
+    'music': f'{FULL} --metric ruop --conjugate --up 1.3 --length 200000 --doublings 4',
+    'anbn': f'{FULL} --metric rbpm --damping 0.1 --starts 8 --validation-longest 2000',
+    'xor, L = 10, answer': f'{FULL} --metric ruop',
 }
 
 
@@ -101,7 +117,7 @@ def main():
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--results', default='results.csv')
     parser.add_argument('--print-only', action='store_true')
-    parser.add_argument('--parts', nargs='*', help='what to run of: ' + ', '.join([*TASKS, LONG, 'curve']) + '; all by default')
+    parser.add_argument('--parts', nargs='*', help='what to run of: ' + ', '.join([*TASKS, LONG, STEPS, 'curve']) + '; all by default')
     o = parser.parse_args()
     columns = ['task', 'method', 'seed', 'bits', 'floor', 'success', 'longer_success']
     known = {}
@@ -131,6 +147,10 @@ def main():
         for task, source in TASKS.items():
             if wanted(LONG):
                 train(task, LONG, seed, f'{source} {LONG_RUNS[task]} --seconds {o.long * (4 if task == "anbn" else 1)}')
+        if wanted(STEPS):
+            for task, source in STEPS_TASKS.items():
+                for method, how in STEPS_METHODS.items():
+                    train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
         if wanted('curve'):
             for task, source in CURVE.items():
                 for method, how in CURVE_METHODS.items():
@@ -147,6 +167,8 @@ def main():
     table(known, TASKS, [LONG, *METHODS, *COMPRESSORS])
     print()
     table(known, CURVE, CURVE_METHODS)
+    print()
+    table(known, STEPS_TASKS, STEPS_METHODS)
 
 
 def table(known, tasks, methods):
@@ -156,7 +178,7 @@ def table(known, tasks, methods):
         for task in tasks:
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
             bits = [float(r['bits']) for r in rows]
-            success = [float(r['success']) for r in rows if r['success'] != '']
+            success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
             cell = '–'
             if bits:
                 spread = statistics.stdev(bits) if len(bits) > 1 else math.nan
@@ -169,7 +191,7 @@ def table(known, tasks, methods):
                 cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"
             cells.append(cell)
         print(f'| {method} | ' + ' | '.join(cells) + ' |')
-    floors = [next((f"{float(r['floor']):.4f}" for (t, _, _), r in known.items() if t == task and r['floor']), '–') for task in TASKS]
+    floors = [next((f"{float(r['floor']):.4f}" for (t, _, _), r in known.items() if t == task and r['floor']), '–') for task in tasks]
     print('| entropy rate | ' + ' | '.join(floors) + ' |')
 
 

@@ -35,18 +35,24 @@ struct Options {
 
 struct Task;
 
-// A text over symbols 0 … size-1, each shown as one character.
+// A text over symbols 0 … size-1, each shown as one character; or a text from elsewhere, which has no task,
+// and whose symbols have names.
 struct Text {
     const Task* task = nullptr;
     std::string_view symbols;
+    std::vector<std::string> names;
+    std::vector<Index> begins;  // where the source begins a line or the like; none where that is not known
     std::vector<Token> x;
     std::vector<std::uint8_t> predicted;  // χ: whether the symbol has to be predicted
     std::vector<std::uint8_t>
         telling;  // symbols that show whether the task is solved; the last of a group: 2
 
     Index size() const { return std::ssize(x); }
-    Index vocabulary() const { return static_cast<Index>(symbols.size()); }
+    Index vocabulary() const { return names.empty() ? std::ssize(symbols) : std::ssize(names); }
     char shown(Token v) const { return symbols[static_cast<std::size_t>(v)]; }
+    std::string spelled(Token v) const {
+        return names.empty() ? std::string(1, shown(v)) : names[static_cast<std::size_t>(v)];
+    }
     void add(char c, bool is_predicted = true, int is_telling = 0) {
         x.push_back(static_cast<Token>(symbols.find(c)));
         predicted.push_back(is_predicted);
@@ -55,6 +61,7 @@ struct Text {
     void cut(Index n) {
         const auto length = static_cast<std::size_t>(n);
         x.resize(length), predicted.resize(length), telling.resize(length);
+        while (!begins.empty() && begins.back() >= n) begins.pop_back();
     }
 };
 
@@ -305,7 +312,10 @@ inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Ind
     Text out;
     out.task = &task;
     out.symbols = task.symbols;
-    for (Index r = 0; rounds > 0 ? r < rounds : out.size() < length; ++r) task.round(o, dice, out);
+    for (Index r = 0; rounds > 0 ? r < rounds : out.size() < length; ++r) {
+        out.begins.push_back(out.size());
+        task.round(o, dice, out);
+    }
     if (rounds < 1) out.cut(length);
     return out;
 }

@@ -1,6 +1,9 @@
-"""The program synthetic: every network and metric runs, learns, reports in the promised form; wrong input is refused."""
+"""The program synthetic: every network and metric runs, learns, reports in the promised form; models are saved and
+go on with the same bits; wrong input is refused."""
+import json
 import math
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,11 +28,15 @@ untrained = result('--task', 'music', '--length', '3000', '--seconds', '0')[0]['
 for network, metrics in {'glnn': ['ruop', 'rbpm', 'gradient'], 'gnn': ['rbpm'], 'rnn': ['ruop'],
                          'lstm': ['gradient', 'ruop', 'rbpm'], 'hmm': ['gradient']}.items():
     for metric in metrics:
-        for form in ['full', 'quasi_diagonal'] if network == 'glnn' else ['quasi_diagonal']:
-            seen, _ = result('--task', 'music', '--network', network, '--metric', metric, '--form', form, *SMALL)
+        for how in [['--form', 'full'], ['--form', 'diagonal'], ['--training', 'full']] if network == 'glnn' else [[], ['--training', 'full']]:
+            seen, shown = result('--task', 'music', '--network', network, '--metric', metric, *how, *SMALL)
+            sparse = network in ('glnn', 'gnn', 'rnn')
+            assert ('full batches' in shown) == (sparse and 'full' in how[-1:] and how[0] == '--training'), shown
             assert abs(seen['entropy_bits'] - 0.66583) < 1e-5, seen
             assert seen['entropy_bits'] < seen['validation_bits'] < untrained + (0.1 if network in ('hmm', 'lstm') else 0), \
-                (network, metric, form, seen, untrained)
+                (network, metric, how, seen, untrained)
+for edges, form in ('5', 'full'), ('6', 'quasi_diagonal'):
+    assert f'form {form}' in result('--edges', edges, '--units', '8', '--length', '300', '--seconds', '0.01')[1]
 
 for task in 'alphabet', 'xor', 'anbn', 'reber', 'copy':
     assert 0 <= result('--task', task, *SMALL)[0]['success'] <= 1
@@ -38,7 +45,7 @@ answer, _ = result('--task', 'xor', '--answer-only', *SMALL)
 assert answer['entropy_bits'] == 0
 
 for network in 'glnn', 'lstm':  # the sparse networks alone have a text that grows
-    result('--task', 'music', '--network', network, '--doublings', '3', '--conjugate', *SMALL)
+    result('--task', 'music', '--network', network, '--training', 'full', '--doublings', '3', '--conjugate', *SMALL)
 for network in 'glnn', 'lstm', 'hmm':
     best, _ = result('--task', 'music', '--network', network, '--starts', '3', *SMALL)
     assert best['validation_bits'] < untrained + 0.1, best
@@ -68,6 +75,99 @@ with tempfile.TemporaryDirectory() as folder:
     with open('/dev/full', 'w') as full:
         done = subprocess.run([PROGRAM, *SMALL], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     assert done.returncode == 1 and 'standard output could not be written' in done.stderr, done
+
+# a text that cannot be foreseen is learned by heart, and the program says so; as long as the two are alike it does not
+by_heart = ['--task', 'copy', '--noise', '1', '--length', '120', '--validation-length', '2000', '--units', '30']
+out = run(*by_heart, '--training', 'full', '--seconds', '2')
+assert out.returncode == 0 and 'warning: at the end of training another text has' in out.stderr and 'saturated' in out.stdout, out
+assert 'warning' not in run(*by_heart, '--seconds', '0').stderr
+bounded = run('--bound', '2', *SMALL)
+assert bounded.returncode == 0 and 'saturated=0.0000' in bounded.stdout, bounded
+
+
+def tensors(path):
+    with open(path, 'rb') as f:
+        header = json.loads(f.read(struct.unpack('<Q', f.read(8))[0]))
+        data = f.read()
+    return {name: data[slice(*entry['data_offsets'])] for name, entry in header.items() if name != '__metadata__'}
+
+
+with tempfile.TemporaryDirectory() as folder:
+    def file(name, content=None):
+        path = os.path.join(folder, name)
+        if content is not None:
+            open(path, 'w').write(content)
+        return path
+
+    # Training that goes on from a file has the bits of training that was not stopped: weights, states, metrics, rates.
+    for how in (['--network', 'glnn'], ['--network', 'gnn', '--metric', 'rbpm', '--form', 'quasi_diagonal'],
+                ['--network', 'rnn', '--metric', 'gradient'], ['--network', 'lstm'],
+                ['--training', 'full', '--conjugate'], ['--training', 'full', '--metric', 'rbpm'], ['--network', 'hmm']):
+        name = '_'.join(how)
+        parts = [file(f'{name}.{k}') for k in range(3)]
+        given = ['--task', 'reber', '--length', '2000', '--units', '6', '--steps', '20', '--seconds', '1000', *how]
+        whole = run(*given, '--rounds', '14', '--save', parts[0])
+        assert whole.returncode == 0, whole
+        assert run(*given, '--rounds', '5', '--save', parts[1]).returncode == 0
+        rest = run('--load', parts[1], '--rounds', '9', '--seconds', '1000', '--save', parts[2])
+        assert rest.returncode == 0 and 'rounds=9' in rest.stdout, rest
+        a, c = tensors(parts[0]), tensors(parts[2])
+        assert a.keys() == c.keys() and any('last' in k for k in a), a.keys()
+        # the moments of looks are those of the clock, and so is the best one
+        timed = [k for k in a if not k.startswith('state/') or k.startswith(('state/best', 'state/progress'))]
+        assert all(a[k] == c[k] for k in a if k not in timed), (how, [k for k in a if a[k] != c[k]])
+        assert tensors(parts[1])[next(k for k in a if '/last/' in k)] != a[next(k for k in a if '/last/' in k)]
+        # without time it is evaluated
+        again = run('--load', parts[0])
+        assert again.returncode == 0 and again.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1], (whole, again)
+
+    # a text of one's own, as characters and as words
+    line = 'the cat sat on the mat and the dog sat on the log – too\n'
+    train, valid = file('train.txt', line * 60), file('valid.txt', line * 5 + 'a zebra\n')
+    for level, network in ('--chars', 'glnn'), ('--words', 'gnn'), ('--chars', 'lstm'), ('--words', 'hmm'):
+        model = file(f'{level}.{network}')
+        made = run('--text', train, '--valid', valid, level, '--network', network, '--seconds', '1', '--save', model,
+                   '--sample', '30', '--units', '12')
+        assert made.returncode == 0, made
+        last = made.stdout.splitlines()[-1]
+        assert last.startswith('validation_bits=') and last.endswith(' entropy_bits=unknown'), last
+        assert 'nan' not in last and float(last.split()[0].split('=')[1]) < 4.5, last
+        seen = run('--load', model, '--valid', valid)
+        assert seen.returncode == 0 and seen.stdout.splitlines()[-1] == last, (last, seen)
+        more = run('--load', model, '--valid', valid, '--text', train, '--rounds', '3', '--save', file('more'))
+        assert more.returncode == 0 and 'rounds=3' in more.stdout, more
+        assert run('--load', model, '--valid', valid, '--rounds', '3').returncode == 1  # nothing to train on
+    model = file('--chars.glnn')
+
+    # nothing is written over but a model of this program, and no input
+    before = open(train).read()
+    for wrong, said in [(['--save', train], 'left as it is'), (['--save', valid], 'left as it is'), (['--csv', train], 'left as it is'),
+                        (['--save', file('notes', 'mine')], 'no model of synthetic')]:
+        out = run('--text', train, '--valid', valid, '--seconds', '0', *wrong)
+        assert out.returncode == 1 and said in out.stderr, (wrong, out)
+    assert open(train).read() == before and open(file('notes')).read() == 'mine'
+    out = run('--load', model, '--valid', valid, '--save', model)
+    assert out.returncode == 1 and 'left as it is' in out.stderr, out
+    assert run('--text', train, '--valid', valid, '--seconds', '0', '--save', file('more')).returncode == 0
+
+    for wrong, said in [(['--load', model], '--valid is missing'), (['--load', model, '--valid', valid, '--units', '7'], '--units is 7'),
+                        (['--load', train], 'train.txt'), (['--load', model, '--valid', valid, '--words'], '--words'),
+                        (['--load', file('--words.gnn'), '--valid', valid, '--starts', '2'], '--starts is 2'),
+                        (['--load', file('--network_glnn.0'), '--text', train, '--valid', valid], 'draws its texts'),
+                        (['--text', train], '--valid is missing'), (['--valid', valid], '--text is missing'),
+                        (['--text', train, '--valid', valid, '--chars', '--words'], 'choose one'),
+                        (['--text', file('empty', ''), '--valid', valid], 'empty'), (['--words'], '--text')]:
+        out = run(*wrong)
+        assert out.returncode == 1 and said in out.stderr, (wrong, out)
+
+    # a damaged file is refused before anything is built
+    good = open(model, 'rb').read()
+    for old, new in (b'\\"--units\\":12', b'\\"--units\\":92'), (b'\\"--edges\\":3', b'\\"--edges\\":x'), (b'glnn', b'glnm'):
+        assert old in good, old
+        with open(file('damaged'), 'wb') as f:
+            f.write(good.replace(old, new))
+        out = run('--load', file('damaged'), '--valid', valid)
+        assert out.returncode == 1 and ('damaged' in out.stderr and 'no model' not in out.stderr or b'x' in new), (new, out)
 
 for wrong, said in [(['--task', 'chess'], 'chess'), (['--units', '0'], 'units = 0'), (['--edges', '30'], 'edges = 30'),
                     (['--task', 'xor', '--bits', '1'], 'bits = 1'), (['--starts', '0'], '--starts'),

@@ -1,9 +1,11 @@
 // Hidden Markov models, against enumeration of all paths.
 #include <isogloss/hmm/hmm.hpp>
+#include <isogloss/io.hpp>
 #include <isogloss/node/gnn.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
+#include "io/files.hpp"
 
 using namespace isogloss;
 
@@ -142,6 +144,21 @@ TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
     double sequence = 0;
     for (std::size_t i = 0; i < N; ++i) sequence += activity(T - 1, i);
     REQUIRE(std::log(sequence) == Approx(m.log_likelihood(text)).epsilon(1e-12));
+}
+
+TEST_CASE("A hidden Markov model goes on from a file with the same bits", "[hmm]") {
+    const TemporaryDirectory folder;
+    const Index edges = GENERATE(0, 2);  // of 9: few enough to be listed one by one
+    hmm::Hmm whole({.states = 9, .symbols = 4, .edges = edges, .seed = 3}),
+        other({.states = 9, .symbols = 4, .edges = edges, .seed = 4});
+    const std::vector<std::vector<Token>> text = {whole.sample(200, Random(5, 5)), {0, 1, 2, 3, 3, 2, 1, 0}};
+    whole.step(text);
+    io::Checkpoint().state("hmm", whole).save(folder / "hmm.safetensors");
+    io::Checkpoint().state("hmm", other).load(io::Safetensors::open(folder / "hmm.safetensors"));
+    for (int k = 0; k < 3; ++k) REQUIRE(other.step(text) == whole.step(text));
+    REQUIRE(other.transition == whole.transition);
+    REQUIRE(other.emission == whole.emission);
+    REQUIRE(other.initial == whole.initial);
 }
 
 TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {

@@ -36,13 +36,13 @@ template <template <class> class Node, bool many = false> struct Model {
     Loss<double> l;
     std::vector<Token> read = symbols, target = next;
 
-    explicit Model(Activation s) : activation(s), x(g.tokens("x", A)), y(g.tokens("y", A)) {
+    explicit Model(Activation s, double bound = 0) : activation(s), x(g.tokens("x", A)), y(g.tokens("y", A)) {
         const Random random(7, 7);
         for (Index t = std::ssize(read); t < steps; ++t) {
             read.push_back(static_cast<Token>(random.below(2 * t, A - 1)));  // one symbol is rare
             target.push_back(static_cast<Token>(random.below(2 * t + 1, A + 1)) - 1);
         }
-        a = g.add<Node>("net", {.units = units, .edges = many ? 9 : d, .activation = s}, x);
+        a = g.add<Node>("net", {.units = units, .edges = many ? 9 : d, .activation = s, .bound = bound}, x);
         l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = A, .init = uniform(1.5)}, a),
                                 y);
         std::uint64_t seed = 1;
@@ -82,9 +82,12 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
                    (Model<Gnn, true>), (Model<SparseRnn, true>)) {
     constexpr Index units = TestType::units, steps = TestType::steps;
     const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
-    TestType m(s);
+    const double bound = GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.07 : 0.7);
+    TestType m(s, bound);
     m.forward();
-    // forward
+    // forward; cut[t + 1]: which of the sums V_t are cut
+    std::vector<std::vector<bool>> cut(1, std::vector<bool>(units, false));
+    Index times_cut = 0;
     Numbers V = flat(m.g.value(m.g.weight("net.start"))), a(units);
     std::vector<Numbers> activity;
     for (std::size_t i = 0; i < units; ++i) a[i] = value(s, V[i]);
@@ -95,9 +98,14 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
             V[j] = (m.leak ? V[j] : 0) + bias[j];
             for (std::size_t i = 0; i < units; ++i) V[j] += tau[i * units + j] * a[i];
         }
+        cut.emplace_back(units, false);
+        for (std::size_t j = 0; j < units; ++j)
+            if (bound > 0 && std::abs(V[j]) > bound)
+                V[j] = V[j] > 0 ? bound : -bound, cut.back()[j] = true, ++times_cut;
         for (std::size_t i = 0; i < units; ++i) a[i] = value(s, V[i]);
         activity.push_back(a);
     }
+    REQUIRE((bound > 0 ? times_cut > 5 && times_cut < units * steps : times_cut == 0));
     Numbers all;
     for (std::size_t t = 1; t <= steps; ++t) all.insert(all.end(), activity[t].begin(), activity[t].end());
     REQUIRE(apart(flat(m.g.value(m.a)), all) < 1e-13);
@@ -137,6 +145,8 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
                     here[i] +=
                         std::pow((m.leak && i == j) + slope(s, at[i]) * tau[i * units + j], 2) * phi[j];
         }
+        for (std::size_t i = 0; i < units; ++i)
+            if (cut[std::size_t(t) + 1][i]) here[i] = 0;
         phi = here;
         REQUIRE(apart(seen(t), phi) < 1e-12);
     }
@@ -145,7 +155,8 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
 TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differences", "[node][edges]",
                    Model<Glnn>, Model<Gnn>, Model<SparseRnn>, (Model<Glnn, true>), (Model<Gnn, true>),
                    (Model<SparseRnn, true>)) {
-    TestType m(GENERATE(Activation::tanh, Activation::logistic));
+    TestType m(GENERATE(Activation::tanh, Activation::logistic),
+               GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.07 : 0.7));
     m.forward();
     m.g.backward(m.l);
     for (auto* p : m.g.parameters()) {
@@ -253,6 +264,7 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
                            says("node 'net'", "units = 3, edges = 4", "1 (the loop)"));
     REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .longest = 0.5}, x), UsageError,
                            says("longest = 0.5"));
+    REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .bound = -1}, x), UsageError, says("bound = -1"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 2}}, x), UsageError,
                            says("2 frequencies for 4 symbols"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), UsageError,

@@ -156,6 +156,15 @@ public:
         return x;
     }
 
+    /// Shows the model to a visitor (see io/checkpoint.hpp).
+    template <class Visitor> void visit(Visitor& v) {
+        v.array("initial", initial.data(), 1, states());
+        v.array("transition", transition.data(), states(), states());
+        v.array("emission", emission.data(), states(), symbols());
+    }
+    /// To be called when the model has come from a file, as Checkpoint::load does.
+    void after_load() { list_edges(); }
+
 private:
     bool dense() const { return std::ssize(to_) > options_.states * options_.states / 4; }
 

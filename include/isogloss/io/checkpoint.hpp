@@ -52,10 +52,13 @@ public:
         return *this;
     }
 
-    /// An object with `visit`, such as an update or a schedule, under "state/name/".
+    /// An object with `visit`, such as an update or a schedule, under "state/name/". Where it has a function
+    /// `after_load()`, that is called after a load, also one of parameters alone.
     template <class Visitable> Checkpoint& state(const std::string& name, Visitable& object) {
         Visitor visitor{*this, name + "/"};
         object.visit(visitor);
+        if constexpr (requires { object.after_load(); })
+            after_load_.push_back([&object] { object.after_load(); });
         return *this;
     }
 

@@ -20,6 +20,7 @@ struct SparseRecurrentOptions {
         0;  ///< time scales 1/α_j at the start: 0 for 1, 2, …, N, else ≥ 1 for 1 … longest, geometric
     Array<double> frequencies = {};  ///< f_y of the symbols; empty: all alike
     double spread = 1;               ///< half the width ≥ 0 of the random numbers u in the start values
+    double bound = 0;                ///< V is kept within ± this > 0; 0: no bound
 };
 
 /// Start values of a row of transition weights [A, N + N d]; see SparseRecurrent.
@@ -70,6 +71,10 @@ private:
 ///
 /// where the τ of step t are those of the symbol x_t (gated), or, for SparseRnn, only τ_{0j} is (called ρ).
 /// V before the first step after a reset is the trained `start`; later passes go on where the last one ended.
+///
+/// A leak without a bound can carry V so far that a = ±1 exactly: the unit is constant then, has no gradient,
+/// and does not come back. With a bound c the sum is cut to [-c, c] at every step, and where it is cut its
+/// derivative is 0; from there the next symbol may lead back.
 ///
 /// Shapes   x [T, B] tokens below A, or, gated, a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
 ///          gated by tokens    tau [A, N + N d]: a row holds τ_{0j} for j = 0 … N-1, then the edges by target
@@ -155,6 +160,8 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
                             sum += row.weight[e] * before[edges().from[e]];
                         V1[j] = sum;
                     }
+                if (options.bound > 0)
+                    for (Index j = 0; j < N; ++j) V1[j] = std::clamp(V1[j], -bound(), bound());
                 kernel::activate(options.activation, N, V1, p.data(a, t) + b * N);
             }
     }
@@ -201,6 +208,7 @@ private:
             s.fail(message("found longest = ", options.longest, ", expected 0 or a time of at least 1"));
         const std::string who = message("node '", s.name(), "'");
         require(who, "spread", options.spread, 0);
+        require(who, "bound", options.bound, 0);
         double total = 0;
         for (const double f : options.frequencies) {
             require(who, "a frequency", f, 0);
@@ -288,7 +296,10 @@ private:
             [&](Index e, Index i, Index j) { of_row[N + e] += before[i] * before[i] * flow[j]; });
     }
 
-    // Adjoint or modulus of V_t from that of a_t, which is complete, and through the leak from V_{t+1}.
+    T bound() const { return static_cast<T>(options.bound); }
+
+    // Adjoint or modulus of the sum that is V_t once it is cut, from that of a_t, which is complete, and
+    // through the leak from V_{t+1}.
     template <class Quantity> void flow_to_potential(Backward<T, Quantity>& p, Index t, Index b) const {
         constexpr bool is_gradient = Backward<T, Quantity>::is_gradient;
         const Index N = options.units;
@@ -296,7 +307,19 @@ private:
         const T* in = p.adjoint_data(a, t) + b * N;
         T* out = p.adjoint_data(V, t) + b * N;
         kernel::activation_backward<!is_gradient>(options.activation, N, activity, in, out);
-        if (!leak || t + 1 == p.time()) return;
+        if (leak && t + 1 < p.time()) flow_through_leak<is_gradient>(p, t, b);
+        if (!(options.bound > 0) || t < 0) return;
+        const T* potential = p.data(V, t) + b * N;
+        for (Index j = 0; j < N; ++j)
+            if (std::abs(potential[j]) >= bound()) out[j] = 0;
+    }
+
+    // Adds what comes from V_{t+1} by the leak.
+    template <bool is_gradient, class Quantity>
+    void flow_through_leak(Backward<T, Quantity>& p, Index t, Index b) const {
+        const Index N = options.units;
+        const T* activity = p.data(a, t) + b * N;
+        T* out = p.adjoint_data(V, t) + b * N;
         const T* later = p.adjoint_data(V, t + 1) + b * N;
         if constexpr (is_gradient) {
             for (Index j = 0; j < N; ++j) out[j] += later[j];

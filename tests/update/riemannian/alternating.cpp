@@ -1,6 +1,8 @@
 // The control of learning rates.
+#include <isogloss/io.hpp>
 #include <isogloss/update/riemannian/alternating.hpp>
 
+#include "io/files.hpp"
 #include "networks.hpp"
 
 TEST_CASE("Alternating training never leaves a worse loss than it found", "[riemannian]") {
@@ -83,4 +85,55 @@ TEST_CASE("Steps of a head go the same way whether the network below runs or not
     for (int k = 0; k < 10; ++k) REQUIRE(slow.round() == fast.round());
     REQUIRE(fast.cancelled(0) > 0);
     REQUIRE(fast.cancelled(0) == slow.cancelled(0));
+}
+
+TEST_CASE("Weights of sequences have no unit", "[riemannian]") {
+    // Weights of 1/200 in place of 1 are the same loss up to a factor: the same steps, damping and all.
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal);
+    Net<Glnn> one(60), other(60);
+    SoftmaxStep<double> w1(one.g, "out", one.y), w2(other.g, "out", other.y);
+    TransitionStep<double> t1(one.g, "net", {.form = form}), t2(other.g, "net", {.form = form});
+    AlternatingTraining<double> plain(one.g, one.l), weighted(other.g, other.l);
+    plain.add(w1, {.rate = 0.2}), plain.add(t1, {.rate = 0.2});
+    weighted.add(w2, {.rate = 0.2}), weighted.add(t2, {.rate = 0.2});
+    plain.data({one.feeds(), one.feeds()}, {1, 3});
+    weighted.data({other.feeds(), other.feeds()}, {1.0 / 200, 3.0 / 200});
+    for (int k = 0; k < 10; ++k) REQUIRE(weighted.round() * 200 == Approx(plain.round()).epsilon(1e-9));
+    REQUIRE(plain.accepted(1) == 10);
+}
+
+TEST_CASE("Full-batch training goes on from a file with the same bits", "[riemannian]") {
+    struct Training : Net<Glnn> {
+        SoftmaxStep<double> softmax{g, "out", y};
+        TransitionStep<double> transition{g, "net", {}};
+        AlternatingTraining<double> training{g, l};
+        explicit Training(bool conjugate) : Net<Glnn>(60) {
+            softmax.conjugate(conjugate), transition.conjugate(conjugate);
+            training.add(softmax, {.rate = 10}), training.add(transition, {.rate = 10});
+            training.data({feeds()});
+        }
+        io::Checkpoint checkpoint() {
+            io::Checkpoint c;
+            return c.model(g).state("training", training);
+        }
+        void train(int rounds) {
+            for (int k = 0; k < rounds; ++k) training.round();
+        }
+    };
+    const bool conjugate = GENERATE(false, true);
+    const TemporaryDirectory folder;
+    Training whole(conjugate), first(conjugate), second(conjugate);
+    whole.train(13);
+    first.train(6);
+    first.checkpoint().save(folder / "training.safetensors");
+    second.train(1);
+    second.checkpoint().load(io::Safetensors::open(folder / "training.safetensors"));
+    REQUIRE(second.training.value() == first.training.value());
+    REQUIRE(second.training.accepted(1) == 6);
+    second.train(7);
+    REQUIRE(second.training.value() == whole.training.value());
+    REQUIRE(second.training.cancelled(0) == whole.training.cancelled(0));
+    for (std::size_t k : {0u, 1u}) REQUIRE(second.training.rate(k) == whole.training.rate(k));
+    for (const auto* p : whole.g.parameters())
+        for (Index i = 0; i < p->size(); ++i) REQUIRE(second.g.parameter(p->name).value[i] == p->value[i]);
 }

@@ -180,6 +180,28 @@ TEST_CASE("A unit that nothing hangs on yet moves by its gradient", "[riemannian
     REQUIRE(m.g.parameter("map.W").value[0] - before == Approx(-0.01 / 1e-4 * G).epsilon(1e-4));
 }
 
+TEST_CASE("Where a gradient goes to 0 the floor holds the steps of RUOP", "[riemannian][update]") {
+    // Φ = (∂l/∂z)²: without a floor a gradient a million times as small takes a step a million times as long.
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal);
+    const auto longest = [&](double scale, double floor) {
+        Map m;
+        for (double& w : m.weights) w *= scale;
+        Riemannian<double> update(m.g, "map.*",
+                                  {.form = form, .rate = 1, .floor = floor, .divisor = Divisor::none});
+        m.backward();
+        const Numbers G = gradient(m.g, "map.W");
+        update.step();
+        double step = 0, steepest = 0;
+        for (const double v : update.direction(0)) step = std::max(step, std::abs(v));
+        for (const double v : G) steepest = std::max(steepest, std::abs(v));
+        if (form == MetricForm::full && floor > 0) REQUIRE(step <= 4 * steepest / floor);
+        return step;
+    };
+    REQUIRE(longest(1e-6, 0) == Approx(1e6 * longest(1, 0)).epsilon(1e-6));
+    REQUIRE(longest(1e-6, 1e-5) < 1e-3 * longest(1e-6, 0));
+    REQUIRE(longest(1e-6, 1e-5) < 1);
+}
+
 TEST_CASE("Updates do not depend on the origin and unit of an input", "[riemannian][update]") {
     // x' = α x + β with W' = W / α, b' = b - Σ β W': the same outputs after every step
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);

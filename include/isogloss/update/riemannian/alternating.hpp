@@ -3,6 +3,8 @@
 
 #include <isogloss/update/riemannian/search_step.hpp>
 #include <limits>
+#include <numeric>
+#include <string>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -28,8 +30,10 @@ struct RateControl {
 ///
 /// The weights of the softmax come first: at the start they are 0, no gradient flows back, and the other
 /// groups would have no metric. A sequence starts from the start values (Graph::reset). Several are summed,
-/// each times its weight: 1 for all weighs by length, 1/length weighs all alike. Sequences of about one length
-/// are best put side by side as columns of one pass, padded with not_predicted.
+/// each times its weight: 1 for all weighs by length, 1/length weighs all alike. The absolute damping of the
+/// steps is multiplied with the mean weight, so that weights of another unit, which make the same loss up to
+/// a factor, make the same steps. Sequences of about one length are best put side by side as columns of one
+/// pass, padded with not_predicted.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", section 3; the factors are not known
 ///          from there.
 template <class T> class AlternatingTraining {
@@ -57,6 +61,8 @@ public:
                              " weights, expected at least one sequence and a weight for each");
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
+        mean_weight_ =
+            std::accumulate(weights_.begin(), weights_.end(), 0.0) / static_cast<double>(weights_.size());
         for (auto& g : groups_) g.step->forget_direction();
         value_ = evaluate();
         if (!std::isfinite(value_))
@@ -79,14 +85,30 @@ public:
     double value() const { return value_; }
     /// The rate of a group, and how many of its steps were accepted and cancelled.
     double rate(std::size_t group) const { return groups_[group].control.rate; }
-    Index accepted(std::size_t group) const { return groups_[group].accepted; }    ///< see rate
-    Index cancelled(std::size_t group) const { return groups_[group].cancelled; }  ///< see rate
+    Index accepted(std::size_t group) const { return Index(groups_[group].accepted); }    ///< see rate
+    Index cancelled(std::size_t group) const { return Index(groups_[group].cancelled); }  ///< see rate
+
+    /// Shows its state to a visitor (see io/checkpoint.hpp): the loss, and of every group its rate, its counts
+    /// and its conjugate direction. To go on from a file: add the groups and give the data as before, then
+    /// load.
+    template <class Visitor> void visit(Visitor& v) {
+        v.number("value", value_);
+        for (std::size_t k = 0; k < groups_.size(); ++k) {
+            const std::string prefix = message("group", k, '/');
+            v.number(prefix + "rate", groups_[k].control.rate);
+            v.counter(prefix + "accepted", groups_[k].accepted);
+            v.counter(prefix + "cancelled", groups_[k].cancelled);
+            groups_[k].step->visit(v, prefix);
+        }
+    }
+    /// To be called when the state and the weights have come from a file, as Checkpoint::load does.
+    void after_load() { current_ = passed_ = false; }
 
 private:
     struct Group {
         SearchStep<T>* step;
         RateControl control;
-        Index accepted, cancelled;
+        std::uint64_t accepted, cancelled;
     };
 
     double forward(std::size_t s) {
@@ -125,7 +147,7 @@ private:
             g.step->add(weights_[s]);
             graph_.parameters().clear_gradients();
         }
-        g.step->solve();
+        g.step->solve(mean_weight_);
         for (Index trial = 0; trial < g.control.retries; ++trial) {
             g.step->move(g.control.rate);
             const double reached = evaluate(behind);
@@ -149,6 +171,7 @@ private:
     std::vector<Group> groups_;
     std::vector<Sequence> sequences_;
     std::vector<double> weights_;
+    double mean_weight_ = 1;
     double value_ = std::numeric_limits<double>::infinity();
     bool current_ = false;  // the graph stands after a forward pass at the present values
     bool passed_ = false;   // the last forward pass succeeded

@@ -28,6 +28,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
 /// of what remains. Inputs that never vary and symbols never seen do not move.
 ///
+/// Only a pass that begins a sequence says anything about start values, and only such a pass decays what is
+/// known of them: their average is over these passes, as their gradient is. The first one counts in full.
+///
 /// Positions are sorted by symbol and transposed block by block, so that a sum runs over contiguous numbers
 /// and stays in a register.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(29), (34)-(35). How ε
@@ -80,6 +83,18 @@ public:
     /// A
     Index symbols() const { return store_[record_.tokens].vocabulary; }
 
+    void clear(double keep) override {
+        for (auto* sums : {&m00, &cross, &square}) this->decay(*sums, keep);
+        if (keep == 0) this->decay(start, 0);
+        keep_start_ = keep;
+    }
+
+    /// Whether some column of the last pass begins at the start values.
+    bool due() const override {
+        const T* started = store_.value(record_.started.id, -1);
+        return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
+    }
+
     void add(double weight) override {
         this->require_modulus();
         const bool rbpm = this->wants_modulus();
@@ -101,10 +116,12 @@ public:
                 add_block(x, padded);
                 r += count;
             }
+        if (!due()) return;
+        const T of_start = begin_start(c);
         flow = store_.adjoint(record_.potential.id, rbpm, -1);
         for (Index b = 0; b < store_.batch; ++b)
             if (!(store_.value(record_.started.id, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) start[j] += c * this->modulus(flow[b * N + j]);
+                for (Index j = 0; j < N; ++j) start[j] += of_start * this->modulus(flow[b * N + j]);
     }
 
     void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
@@ -129,6 +146,14 @@ public:
 private:
     using L = kernel::Lanes<T>;
     static constexpr Index lanes = std::max<Index>(kernel::lane_count<L>, kernel::Square<T>::side);
+
+    // Decays what is known of the start values, once after each clear(); returns the weight of what is added.
+    T begin_start(T weight) {
+        const double keep = std::exchange(keep_start_, 1);
+        const bool known = std::any_of(start.begin(), start.end(), [](T v) { return v != 0; });
+        this->decay(start, keep);
+        return known || keep >= 1 ? weight : weight / static_cast<T>(1 - keep);
+    }
 
     // Positions t·B + b by symbol; those of symbol x end at ends_[x].
     void sort() {
@@ -263,6 +288,7 @@ private:
     const EdgeRecord<T>& record_;
     const Edges& edges_;
     int tau_, rho_, start_;  // places in the group
+    double keep_start_ = 1;  // what the sums of the start values are multiplied with when more is added
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
     std::vector<T> gathered_, activities_, moduli_, scaled_;

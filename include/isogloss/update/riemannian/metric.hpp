@@ -73,6 +73,9 @@ public:
     }
     /// Adds the positions of the last passes times `weight`.
     virtual void add(double weight) = 0;
+    /// Whether the last pass holds what is in few passes only, so that none of these should be left out of an
+    /// average.
+    virtual bool due() const { return false; }
     /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters, `group` having a slot for each one of the group.
     virtual void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) = 0;
 

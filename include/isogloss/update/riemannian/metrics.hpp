@@ -16,10 +16,12 @@ template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::strin
 
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
 /// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
-/// units (a table that is looked up) or to several (a tied one): leave it to another update.
-template <class T>
-Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus, MetricForm form) {
+/// units (a table that is looked up) or to several (a tied one): leave it to another update. `targets`: what
+/// heads predict, see SoftmaxFisher.
+template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus,
+                                         MetricForm form, Tokens targets = {}) {
     auto& store = g.store();
+    if (targets.id >= 0) store.require_own(targets, "targets");
     for (const Parameter<T>* p : group)
         if (p->uses > 1)
             throw UsageError("riemannian: '", p->name, "' is used ", p->uses,
@@ -41,7 +43,7 @@ Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modul
     for (const auto& h : store.logits)
         if (take({h.table, h.bias}))
             metrics.push_back(std::make_unique<SoftmaxFisher<T>>(
-                store, group, h, typename SoftmaxFisher<T>::Options{.form = form}));
+                store, group, h, typename SoftmaxFisher<T>::Options{.form = form, .targets = targets}));
     for (const auto* e : store.template all<EdgeRecord<T>>())
         if (take({e->tau, e->rho, e->start}))
             metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));

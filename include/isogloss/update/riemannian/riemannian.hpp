@@ -15,9 +15,12 @@ struct RiemannianOptions {
     double damping = 1e-3;  ///< > 0, of the mean diagonal of a unit's metric, added to the diagonal
     double floor = 1e-5;    ///< ≥ 0, added to the diagonal too: what a weight's metric is without any data
     double decay = 0.95;    ///< γ in [0, 1) of the metric's average over refreshments; a plain mean at first
-    Index every = 4;        ///< n ≥ 1: refreshed at every n-th step; at every step while it is a plain mean
-    double clip = 0;        ///< longest direction, measured in the metric: √(-G·Δ), ≥ 0; 0: no clipping
+    Index every = 4;  ///< n ≥ 1: refreshed at every n-th step; at every step while it is a plain mean,
+                      ///< and where a network on a graph begins a sequence
+    double clip = 0;  ///< longest direction, measured in the metric: √(-G·Δ), ≥ 0; 0: no clipping
     Divisor divisor = Divisor::tokens;  ///< what raw sums are divided by, of gradient and metric alike
+    Tokens targets = {};  ///< what heads predict: positions without one do not count in their metric; none:
+                          ///< all count
 };
 
 /// Natural gradient on minibatches, at a fixed rate, with running averages of the metrics (metrics_of): of
@@ -35,7 +38,18 @@ struct RiemannianOptions {
 ///
 /// RUOP takes Φ = (∂l/∂z_j)²; RBPM takes the modulus of backward<Modulus>(l), which has to run before a step
 /// for which wants_modulus() is true. Heads take their Fisher metric, Φ_v = p_v (1 - p_v), with either
-/// modulus (all positions count in it, also those that are not predicted).
+/// modulus, over the positions that have a target where `targets` says which those are, and over all
+/// positions elsewhere.
+///
+/// Networks on sparse graphs (Glnn, Gnn, SparseRnn) have a matrix M_jx for each unit and symbol (EdgeMetric),
+/// and one number for each start value, averaged over the passes that begin a sequence; the metric is
+/// refreshed in each of these. A symbol that occurs now and then, in a part p of the refreshed minibatches,
+/// has γ from one refreshment to the next as all others have, whether it occurs or not: its steps are 1/p
+/// times as long as they would be if it always occurred.
+///
+/// RUOP's Φ is the square of the gradient. Where a text can be foreseen without doubt the loss goes to 0, and
+/// M⁻¹ G, of the order of 1 / (∂l/∂z), grows without bound. What holds it is the floor (a step is at most
+/// η |G| / f in the full form), `clip`, and a rate that falls.
 ///
 /// The quasi-diagonal form costs two products of the size of the weight's gradient per refreshment, heads
 /// their logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers.
@@ -53,14 +67,14 @@ public:
         require("riemannian", "floor", options.floor, 0.0);
         require("riemannian", "decay", options.decay, 0, Exclusive{1});
         require("riemannian", "every", options.every, 1);
-        metrics_ = metrics_of(g, group_, options.modulus, options.form);
+        metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets);
         for (const Parameter<T>* p : group_)
             within_memory("riemannian", bytes_of("riemannian", {p->size()}, sizeof(T)),
                           [&] { delta_.emplace_back(p->size()); });
         slots_.resize(group_.size());
     }
 
-    /// Whether the next step needs backward<Modulus>(l) after backward(l).
+    /// Whether the next step needs backward<Modulus>(l) after backward(l); to be asked after the forward pass.
     bool wants_modulus() const { return options_.modulus == UnitModulus::rbpm && refreshes(); }
 
     /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
@@ -112,7 +126,8 @@ private:
         return static_cast<double>(refreshments_) / static_cast<double>(refreshments_ + 1);
     }
     bool refreshes() const {
-        return steps_ % static_cast<std::uint64_t>(options_.every) == 0 || plain() < options_.decay;
+        return steps_ % static_cast<std::uint64_t>(options_.every) == 0 || plain() < options_.decay ||
+               std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->due(); });
     }
 
     void refresh(double d) {

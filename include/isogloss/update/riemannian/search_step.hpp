@@ -51,15 +51,17 @@ public:
         }
         for (auto& metric : metrics_) metric->add(weight);
     }
-    /// Works out the direction. Throws NumericError, naming the parameter, when it is not finite.
-    void solve() {
+    /// Works out the direction. `weight`: the mean weight of what was added; the absolute part of the damping
+    /// is multiplied with it, so that a direction does not depend on the unit of the weights. Throws NumericError, naming the parameter, when it is not finite.
+    void solve(double weight = 1) {
         for (std::size_t k = 0; k < members_.size(); ++k) {
             auto& m = members_[k];
             std::copy_n(group_[k].value, group_[k].size(), m.before.begin());
             std::transform(m.gradient.begin(), m.gradient.end(), m.direction.begin(), std::negate<T>());
             slots_[k] = {m.gradient.data(), m.direction.data()};
         }
-        for (auto& metric : metrics_) metric->direction(slots_, 1, damping_);
+        const Damping damping{damping_.relative, weight * damping_.absolute};
+        for (auto& metric : metrics_) metric->direction(slots_, 1, damping);
         if (conjugate_) conjugate();
         for (std::size_t k = 0; k < members_.size(); ++k)
             if (const Index n = group_[k].size();
@@ -104,6 +106,20 @@ public:
 
     /// Δ of one of its parameters, for tests.
     const std::vector<T>& direction(std::size_t k) const { return members_[k].direction; }
+
+    /// Shows the conjugate direction, if it takes any, to a visitor (see io/checkpoint.hpp); names begin with
+    /// `prefix`.
+    template <class Visitor> void visit(Visitor& v, const std::string& prefix = "") {
+        if (!conjugate_) return;
+        v.number(prefix + "slope", slope_before_);
+        for (std::size_t k = 0; k < members_.size(); ++k) {
+            auto& m = members_[k];
+            const auto& p = group_[k];
+            m.gradient_before.resize(m.gradient.size()), m.direction_before.resize(m.gradient.size());
+            v.array(prefix + "gradient/" + p.name, m.gradient_before.data(), p.rows, p.cols);
+            v.array(prefix + "direction/" + p.name, m.direction_before.data(), p.rows, p.cols);
+        }
+    }
 
 protected:
     /// A group that gets its metrics from the derived class; without one Δ = -G. `behind`: see behind().

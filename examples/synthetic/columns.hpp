@@ -1,0 +1,58 @@
+// A text cut into columns that lie side by side, each read from the start values on: a network that saw one
+// beginning alone would never learn how any other text begins.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "tasks.hpp"
+
+class Columns {
+public:
+    // The first n + 1 symbols of a text in at most so many columns, n ≥ 1. They begin where a line of the
+    // source does, or anywhere in a text without such places.
+    Columns(const tasks::Text& text, tasks::Index wanted, tasks::Index n)
+        : x_(text.x.begin(), text.x.begin() + n) {
+        for (tasks::Index t = 1; t <= n; ++t) {
+            const auto at = static_cast<std::size_t>(t);
+            y_.push_back(text.predicted[at] ? text.x[at] : isogloss::not_predicted);
+        }
+        const auto& begins = text.begins;
+        for (tasks::Index b = 0; b < wanted; ++b) {
+            tasks::Index from = n / wanted * b + n % wanted * b / wanted;
+            if (!begins.empty()) {
+                const auto next = std::lower_bound(begins.begin(), begins.end(), from);
+                from = next == begins.end() ? n : *next;
+            }
+            if (from < n && (first_.empty() || from > first_.back())) first_.push_back(from);
+        }
+        first_.push_back(n);
+        for (tasks::Index b = 0; b < count(); ++b) length_ = std::max(length_, size(b));
+    }
+    Columns(const tasks::Text& text, tasks::Index wanted) : Columns(text, wanted, text.size() - 1) {}
+
+    tasks::Index count() const { return std::ssize(first_) - 1; }
+    tasks::Index length() const { return length_; }  // of the longest one
+
+    // Steps from … from + steps - 1 of all columns, [steps, count]: what is read and what is to be predicted;
+    // nothing beyond the end of a column.
+    void segment(tasks::Index from, tasks::Index steps, tasks::Token* x, tasks::Token* y) const {
+        for (tasks::Index t = from; t < from + steps; ++t)
+            for (tasks::Index b = 0; b < count(); ++b, ++x, ++y) {
+                const auto at = static_cast<std::size_t>(first_[static_cast<std::size_t>(b)] + t);
+                const bool within = t < size(b);
+                *x = within ? x_[at] : 0;
+                *y = within ? y_[at] : isogloss::not_predicted;
+            }
+    }
+
+private:
+    tasks::Index size(tasks::Index b) const {
+        const auto at = static_cast<std::size_t>(b);
+        return first_[at + 1] - first_[at];
+    }
+
+    std::vector<tasks::Token> x_, y_;
+    std::vector<tasks::Index> first_;  // of each column, and the end
+    tasks::Index length_ = 0;
+};

@@ -1,0 +1,115 @@
+// GLNN, GNN and RNN on a sparse graph, trained on the whole text at once by alternating steps.
+#pragma once
+
+#include <isogloss/update/riemannian/alternating.hpp>
+#include <isogloss/update/riemannian/softmax_step.hpp>
+#include <isogloss/update/riemannian/transition.hpp>
+#include <memory>
+#include <optional>
+
+#include "columns.hpp"
+#include "graph_model.hpp"
+#include "options.hpp"
+
+class FullBatches final : public GraphModel<double> {
+public:
+    FullBatches(const Options& options, const Text& text)
+        : FullBatches(options, text, Columns(text, wanted_columns(options, text))) {}
+
+    void round() override { training_->round(); }
+    // The text doubles, from its first 2^-doublings to the whole, which has the last half of the time.
+    void prepare(double share) override {
+        const Index left = static_cast<Index>(
+            std::min(static_cast<double>(doublings_), std::floor(-std::log2(std::clamp(share, 1e-9, 1.0)))));
+        const Index n = part(left);
+        if (n != length_) train_on(n);
+        else if (interrupted_) training_->resume();
+        interrupted_ = false;
+    }
+    Foreseen foresee(const Text& text) override {
+        interrupted_ = true;
+        return GraphModel<double>::foresee(text);
+    }
+    std::vector<Token> sample(Index length, std::uint64_t seed) override {
+        interrupted_ = true;
+        return GraphModel<double>::sample(length, seed);
+    }
+    std::string state() const override {
+        return ig::message("rates ", training_->rate(0), " and ", training_->rate(1), ", cancelled ",
+                           training_->cancelled(0), " and ", training_->cancelled(1));
+    }
+    void parts(ig::io::Checkpoint& c) override {
+        GraphModel<double>::parts(c);
+        c.state("training", *training_);
+    }
+    void go_on() override {
+        GraphModel<double>::go_on();
+        interrupted_ = true;
+    }
+
+private:
+    FullBatches(const Options& options, const Text& text, const Columns& all)
+        : GraphModel<double>(
+              text,
+              // blocks of logits that fit a cache, beside the 20 bytes that a loss holds of every
+              // position
+              {.time = longest(options, text),
+               .batch = all.count(),
+               .seed = options.seed,
+               .budget = (1 << 20) + 24 * longest(options, text) * all.count()}),
+          text_(text),
+          wanted_(wanted_columns(options, text)),
+          doublings_(options.doublings) {
+        const auto a = add_sparse(options, text);
+        training_.emplace(g, l);
+        auto to_predict = counts(text, true);
+        const double rate =
+            options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
+        if (options.metric == "gradient") {
+            softmax_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"), a);
+            transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
+        } else {
+            double total = 0;
+            for (const double c : to_predict) total += c;
+            for (double& c : to_predict) c /= total;
+            softmax_ = std::make_unique<ig::SoftmaxStep<double>>(g, "out", y, to_predict);
+            transition_ = std::make_unique<ig::TransitionStep<double>>(
+                g, "net",
+                ig::TransitionOptions{.modulus = options.named_modulus(),
+                                      .form = options.named_form(),
+                                      .damping = options.damping});
+        }
+        const ig::RateControl control{.rate = rate, .up = options.up, .down = options.down};
+        softmax_->conjugate(options.conjugate);
+        transition_->conjugate(options.conjugate);
+        training_->add(*softmax_, control);
+        training_->add(*transition_, control);
+        train_on(part(doublings_));
+    }
+
+    // Of the text's positions, the first 2^-left.
+    static Index part(const Text& text, Index left) { return std::max<Index>((text.size() - 1) >> left, 1); }
+    Index part(Index left) const { return part(text_, left); }
+    // The longest column that there will be.
+    static Index longest(const Options& options, const Text& text) {
+        Index most = 0;
+        for (Index left = 0; left <= options.doublings; ++left)
+            most = std::max(most, Columns(text, wanted_columns(options, text), part(text, left)).length());
+        return most;
+    }
+    void train_on(Index n) {
+        length_ = n;
+        const Columns columns(text_, wanted_, n);
+        const Index T = columns.length(), B = columns.count();
+        x_.resize(static_cast<std::size_t>(T * B)), y_.resize(x_.size());
+        columns.segment(0, T, x_.data(), y_.data());
+        training_->data({{{x, {x_.data(), T, B}}, {y, {y_.data(), T, B}}}});
+    }
+
+    const Text& text_;
+    Index wanted_, length_ = 0, doublings_;  // columns; symbols of the text at present; how often it doubles
+    bool interrupted_ = false;
+    std::vector<Token> x_, y_;
+    std::unique_ptr<ig::SearchStep<double>> softmax_, transition_;
+    std::optional<ig::AlternatingTraining<double>> training_;
+};

@@ -1,0 +1,87 @@
+// Networks on minibatches: the columns of the text are read in segments, states carried on from one to the
+// next. An LSTM, or a network on a sparse graph.
+#pragma once
+
+#include <isogloss/update/riemannian/riemannian.hpp>
+#include <optional>
+
+#include "columns.hpp"
+#include "graph_model.hpp"
+#include "options.hpp"
+
+class Minibatches final : public GraphModel<float> {
+public:
+    Minibatches(const Options& options, const Text& text)
+        : Minibatches(options, text, Columns(text, wanted_columns(options, text))) {}
+
+    // One segment.
+    void round() override {
+        const Index from = at_ < static_cast<std::uint64_t>(columns_.length()) ? static_cast<Index>(at_) : 0,
+                    T = std::min(g.capacity().time, columns_.length() - from), B = columns_.count();
+        columns_.segment(from, T, x_.data(), y_.data());
+        if (from == 0) g.reset();
+        at_ = static_cast<std::uint64_t>(from + T);
+        g.forward(l, {x, {x_.data(), T, B}}, {y, {y_.data(), T, B}});
+        if (std::all_of(y_.begin(), y_.begin() + T * B, [](Token v) { return v < 0; })) return;
+        g.backward(l);
+        if (network_) {
+            if (network_->wants_modulus()) g.template backward<ig::Modulus>(l);
+            network_->step();
+            head_->step();
+        }
+        if (adam_) adam_->step();
+    }
+
+    void parts(ig::io::Checkpoint& c) override {
+        GraphModel<float>::parts(c);
+        c.counter("place", at_);
+        if (network_) c.state("network", *network_).state("head", *head_);
+        if (adam_) c.state("adam", *adam_);
+    }
+
+private:
+    Minibatches(const Options& options, const Text& text, Columns columns)
+        : GraphModel<float>(text, {.time = std::min(options.steps, columns.length()),
+                                   .batch = columns.count(),
+                                   .seed = options.seed}),
+          columns_(std::move(columns)),
+          x_(static_cast<std::size_t>(g.capacity().time * g.capacity().batch)),
+          y_(x_.size()) {
+        const bool cell = options.network == "lstm", adam = options.metric == "gradient";
+        if (cell) {
+            const auto E = g.weight("E", text.vocabulary(), std::min<Index>(text.vocabulary(), options.units),
+                                    ig::normal(0.5));
+            const auto e = g.add<ig::Embedding>("embed", {}, x, E);
+            finish(g.add<ig::Lstm>("lstm", {.units = options.units, .forget_bias = 1}, e));
+        } else {
+            add_sparse(options, text);
+        }
+        if (adam || cell)
+            adam_.emplace(
+                g.parameters(adam ? "*" : "E"),
+                ig::AdamOptions{.rate = options.adam_rate, .clip = 1, .divisor = ig::Divisor::tokens});
+        if (adam) return;
+        const double damping = options.natural_damping;
+        const ig::RiemannianOptions natural{.modulus = options.named_modulus(),
+                                            .form = options.named_form(),
+                                            .rate = options.natural_rate,
+                                            .damping = damping > 0 ? damping
+                                                       : cell      ? 0.01
+                                                                   : 0.001,
+                                            .floor = options.floor,
+                                            .decay = cell ? 0.95 : options.decay,
+                                            .every = cell ? 4 : 1,
+                                            .clip = 1,
+                                            .targets = y};
+        auto head = natural;
+        head.rate = options.head_rate > 0 ? options.head_rate : (cell ? 1 : 3) * options.natural_rate;
+        network_.emplace(g, cell ? "lstm.*" : "net.*", natural);
+        head_.emplace(g, "out.*", head);
+    }
+
+    Columns columns_;
+    std::uint64_t at_ = 0;  // the step of the columns that comes next; beyond their end the first one does
+    std::vector<Token> x_, y_;
+    std::optional<ig::Adam<float>> adam_;
+    std::optional<ig::Riemannian<float>> network_, head_;
+};

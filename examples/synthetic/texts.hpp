@@ -1,0 +1,83 @@
+// The texts of a call: drawn from a source, or files of one's own.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <isogloss/text/corpus.hpp>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "options.hpp"
+#include "tasks.hpp"
+
+// A file as a text. Symbols that the vocabulary does not have are its one for unknown symbols.
+inline tasks::Text own_text(const std::string& path, const isogloss::text::Vocabulary& vocabulary) {
+    const auto corpus = isogloss::text::Corpus::read(path, vocabulary);
+    tasks::Text text;
+    text.x.assign(corpus.tokens().begin(), corpus.tokens().end());
+    if (text.size() < 2)
+        throw isogloss::DataError(
+            isogloss::message("'", path, "': found ", text.size(), " symbol, expected at least 2"));
+    text.predicted.assign(text.x.size(), 1);
+    text.telling.assign(text.x.size(), 0);
+    const bool words = vocabulary.level() == isogloss::text::Level::word;
+    for (tasks::Token v = 0; v < vocabulary.size(); ++v) {
+        const bool end = vocabulary.has_eos() && v == vocabulary.eos();
+        text.names.push_back(end ? "\n" : words ? vocabulary.word(v) + " " : vocabulary.word(v));
+    }
+    return text;
+}
+
+// To train on, to choose the best moment by, and to report.
+struct Texts {
+    tasks::Text train, choice, valid;
+    std::optional<tasks::Text> longer;       // anbn: of longer lines
+    double entropy = 0, longer_entropy = 0;  // bits per predicted symbol; not a number where it is not known
+    std::string symbols;                     // as a file holds them
+
+    bool own() const { return train.task == nullptr; }
+};
+
+// Independent texts of a source.
+inline Texts drawn_texts(const Options& o) {
+    const tasks::Task& task = o.named_task();
+    const tasks::Index other = o.validation_length > 0 ? o.validation_length : o.length;
+    tasks::Options shorter = o.source, longer = o.source;
+    shorter.fewest_bits = o.fewest_training_bits;
+    Texts t;
+    t.train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
+    t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other / 4, 2000));
+    t.valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
+    t.entropy = tasks::entropy_rate(task, o.source);
+    t.symbols = task.symbols;
+    if (&task == &tasks::anbn && o.longest_validation > 0) {
+        longer.shortest = o.source.longest, longer.longest = o.longest_validation;
+        t.longer = tasks::generate(task, longer, 3 * o.seed + 2, other);
+        t.longer_entropy = tasks::entropy_rate(task, longer);
+    }
+    return t;
+}
+
+// Files. The validation text chooses too. `known`: the symbols of a model from a file, or none; without a text to
+// train on the validation text stands for it.
+inline Texts own_texts(const Options& o, const std::string& known) {
+    using isogloss::text::Level, isogloss::text::Vocabulary;
+    const bool words = o.level == "words";
+    const auto vocabulary =
+        known.empty() ? Vocabulary::from_file(o.text, {.level = words ? Level::word : Level::character,
+                                                       .min_count = o.min_count > 0 ? o.min_count
+                                                                    : words         ? 2
+                                                                                    : 1})
+                      : Vocabulary::from_text(known, "'" + o.load + "', symbols");
+    Texts t;
+    t.valid = t.choice = own_text(o.valid, vocabulary);
+    t.train = o.text.empty() ? t.valid : own_text(o.text, vocabulary);
+    t.entropy = std::numeric_limits<double>::quiet_NaN();
+    t.symbols = vocabulary.to_text();
+    const auto unknown =
+        vocabulary.has_unk() ? std::count(t.valid.x.begin(), t.valid.x.end(), vocabulary.unk()) : 0;
+    std::printf("%td symbols to train on, %td to validate on (%td unknown), %td different ones\n",
+                t.train.size(), t.valid.size(), unknown, vocabulary.size());
+    return t;
+}
