@@ -15,7 +15,8 @@ int work(int argc, char** argv) {
     lt::CountCommand c;
     auto* count =
         app.add_subcommand("count", "Count lagged co-occurrences of a text or a shard of it, or add counts");
-    count->add_option("--text", c.text, "text file");
+    count->add_option("--text,text", c.text, "text files, counted as one text; or files of tokens")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     count->add_option("--counts", c.counts, "file to write")->required();
     count->add_option("--vocabulary", c.vocabulary, "most types; 0: no limit");
     count->add_option("--min-count", c.min_count, "rarer types become <unk>");
@@ -27,6 +28,10 @@ int work(int argc, char** argv) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     count->add_flag("--sentences", c.sentences, "no pair reaches over a line end");
     count->add_option("--threads", c.threads, "threads");
+    count->add_option("--memory", c.memory,
+                      "most memory, 2GiB for instance: what has no room is put aside in files");
+    count->add_option("--spill", c.spill, "folder for the folder of these files [that of --counts]");
+    count->add_flag("--resume", c.resume, "with --memory: go on from the files that are there");
 
     lt::FitCommand f;
     auto* fit = app.add_subcommand("fit", "Fit a system: subspace identification, then EM");
