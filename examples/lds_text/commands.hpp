@@ -13,7 +13,7 @@ namespace ig = isogloss;
 
 /// Options of `count`, and of the counting that `fit` does itself.
 struct CountCommand {
-    std::string vocabulary_from, vocabulary_to, counts, shard = "1/1", memory, spill;
+    std::string vocabulary_from, vocabulary_to, tokens_to, counts, shard = "1/1", memory, spill;
     std::vector<std::string> text, add;
     ig::Index vocabulary = 0, lags = 7;
     std::int64_t min_count = 1;

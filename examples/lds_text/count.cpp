@@ -66,9 +66,12 @@ int count(const CountCommand& o) {
         .read("--add", o.add)
         .write("--counts", o.counts, counts_kind())
         .write("--vocabulary-to", o.vocabulary_to, vocabulary_kind())
+        .write("--tokens-to", o.tokens_to, {"file of tokens", is_token_file})
         .check();
     if (o.text.empty() == o.add.empty())
         throw ig::DataError("count: give --text to count, or --add to add counts, and not both");
+    if (o.text.empty() && !o.tokens_to.empty())
+        throw ig::UsageError("count: --tokens-to has no effect with --add, which reads no text");
     if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory));
     for (const auto& [option, given] :
          {std::pair("--spill", !o.spill.empty()), std::pair("--resume", o.resume)})
@@ -79,7 +82,7 @@ int count(const CountCommand& o) {
     if (!o.add.empty()) return add_files(o);
     Stopwatch clock;
     const auto vocabulary = vocabulary_of(o);
-    if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);
+    write_beside(o, vocabulary);
     const auto corpus = corpus_of(o.text, vocabulary);
     const double reading = clock.lap();
     lds::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});

@@ -35,7 +35,7 @@ class Spill {
 public:
     explicit Spill(const CountCommand& o) {
         const std::string target = ig::file::link_target(o.counts);
-        const std::string above = o.spill.empty() ? ig::file::folder_of(target) : o.spill + "/";
+        const std::string above = o.spill.empty() ? target.substr(0, target.rfind('/') + 1) : o.spill + "/";
         folder_ = above + target.substr(target.rfind('/') + 1) + ".spill";
         request_ = ig::message("--lags ", o.lags, o.sentences ? " --sentences" : "", " --shard ", o.shard,
                                " --vocabulary ", o.vocabulary, " --min-count ", o.min_count,
@@ -152,7 +152,7 @@ private:
 
     void read_texts() {
         vocabulary_ = resumed_ ? ig::text::Vocabulary::load(spill_.vocabulary()) : vocabulary_of(o_);
-        if (!o_.vocabulary_to.empty()) vocabulary_.save(o_.vocabulary_to);
+        write_beside(o_, vocabulary_);
         const Texts texts(o_.text, vocabulary_);
         const auto [number, of] = parse_shard(o_.shard);
         const bool all = of == 1;

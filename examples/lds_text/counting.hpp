@@ -39,6 +39,12 @@ inline ig::text::Vocabulary vocabulary_of(const CountCommand& o) {
     return read_vocabulary(o.text, o.vocabulary, o.min_count);
 }
 
+/// The files that are asked for beside the counts.
+inline void write_beside(const CountCommand& o, const ig::text::Vocabulary& vocabulary) {
+    if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);
+    if (!o.tokens_to.empty()) Texts(o.text, vocabulary).encode(o.tokens_to);
+}
+
 /// Throws DataError unless a file of counts has the vocabulary of the first.
 inline void require_same_words(const lds::CountsFile& file, const std::string& path,
                                const ig::text::Vocabulary& vocabulary, const std::string& first) {

@@ -22,6 +22,8 @@ int work(int argc, char** argv) {
     count->add_option("--min-count", c.min_count, "rarer types become <unk>");
     count->add_option("--vocabulary-from", c.vocabulary_from, "vocabulary file, the same for all shards");
     count->add_option("--vocabulary-to", c.vocabulary_to, "file to write the vocabulary to");
+    count->add_option("--tokens-to", c.tokens_to,
+                      "file to write the tokens to: --text of a later count, or of each shard");
     count->add_option("--lags", c.lags, "distances 1 to this");
     count->add_option("--shard", c.shard, "NUMBER/OF: that part of the text");
     count->add_option("--add", c.add, "files of counts to add, in place of a text")

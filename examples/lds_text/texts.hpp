@@ -1,8 +1,13 @@
 /// @file texts.hpp  Texts and token files, one after the other, as tokens in pieces.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <isogloss/file/checksum.hpp>
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/file/reader.hpp>
 #include <isogloss/text/corpus.hpp>
@@ -27,11 +32,13 @@ inline bool is_token_file(const std::string& path) {
 /// Several texts as if they were one file; token files among them are mapped.
 class Texts {
 public:
+    /// Throws FileError for one that is not there.
     Texts(std::vector<std::string> paths, const ig::text::Vocabulary& vocabulary)
         : paths_(std::move(paths)), vocabulary_(&vocabulary) {
         for (const std::string& path : paths_) {
             const auto status = ig::file::file_status(path);
-            bytes_ += status ? static_cast<ig::Index>(status->st_size) : 0;
+            if (!status) ig::file::InputFile missing(path);  // says why
+            else bytes_ += static_cast<ig::Index>(status->st_size);
         }
     }
 
@@ -47,6 +54,18 @@ public:
         }
     }
 
+    /// Writes all tokens to a file of tokens.
+    void encode(const std::string& path) const {
+        ig::text::TokenFileWriter out(path, *vocabulary_);
+        ig::Index unknowns = 0, lines = 0;
+        for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
+            out.add(some);
+            if (vocabulary_->has_unk()) unknowns += std::ranges::count(some, vocabulary_->unk());
+            if (vocabulary_->has_eos()) lines += std::ranges::count(some, vocabulary_->eos());
+        });
+        out.commit(unknowns, lines);
+    }
+
     /// The number of all tokens, by reading all of them.
     ig::Index count() const {
         ig::Index tokens = 0;
@@ -57,13 +76,24 @@ public:
 private:
     static constexpr std::size_t piece = std::size_t{1} << 16;
 
+    // Pages that were read are given back at once: they would count as memory of the program.
     template <class Take> ig::Index mapped(const std::string& path, ig::Index before, Take& take) const {
-        const auto corpus = ig::text::Corpus::map(path, *vocabulary_);
+        const auto corpus = ig::text::Corpus::map(path, *vocabulary_, {.verify = false});
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        ig::file::TokenHash hash;
         for (auto left = corpus.tokens(); !left.empty();) {
             const auto some = left.first(std::min(piece, left.size()));
             left = left.subspan(some.size());
+            hash.add(some);
             take(some, before + 4 * (corpus.size() - std::ssize(left)));
+            const auto first = reinterpret_cast<std::uintptr_t>(some.data()) / page * page;
+            const auto last = reinterpret_cast<std::uintptr_t>(some.data() + some.size()) / page * page;
+            if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
         }
+        if (hash.value() != corpus.checksum())
+            throw ig::FileError(ig::message("'", path,
+                                            "' is damaged: its tokens do not have their checksum; "
+                                            "encode the text again"));
         return 4 * corpus.size();
     }
 

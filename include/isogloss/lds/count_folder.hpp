@@ -61,7 +61,8 @@ public:
                 for (Index k = 0; k <= run.header().lags; ++k)
                     for (CountRunCursor at(run, k, Index{1} << 18); at.next();) {
                     }
-                all.push_back(std::move(run));
+                if (run.header().first < run.header().last) all.push_back(std::move(run));
+                else remove(run.path());  // of a text without tokens
             } catch (const FileError& error) {
                 damaged.push_back(error.what());
                 remove(path_ + name);
