@@ -42,7 +42,7 @@ LagCounts in_memory(const std::vector<Token>& text, Index V, const SpillOptions&
 text::Vocabulary words(Index V) {
     std::vector<std::string> all;
     for (Index i = 0; i < V; ++i) all.push_back("w" + std::to_string(i));
-    return text::Vocabulary::from_words(all);
+    return text::Vocabulary::from_words(all, {}, {.eos_per_line = false});
 }
 
 struct Stop {};
