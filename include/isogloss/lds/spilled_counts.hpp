@@ -7,7 +7,6 @@
 #include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/file/checksum.hpp>
-#include <isogloss/file/output_file.hpp>
 #include <isogloss/lds/count_cursor.hpp>
 #include <isogloss/lds/count_folder.hpp>
 #include <isogloss/lds/count_run.hpp>
