@@ -23,11 +23,17 @@ void look_for_signals() {
     if (interrupt::wanted) throw Interrupted();
 }
 
-/// Bytes of memory that the program holds now; 0 where the system does not say.
-ig::Index resident() {
+/// Bytes of memory that the program holds now, of its own and of files: its code, what it has mapped. 0 where
+/// the system does not say.
+struct Held {
+    ig::Index own = 0, files = 0;
+};
+Held held() {
     std::ifstream in("/proc/self/statm");
-    ig::Index all = 0, here = 0;
-    return in >> all >> here ? here * ::sysconf(_SC_PAGESIZE) : 0;
+    ig::Index all = 0, here = 0, shared = 0;
+    if (!(in >> all >> here >> shared)) return {};
+    const ig::Index page = ::sysconf(_SC_PAGESIZE);
+    return {(here - shared) * page, shared * page};
 }
 
 /// The folder of one counting: files of counts, the vocabulary and what was asked for.
@@ -82,12 +88,13 @@ std::string mib(ig::Index bytes) {
     return std::to_string((bytes + unit - 1) / unit) + " MiB";
 }
 
+/// `code` is what of the program's files was in memory when it began: counts that it maps later are not held.
 lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
-                             const ig::text::Vocabulary& vocabulary) {
+                             ig::Index code, const ig::text::Vocabulary& vocabulary) {
     lds::SpillOptions options{
         .lags = lags, .boundary = boundary, .open_files = 64, .words = vocabulary.checksum()};
     // What the program holds already, and will for its text, its code and its threads' stacks.
-    const ig::Index beside = resident() + (ig::Index{6} << 20);
+    const ig::Index beside = held().own + code + (ig::Index{6} << 20);
     const ig::Index least = lds::SpilledCounts::least_memory(vocabulary.size(), options);
     if (memory < beside + least)
         throw ig::UsageError(ig::message("--memory is ", o.memory, ", expected at least ",
@@ -120,8 +127,7 @@ public:
         const double merging = clock_.lap();
         lds::save_counts(o_.counts, *counts_, vocabulary_, look_for_signals);
         say("%lld tokens, %td types, %td lags: reading and counting %.2f s, %td files, merging %.2f s, "
-            "writing "
-            "%.2f s, peak %.0f MiB\n",
+            "writing %.2f s, peak %.0f MiB\n",
             static_cast<long long>(counts_->tokens()), vocabulary_.size(), counts_->options().lags, counting,
             files, merging, clock_.lap(), peak_memory());
         counts_->clear();
@@ -138,7 +144,7 @@ public:
 
 private:
     void begin(ig::Index lags, ig::Token boundary) {
-        auto options = options_of(o_, lags, boundary, memory_, vocabulary_);
+        auto options = options_of(o_, lags, boundary, memory_, code_, vocabulary_);
         options.watch = [this](const lds::SpillProgress& p) {
             look_for_signals();
             if (p.merging) progress_.update(p.done, p.all, [] { return std::string("of a merge"); });
@@ -188,7 +194,7 @@ private:
     }
 
     const CountCommand& o_;
-    ig::Index memory_;
+    ig::Index memory_, code_ = held().files;
     Spill spill_;
     files::Lock lock_;
     bool resumed_;
