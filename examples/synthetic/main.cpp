@@ -144,8 +144,9 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     }
     warn(trained, verdict, "at the best moment");
     if (!o.save.empty()) checkpoint(*learner, best, symbols).save(o.save, metadata(o));
-    std::printf("training_bits=%.5f rounds=%lld seconds=%.1f saturated=%.4f\n", trained.bits,
-                static_cast<long long>(rounds), used, verdict.saturated);
+    if (!texts.own() || !o.text.empty()) std::printf("training_bits=%.5f ", trained.bits);
+    std::printf("rounds=%lld seconds=%.1f saturated=%.4f\n", static_cast<long long>(rounds), used,
+                verdict.saturated);
     std::printf("validation_bits=%.5f ", verdict.bits);
     if (texts.own()) std::printf("entropy_bits=unknown\n");
     else std::printf("entropy_bits=%.5f success=%.4f\n", texts.entropy, verdict.success);
