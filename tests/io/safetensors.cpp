@@ -79,6 +79,63 @@ TEST_CASE("A file without tensors, and one moved, hold", "[io][safetensors]") {
     REQUIRE(second.values<float>("E")[1] == -1);
 }
 
+TEST_CASE("Tensors made while they are written give the same file, of exactly as many bytes",
+          "[io][safetensors]") {
+    TemporaryDirectory dir;
+    write_safetensors(dir / "m", tensors(), {{"a", "b"}});
+    const auto sources = [] {
+        std::vector<TensorSource> all;
+        for (const TensorView& t : tensors())
+            all.push_back({{t.name, t.dtype, t.shape}, [bytes = t.bytes](TensorSink& sink) {
+                               for (std::size_t i = 0; i < bytes.size(); ++i) sink.write(bytes.subspan(i, 1));
+                           }});
+        return all;
+    };
+    stream_safetensors(dir / "streamed", sources(), {{"a", "b"}});
+    REQUIRE(contents(dir / "streamed") == contents(dir / "m"));
+    for (const bool more : {false, true}) {
+        auto wrong = sources();
+        wrong[0].write = [more, write = wrong[0].write, bytes = tensors()[0].bytes](TensorSink& sink) {
+            if (more) write(sink);
+            sink.write(bytes.first(1));
+        };
+        REQUIRE_THROWS_MATCHES(stream_safetensors(dir / "streamed", std::move(wrong)), DataError,
+                               says("'E'", "[2, 3]", more ? "25 bytes" : "1 bytes", "expected 24"));
+        REQUIRE(contents(dir / "streamed") == contents(dir / "m"));
+        REQUIRE(dir.entries() == 2);
+    }
+}
+
+TEST_CASE("A mapped file is as one that was read, and keeps its bytes", "[io][safetensors]") {
+    TemporaryDirectory dir;
+    write_safetensors(dir / "m", tensors(), {{"a", "b"}});
+    const auto read = Safetensors::open(dir / "m");
+    std::shared_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+    {
+        const auto file = Safetensors::map(dir / "m");
+        REQUIRE(file.names() == read.names());
+        REQUIRE(file.metadata() == read.metadata());
+        REQUIRE(file.has_checksum());
+        for (const TensorView& t : read.tensors())
+            REQUIRE(std::ranges::equal(file.at(t.name).bytes, t.bytes));
+        owner = file.owner();
+        bytes = file.at("E").bytes;
+    }
+    put(dir / "m", "replaced");
+    REQUIRE(std::ranges::equal(bytes, read.at("E").bytes));
+    write_safetensors(dir / "m", tensors());
+    std::string damaged = contents(dir / "m");
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);
+    REQUIRE_THROWS_MATCHES(Safetensors::map(put(dir / "n", damaged)), FileError, says(dir / "n", "damaged"));
+    REQUIRE_THROWS_MATCHES(Safetensors::map(put(dir / "n", damaged.substr(0, 100))), FileError,
+                           says(dir / "n"));
+    REQUIRE_THROWS_MATCHES(Safetensors::map(put(dir / "n", "")), FileError, says("0 bytes"));
+    REQUIRE_THROWS_MATCHES(Safetensors::map(dir / "none"), FileError, says("none"));
+    write_safetensors(dir / "empty", {});
+    REQUIRE(Safetensors::map(dir / "empty").tensors().empty());
+}
+
 TEST_CASE("The layout is the published one", "[io][safetensors]") {
     TemporaryDirectory dir;
     const std::vector<std::int32_t> numbers{1, -2};

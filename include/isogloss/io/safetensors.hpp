@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <isogloss/error.hpp>
 #include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
 #include <isogloss/io/safetensors_header.hpp>
@@ -32,6 +34,31 @@ inline constexpr std::string_view safetensors_format = "1";
 /// How the header of every file written here begins; 16 hexadecimal digits of checksum follow.
 inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"isogloss.checksum":")";
 
+/// Takes the bytes of one tensor, in pieces, from the first to the last.
+class TensorSink {
+public:
+    TensorSink(file::OutputFile& out, file::Crc64& crc) : out_(&out), crc_(&crc) {}
+    /// Appends bytes.
+    void write(std::span<const std::byte> bytes) {
+        crc_->add(bytes);
+        out_->write(bytes);
+        written_ += std::ssize(bytes);
+    }
+    /// Bytes so far.
+    Index written() const { return written_; }
+
+private:
+    file::OutputFile* out_;
+    file::Crc64* crc_;
+    Index written_ = 0;
+};
+
+/// A tensor whose bytes are made while they are written, so that it may be larger than the memory.
+struct TensorSource {
+    TensorSpec spec;                         ///< name, scalar type, sizes
+    std::function<void(TensorSink&)> write;  ///< writes bytes_of(spec) bytes, once
+};
+
 /// Writes tensors and metadata to `path` in the safetensors format, by OutputFile: after a crash there is the
 /// old file or the new one, never half of one.
 ///
@@ -46,16 +73,17 @@ inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"iso
 /// names, shapes, types, metadata and values.
 ///
 /// Errors   DataError, before anything is written: a name that comes twice, "__metadata__" as a name, a name
-///          or metadata that are not UTF-8, a shape that does not fit its bytes, one of the two keys above in
-///          the metadata, a header above 100 MB. FileError as for OutputFile.
+///          or metadata that are not UTF-8, sizes that cannot be counted, one of the two keys above in the
+///          metadata, a header above 100 MB. DataError for a source that writes more or fewer bytes than its
+///          tensor has; FileError as for OutputFile: no file is left or changed then.
 /// Source   The safetensors format as published with its library (0.3 and later).
-inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+inline void stream_safetensors(const std::filesystem::path& path, std::vector<TensorSource> tensors,
                               const std::map<std::string, std::string>& metadata = {}) {
-    std::vector<const TensorView*> order;
-    for (const TensorView& t : tensors) order.push_back(&t);
-    std::stable_sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
-        return info(a->dtype).bits > info(b->dtype).bits;
+    std::stable_sort(tensors.begin(), tensors.end(), [](const TensorSource& a, const TensorSource& b) {
+        return info(a.spec.dtype).bits > info(b.spec.dtype).bits;
     });
+    std::vector<TensorSpec> specs;
+    for (const TensorSource& t : tensors) specs.push_back(t.spec);
 
     std::string head(8, '\0');
     head += safetensors_opening;
@@ -66,7 +94,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
             throw DataError("safetensors: the metadata '", key, "' is written by isogloss; use another key");
         head += "," + json_string(key) + ":" + json_string(value);
     }
-    head += "}" + safetensors_entries(order) + "}";
+    head += "}" + safetensors_entries(specs) + "}";
     head.append((64 - head.size() % 64) % 64, ' ');
     const std::uint64_t length = head.size() - 8;
     if (length > max_safetensors_header)
@@ -74,18 +102,39 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
                         max_safetensors_header, "; store long metadata as a tensor of bytes");
     std::memcpy(head.data(), &length, 8);
 
-    file::Crc64 crc;
-    crc.add(head);
-    for (const TensorView* t : order) crc.add(t->bytes);
-    head.replace(digits, 16, file::hex16(crc.value()));
-
     file::write_atomically(path.string(), [&](file::OutputFile& out) {
+        file::Crc64 crc;
+        crc.add(head);
         out.write(head);
-        for (const TensorView* t : order) out.write(t->bytes);
+        for (const TensorSource& t : tensors) {
+            TensorSink sink(out, crc);
+            t.write(sink);
+            if (const Index needed = *bytes_of(t.spec.dtype, t.spec.shape); sink.written() != needed)
+                throw DataError("safetensors: tensor ", in_quotes(t.spec.name), " is ",
+                                info(t.spec.dtype).name, " ", dimensions_text(t.spec.shape), " but has ",
+                                sink.written(), " bytes, expected ", needed);
+        }
+        out.write_at(static_cast<Index>(digits), file::hex16(crc.value()));
     });
 }
 
-/// Options of Safetensors::open.
+/// The same, of tensors in memory. DataError too, before anything is written, for a shape that does not fit
+/// its bytes.
+inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                              const std::map<std::string, std::string>& metadata = {}) {
+    std::vector<TensorSource> sources;
+    for (const TensorView& t : tensors) {
+        const auto needed = bytes_of(t.dtype, t.shape);
+        if (!needed || static_cast<std::size_t>(*needed) != t.bytes.size())
+            throw DataError("safetensors: tensor ", in_quotes(t.name), " is ", info(t.dtype).name, " ",
+                            dimensions_text(t.shape), " but has ", t.bytes.size(), " bytes");
+        sources.push_back(
+            {{t.name, t.dtype, t.shape}, [bytes = t.bytes](TensorSink& sink) { sink.write(bytes); }});
+    }
+    stream_safetensors(path, std::move(sources), metadata);
+}
+
+/// Options of Safetensors::open and Safetensors::map.
 struct SafetensorsOptions {
     /// Refuse a file without isogloss's checksum, as other programs write them. Default true.
     bool require_checksum = true;
@@ -107,41 +156,31 @@ class Safetensors {
 public:
     /// Reads and checks a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        file::FileReader in(path.string());
-        const auto size = static_cast<std::uint64_t>(in.bytes());
-        std::uint64_t length = 0;
-        if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");
-        in.read(std::as_writable_bytes(std::span(&length, 1)));
-        if (length > size - 8 || length > max_safetensors_header)
-            in.refuse("the header should take ", length, " bytes, but the file has ", size - 8,
-                      " after its length and the limit is ", max_safetensors_header,
-                      "; the file is cut or not a safetensors file");
-        std::string json(length, '\0');
-        in.read(std::as_writable_bytes(std::span(json)));
-        const std::uint64_t data = size - 8 - length;
-        auto header =
-            read_safetensors_header(json, data, [&in](const std::string& what) { in.refuse(what); });
+        return load(path, options, [](file::FileReader& in, std::uint64_t, std::uint64_t data) {
+            std::shared_ptr<std::byte[]> held;
+            try {
+                held = std::make_unique_for_overwrite<std::byte[]>(data);
+            } catch (const std::bad_alloc&) {
+                in.refuse("the tensors take ", data, " bytes, more than there is memory");
+            }
+            const std::span bytes(held.get(), data);
+            in.read(bytes);
+            return std::pair<std::shared_ptr<const void>, std::span<const std::byte>>(
+                std::shared_ptr<const void>(held, held.get()), bytes);
+        });
+    }
 
-        Safetensors file;
-        file.name_ = in.name();
-        try {
-            file.data_ = std::make_unique_for_overwrite<std::byte[]>(data);
-        } catch (const std::bad_alloc&) {
-            in.refuse("the tensors take ", data, " bytes, more than there is memory");
-        }
-        const std::span bytes(file.data_.get(), data);
-        in.read(bytes);
-        file.verify(in, header.metadata, json, bytes, options);
-
-        header.metadata.erase("isogloss.format");
-        header.metadata.erase("isogloss.checksum");
-        file.metadata_ = std::move(header.metadata);
-        file.tensors_.reserve(header.entries.size());
-        for (auto& e : header.entries)
-            file.tensors_.push_back({std::move(e.tensor.name), e.tensor.dtype, std::move(e.tensor.shape),
-                                     bytes.subspan(e.begin, e.end - e.begin)});
-        for (const TensorView& t : file.tensors_) file.index_.insert(t.name);
-        return file;
+    /// Maps and checks a file, which may be larger than the memory: all of it is read once, for the checksum,
+    /// and pages come again when they are touched. It must not be written over in place meanwhile; a file
+    /// that is replaced by rename, as isogloss writes files, stays readable here.
+    static Safetensors map(const std::filesystem::path& path, SafetensorsOptions options = {}) {
+        return load(path, options, [](file::FileReader& in, std::uint64_t begin, std::uint64_t data) {
+            const auto held = std::make_shared<const file::MappedFile>(in.name());
+            if (static_cast<std::uint64_t>(held->bytes()) != begin + data)
+                in.refuse("another file has taken its place while it was opened; try again");
+            return std::pair<std::shared_ptr<const void>, std::span<const std::byte>>(
+                held, std::as_bytes(std::span(held->data() + begin, data)));
+        });
     }
 
     /// The tensor of this name, or null. The view holds as long as this object, also when it is moved.
@@ -218,6 +257,8 @@ public:
     const std::vector<std::string>& names() const { return index_.words(); }
     /// The metadata, without isogloss's format and checksum: what write_safetensors was given.
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
+    /// What keeps the bytes of the tensors: for views that outlive this object.
+    const std::shared_ptr<const void>& owner() const { return owner_; }
     /// True where the file carries isogloss's checksum, which then was right.
     bool has_checksum() const { return has_checksum_; }
     /// Name of the file.
@@ -225,6 +266,41 @@ public:
 
 private:
     Safetensors() = default;
+
+    // get(in, begin, bytes): the bytes behind the header, which begin at `begin`, and what keeps them.
+    template <class Get>
+    static Safetensors load(const std::filesystem::path& path, SafetensorsOptions options, Get&& get) {
+        file::FileReader in(path.string());
+        const auto size = static_cast<std::uint64_t>(in.bytes());
+        std::uint64_t length = 0;
+        if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");
+        in.read(std::as_writable_bytes(std::span(&length, 1)));
+        if (length > size - 8 || length > max_safetensors_header)
+            in.refuse("the header should take ", length, " bytes, but the file has ", size - 8,
+                      " after its length and the limit is ", max_safetensors_header,
+                      "; the file is cut or not a safetensors file");
+        std::string json(length, '\0');
+        in.read(std::as_writable_bytes(std::span(json)));
+        const std::uint64_t data = size - 8 - length;
+        auto header =
+            read_safetensors_header(json, data, [&in](const std::string& what) { in.refuse(what); });
+
+        Safetensors file;
+        file.name_ = in.name();
+        const auto [owner, bytes] = get(in, 8 + length, data);
+        file.owner_ = owner;
+        file.verify(in, header.metadata, json, bytes, options);
+
+        header.metadata.erase("isogloss.format");
+        header.metadata.erase("isogloss.checksum");
+        file.metadata_ = std::move(header.metadata);
+        file.tensors_.reserve(header.entries.size());
+        for (auto& e : header.entries)
+            file.tensors_.push_back({std::move(e.tensor.name), e.tensor.dtype, std::move(e.tensor.shape),
+                                     bytes.subspan(e.begin, e.end - e.begin)});
+        for (const TensorView& t : file.tensors_) file.index_.insert(t.name);
+        return file;
+    }
 
     void verify(const file::FileReader& in, const std::map<std::string, std::string>& metadata,
                 std::string_view json, std::span<const std::byte> data, SafetensorsOptions options) {
@@ -272,7 +348,7 @@ private:
     }
 
     std::string name_;
-    std::unique_ptr<std::byte[]> data_;
+    std::shared_ptr<const void> owner_;
     std::vector<TensorView> tensors_;
     text::WordIndex index_;  // of their names
     std::map<std::string, std::string> metadata_;

@@ -218,28 +218,27 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
 }
 
 /// The JSON of the tensors, to stand behind the metadata: `,"name":{…}` for each, at consecutive offsets.
-/// Throws DataError for a name that comes twice, is reserved or is not UTF-8, and for a shape that does not
-/// fit its bytes.
-inline std::string safetensors_entries(std::span<const TensorView* const> tensors) {
+/// Throws DataError for a name that comes twice, is reserved or is not UTF-8, and for sizes that make no
+/// whole number of bytes.
+inline std::string safetensors_entries(std::span<const TensorSpec> tensors) {
     std::string json;
     std::set<std::string_view> names;
-    std::size_t offset = 0;
-    for (const TensorView* const t : tensors) {
-        if (!names.insert(t->name).second || t->name == "__metadata__")
+    Index offset = 0;
+    for (const TensorSpec& t : tensors) {
+        if (!names.insert(t.name).second || t.name == "__metadata__")
             throw DataError(
-                "safetensors: the tensor name ", in_quotes(t->name),
-                t->name == "__metadata__" ? " is reserved by the format" : " comes twice; names must differ");
-        const auto needed = bytes_of(t->dtype, t->shape);
-        if (!needed || static_cast<std::size_t>(*needed) != t->bytes.size())
-            throw DataError("safetensors: tensor ", in_quotes(t->name), " is ", info(t->dtype).name, " ",
-                            dimensions_text(t->shape), " but has ", t->bytes.size(), " bytes");
-        json += "," + json_string(t->name) + R"(:{"dtype":")" + std::string(info(t->dtype).name) +
-                R"(","shape":[)";
-        for (std::size_t i = 0; i < t->shape.size(); ++i)
-            json += (i ? "," : "") + std::to_string(t->shape[i]);
-        json += R"(],"data_offsets":[)" + std::to_string(offset) + "," +
-                std::to_string(offset + t->bytes.size()) + "]}";
-        offset += t->bytes.size();
+                "safetensors: the tensor name ", in_quotes(t.name),
+                t.name == "__metadata__" ? " is reserved by the format" : " comes twice; names must differ");
+        const auto needed = bytes_of(t.dtype, t.shape);
+        if (!needed || *needed > std::numeric_limits<Index>::max() - offset)
+            throw DataError("safetensors: tensor ", in_quotes(t.name), " is ", info(t.dtype).name, " ",
+                            dimensions_text(t.shape), ", which makes no number of bytes that can be counted");
+        json +=
+            "," + json_string(t.name) + R"(:{"dtype":")" + std::string(info(t.dtype).name) + R"(","shape":[)";
+        for (std::size_t i = 0; i < t.shape.size(); ++i) json += (i ? "," : "") + std::to_string(t.shape[i]);
+        json +=
+            R"(],"data_offsets":[)" + std::to_string(offset) + "," + std::to_string(offset + *needed) + "]}";
+        offset += *needed;
     }
     return json;
 }
