@@ -28,8 +28,7 @@ void check_counts(const LagCounts& counts, const std::vector<Token>& text) {
         const SparseCounts& found = counts.lag(k);
         CHECK(found.pairs() == std::ssize(expected));
         bool equal = true;
-        for (const auto& [pair, n] : expected)
-            equal = equal && found(pair.first, pair.second) == static_cast<std::uint32_t>(n);
+        for (const auto& [pair, n] : expected) equal = equal && found(pair.first, pair.second) == n;
         CHECK(equal);
     }
 }
@@ -104,14 +103,34 @@ TEST_CASE("What cannot be counted is refused, and leaves the counts as they were
 
 TEST_CASE("Parts whose sum cannot be counted are refused", "[lds][counts][errors]") {
     const auto from = [](std::vector<std::int64_t> occurrences) {
-        const SparseCounts none{Array<std::int32_t>(occurrences.size() + 1), {}, {}};
+        const SparseCounts none{Array<std::int64_t>(occurrences.size() + 1), {}, {}};
         return LagCounts::from_parts({.lags = 1}, std::move(occurrences), {none});
     };
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), limit = 4294967295;
-    CHECK(from({limit - 2, 2}).tokens() == limit);
-    REQUIRE_THROWS_MATCHES(from({limit, 1}), DataError, says("2³² - 1"));
-    REQUIRE_THROWS_AS(from({most, most}), DataError);  // wraps to -2
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    CHECK(from({most - 2, 2}).tokens() == most);
+    REQUIRE_THROWS_MATCHES(from({most, 1}), UsageError, says("2⁶³ - 1"));
+    REQUIRE_THROWS_AS(from({most, most}), UsageError);  // wraps to -2
     REQUIRE_THROWS_MATCHES(from({3, -1}), UsageError, says("-1 times"));
+    LagCounts sum = from({most - 2, 1});
+    REQUIRE_THROWS_MATCHES(sum.add(from({1, 1})), DataError, says("2⁶³ - 1"));
+    CHECK(sum.tokens() == most - 1);
+    const SparseCounts more{{0, 1, 1}, {1}, {3}};
+    CHECK(LagCounts::from_parts({.lags = 1}, {3, 0}, {more}).lag(1)(0, 1) == 3);
+    REQUIRE_THROWS_MATCHES(LagCounts::from_parts({.lags = 1}, {2, 5}, {more}), UsageError,
+                           says("lag 1 has more pairs of a word than the word occurs"));
+}
+
+TEST_CASE("Counts near 2^62 add up", "[lds][counts]") {
+    constexpr std::int64_t n = (std::int64_t{1} << 62) - 1;
+    const auto part = [&] {
+        return LagCounts::from_parts({.lags = 1}, {n, 0}, {SparseCounts{{0, 1, 1}, {0}, {}, {n - 1}}});
+    };
+    LagCounts sum = part();
+    sum.add(part());
+    CHECK(sum.tokens() == 2 * n);
+    CHECK(sum.lag(1)(0, 0) == 2 * (n - 1));
+    REQUIRE_THROWS_MATCHES(sum.add(part()), DataError, says("2⁶³ - 1"));
+    CHECK(sum.lag(1)(0, 0) == 2 * (n - 1));
 }
 
 TEST_CASE("Counts of any size are refused with an error of the library, or work", "[lds][counts][errors]") {

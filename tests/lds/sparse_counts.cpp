@@ -12,16 +12,18 @@ namespace {
 // A [V, V] of which the part `filled` is not 0.
 SparseCounts random_counts(Index V, double filled, std::uint32_t stream) {
     const Random random(5, stream);
-    SparseCounts m;
+    Array<std::int64_t> starts{0};
+    Array<std::int32_t> columns;
+    Array<std::uint32_t> values;
     for (Index i = 0; i < V; ++i) {
         for (Index j = 0; j < V; ++j)
             if (random.uniform(2 * (i * V + j)) < filled) {
-                m.columns.push_back(static_cast<std::int32_t>(j));
-                m.values.push_back(static_cast<std::uint32_t>(1 + random.below(2 * (i * V + j) + 1, 9)));
+                columns.push_back(static_cast<std::int32_t>(j));
+                values.push_back(static_cast<std::uint32_t>(1 + random.below(2 * (i * V + j) + 1, 9)));
             }
-        m.starts.push_back(static_cast<std::int32_t>(m.pairs()));
+        starts.push_back(std::ssize(columns));
     }
-    return m;
+    return {std::move(starts), std::move(columns), std::move(values)};
 }
 
 }  // namespace
@@ -43,6 +45,31 @@ TEST_CASE("A sum of sparse counts is the sum of every element", "[lds][sparse_co
         CHECK(sum == b + a);
         CHECK_FALSE(sum == a);
     }
+}
+
+TEST_CASE("Counts beyond 32 bits are summed, looked up and compared", "[lds][sparse_counts]") {
+    constexpr std::int64_t most = 4294967295, half = std::int64_t{1} << 62;
+    const SparseCounts a{{0, 2, 2, 3}, {0, 2, 1}, {5, 4294967295, 7}};
+    const SparseCounts b{{0, 1, 2, 2}, {2, 0}, {1, 2}}, small{{0, 1, 2, 2}, {1, 0}, {1, 2}};
+    const SparseCounts narrow = a + small, wide = a + b;
+    CHECK(narrow.values.wide.empty());
+    CHECK(wide.values.narrow.empty());
+    REQUIRE(wide.is_valid());
+    CHECK(wide(0, 2) == most + 1);
+    CHECK(wide(0, 0) == 5);
+    CHECK(wide(1, 0) == 2);
+    CHECK(wide(2, 1) == 7);
+    CHECK_FALSE(wide == a);
+    const SparseCounts copy{{0, 2, 3, 4}, {0, 2, 0, 1}, {}, {5, most + 1, 2, 7}};
+    CHECK(copy == wide);
+    const SparseCounts large{{0, 0, 0, 1}, {1}, {}, {half}};
+    CHECK((large + b)(2, 1) == half);
+    CHECK((large + b)(0, 2) == 1);
+    CHECK(large.fits({0, 0, half}));
+    CHECK_FALSE(large.fits({0, 0, half - 1}));
+    CHECK_FALSE((SparseCounts{{0, 1}, {0}, {}, {-1}}.is_valid()));
+    const SparseCounts of_small{{0, 1}, {0}, {}, {3}}, of_narrow{{0, 1}, {0}, {3}};
+    CHECK(of_small == of_narrow);
 }
 
 TEST_CASE("Arrays that are no matrix of counts are known as such", "[lds][sparse_counts]") {

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <exception>
 #include <isogloss/error.hpp>
+#include <isogloss/lds/pair_block.hpp>
 #include <isogloss/lds/sparse_counts.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
 #include <limits>
 #include <new>
-#include <numeric>
+#include <string>
 #include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
@@ -37,14 +38,13 @@ struct CountOptions {
 ///     counts.add(shard);
 ///
 /// Cost     O(T) per lag, with no sort but that of the positions by word, which is one of counting. Memory 8
-///          bytes per pair that occurs and lag, never V × V; while a block is counted, 4 bytes for each of
-///          its tokens, and 8 more on each thread. Lags are counted side by side on threads(); the result is
+///          bytes per pair that occurs and lag (12 at a lag where one occurs more than 2³² - 1 times), never
+///          V × V; while a block is counted, 4 bytes for each of its tokens, and 8 more on each thread. Lags are counted side by side on threads(); the result is
 ///          the same for any number of them.
 /// Options  see CountOptions.
 /// Errors   UsageError: options out of range, counts of different shape added. DataError: a token outside
-///          the vocabulary, more than 2³² - 1 tokens (a count could overflow), more than 2³¹ - 1 different
-///          pairs at one lag. Nothing is changed then. Where memory ends while counts are added, DataError,
-///          and they are empty afterwards.
+///          the vocabulary, more than 2⁶³ - 1 tokens. Nothing is changed then. Where memory ends while counts
+///          are added, DataError, and they are empty afterwards; SpilledCounts counts what has no room.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17); rows and columns as in its eq. (3).
 class LagCounts {
 public:
@@ -53,7 +53,7 @@ public:
         require("LagCounts", "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
         require("LagCounts", "lags", options.lags, 1, 1000);
         require("LagCounts", "block", options.block, 1, (Index{1} << 31) - 1001);
-        const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int32_t));
+        const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int64_t));
         within_memory("LagCounts", bytes, [&] {
             occurrences_.assign(vocabulary, 0);
             empty_lags();
@@ -99,23 +99,34 @@ public:
         total_ += other.total_;
     }
 
-    /// Puts counts together from their parts, as a file has them. Throws UsageError where they do not fit,
-    /// DataError for more than 2³² - 1 tokens.
+    /// What keeps these from being the parts of counts; empty where nothing does.
+    static std::string problem(const CountOptions& options, const Array<std::int64_t>& occurrences,
+                               const Array<SparseCounts>& lags) {
+        const Index V = std::ssize(occurrences);
+        if (std::ssize(lags) != options.lags)
+            return message("found ", lags.size(), " matrices, expected ", options.lags);
+        std::int64_t room = std::numeric_limits<std::int64_t>::max();
+        for (const std::int64_t n : occurrences) {
+            if (n < 0) return message("found a word that occurs ", n, " times");
+            if (n > room) return "the words occur more than 2⁶³ - 1 times";
+            room -= n;
+        }
+        for (std::size_t k = 0; k < lags.size(); ++k) {
+            if (lags[k].rows() != V || !lags[k].is_valid())
+                return message("lag ", k + 1, " is no matrix of counts [", V, ", ", V, "]");
+            if (!lags[k].fits(occurrences))
+                return message("lag ", k + 1, " has more pairs of a word than the word occurs");
+        }
+        return {};
+    }
+
+    /// Puts counts together from their parts, as a file has them. Throws UsageError where they do not fit.
     static LagCounts from_parts(CountOptions options, Array<std::int64_t> occurrences,
                                 Array<SparseCounts> lags) {
+        if (const std::string what = problem(options, occurrences, lags); !what.empty())
+            throw UsageError("LagCounts: ", what);
         LagCounts c(std::ssize(occurrences), options);
-        if (std::ssize(lags) != options.lags)
-            throw UsageError("LagCounts: found ", lags.size(), " matrices, expected ", options.lags);
-        for (const SparseCounts& m : lags)
-            if (m.rows() != c.vocabulary() || !m.is_valid())
-                throw UsageError("LagCounts: found counts of ", m.rows(), " rows",
-                                 m.is_valid() ? "" : " that are no matrix", ", expected [", c.vocabulary(),
-                                 ", ", c.vocabulary(), "]");
-        for (const std::int64_t n : occurrences) {
-            if (n < 0) throw UsageError("LagCounts: found a word that occurs ", n, " times");
-            c.require_room(n);
-            c.total_ += n;
-        }
+        for (const std::int64_t n : occurrences) c.total_ += n;
         c.lags_ = std::move(lags);
         c.occurrences_ = std::move(occurrences);
         return c;
@@ -143,23 +154,17 @@ public:
 
 private:
     void require_room(std::int64_t more) const {
-        if (more > std::int64_t{std::numeric_limits<std::uint32_t>::max()} - total_)
+        if (more > std::numeric_limits<std::int64_t>::max() - total_)
             throw DataError("LagCounts: ", more, " tokens beside ", total_,
-                            " are more than 2³² - 1, and a count could overflow");
+                            " are more than 2⁶³ - 1, and a count could overflow");
     }
 
     void empty_lags() {
         lags_.clear();
-        for (Index k = 0; k < lags(); ++k) lags_.push_back({Array<std::int32_t>(vocabulary() + 1), {}, {}});
+        for (Index k = 0; k < lags(); ++k) lags_.push_back({Array<std::int64_t>(vocabulary() + 1), {}, {}});
     }
 
     void merge(Array<SparseCounts> other) {
-        // all lags before any is touched, so that a refusal changes nothing
-        for (std::size_t k = 0; k < lags_.size(); ++k)
-            if (lags_[k].pairs() + other[k].pairs() > std::numeric_limits<std::int32_t>::max() &&
-                lags_[k].pairs() > 0 && other[k].pairs() > 0)
-                throw DataError("LagCounts: there may be more than 2³¹ - 1 different pairs at lag ", k + 1,
-                                "; cut the vocabulary");
         try {
             for (std::size_t k = 0; k < lags_.size(); ++k) {
                 if (lags_[k].pairs() == 0) std::swap(lags_[k], other[k]);
@@ -176,36 +181,17 @@ private:
         }
     }
 
-    // A row while its pairs come in: the earlier word met last, and where its cell is.
-    struct Row {
-        std::int32_t column;
-        std::uint32_t end;  // cell + 1
-    };
-    struct Cell {
-        std::int32_t column;
-        std::uint32_t count;
-    };
-
-    // The pairs whose later token is at first … last-1. Earlier tokens are taken in the order of their words,
-    // so that each row receives its columns in ascending order: nothing is sorted but the positions, by
-    // counting.
+    // The pairs whose later token is at first … last-1.
     Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last) const {
-        const Index V = vocabulary(), from = std::max<Index>(0, first - lags());
-        Array<std::uint32_t> rows(V + 1), places(last - from);
-        for (Index p = first; p < last; ++p) ++rows[tokens[p] + 1];
-        Array<std::uint32_t> next = rows;
-        for (Index p = from; p < first; ++p) ++next[tokens[p] + 1];
-        std::partial_sum(rows.begin(), rows.end(), rows.begin());
-        std::partial_sum(next.begin(), next.end(), next.begin());
-        for (Index p = from; p < last; ++p) places[next[tokens[p]]++] = static_cast<std::uint32_t>(p - from);
-
+        const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary);
         Array<SparseCounts> out(lags());
         Array<std::exception_ptr> failed(lags());
-        const Array<std::uint16_t> reach = reaches(tokens, from, last);
         parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
             for (Index k = a; k < b; ++k) {
                 try {
-                    out[k] = one_lag(tokens, from, first, last, k + 1, rows, places, reach);
+                    LagCells cells;
+                    pairs.count(k + 1, cells);
+                    out[k] = compressed(pairs, cells);
                 } catch (...) {
                     failed[k] = std::current_exception();
                 }
@@ -216,53 +202,22 @@ private:
         return out;
     }
 
-    // For each position from … last-1 the largest lag at which it is counted as the earlier token; nothing
-    // where all are.
-    Array<std::uint16_t> reaches(ArrayView<const Token> tokens, Index from, Index last) const {
-        Array<std::uint16_t> reach;
-        if (options_.boundary < 0) return reach;
-        reach.resize(last - from);
-        Index most = lags();
-        for (Index p = last - 1; p >= from; --p) {
-            most = tokens[p] == options_.boundary ? 0 : std::min(lags(), most + 1);
-            reach[p - from] = static_cast<std::uint16_t>(most);
-        }
-        return reach;
-    }
-
-    SparseCounts one_lag(ArrayView<const Token> tokens, Index from, Index first, Index last, Index k,
-                         const Array<std::uint32_t>& starts, const Array<std::uint32_t>& places,
-                         const Array<std::uint16_t>& reach) const {
+    SparseCounts compressed(const PairBlock& block, const LagCells& lag) const {
         const Index V = vocabulary();
-        Array<Row> rows(V);
-        for (Index i = 0; i < V; ++i) rows[i] = {-1, starts[i]};
-        Array<Cell> cells(last - first);
-        const auto pair = [&](Index q) {
-            const Token before = tokens[q];
-            Row& row = rows[tokens[q + k]];
-            const std::uint32_t opens = row.column != before;
-            row = {before, row.end + opens};
-            Cell& cell = cells[row.end - 1];
-            cell = {before, opens ? 1 : cell.count + 1};
-        };
-        const Index lowest = std::max<Index>(0, first - k - from), highest = last - k - from;
-        for (const std::uint32_t place : places)
-            if (place >= lowest && place < highest && (reach.empty() || k <= reach[place]))
-                pair(from + place);
-
-        SparseCounts m;
-        m.starts.reserve(V + 1);
-        std::int32_t pairs = 0;  // no more than the tokens of a block, 2³¹ - 1
+        Array<std::int64_t> starts{0};
+        starts.reserve(V + 1);
         for (Index i = 0; i < V; ++i)
-            m.starts.push_back(pairs += static_cast<std::int32_t>(rows[i].end - starts[i]));
-        m.columns.reserve(pairs);
-        m.values.reserve(pairs);
+            starts.push_back(starts.back() + std::int64_t{lag.rows[i].end - block.start(i)});
+        Array<std::int32_t> columns;
+        Array<std::uint32_t> values;
+        columns.reserve(starts.back());
+        values.reserve(starts.back());
         for (Index i = 0; i < V; ++i)
-            for (std::uint32_t c = starts[i]; c < rows[i].end; ++c) {
-                m.columns.push_back(cells[c].column);
-                m.values.push_back(cells[c].count);
+            for (std::uint32_t c = block.start(i); c < lag.rows[i].end; ++c) {
+                columns.push_back(lag.cells[c].column);
+                values.push_back(lag.cells[c].count);
             }
-        return m;
+        return {std::move(starts), std::move(columns), std::move(values)};
     }
 
     CountOptions options_;

@@ -2,22 +2,61 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <isogloss/array.hpp>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
+/// Counts in a row, 4 bytes each, or 8 where one of them needs them: one of the two is empty.
+struct CountView {
+    ArrayView<const std::uint32_t> narrow;  ///< [pairs], up to 2³² - 1
+    ArrayView<const std::int64_t> wide;     ///< [pairs], 0 … 2⁶³ - 1
+
+    std::size_t size() const { return narrow.size() + wide.size(); }  ///< how many
+    std::int64_t operator[](Index at) const {                         ///< the count at that place
+        return wide.empty() ? std::int64_t{narrow[at]} : wide[at];
+    }
+};
+
 /// Counts of pairs [V, V] in compressed rows, 8 bytes for each pair that occurs: row i has the counts
 /// values[at] in the columns columns[at], which ascend, at = starts[i] … starts[i + 1] - 1.
+///
+/// Columns and counts are shared between copies and never change; they may lie in a mapped file. A matrix
+/// with a count of more than 2³² - 1 takes 12 bytes for each pair.
 struct SparseCounts {
-    Array<std::int32_t> starts{0};  ///< [V + 1]
-    Array<std::int32_t> columns;    ///< [pairs]
-    Array<std::uint32_t> values;    ///< [pairs]
+    Array<std::int64_t> starts{0};          ///< [V + 1]
+    ArrayView<const std::int32_t> columns;  ///< [pairs]
+    CountView values;                       ///< [pairs]
+    std::shared_ptr<const void> owner;      ///< of what columns and values lie in
+
+    SparseCounts() = default;
+    /// Counts of 4 bytes, which it takes over.
+    SparseCounts(Array<std::int64_t> starts_, Array<std::int32_t> columns_, Array<std::uint32_t> values_)
+        : SparseCounts(std::move(starts_), std::move(columns_), std::move(values_), {}) {}
+    /// Counts in somebody else's memory, which `owner_` keeps.
+    SparseCounts(Array<std::int64_t> starts_, ArrayView<const std::int32_t> columns_, CountView values_,
+                 std::shared_ptr<const void> owner_)
+        : starts(std::move(starts_)), columns(columns_), values(values_), owner(std::move(owner_)) {}
+    /// Counts that it takes over, of 8 bytes where `wide_` is not empty, else of 4.
+    SparseCounts(Array<std::int64_t> starts_, Array<std::int32_t> columns_, Array<std::uint32_t> narrow_,
+                 Array<std::int64_t> wide_)
+        : starts(std::move(starts_)) {
+        const auto held =
+            std::make_shared<const Held>(Held{std::move(columns_), std::move(narrow_), std::move(wide_)});
+        columns = ArrayView<const std::int32_t>(std::span(held->columns));
+        values = {std::span(held->narrow), std::span(held->wide)};
+        owner = held;
+    }
 
     Index rows() const { return std::ssize(starts) - 1; }  ///< V
     Index pairs() const { return std::ssize(columns); }    ///< different pairs
     /// The count in row i, column j.
-    std::uint32_t operator()(Index i, Index j) const {
+    std::int64_t operator()(Index i, Index j) const {
         const auto first = columns.begin() + starts[i], last = columns.begin() + starts[i + 1];
         const auto at = std::lower_bound(first, last, j);
         return at != last && *at == j ? values[at - columns.begin()] : 0;
@@ -25,35 +64,73 @@ struct SparseCounts {
     /// Whether the three arrays are such a matrix.
     bool is_valid() const {
         if (starts.empty() || starts.front() != 0 || starts.back() != pairs() ||
-            columns.size() != values.size())
+            columns.size() != values.size() || (!values.narrow.empty() && !values.wide.empty()))
             return false;
         for (Index i = 0; i < rows(); ++i) {
             if (starts[i + 1] < starts[i] || starts[i + 1] > pairs()) return false;
-            for (Index at = starts[i], least = 0; at < starts[i + 1]; least = columns[at++] + 1)
-                if (columns[at] < least || columns[at] >= rows()) return false;
+            for (Index at = starts[i], least = 0; at < starts[i + 1]; least = columns[at++] + Index{1})
+                if (columns[at] < least || columns[at] >= rows() || values[at] < 0) return false;
         }
         return true;
     }
-    friend bool operator==(const SparseCounts&, const SparseCounts&) = default;
-    /// The sum of two of equally many rows.
+    /// Whether no row, which must be one of a valid matrix, has more pairs than its word occurs: so that no
+    /// sum of counts is larger than the number of tokens.
+    bool fits(const Array<std::int64_t>& occurrences) const {
+        for (Index i = 0; i < rows(); ++i) {
+            std::int64_t left = occurrences[i];
+            for (Index at = starts[i]; at < starts[i + 1]; ++at) {
+                if (values[at] > left) return false;
+                left -= values[at];
+            }
+        }
+        return true;
+    }
+    /// Equal in every count, however many bytes it has.
+    friend bool operator==(const SparseCounts& a, const SparseCounts& b) {
+        if (a.starts != b.starts ||
+            !std::equal(a.columns.begin(), a.columns.end(), b.columns.begin(), b.columns.end()))
+            return false;
+        for (Index at = 0; at < a.pairs(); ++at)
+            if (a.values[at] != b.values[at]) return false;
+        return true;
+    }
+    /// The sum of two of equally many rows, whose counts must together be at most 2⁶³ - 1.
     friend SparseCounts operator+(const SparseCounts& a, const SparseCounts& b) {
-        SparseCounts sum;
-        sum.starts.reserve(a.starts.size());
-        sum.columns.reserve(a.pairs() + b.pairs());
-        sum.values.reserve(a.pairs() + b.pairs());
+        Array<std::int64_t> ends{0}, wide;
+        Array<std::int32_t> found;
+        Array<std::uint32_t> narrow;
+        ends.reserve(a.starts.size());
+        found.reserve(a.pairs() + b.pairs());
+        narrow.reserve(a.pairs() + b.pairs());
+        bool widened = false;
         for (Index i = 0; i < a.rows(); ++i) {
             Index p = a.starts[i], q = b.starts[i];
             while (p < a.starts[i + 1] || q < b.starts[i + 1]) {
                 const bool of_a =
                     p < a.starts[i + 1] && (q == b.starts[i + 1] || a.columns[p] <= b.columns[q]);
                 const bool of_b = q < b.starts[i + 1] && (!of_a || a.columns[p] == b.columns[q]);
-                sum.columns.push_back(of_a ? a.columns[p] : b.columns[q]);
-                sum.values.push_back((of_a ? a.values[p++] : 0) + (of_b ? b.values[q++] : 0));
+                found.push_back(of_a ? a.columns[p] : b.columns[q]);
+                const std::int64_t sum = (of_a ? a.values[p++] : 0) + (of_b ? b.values[q++] : 0);
+                if (!widened && sum > std::numeric_limits<std::uint32_t>::max()) {
+                    wide.reserve(a.pairs() + b.pairs());
+                    wide.assign(narrow.begin(), narrow.end());
+                    narrow = {};
+                    widened = true;
+                }
+                if (widened) wide.push_back(sum);
+                else narrow.push_back(static_cast<std::uint32_t>(sum));
             }
-            sum.starts.push_back(static_cast<std::int32_t>(sum.pairs()));
+            ends.push_back(std::ssize(found));
         }
-        return sum;
+        return {std::move(ends), std::move(found), std::move(narrow), std::move(wide)};
     }
+
+private:
+    struct Held {
+        Array<std::int32_t> columns;
+        Array<std::uint32_t> narrow;
+        Array<std::int64_t> wide;
+    };
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

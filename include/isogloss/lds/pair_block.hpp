@@ -1,0 +1,99 @@
+/// @file lds/pair_block.hpp  The pairs of words in a block of tokens, lag by lag.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <isogloss/array.hpp>
+#include <isogloss/types.hpp>
+#include <numeric>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+/// The pairs of one lag in a block. Row i, the later word, has the cells starts of the block's row i …
+/// rows[i].end - 1, in ascending columns.
+struct LagCells {
+    /// A row while its pairs come in: the earlier word met last, and where its cell is.
+    struct Row {
+        std::int32_t column;
+        std::uint32_t end;  ///< cell + 1
+    };
+    /// An earlier word and how often.
+    struct Cell {
+        std::int32_t column;
+        std::uint32_t count;
+    };
+    Array<Row> rows;    ///< [V]
+    Array<Cell> cells;  ///< one for each token of the block; not all of them are used
+};
+
+/// Counts the pairs of a block of tokens: positions are sorted by word once, by counting; then, for each lag,
+/// earlier words are taken in that order, so that every row receives its columns in ascending order and no
+/// pair is ever sorted.
+///
+/// Memory   4 bytes for each token and 8 for each word, 2 more for each token where there is a boundary;
+///          LagCells 8 for each of both. See bytes().
+class PairBlock {
+public:
+    /// The tokens first … last-1 of a text are the later words, those up to `lags` before them are looked at.
+    /// At most 2³¹ - 1 tokens, all of them in 0 … V-1; the text must outlive this object.
+    PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary, Index lags,
+              Token boundary)
+        : text_(text), first_(first), last_(last), from_(std::max<Index>(0, first - lags)) {
+        starts_.assign(vocabulary + 1, 0);
+        for (Index p = first; p < last; ++p) ++starts_[text[p] + 1];
+        Array<std::uint32_t> next = starts_;
+        for (Index p = from_; p < first; ++p) ++next[text[p] + 1];
+        std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+        std::partial_sum(next.begin(), next.end(), next.begin());
+        places_.resize(last - from_);
+        for (Index p = from_; p < last; ++p) places_[next[text[p]]++] = static_cast<std::uint32_t>(p - from_);
+        if (boundary >= 0) find_reaches(lags, boundary);
+    }
+
+    /// Bytes that a block of so many tokens takes together with `cells` LagCells.
+    static Index bytes(Index tokens, Index vocabulary, Index lags, Token boundary, Index cells) {
+        const Index positions = tokens + lags;
+        return positions * (boundary >= 0 ? 6 : 4) + 8 * (vocabulary + 1) + cells * 8 * (tokens + vocabulary);
+    }
+
+    /// The pairs at distance k.
+    void count(Index k, LagCells& out) const {
+        const Index V = std::ssize(starts_) - 1;
+        out.rows.resize(V);
+        out.cells.resize(last_ - first_);
+        for (Index i = 0; i < V; ++i) out.rows[i] = {-1, starts_[i]};
+        const auto pair = [&](Index q) {
+            const Token before = text_[q];
+            LagCells::Row& row = out.rows[text_[q + k]];
+            const std::uint32_t opens = row.column != before;
+            row = {before, row.end + opens};
+            LagCells::Cell& cell = out.cells[row.end - 1];
+            cell = {before, opens ? 1 : cell.count + 1};
+        };
+        const Index lowest = std::max<Index>(0, first_ - k - from_), highest = last_ - k - from_;
+        for (const std::uint32_t place : places_)
+            if (place >= lowest && place < highest && (reach_.empty() || k <= reach_[place]))
+                pair(from_ + place);
+    }
+
+    /// Where the cells of row i begin, i = 0 … V.
+    std::uint32_t start(Index i) const { return starts_[i]; }
+
+private:
+    // For each position the largest lag at which it is counted as the earlier token.
+    void find_reaches(Index lags, Token boundary) {
+        reach_.resize(last_ - from_);
+        Index most = lags;
+        for (Index p = last_ - 1; p >= from_; --p) {
+            most = text_[p] == boundary ? 0 : std::min(lags, most + 1);
+            reach_[p - from_] = static_cast<std::uint16_t>(most);
+        }
+    }
+
+    ArrayView<const Token> text_;
+    Index first_, last_, from_;
+    Array<std::uint32_t> starts_, places_;
+    Array<std::uint16_t> reach_;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
