@@ -2,6 +2,8 @@
 // no memory be tried. It goes through malloc and free, which the sanitizers watch.
 #include "allocations.hpp"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +14,7 @@ namespace {
 constexpr std::size_t never = SIZE_MAX;
 
 std::atomic<std::size_t> count{0}, fails_at{never}, fails_until{never}, largest{SIZE_MAX};
-std::atomic<std::ptrdiff_t> held{0};
+std::atomic<std::ptrdiff_t> held{0}, bytes{0}, most_bytes{0};
 
 // Counts a call, and whether it is to fail.
 bool refuse(std::size_t size) noexcept {
@@ -23,7 +25,12 @@ bool refuse(std::size_t size) noexcept {
 }
 
 void* counted(void* p) noexcept {
-    if (p) held.fetch_add(1, std::memory_order_relaxed);
+    if (!p) return p;
+    held.fetch_add(1, std::memory_order_relaxed);
+    const auto size = static_cast<std::ptrdiff_t>(malloc_usable_size(p));
+    const std::ptrdiff_t now = bytes.fetch_add(size, std::memory_order_relaxed) + size;
+    std::ptrdiff_t most = most_bytes.load(std::memory_order_relaxed);
+    while (most < now && !most_bytes.compare_exchange_weak(most, now, std::memory_order_relaxed)) {}
     return p;
 }
 
@@ -38,7 +45,10 @@ void* take(std::size_t size, std::align_val_t alignment) noexcept {
 }
 
 void give_back(void* p) noexcept {
-    if (p) held.fetch_sub(1, std::memory_order_relaxed);
+    if (p) {
+        held.fetch_sub(1, std::memory_order_relaxed);
+        bytes.fetch_sub(static_cast<std::ptrdiff_t>(malloc_usable_size(p)), std::memory_order_relaxed);
+    }
     std::free(p);
 }
 
@@ -59,8 +69,11 @@ FailingAllocation::FailingAllocation(std::size_t k, bool for_good) {
 FailingAllocation::~FailingAllocation() { fails_at = never; }
 bool FailingAllocation::happened() const { return allocations() > fails_at; }
 
-LargestAllocation::LargestAllocation(std::size_t bytes) { largest = bytes; }
+LargestAllocation::LargestAllocation(std::size_t size) { largest = size; }
 LargestAllocation::~LargestAllocation() { largest = SIZE_MAX; }
+
+MostBytes::MostBytes() : before_(bytes.load()) { most_bytes = before_; }
+std::ptrdiff_t MostBytes::most() const { return most_bytes.load() - before_; }
 
 void* operator new(std::size_t n) { return or_throw(take(n)); }
 void* operator new[](std::size_t n) { return or_throw(take(n)); }

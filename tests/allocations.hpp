@@ -30,3 +30,14 @@ public:
     LargestAllocation(const LargestAllocation&) = delete;
     LargestAllocation& operator=(const LargestAllocation&) = delete;
 };
+
+/// The most bytes that operator new has given at a time since one was made, beyond those it had given before;
+/// as malloc counts them, which rounds up. One at a time.
+class MostBytes {
+public:
+    MostBytes();
+    std::ptrdiff_t most() const;
+
+private:
+    std::ptrdiff_t before_;
+};

@@ -4,6 +4,9 @@
 
 // IWYU pragma: begin_exports
 #include <isogloss/lds/asos.hpp>
+#include <isogloss/lds/count_cursor.hpp>
+#include <isogloss/lds/count_folder.hpp>
+#include <isogloss/lds/count_run.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/dynamics.hpp>
@@ -13,8 +16,10 @@
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/model.hpp>
 #include <isogloss/lds/moments.hpp>
+#include <isogloss/lds/pair_block.hpp>
 #include <isogloss/lds/rnn_start.hpp>
 #include <isogloss/lds/sparse_counts.hpp>
+#include <isogloss/lds/spilled_counts.hpp>
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/lds/text_filter.hpp>
 // IWYU pragma: end_exports

@@ -4,6 +4,7 @@
 #include <functional>
 #include <isogloss/io.hpp>
 #include <isogloss/lds/files.hpp>
+#include <isogloss/lds/spilled_counts.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <string>
 #include <vector>
@@ -206,6 +207,49 @@ TEST_CASE("A log has its rows or those and a new one, whatever call fails", "[io
             REQUIRE(dir.entries() == 1);
             return true;
         });
+}
+
+TEST_CASE("A counting put aside is complete or ends with an error and is resumed, whatever call fails",
+          "[io][failing]") {
+    const TemporaryDirectory dir;
+    std::vector<Token> tokens;
+    for (int i = 0; i < 9000; ++i) tokens.push_back(i * i / 7 % 4);
+    LagCounts expected(4, {.lags = 2, .boundary = 3});
+    expected.add(tokens);
+    SpillOptions options{.lags = 2, .boundary = 3, .open_files = 2};
+    options.memory = SpilledCounts::least_memory(4, options);
+    const auto count = [&](bool resume) {
+        options.resume = resume;
+        SpilledCounts counts(4, dir / "spill", options);
+        counts.add(tokens);
+        const LagCounts found = counts.counts();
+        counts.clear();
+        return found;
+    };
+    int refused = 0, most = 0;
+    for (const bool for_ever : {false, true})
+        for (int k = 0;; ++k) {
+            INFO("call " << k << (for_ever ? " and all after it find a full disk" : " finds a full disk"));
+            std::string error;
+            failing::begin({k, ENOSPC, for_ever});
+            try {
+                const LagCounts found = count(false);
+                failing::end();
+                REQUIRE(found == expected);
+            } catch (const FileError& e) {
+                error = e.what();
+            }
+            failing::end();
+            if (!failing::failed) break;
+            most = k;
+            if (error.empty()) continue;
+            ++refused;
+            REQUIRE(error.find((dir / "spill").c_str()) != std::string::npos);
+            REQUIRE(error.find(std::strerror(ENOSPC)) != std::string::npos);
+            REQUIRE(count(true) == expected);
+        }
+    CHECK(most > 30);
+    CHECK(refused > 40);
 }
 
 TEST_CASE("Counts and systems are the old or the new ones, whatever call fails", "[io][failing]") {

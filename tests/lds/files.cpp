@@ -99,7 +99,7 @@ TEST_CASE("A file of counts whose words occur too often is refused", "[lds][file
                                            io::tensor_view<std::int32_t>("starts/1", {7}, starts),
                                            io::tensor_view<std::int32_t>("columns/1", {0}, none),
                                            io::tensor_view<std::uint32_t>("values/1", {0}, {})});
-    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("2³² - 1 times"));
+    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("2⁶³ - 1 times"));
 }
 
 TEST_CASE("A system is held against the file before anything of its size is allocated",

@@ -1,13 +1,20 @@
 /// @file lds/files.hpp  Counts and systems in files. Needs isogloss/io.hpp and its dependency.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <isogloss/io/safetensors.hpp>
+#include <isogloss/lds/count_cursor.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/model.hpp>
+#include <isogloss/lds/spilled_counts.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <limits>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,33 +27,163 @@ struct CountsFile {
     text::Vocabulary vocabulary;
 };
 
+namespace detail {
+
+// What a file of counts holds of lag k: all but the numbers themselves.
+struct StoredLag {
+    Index k, words, pairs;
+    bool wide;  // a count is above 2³² - 1
+
+    bool long_starts() const { return pairs > std::numeric_limits<std::int32_t>::max(); }
+    io::TensorSpec starts() const {
+        return {message("starts/", k), long_starts() ? io::DType::i64 : io::DType::i32, {words + 1}};
+    }
+    io::TensorSpec columns() const { return {message("columns/", k), io::DType::i32, {pairs}}; }
+    io::TensorSpec values() const {
+        return {message("values/", k), wide ? io::DType::i64 : io::DType::u32, {pairs}};
+    }
+};
+
+// Takes numbers one by one and hands them on in pieces, as another type.
+template <class T> class Pieces {
+public:
+    explicit Pieces(io::TensorSink& sink) : sink_(&sink) {}
+    void put(std::int64_t x) {
+        piece_[used_++] = static_cast<T>(x);
+        if (used_ == piece_.size()) flush();
+    }
+    void flush() {
+        sink_->write(std::as_bytes(std::span(piece_).first(used_)));
+        used_ = 0;
+    }
+
+private:
+    io::TensorSink* sink_;
+    std::array<T, 1024> piece_;
+    std::size_t used_ = 0;
+};
+
+// Calls each(put) with a function that puts a number into the tensor, as I64 or as T.
+template <class T, class Each> auto numbers(bool as_long, Each each) {
+    return [as_long, each = std::move(each)](io::TensorSink& sink) {
+        const auto run = [&](auto pieces) {
+            each([&](std::int64_t x) { pieces.put(x); });
+            pieces.flush();
+        };
+        if (as_long) run(Pieces<std::int64_t>(sink));
+        else run(Pieces<T>(sink));
+    };
+}
+
+inline std::vector<io::TensorSource> counts_head(const std::string& words, const std::int64_t& boundary,
+                                                 std::span<const std::int64_t> occurrences) {
+    const auto bytes = [](auto span) {
+        return [all = std::as_bytes(span)](io::TensorSink& sink) { sink.write(all); };
+    };
+    return {{{"vocabulary", io::DType::u8, {std::ssize(words)}}, bytes(std::span(words))},
+            {{"boundary", io::DType::i64, {}}, bytes(std::span(&boundary, 1))},
+            {{"occurrences", io::DType::i64, {std::ssize(occurrences)}}, bytes(occurrences)}};
+}
+
+inline void require_words(const text::Vocabulary& vocabulary, Index counted) {
+    if (vocabulary.size() != counted)
+        throw UsageError("save_counts: found counts of ", counted, " words and a vocabulary of ",
+                         vocabulary.size());
+}
+
+// A tensor of a file as numbers: where they lie, or copied where they do not lie as T can be read.
+template <class T> ArrayView<const T> mapped(const io::Safetensors& file, const std::string& name,
+                                             std::vector<std::shared_ptr<const void>>& owners) {
+    const io::TensorView& t = file.at(name);
+    if (t.dtype == io::dtype_of<T>() && reinterpret_cast<std::uintptr_t>(t.bytes.data()) % alignof(T) == 0)
+        return std::span(reinterpret_cast<const T*>(t.bytes.data()), t.bytes.size() / sizeof(T));
+    const auto copy = std::make_shared<const std::vector<T>>(file.values<T>(name));
+    owners.push_back(copy);
+    return std::span(*copy);
+}
+
+}  // namespace detail
+
 /// Writes counts as one safetensors file: "starts/k" [V+1], "columns/k", "values/k" [pairs] per lag k,
 /// "occurrences" [V], "boundary", "vocabulary".
+///
+/// Starts and columns are I32, values U32; starts are I64 at a lag with more than 2³¹ - 1 pairs, and values
+/// where one is more than 2³² - 1. Versions before 0.2 read files without such a lag.
 ///
 /// Throws UsageError where the vocabulary is not that of the counts, FileError as write_safetensors.
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
                         const text::Vocabulary& vocabulary) {
-    if (vocabulary.size() != counts.vocabulary())
-        throw UsageError("save_counts: found counts of ", counts.vocabulary(), " words and a vocabulary of ",
-                         vocabulary.size());
+    const Index V = counts.vocabulary();
+    detail::require_words(vocabulary, V);
     const std::string words = vocabulary.to_text();
     const std::int64_t boundary = counts.options().boundary;
-    std::vector<io::TensorView> tensors{
-        io::text_view("vocabulary", words), io::tensor_view<std::int64_t>("boundary", {}, {&boundary, 1}),
-        io::tensor_view<std::int64_t>("occurrences", {counts.vocabulary()}, counts.occurrences())};
+    auto tensors = detail::counts_head(words, boundary, std::span(counts.occurrences()));
     for (Index k = 1; k <= counts.lags(); ++k) {
         const SparseCounts& m = counts.lag(k);
-        const std::string of = message("/", k);
-        tensors.push_back(io::tensor_view<std::int32_t>("starts" + of, {std::ssize(m.starts)}, m.starts));
-        tensors.push_back(io::tensor_view<std::int32_t>("columns" + of, {m.pairs()}, m.columns));
-        tensors.push_back(io::tensor_view<std::uint32_t>("values" + of, {m.pairs()}, m.values));
+        const detail::StoredLag lag{k, V, m.pairs(), !m.values.wide.empty()};
+        tensors.push_back({lag.starts(), detail::numbers<std::int32_t>(lag.long_starts(), [&m](auto put) {
+                               for (const std::int64_t s : m.starts) put(s);
+                           })});
+        tensors.push_back({lag.columns(), [&m](io::TensorSink& out) {
+                               out.write(std::as_bytes(std::span<const std::int32_t>(m.columns)));
+                           }});
+        tensors.push_back({lag.values(), [&m](io::TensorSink& out) {
+                               out.write(std::as_bytes(std::span<const std::uint32_t>(m.values.narrow)));
+                               out.write(std::as_bytes(std::span<const std::int64_t>(m.values.wide)));
+                           }});
     }
-    io::write_safetensors(path, tensors, {{"isogloss.kind", "lag counts"}});
+    io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
 }
 
-/// Reads what save_counts wrote. Throws FileError for anything else, also where the numbers are no counts.
+/// The same file from counts that are larger than the memory; calls finish(). The last file of the counts is
+/// read three times, and 8 bytes for each word are held beside what SpilledCounts holds.
+///
+/// `watch`, where there is one, is called now and then; what it throws ends the writing and leaves no file.
+inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
+                        const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
+    const Index V = counts.vocabulary();
+    detail::require_words(vocabulary, V);
+    const CountRun& run = counts.finish();
+    const std::string words = vocabulary.to_text();
+    const std::int64_t boundary = counts.options().boundary;
+    Array<std::int64_t> occurrences(V);
+    const auto each = [&run, &watch, buffer = counts.buffer()](Index k, auto use) {
+        std::int64_t met = 0;
+        for (CountRunCursor at(run, k, buffer); at.next();) {
+            use(at);
+            if (++met % 65536 == 0 && watch) watch();
+        }
+    };
+    each(0, [&](const CountRunCursor& at) { occurrences[at.row()] = at.count(); });
+    auto tensors = detail::counts_head(words, boundary, std::span(occurrences));
+    for (Index k = 1; k <= counts.options().lags; ++k) {
+        const CountRunSection& section = run.section(k);
+        const detail::StoredLag lag{k, V, section.pairs,
+                                    section.largest > std::numeric_limits<std::uint32_t>::max()};
+        tensors.push_back({lag.starts(), detail::numbers<std::int32_t>(lag.long_starts(), [=](auto put) {
+                               std::int64_t row = 0, pairs = 0;  // starts 0 … row are put
+                               put(0);
+                               each(k, [&](const CountRunCursor& at) {
+                                   for (; row < at.row(); ++row) put(pairs);
+                                   ++pairs;
+                               });
+                               for (; row < V; ++row) put(pairs);
+                           })});
+        tensors.push_back({lag.columns(), detail::numbers<std::int32_t>(false, [=](auto put) {
+                               each(k, [&](const CountRunCursor& at) { put(at.column()); });
+                           })});
+        tensors.push_back({lag.values(), detail::numbers<std::uint32_t>(lag.wide, [=](auto put) {
+                               each(k, [&](const CountRunCursor& at) { put(at.count()); });
+                           })});
+    }
+    io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
+}
+
+/// Reads what save_counts wrote. The file is mapped, so that counts may be larger than the memory: all of it
+/// is read twice, for its checksum and to see that its numbers are counts, and columns and values again
+/// whenever they are used. Throws FileError for anything else, also where the numbers are no counts.
 inline CountsFile load_counts(const std::filesystem::path& path) {
-    const auto file = io::Safetensors::open(path);
+    const auto file = io::Safetensors::map(path);
     auto vocabulary =
         text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
     auto occurrences = file.values<std::int64_t>("occurrences");
@@ -55,24 +192,37 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         throw FileError(file.name(), ": ", what..., "; the file was not written by save_counts");
     };
     if (std::ssize(occurrences) != V) refuse("the occurrences are not of its vocabulary");
-    std::int64_t room = std::numeric_limits<std::uint32_t>::max();
-    for (const auto n : occurrences) {
-        if (n < 0) refuse("a word occurs fewer than 0 times");
-        if (n > room) refuse("the words occur more than 2³² - 1 times");
-        room -= n;
-    }
     Array<SparseCounts> lags;
     for (Index k = 1; file.find(message("starts/", k)); ++k) {
         const std::string of = message("/", k);
-        lags.push_back({file.values<std::int32_t>("starts" + of), file.values<std::int32_t>("columns" + of),
-                        file.values<std::uint32_t>("values" + of)});
-        if (lags.back().rows() != V || !lags.back().is_valid()) refuse("lag ", k, " is no matrix of counts");
+        const auto is_long = [&](const char* name) { return file.at(name + of).dtype == io::DType::i64; };
+        Array<std::int64_t> starts;
+        if (is_long("starts")) {
+            starts = file.values<std::int64_t>("starts" + of);
+        } else {
+            const auto short_starts = file.values<std::int32_t>("starts" + of);
+            starts.Base::assign(short_starts.begin(), short_starts.end());
+        }
+        auto owners = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+        owners->push_back(file.owner());
+        const auto columns = detail::mapped<std::int32_t>(file, "columns" + of, *owners);
+        CountView values;
+        if (is_long("values")) values.wide = detail::mapped<std::int64_t>(file, "values" + of, *owners);
+        else values.narrow = detail::mapped<std::uint32_t>(file, "values" + of, *owners);
+        lags.push_back({std::move(starts), columns, values, std::move(owners)});
     }
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
     if (boundary < -1 || boundary >= V) refuse("the boundary is no word of it");
     const CountOptions options{.lags = std::ssize(lags), .boundary = static_cast<Token>(boundary)};
-    return {LagCounts::from_parts(options, std::move(occurrences), std::move(lags)), std::move(vocabulary)};
+    try {
+        return {LagCounts::from_parts(options, std::move(occurrences), std::move(lags)),
+                std::move(vocabulary)};
+    } catch (const UsageError& error) {
+        const std::string what = error.what(), opening = "isogloss: LagCounts: ";
+        refuse(what.starts_with(opening) ? what.substr(opening.size()) : what);
+        throw;
+    }
 }
 
 /// A system with all that its use needs, and the course of its fitting.

@@ -1,0 +1,213 @@
+/// @file lds/count_cursor.hpp  Counts in files, read from start to end and merged.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <isogloss/array.hpp>
+#include <isogloss/error.hpp>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/lds/count_run.hpp>
+#include <isogloss/types.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+/// A file of counts, its header read and checked. Throws FileError for anything else.
+class CountRun {
+public:
+    explicit CountRun(std::string path) : path_(std::move(path)) {
+        file::InputFile in(path_);
+        const CountRunHeader expected;
+        if (in.bytes() < Index{sizeof header_} || !read_whole(in, &header_, sizeof header_) ||
+            header_.magic != expected.magic)
+            refuse("it does not begin as one");
+        if (header_.order != expected.order || header_.version != expected.version)
+            refuse("it is of another version, or of a machine of the other byte order");
+        if (header_.lags < 1 || header_.lags > 1000) refuse("it has ", header_.lags, " lags");
+        sections_.resize(header_.lags + 1);
+        if (!read_whole(in, sections_.data(), sections_.size() * sizeof(CountRunSection)))
+            refuse("it ends in its header");
+        CountRunHeader bare = header_;
+        bare.checksum = 0;
+        if (CountRunWriter::head_checksum(bare, sections_) != header_.checksum)
+            refuse("its header does not have its checksum");
+        const CountRunSection& end = sections_.back();
+        if (end.begin + end.bytes != in.bytes())
+            refuse("it has ", in.bytes(), " bytes, expected ", end.begin + end.bytes);
+        bytes_ = in.bytes();
+    }
+
+    const CountRunHeader& header() const { return header_; }                ///< what it is of
+    const CountRunSection& section(Index k) const { return sections_[k]; }  ///< 0 … lags
+    const std::string& path() const { return path_; }                       ///< its name
+    Index bytes() const { return bytes_; }                                  ///< its size
+
+    /// Throws FileError: "'path' is damaged: what".
+    template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
+        throw FileError("'", path_, "' is damaged, or no file of counts that were put aside: ", what...);
+    }
+
+private:
+    static bool read_whole(file::InputFile& in, void* to, std::size_t bytes) {
+        auto* at = static_cast<char*>(to);
+        for (Index left = static_cast<Index>(bytes); left > 0;) {
+            const Index got = in.read(at, left);
+            if (got == 0) return false;
+            at += got;
+            left -= got;
+        }
+        return true;
+    }
+
+    std::string path_;
+    CountRunHeader header_;
+    Array<CountRunSection> sections_;
+    Index bytes_ = 0;
+};
+
+/// The pairs of one section, one after the other, through a buffer.
+///
+///     for (CountRunCursor at(run, k, 65536); at.next();) use(at.row(), at.column(), at.count());
+///
+/// Errors   FileError, at the latest from the last `next`: cut, damaged, not its checksum.
+class CountRunCursor {
+public:
+    /// Opens section k of a file, which must outlive it; `buffer` ≥ 64 bytes.
+    CountRunCursor(const CountRun& run, Index k, Index buffer)
+        : run_(&run),
+          section_(run.section(k)),
+          file_(run.path()),
+          unread_(section_.bytes),
+          left_(section_.pairs) {
+        buffer_.resize(static_cast<std::size_t>(std::max<Index>(64, std::min(buffer, unread_))));
+        if (::lseek(file_.descriptor(), static_cast<off_t>(section_.begin), SEEK_SET) < 0)
+            throw FileError("cannot read '", run.path(), "': ", std::strerror(errno));
+    }
+
+    /// Moves to the next pair; false at the end.
+    bool next() {
+        if (end_ - at_ < longest) fill();
+        if (left_ == 0) {
+            if (at_ != end_ || unread_ != 0) run_->refuse("there is more in it than its pairs");
+            if (crc_.value() != section_.checksum) run_->refuse("the pairs do not have their checksum");
+            return false;
+        }
+        --left_;
+        const std::uint64_t step = number();
+        if (step % 2 == 0) {
+            column_ += step / 2;
+        } else {
+            row_ += step / 2;
+            column_ = number() - 1;
+        }
+        count_ = static_cast<std::int64_t>(number());
+        const auto V = static_cast<std::uint64_t>(run_->header().vocabulary);
+        if (row_ >= V || column_ >= V || count_ < 1) run_->refuse("a pair lies outside the vocabulary");
+        return true;
+    }
+    std::int64_t row() const { return static_cast<std::int64_t>(row_); }        ///< the later word
+    std::int64_t column() const { return static_cast<std::int64_t>(column_); }  ///< the earlier word
+    std::int64_t count() const { return count_; }                               ///< how often, ≥ 1
+    /// Row and column as one number, in the order of which pairs come.
+    std::uint64_t key() const { return row_ << 32 | column_; }
+    /// Bytes of memory that one takes beside its buffer.
+    static constexpr Index memory = 512;
+
+private:
+    static constexpr std::size_t longest = 30;  // three numbers of at most 10 digits
+
+    std::uint64_t number() {
+        std::uint64_t n = 0;
+        for (unsigned shift = 0; shift < 64; shift += 7) {
+            if (at_ == end_) break;
+            const auto digit = static_cast<unsigned char>(buffer_[at_++]);
+            n |= std::uint64_t{digit & 127u} << shift;
+            if (digit < 128) return n;
+        }
+        run_->refuse("a number does not end");
+    }
+    void fill() {
+        if (unread_ == 0) return;
+        std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
+        end_ -= at_;
+        at_ = 0;
+        while (unread_ > 0 && end_ < buffer_.size()) {
+            const Index room = std::min(unread_, static_cast<Index>(buffer_.size() - end_));
+            const Index got = file_.read(buffer_.data() + end_, room);
+            if (got == 0) run_->refuse("it has become shorter");
+            crc_.add(std::string_view(buffer_.data() + end_, static_cast<std::size_t>(got)));
+            end_ += static_cast<std::size_t>(got);
+            unread_ -= got;
+        }
+    }
+
+    const CountRun* run_;
+    CountRunSection section_;
+    file::InputFile file_;
+    std::string buffer_;
+    std::size_t at_ = 0, end_ = 0;  // what is in the buffer and not yet handed out
+    Index unread_;
+    std::int64_t left_, count_ = 0;
+    std::uint64_t row_ = ~std::uint64_t{0}, column_ = ~std::uint64_t{0};
+    file::Crc64 crc_;
+};
+
+/// The sum of the sections k of several files, pair by pair in order: calls out(row, column, count).
+///
+/// A heap of one cursor for each file, whose least pair is taken. Memory as the cursors, and no more than
+/// one open file for each.
+template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index k, Index buffer, Out&& out) {
+    std::vector<CountRunCursor> cursors;
+    cursors.reserve(runs.size());
+    struct Head {
+        std::uint64_t key;
+        std::size_t cursor;
+    };
+    std::vector<Head> heap;
+    heap.reserve(runs.size());
+    for (const CountRun& run : runs) {
+        cursors.emplace_back(run, k, buffer);
+        if (cursors.back().next()) heap.push_back({cursors.back().key(), cursors.size() - 1});
+    }
+    const auto later = [](const Head& a, const Head& b) { return a.key > b.key; };
+    std::make_heap(heap.begin(), heap.end(), later);
+    while (!heap.empty()) {
+        const std::uint64_t key = heap.front().key;
+        std::uint64_t sum = 0;
+        while (!heap.empty() && heap.front().key == key) {
+            CountRunCursor& cursor = cursors[heap.front().cursor];
+            sum += static_cast<std::uint64_t>(cursor.count());
+            // the least goes on to its next pair, and sinks to where that belongs
+            Head moved = heap.front();
+            if (cursor.next()) {
+                moved.key = cursor.key();
+            } else {
+                moved = heap.back();
+                heap.pop_back();
+                if (heap.empty()) break;
+            }
+            std::size_t at = 0;
+            for (std::size_t child = 1; child < heap.size(); child = 2 * at + 1) {
+                if (child + 1 < heap.size() && heap[child + 1].key < heap[child].key) ++child;
+                if (moved.key <= heap[child].key) break;
+                heap[at] = heap[child];
+                at = child;
+            }
+            heap[at] = moved;
+        }
+        out(static_cast<std::int64_t>(key >> 32), static_cast<std::int64_t>(key & 0xffffffffu),
+            static_cast<std::int64_t>(sum));
+    }
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

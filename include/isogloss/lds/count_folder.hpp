@@ -1,0 +1,132 @@
+/// @file lds/count_folder.hpp  The folder in which a counting puts its files aside.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <isogloss/error.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/lds/count_cursor.hpp>
+#include <isogloss/lds/count_run.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+/// A folder with files of counts, counts-FIRST-LAST.run, for one counting at a time: the others in it are
+/// left alone.
+///
+/// Errors   FileError: no folder can be made, another counting uses it (a lock, flock, of the folder itself,
+///          which ends with the program), whatever the system refuses.
+class CountFolder {
+public:
+    /// Opens the folder, and makes it where it is not there.
+    explicit CountFolder(const std::string& path) : path_(path.ends_with('/') ? path : path + "/") {
+        if (path.empty()) throw FileError("the folder for counts has an empty name; give it a name");
+        if (::mkdir(path_.c_str(), 0777) == 0) made_ = true;
+        else if (errno != EEXIST) fail("cannot make the folder", errno);
+        at_ = file::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (at_ < 0) fail("cannot open the folder", errno);
+        if (::flock(at_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+            throw FileError("another program puts counts aside in '", path_,
+                            "'; wait until it has ended, or take another folder");
+    }
+
+    /// The name of a file there.
+    std::string name_of(const CountRunHeader& h) const {
+        return path_ + "counts-" + std::to_string(h.first) + "-" + std::to_string(h.last) + ".run";
+    }
+
+    /// The complete files by their first token, no two of the same tokens. What has been merged into another
+    /// is removed, and what a killed program left of a file. A damaged file is removed too, and `damaged`
+    /// says what was wrong with it.
+    std::vector<CountRun> restore(std::vector<std::string>& damaged) const {
+        std::vector<CountRun> all, kept;
+        for (const std::string& name : entries()) {
+            if (!name.ends_with(".run")) {
+                remove(path_ + name);
+                continue;
+            }
+            try {
+                CountRun run(path_ + name);
+                for (Index k = 0; k <= run.header().lags; ++k)
+                    for (CountRunCursor at(run, k, Index{1} << 18); at.next();) {
+                    }
+                if (run.header().first < run.header().last) all.push_back(std::move(run));
+                else remove(run.path());  // of a text without tokens
+            } catch (const FileError& error) {
+                damaged.push_back(error.what());
+                remove(path_ + name);
+            }
+        }
+        std::sort(all.begin(), all.end(), [](const CountRun& a, const CountRun& b) {
+            const auto &x = a.header(), &y = b.header();
+            return x.first != y.first ? x.first < y.first : x.last > y.last;
+        });
+        for (CountRun& run : all) {
+            if (kept.empty() || run.header().first >= kept.back().header().last)
+                kept.push_back(std::move(run));
+            else remove(run.path());
+        }
+        return kept;
+    }
+
+    /// Removes one of its files.
+    void remove(const std::string& file) const {
+        if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+            throw FileError("cannot remove '", file, "': ", std::strerror(errno));
+    }
+    /// Removes all of its files.
+    void clear() const {
+        for (const std::string& name : entries()) remove(path_ + name);
+    }
+    /// Removes the folder where this object has made it and nothing is in it.
+    void remove_if_made() const {
+        if (made_) ::rmdir(path_.c_str());
+    }
+    /// Its name, with a slash at the end.
+    const std::string& path() const { return path_; }
+
+private:
+    // Names that it gives, and what OutputFile calls such a file before it is complete.
+    static bool is_own(std::string_view name) {
+        if (!name.starts_with("counts-")) return false;
+        const auto dot = name.find(".run");
+        if (dot == std::string_view::npos) return false;
+        const auto numbers = name.substr(7, dot - 7), rest = name.substr(dot + 4);
+        return std::count(numbers.begin(), numbers.end(), '-') == 1 &&
+               numbers.find_first_not_of("0123456789-") == std::string_view::npos &&
+               (rest.empty() || (rest.starts_with(".part-") &&
+                                 rest.find_first_not_of("0123456789-", 6) == std::string_view::npos));
+    }
+    std::vector<std::string> entries() const {
+        struct Close {
+            void operator()(DIR* it) const { ::closedir(it); }
+        };
+        const std::unique_ptr<DIR, Close> folder(::opendir(path_.c_str()));
+        if (!folder) fail("cannot look into the folder", errno);
+        std::vector<std::string> names;
+        while (const dirent* entry = ::readdir(folder.get()))
+            if (is_own(entry->d_name)) names.push_back(entry->d_name);
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+    [[noreturn]] void fail(const char* what, int error) const {
+        throw FileError(what, " '", path_, "': ", std::strerror(error));
+    }
+
+    std::string path_;
+    bool made_ = false;
+    file::Descriptor at_;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
