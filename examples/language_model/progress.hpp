@@ -1,75 +1,12 @@
-/// @file progress.hpp  Where a long run stands: a bar on a terminal, a line now and then elsewhere.
+/// @file progress.hpp  Where a long run stands, as all programs show it.
 #pragma once
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <iostream>
-#include <string>
-
+#include "../shared/progress.hpp"
 #include "print.hpp"
 
 namespace lm {
 
-/// Seconds since it was made or reset.
-class Stopwatch {
-public:
-    double seconds() const {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    }
-    void reset() { start_ = std::chrono::steady_clock::now(); }
-
-private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-/// Shows how much of something is done; see update().
-class Progress {
-public:
-    explicit Progress(std::string title)
-        : title_(std::move(title)), terminal_(::isatty(STDOUT_FILENO) == 1) {}
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
-    ~Progress() { clear(); }
-
-    /// `done` of `all`; `note` is whatever else is worth knowing. Draws at most ten times a second on a
-    /// terminal, and writes a line every twenty seconds elsewhere.
-    template <class Note> void update(ig::Index done, ig::Index all, Note&& note) {
-        if (since_.seconds() < (terminal_ ? 0.1 : 20)) return;
-        since_.reset();
-        const double share = static_cast<double>(done) / static_cast<double>(std::max<ig::Index>(all, 1));
-        if (!terminal_) {
-            std::cout << title_ << ": " << fixed(100 * share, 0) << " %, " << note() << std::endl;
-            return;
-        }
-        const auto cells = static_cast<std::size_t>(20 * std::clamp(share, 0.0, 1.0));
-        // A line as wide as the terminal or wider would leave its beginning behind at every update.
-        std::cout << "\r\033[K"
-                  << (title_ + " [" + std::string(cells, '=') + std::string(20 - cells, ' ') + "] " +
-                      fixed(100 * share, 0) + " % " + note())
-                         .substr(0, columns() - 1)
-                  << std::flush;
-        drawn_ = true;
-    }
-    /// Takes the bar away, so that a line can be written.
-    void clear() {
-        if (drawn_) std::cout << "\r\033[K" << std::flush;
-        drawn_ = false;
-    }
-
-private:
-    // Of the terminal, which may change while the program runs; 80 where it does not say.
-    static std::size_t columns() {
-        winsize size{};
-        return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    }
-
-    std::string title_;
-    bool terminal_, drawn_ = false;
-    Stopwatch since_;
-};
+using program::Progress;
+using program::Stopwatch;
 
 }  // namespace lm

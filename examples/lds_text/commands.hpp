@@ -13,11 +13,11 @@ namespace ig = isogloss;
 
 /// Options of `count`, and of the counting that `fit` does itself.
 struct CountCommand {
-    std::string text, vocabulary_from, vocabulary_to, counts, shard = "1/1";
-    std::vector<std::string> add;
+    std::string vocabulary_from, vocabulary_to, tokens_to, counts, shard = "1/1", memory, spill;
+    std::vector<std::string> text, add;
     ig::Index vocabulary = 0, lags = 7;
     std::int64_t min_count = 1;
-    bool sentences = false;
+    bool sentences = false, resume = false;
     int threads = 2;
 };
 
@@ -77,6 +77,7 @@ struct PlotCommand {
 };
 
 int count(const CountCommand& o);
+int count_within(const CountCommand& o, ig::Index memory);  ///< `count --memory`
 int fit(const FitCommand& o);
 int embed(const EmbedCommand& o);
 int inspect(const InspectCommand& o);

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "../shared/outputs.hpp"
 #include "commands.hpp"
@@ -61,7 +62,7 @@ inline files::Kind model_kind() {
 }
 inline files::Kind counts_kind() {
     return {"file of `lds_text count`", [](const std::string& path) {
-                const auto file = ig::io::Safetensors::open(path);
+                const auto file = ig::io::Safetensors::map(path);
                 const auto kind = file.metadata().find("isogloss.kind");
                 return kind != file.metadata().end() && kind->second == "lag counts";
             }};
@@ -82,9 +83,10 @@ inline ig::Token boundary(bool sentences, const ig::text::Vocabulary& vocabulary
     return sentences ? vocabulary.eos() : ig::Token{-1};
 }
 
-/// The vocabulary of a text: at most `size` types, 0 for no limit.
-inline ig::text::Vocabulary read_vocabulary(const std::string& path, ig::Index size, std::int64_t min_count) {
-    return ig::text::Vocabulary::from_file(path, {.min_count = min_count, .max_size = size});
+/// The vocabulary of texts: at most `size` types, 0 for no limit.
+inline ig::text::Vocabulary read_vocabulary(const std::vector<std::string>& paths, ig::Index size,
+                                            std::int64_t min_count) {
+    return ig::text::Vocabulary::from_files(paths, {.min_count = min_count, .max_size = size});
 }
 
 /// Log-likelihood of a text in whitened words, nats per token.

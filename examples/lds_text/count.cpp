@@ -1,22 +1,59 @@
-/// @file count.cpp  Counts of a text, or of a shard of it, in a file; shards added.
+/// @file count.cpp  Counts of texts, or of a shard of them, in a file; shards added.
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <isogloss/lds/files.hpp>
-#include <sstream>
+#include <limits>
 
-#include "common.hpp"
+#include "counting.hpp"
 
 namespace lt {
 
 namespace {
 
-/// "2/4": the second of four.
-std::pair<ig::Index, ig::Index> parse_shard(const std::string& shard) {
-    std::istringstream in(shard);
-    ig::Index number = 0, of = 0;
-    char slash = 0;
-    if (!(in >> number >> slash >> of) || slash != '/' || number < 1 || number > of || in.peek() != EOF)
-        throw ig::DataError(
-            ig::message("--shard is '", shard, "', expected NUMBER/OF, 2/4 for the second of four"));
-    return {number, of};
+/// "2GiB", "512 MiB", "1000000": a number of bytes.
+ig::Index parse_bytes(const std::string& given) {
+    constexpr std::array<std::pair<const char*, int>, 6> units{
+        {{"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}};
+    ig::Index number = 0;
+    const char* const end = given.data() + given.size();
+    auto [at, error] = std::from_chars(given.data(), end, number);
+    while (at != end && *at == ' ') ++at;
+    const std::string unit(at, end);
+    const auto* const found =
+        std::find_if(units.begin(), units.end(), [&](const auto& u) { return u.first == unit; });
+    if (error != std::errc() || number < 1 || found == units.end() ||
+        number > std::numeric_limits<ig::Index>::max() >> found->second)
+        throw ig::DataError(ig::message("--memory is '", given,
+                                        "', expected a whole number of bytes, or with one of KiB, MiB, GiB, "
+                                        "TiB behind it, as 2GiB"));
+    return number << found->second;
+}
+
+int add_files(const CountCommand& o) {
+    Stopwatch clock;
+    auto sum = lds::load_counts(o.add.front());
+    for (std::size_t i = 1; i < o.add.size(); ++i) {
+        auto other = lds::load_counts(o.add[i]);
+        require_same_words(other, o.add[i], sum.vocabulary, o.add.front());
+        sum.counts.add(std::move(other.counts));
+    }
+    lds::save_counts(o.counts, sum.counts, sum.vocabulary);
+    say("%zu files added, %lld tokens, %.2f s\n", o.add.size(), static_cast<long long>(sum.counts.tokens()),
+        clock.lap());
+    return 0;
+}
+
+/// All tokens in memory, or mapped where the text is one file of tokens.
+ig::text::Corpus corpus_of(const std::vector<std::string>& paths, const ig::text::Vocabulary& vocabulary) {
+    if (paths.size() == 1)
+        return is_token_file(paths[0]) ? ig::text::Corpus::map(paths[0], vocabulary)
+                                       : ig::text::Corpus::read(paths[0], vocabulary);
+    std::vector<ig::Token> tokens;
+    Texts(paths, vocabulary).for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
+        tokens.insert(tokens.end(), some.begin(), some.end());
+    });
+    return ig::text::Corpus::from_tokens(std::move(tokens), vocabulary.size());
 }
 
 }  // namespace
@@ -29,33 +66,28 @@ int count(const CountCommand& o) {
         .read("--add", o.add)
         .write("--counts", o.counts, counts_kind())
         .write("--vocabulary-to", o.vocabulary_to, vocabulary_kind())
+        .write("--tokens-to", o.tokens_to, {"file of tokens", is_token_file})
         .check();
+    if (o.text.empty() == o.add.empty())
+        throw ig::DataError("count: give --text to count, or --add to add counts, and not both");
+    if (o.text.empty() && !o.tokens_to.empty())
+        throw ig::UsageError("count: --tokens-to has no effect with --add, which reads no text");
+    if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory));
+    for (const auto& [option, given] :
+         {std::pair("--spill", !o.spill.empty()), std::pair("--resume", o.resume)})
+        if (given)
+            throw ig::UsageError(ig::message(option,
+                                             " has no effect without --memory, which puts counts aside "
+                                             "in files; give --memory too, or leave it out"));
+    if (!o.add.empty()) return add_files(o);
     Stopwatch clock;
-    if (!o.add.empty()) {
-        auto sum = lds::load_counts(o.add.front());
-        for (std::size_t i = 1; i < o.add.size(); ++i) {
-            auto other = lds::load_counts(o.add[i]);
-            if (!(other.vocabulary == sum.vocabulary))
-                throw ig::DataError(
-                    ig::message("'", o.add[i], "' and '", o.add.front(),
-                                "' have different vocabularies; count all shards with the same "
-                                "--vocabulary-from"));
-            sum.counts.add(std::move(other.counts));
-        }
-        lds::save_counts(o.counts, sum.counts, sum.vocabulary);
-        say("%zu files added, %lld tokens, %.2f s\n", o.add.size(),
-            static_cast<long long>(sum.counts.tokens()), clock.lap());
-        return 0;
-    }
-    if (o.text.empty()) throw ig::DataError("count: give --text to count, or --add to add counts");
-    const auto vocabulary = o.vocabulary_from.empty() ? read_vocabulary(o.text, o.vocabulary, o.min_count)
-                                                      : ig::text::Vocabulary::load(o.vocabulary_from);
-    if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);
-    const auto corpus = ig::text::Corpus::read(o.text, vocabulary);
+    const auto vocabulary = vocabulary_of(o);
+    write_beside(o, vocabulary);
+    const auto corpus = corpus_of(o.text, vocabulary);
     const double reading = clock.lap();
     lds::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});
-    const auto [number, of] = parse_shard(o.shard);
-    counts.add(corpus.tokens(), corpus.size() * (number - 1) / of, corpus.size() * number / of);
+    const auto [first, last] = shard_of(o, corpus.size());
+    counts.add(corpus.tokens(), first, last);
     const double counting = clock.lap();
     lds::save_counts(o.counts, counts, vocabulary);
     say("%lld tokens, %td types, %td lags: reading %.2f s, counting %.2f s, writing %.2f s, peak %.0f MiB\n",

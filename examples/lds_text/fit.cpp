@@ -49,7 +49,7 @@ lds::CountsFile counts_of(const FitCommand& o, ig::Index em_lags) {
     if (o.train.empty())
         throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
     Stopwatch clock;
-    auto vocabulary = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
+    auto vocabulary = read_vocabulary({o.train}, o.vocabulary.value_or(10000), 1);
     const auto corpus = ig::text::Corpus::read(o.train, vocabulary);
     const double reading = clock.lap();
     lds::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});

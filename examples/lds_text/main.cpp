@@ -15,18 +15,25 @@ int work(int argc, char** argv) {
     lt::CountCommand c;
     auto* count =
         app.add_subcommand("count", "Count lagged co-occurrences of a text or a shard of it, or add counts");
-    count->add_option("--text", c.text, "text file");
+    count->add_option("--text,text", c.text, "text files, counted as one text; or files of tokens")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     count->add_option("--counts", c.counts, "file to write")->required();
     count->add_option("--vocabulary", c.vocabulary, "most types; 0: no limit");
     count->add_option("--min-count", c.min_count, "rarer types become <unk>");
     count->add_option("--vocabulary-from", c.vocabulary_from, "vocabulary file, the same for all shards");
     count->add_option("--vocabulary-to", c.vocabulary_to, "file to write the vocabulary to");
+    count->add_option("--tokens-to", c.tokens_to,
+                      "file to write the tokens to: --text of a later count, or of each shard");
     count->add_option("--lags", c.lags, "distances 1 to this");
     count->add_option("--shard", c.shard, "NUMBER/OF: that part of the text");
     count->add_option("--add", c.add, "files of counts to add, in place of a text")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     count->add_flag("--sentences", c.sentences, "no pair reaches over a line end");
     count->add_option("--threads", c.threads, "threads");
+    count->add_option("--memory", c.memory,
+                      "most memory, 2GiB for instance: what has no room is put aside in files");
+    count->add_option("--spill", c.spill, "folder for the folder of these files [that of --counts]");
+    count->add_flag("--resume", c.resume, "with --memory: go on from the files that are there");
 
     lt::FitCommand f;
     auto* fit = app.add_subcommand("fit", "Fit a system: subspace identification, then EM");

@@ -112,7 +112,7 @@ struct Start {
         }
         units = o.units.value_or(300);
         if (o.vocabulary_from.empty()) {
-            vocabulary = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
+            vocabulary = read_vocabulary({o.train}, o.vocabulary.value_or(10000), 1);
             return;
         }
         if (o.vocabulary)

@@ -1,0 +1,225 @@
+/// @file count_within.cpp  Counting within given memory: what has no room is put aside in files and merged.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <isogloss/lds/files.hpp>
+#include <optional>
+
+#include "../shared/interrupt.hpp"
+#include "../shared/lock.hpp"
+#include "../shared/progress.hpp"
+#include "counting.hpp"
+
+namespace lt {
+
+namespace {
+
+/// Thrown where a signal has come.
+struct Interrupted {};
+
+void look_for_signals() {
+    if (interrupt::wanted) throw Interrupted();
+}
+
+/// Bytes of memory that the program holds now, of its own and of files: its code, what it has mapped. 0 where
+/// the system does not say.
+struct Held {
+    ig::Index own = 0, files = 0;
+};
+Held held() {
+    std::ifstream in("/proc/self/statm");
+    ig::Index all = 0, here = 0, shared = 0;
+    if (!(in >> all >> here >> shared)) return {};
+    const ig::Index page = ::sysconf(_SC_PAGESIZE);
+    return {(here - shared) * page, shared * page};
+}
+
+/// The folder of one counting: files of counts, the vocabulary and what was asked for.
+class Spill {
+public:
+    explicit Spill(const CountCommand& o) {
+        const std::string target = ig::file::link_target(o.counts);
+        const std::string above = o.spill.empty() ? target.substr(0, target.rfind('/') + 1) : o.spill + "/";
+        folder_ = above + target.substr(target.rfind('/') + 1) + ".spill";
+        request_ = ig::message("--lags ", o.lags, o.sentences ? " --sentences" : "", " --shard ", o.shard,
+                               " --vocabulary ", o.vocabulary, " --min-count ", o.min_count,
+                               o.vocabulary_from.empty() ? "" : " --vocabulary-from " + o.vocabulary_from);
+        for (const auto& path : o.text) request_ += " --text " + path;
+        for (const auto& path : o.add) request_ += " --add " + path;
+        request_ += "\n";
+    }
+
+    const std::string& folder() const { return folder_; }
+    std::string vocabulary() const { return folder_ + "/vocabulary"; }
+
+    /// Whether there is something to go on from. Throws DataError where something else was begun.
+    bool begun() const {
+        if (!files::exists(request())) return false;
+        const std::string before = ig::file::InputFile(request()).read_all();
+        if (before != request_)
+            throw ig::DataError(ig::message("--resume: '", folder_, "' was begun with '",
+                                            before.substr(0, before.find('\n')), "', not with '",
+                                            request_.substr(0, request_.size() - 1),
+                                            "'; resume as it was begun, or leave --resume out"));
+        return true;
+    }
+    /// From now on there is nothing to go on from.
+    void forget() const { ::unlink(request().c_str()); }
+    /// Keeps what was asked for, once the folder is there.
+    void begin(const ig::text::Vocabulary& words) const {
+        words.save(vocabulary());
+        ig::file::write_atomically(request(), [&](ig::file::OutputFile& out) { out.write(request_); });
+    }
+    /// Removes what is not the library's, and the folder where nothing else is in it.
+    void remove() const {
+        for (const std::string& name : {request(), vocabulary()}) ::unlink(name.c_str());
+        ::rmdir(folder_.c_str());
+    }
+
+private:
+    std::string request() const { return folder_ + "/begun"; }
+    std::string folder_, request_;
+};
+
+std::string mib(ig::Index bytes) {
+    const auto unit = ig::Index{1} << 20;
+    return std::to_string((bytes + unit - 1) / unit) + " MiB";
+}
+
+/// `code` is what of the program's files was in memory when it began: counts that it maps later are not held.
+lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
+                             ig::Index code, const ig::text::Vocabulary& vocabulary) {
+    lds::SpillOptions options{
+        .lags = lags, .boundary = boundary, .open_files = 64, .words = vocabulary.checksum()};
+    // What the program holds already, and will for its text, its code and its threads' stacks.
+    const ig::Index beside = held().own + code + (ig::Index{6} << 20);
+    const ig::Index least = lds::SpilledCounts::least_memory(vocabulary.size(), options);
+    if (memory < beside + least)
+        throw ig::UsageError(ig::message("--memory is ", o.memory, ", expected at least ",
+                                         mib(beside + least), ": ", mib(beside),
+                                         " for the program and its vocabulary of ", vocabulary.size(),
+                                         " types, ", mib(least), " for counting"));
+    options.memory = memory - beside;
+    return options;
+}
+
+/// One counting from its beginning, or from where it was stopped, to the file.
+class Counting {
+public:
+    Counting(const CountCommand& o, ig::Index memory)
+        : o_(o),
+          memory_(memory),
+          spill_(o),
+          lock_("--counts", o.counts),
+          resumed_(o.resume && spill_.begun()) {}
+
+    void run() {
+        if (!o_.add.empty()) add_files();
+        else read_texts();
+        for (const std::string& what : counts_->damaged())
+            say("%s; its tokens were counted anew\n", what.c_str());
+        const double counting = clock_.lap();
+        const ig::Index files = counts_->files();
+        counts_->finish();
+        progress_.clear();
+        const double merging = clock_.lap();
+        lds::save_counts(o_.counts, *counts_, vocabulary_, look_for_signals);
+        say("%lld tokens, %td types, %td lags: reading and counting %.2f s, %td files, merging %.2f s, "
+            "writing %.2f s, peak %.0f MiB\n",
+            static_cast<long long>(counts_->tokens()), vocabulary_.size(), counts_->options().lags, counting,
+            files, merging, clock_.lap(), peak_memory());
+        counts_->clear();
+        spill_.remove();
+    }
+
+    /// Whether there are files that --resume could go on from.
+    bool begun() const { return counts_.has_value(); }
+    /// What --resume will find.
+    std::string kept() const {
+        if (!counts_) return "nothing was counted yet";
+        return "--resume goes on from the files in '" + spill_.folder() + "'";
+    }
+
+private:
+    void begin(ig::Index lags, ig::Token boundary) {
+        auto options = options_of(o_, lags, boundary, memory_, code_, vocabulary_);
+        options.watch = [this](const lds::SpillProgress& p) {
+            look_for_signals();
+            if (p.merging) progress_.update(p.done, p.all, [] { return std::string("of a merge"); });
+        };
+        options.resume = resumed_;
+        if (!resumed_) spill_.forget();
+        counts_.emplace(vocabulary_.size(), spill_.folder(), std::move(options));
+        if (resumed_) say("going on from %td files in '%s'\n", counts_->files(), spill_.folder().c_str());
+        else spill_.begin(vocabulary_);
+    }
+
+    void read_texts() {
+        vocabulary_ = resumed_ ? ig::text::Vocabulary::load(spill_.vocabulary()) : vocabulary_of(o_);
+        write_beside(o_, vocabulary_);
+        const Texts texts(o_.text, vocabulary_);
+        const auto [number, of] = parse_shard(o_.shard);
+        const bool all = of == 1;
+        const auto [first, last] = shard_of(o_, all ? std::numeric_limits<ig::Index>::max() : texts.count());
+        begin(o_.lags, boundary(o_.sentences, vocabulary_));
+        ig::Index position = 0;
+        const ig::Index from = first, to = last;
+        texts.for_each_piece([&](std::span<const ig::Token> some, ig::Index bytes) {
+            look_for_signals();
+            progress_.update(bytes, texts.bytes(),
+                             [&] { return std::to_string(counts_->tokens()) + " tokens"; });
+            const auto size = std::ssize(some);
+            const auto cut = [&](ig::Index at) { return std::clamp<ig::Index>(at - position, 0, size); };
+            const auto a = static_cast<std::size_t>(cut(from)), b = static_cast<std::size_t>(cut(to));
+            if (a > 0) counts_->pass(some.first(a));
+            if (a < b) counts_->add(some.subspan(a, b - a));
+            position += size;
+        });
+        progress_.clear();
+    }
+
+    void add_files() {
+        for (std::size_t i = 0; i < o_.add.size(); ++i) {
+            look_for_signals();
+            const auto other = lds::load_counts(o_.add[i]);
+            if (i == 0) {
+                vocabulary_ = other.vocabulary;
+                begin(other.counts.lags(), other.counts.options().boundary);
+            }
+            require_same_words(other, o_.add[i], vocabulary_, o_.add[0]);
+            counts_->add(other.counts);
+        }
+    }
+
+    const CountCommand& o_;
+    ig::Index memory_, code_ = held().files;
+    Spill spill_;
+    files::Lock lock_;
+    bool resumed_;
+    ig::text::Vocabulary vocabulary_;
+    program::Progress progress_{"counting"};
+    std::optional<lds::SpilledCounts> counts_;
+    Stopwatch clock_;
+};
+
+}  // namespace
+
+int count_within(const CountCommand& o, ig::Index memory) {
+    interrupt::catch_signals();
+    Counting counting(o, memory);
+    try {
+        counting.run();
+        return 0;
+    } catch (const Interrupted&) {
+        interrupt::out() << "Interrupted; " << counting.kept() << std::endl;
+        return interrupt::status();
+    } catch (const ig::FileError& error) {
+        if (!counting.begun()) throw;
+        throw ig::FileError(std::string(error.what()).substr(std::string("isogloss: ").size()), "; ",
+                            counting.kept());
+    }
+}
+
+}  // namespace lt

@@ -1,0 +1,57 @@
+/// @file counting.hpp  What counting in memory and within given memory have in common.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "common.hpp"
+#include "texts.hpp"
+
+namespace lt {
+
+/// "2/4": the second of four.
+inline std::pair<ig::Index, ig::Index> parse_shard(const std::string& shard) {
+    std::istringstream in(shard);
+    ig::Index number = 0, of = 0;
+    char slash = 0;
+    if (!(in >> number >> slash >> of) || slash != '/' || number < 1 || number > of || in.peek() != EOF)
+        throw ig::DataError(
+            ig::message("--shard is '", shard, "', expected NUMBER/OF, 2/4 for the second of four"));
+    return {number, of};
+}
+
+/// Tokens first … last-1 of so many, as --shard asks.
+inline std::pair<ig::Index, ig::Index> shard_of(const CountCommand& o, ig::Index tokens) {
+    const auto [number, of] = parse_shard(o.shard);
+    const ig::Index each = tokens / of, rest = tokens % of;  // tokens · number / of, without the product
+    return {each * (number - 1) + rest * (number - 1) / of, each * number + rest * number / of};
+}
+
+/// The vocabulary to count with.
+inline ig::text::Vocabulary vocabulary_of(const CountCommand& o) {
+    if (!o.vocabulary_from.empty()) return ig::text::Vocabulary::load(o.vocabulary_from);
+    for (const std::string& path : o.text)
+        if (is_token_file(path))
+            throw ig::DataError(ig::message("'", path,
+                                            "' is a file of tokens, which holds no words; give the "
+                                            "vocabulary it was made with by --vocabulary-from"));
+    return read_vocabulary(o.text, o.vocabulary, o.min_count);
+}
+
+/// The files that are asked for beside the counts.
+inline void write_beside(const CountCommand& o, const ig::text::Vocabulary& vocabulary) {
+    if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);
+    if (!o.tokens_to.empty()) Texts(o.text, vocabulary).encode(o.tokens_to);
+}
+
+/// Throws DataError unless a file of counts has the vocabulary of the first.
+inline void require_same_words(const lds::CountsFile& file, const std::string& path,
+                               const ig::text::Vocabulary& vocabulary, const std::string& first) {
+    if (!(file.vocabulary == vocabulary))
+        throw ig::DataError(ig::message("'", path, "' and '", first,
+                                        "' have different vocabularies; count all shards with the same "
+                                        "--vocabulary-from"));
+}
+
+}  // namespace lt

@@ -1,0 +1,120 @@
+/// @file texts.hpp  Texts and token files, one after the other, as tokens in pieces.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/file/input_file.hpp>
+#include <isogloss/file/reader.hpp>
+#include <isogloss/text/corpus.hpp>
+#include <isogloss/text/vocabulary.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../shared/outputs.hpp"
+#include "commands.hpp"
+
+namespace lt {
+
+/// Whether a file is one of tokens, as Corpus::encode writes it, and no text. A pipe is not looked into.
+inline bool is_token_file(const std::string& path) {
+    const auto status = ig::file::file_status(path);
+    return status && S_ISREG(status->st_mode) && files::begins_with(path, "isotoken");
+}
+
+/// Several texts as if they were one file; token files among them are mapped.
+class Texts {
+public:
+    /// Throws FileError for one that is not there.
+    Texts(std::vector<std::string> paths, const ig::text::Vocabulary& vocabulary)
+        : paths_(std::move(paths)), vocabulary_(&vocabulary) {
+        for (const std::string& path : paths_) {
+            const auto status = ig::file::file_status(path);
+            if (!status) ig::file::InputFile missing(path);  // says why
+            else bytes_ += static_cast<ig::Index>(status->st_size);
+        }
+    }
+
+    /// Bytes of all files.
+    ig::Index bytes() const { return bytes_; }
+
+    /// Calls take(tokens, bytes) with pieces of about 2^16 tokens and the bytes of the files up to there.
+    template <class Take> void for_each_piece(Take&& take) const {
+        ig::Index before = 0;
+        for (const std::string& path : paths_) {
+            if (is_token_file(path)) before += mapped(path, before, take);
+            else before += read(path, before, take);
+        }
+    }
+
+    /// Writes all tokens to a file of tokens.
+    void encode(const std::string& path) const {
+        ig::text::TokenFileWriter out(path, *vocabulary_);
+        ig::Index unknowns = 0, lines = 0;
+        for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
+            out.add(some);
+            if (vocabulary_->has_unk()) unknowns += std::ranges::count(some, vocabulary_->unk());
+            if (vocabulary_->has_eos()) lines += std::ranges::count(some, vocabulary_->eos());
+        });
+        out.commit(unknowns, lines);
+    }
+
+    /// The number of all tokens, by reading all of them.
+    ig::Index count() const {
+        ig::Index tokens = 0;
+        for_each_piece([&](std::span<const ig::Token> some, ig::Index) { tokens += std::ssize(some); });
+        return tokens;
+    }
+
+private:
+    static constexpr std::size_t piece = std::size_t{1} << 16;
+
+    // Pages that were read are given back at once: they would count as memory of the program.
+    template <class Take> ig::Index mapped(const std::string& path, ig::Index before, Take& take) const {
+        const auto corpus = ig::text::Corpus::map(path, *vocabulary_, {.verify = false});
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        ig::file::TokenHash hash;
+        for (auto left = corpus.tokens(); !left.empty();) {
+            const auto some = left.first(std::min(piece, left.size()));
+            left = left.subspan(some.size());
+            hash.add(some);
+            take(some, before + 4 * (corpus.size() - std::ssize(left)));
+            const auto first = reinterpret_cast<std::uintptr_t>(some.data()) / page * page;
+            const auto last = reinterpret_cast<std::uintptr_t>(some.data() + some.size()) / page * page;
+            if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+        }
+        if (hash.value() != corpus.checksum())
+            throw ig::FileError(ig::message("'", path,
+                                            "' is damaged: its tokens do not have their checksum; "
+                                            "encode the text again"));
+        return 4 * corpus.size();
+    }
+
+    template <class Take> ig::Index read(const std::string& path, ig::Index before, Take& take) const {
+        ig::file::LineReader lines(path);
+        std::vector<ig::Token> tokens;
+        for (std::string_view line; lines.next(line);) {
+            vocabulary_->encode_checked(line, tokens, {lines.name(), lines.line()});
+            if (tokens.size() < piece) continue;
+            take(std::span<const ig::Token>(tokens), before + lines.bytes());
+            tokens.clear();
+        }
+        if (lines.line() == 0)
+            throw ig::DataError(ig::message(path, ": the text is empty; expected at least one line"));
+        if (!tokens.empty()) take(std::span<const ig::Token>(tokens), before + lines.bytes());
+        return lines.bytes();
+    }
+
+    std::vector<std::string> paths_;
+    const ig::text::Vocabulary* vocabulary_;
+    ig::Index bytes_ = 0;
+};
+
+}  // namespace lt
