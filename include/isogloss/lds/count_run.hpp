@@ -45,7 +45,7 @@ static_assert(sizeof(CountRunSection) == 40);
 ///                                         2 (row - row before) + 1, column + 1, count           in a new one
 ///
 /// Numbers are in base 128, lowest digit first, the eighth bit set in all but the last; before the first pair
-/// the row is -1. A pair takes 3 to 4 bytes in the counts of a text.
+/// the row is -1. A pair takes about 3 bytes in the counts of a text.
 ///
 /// Errors   FileError as OutputFile.
 class CountRunWriter {

@@ -59,7 +59,7 @@ struct SpillOptions {
 ///              anew. Each file knows a hash of the text up to its end, so that another text is refused.
 /// Memory       `memory` bounds the blocks that it takes from operator new, and its threads' (see
 ///              PairBlock); what the caller keeps, and the system's cache of files, are apart from it.
-/// Disk         about 3.5 bytes for each pair and block, and as much again while the last files are merged.
+/// Disk         about 3 bytes for each pair and block, and as much again while the last files are merged.
 /// Errors       UsageError: options out of range, too little memory, use after an end. DataError: a token
 ///              outside the vocabulary, more than 2⁶³ - 1 tokens, another text or vocabulary than that of the
 ///              files. FileError: a folder that another counting uses, a damaged file, whatever the system
