@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
@@ -40,8 +42,12 @@ template <class... Values> void say(const char* format, Values... values) {
     std::fflush(stdout);
 }
 
-/// Largest memory that this process has held, MiB.
+/// Largest memory that this process has held, MiB. Not from getrusage where the system says it itself: that
+/// counts what the process was before it became this program.
 inline double peak_memory() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
     rusage use = {};
     ::getrusage(RUSAGE_SELF, &use);
     return static_cast<double>(use.ru_maxrss) / 1024;

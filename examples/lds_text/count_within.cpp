@@ -122,14 +122,15 @@ public:
             say("%s; its tokens were counted anew\n", what.c_str());
         const double counting = clock_.lap();
         const ig::Index files = counts_->files();
-        counts_->finish();
+        const lds::CountRunHeader& all = counts_->finish().header();
+        const auto tokens = static_cast<long long>(all.last - all.first);
         progress_.clear();
         const double merging = clock_.lap();
         lds::save_counts(o_.counts, *counts_, vocabulary_, look_for_signals);
         say("%lld tokens, %td types, %td lags: reading and counting %.2f s, %td files, merging %.2f s, "
             "writing %.2f s, peak %.0f MiB\n",
-            static_cast<long long>(counts_->tokens()), vocabulary_.size(), counts_->options().lags, counting,
-            files, merging, clock_.lap(), peak_memory());
+            tokens, vocabulary_.size(), counts_->options().lags, counting, files, merging, clock_.lap(),
+            peak_memory());
         counts_->clear();
         spill_.remove();
     }
