@@ -73,6 +73,8 @@ def test_errors_are_pythons(folder):
     with pytest.raises(TypeError):
         isogloss.Hmm(2, 3).log_likelihood([0, 1])  # a list is no array
     with pytest.raises(TypeError):
+        isogloss.subspace_distance(np.ones(3), np.ones((3, 2)))  # a vector is no matrix
+    with pytest.raises(ArithmeticError, match="^subspace distance: the matrix is zero"):
         isogloss.subspace_distance(np.zeros((3, 2), np.float32), np.zeros((3, 2)))
     with pytest.raises(ValueError, match="symbol|token"):
         isogloss.Hmm(2, 3).log_likelihood(np.array([0, 7], np.int32))
