@@ -338,7 +338,7 @@ inline std::string fault(const Options& o) {
 
 /// Fills in the defaults that depend on other options, and checks what no part of the library would.
 /// `bundled`: the training is on the bundled text; `ranks`: processes that share it, 0 where mpirun has started none.
-inline void settle(Options& o, bool bundled, ig::Index ranks) {
+inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
     if (o.shards == 0) o.shards = ranks == 0 ? 1 : std::min(o.batch, std::max<ig::Index>(ranks, 4));
     if (o.shards < ranks)
         throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks,
