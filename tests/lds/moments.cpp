@@ -27,7 +27,7 @@ SmallMatrix as_matrix(const LagCounts& counts, double kappa, Index k) {
         for (Index j = 0; j < V; ++j) {
             const double m = std::sqrt(mu[std::size_t(i)] * mu[std::size_t(j)]);
             P.data()[i * V + j] -= m;
-            if (m > 0 && k > 0) S.data()[i * V + j] = counts.lag(k)(i, j) / mass / m;
+            if (m > 0 && k > 0) S.data()[i * V + j] = double(counts.lag(k)(i, j)) / mass / m;
         }
     return k == 0 ? P : product(P, S, P);
 }
