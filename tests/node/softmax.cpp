@@ -30,8 +30,9 @@ TEST_CASE("A tied head obeys the laws of a node", "[node][softmax]") {
     CAPTURE(bias, projection, embedded);
     REQUIRE(laws([=](auto& g) {
                 const auto E = g.weight("E", V, n, uniform(0.8));
-                auto h = g.input("h", projection ? 3 : n);
-                if (embedded) h = g.template add<Embedding>("embed", {.keep = 0.6}, g.tokens("x", V), E);
+                const auto h = embedded
+                                   ? g.template add<Embedding>("embed", {.keep = 0.6}, g.tokens("x", V), E)
+                                   : g.input("h", projection ? 3 : n);
                 const auto o =
                     g.template add<TiedSoftmax>("head", {.bias = bias, .projection = projection}, h, E);
                 return g.template add<CrossEntropy>("loss", {}, o, g.tokens("y", V));

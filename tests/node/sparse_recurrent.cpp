@@ -157,8 +157,9 @@ TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differ
                    (Model<SparseRnn, true>)) {
     TestType m(GENERATE(Activation::tanh, Activation::logistic),
                GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.07 : 0.7));
-    m.forward();
+    const double middle = m.forward();
     m.g.backward(m.l);
+    Index kinks = 0;
     for (auto* p : m.g.parameters()) {
         const Numbers gradient(p->dense_gradient().data, p->dense_gradient().data + p->size());
         for (Index i = 0; i < p->size(); ++i) {
@@ -169,9 +170,12 @@ TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differ
             const double down = m.forward();
             p->value[i] = at;
             CAPTURE(p->name, i);
-            REQUIRE(std::abs((up - down) / (2 * h) - gradient[std::size_t(i)]) < 1e-7);
+            // Where some potential comes to the bound between the two, there is a kink and no derivative.
+            if (std::abs(up - 2 * middle + down) > 1e-9) ++kinks;
+            else REQUIRE(std::abs((up - down) / (2 * h) - gradient[std::size_t(i)]) < 1e-7);
         }
     }
+    REQUIRE(kinks <= m.g.parameters().elements() / 20);
 }
 
 TEST_CASE("Networks on sparse graphs obey the laws of a node", "[node][edges]") {
