@@ -66,8 +66,8 @@ ig::Index Ranks::size() const { return mpi_ ? mpi_->world.size() : 1; }
     return Alone().call
 
 void Ranks::fail(const std::exception& error) {
-    // Where the first rank has the same error it ends this one while it waits.
-    if (rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    // Where the first rank has the same error it ends this one while it waits, however busy the machine is.
+    if (rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     std::cout.flush();
     std::string what = error.what();
     if (what.starts_with("isogloss: ")) what.erase(0, 10);
