@@ -16,6 +16,7 @@ if [ -e build/python/passed ] && ! newer; then
 fi
 $python -m pip install --quiet --disable-pip-version-check "scikit-build-core>=0.10" "nanobind>=2.4" numpy pytest ninja
 CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) $python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-    -Cbuild-dir=build/python/cmake -Ccmake.build-type=Debug -Ccmake.define.CMAKE_CXX_FLAGS_DEBUG=-O1 .
+    --config-settings=build-dir=build/python/cmake --config-settings=cmake.build-type=Debug \
+    --config-settings=cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O1 .
 (cd python/tests && "$OLDPWD/$python" -B -m pytest -q -p no:cacheprovider)
 touch build/python/passed
