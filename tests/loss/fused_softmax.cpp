@@ -1,9 +1,9 @@
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/linear.hpp>
 #include <isogloss/node/softmax.hpp>
-#include <isogloss/loss/total.hpp>
 #include <isogloss/node/sum.hpp>
 #include <isogloss/update/sgd.hpp>
 
@@ -96,8 +96,7 @@ TEST_CASE("The gradient staged by forward is the one that backward computes", "[
     REQUIRE(apart(thrice, staged) < 1e-14);
 }
 
-TEST_CASE("A training pass stages the gradient wherever nothing counts in it yet",
-          "[loss][fused_softmax]") {
+TEST_CASE("A training pass stages the gradient wherever nothing counts in it yet", "[loss][fused_softmax]") {
     using Condition = Parameter<double>::Condition;
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
