@@ -5,7 +5,6 @@
 #include "catch.hpp"
 #include "io/files.hpp"
 #include "lds/count_runs.hpp"
-#include "lds/texts.hpp"
 
 using namespace isogloss;
 using namespace isogloss::lds;
