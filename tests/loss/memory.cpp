@@ -79,6 +79,26 @@ TEST_CASE("Nor with sampled gradients and a packed table, down to the last bytes
             }
 }
 
+TEST_CASE("Beside a large table that is packed the budget is 3/2 of the table unless it is given",
+          "[loss][memory]") {
+    const auto held = [](Precision precision, std::optional<Index> budget) {
+        Graph<float> g({.time = 256, .batch = 1, .budget = budget, .precision = precision});
+        const auto y = g.tokens("y", 100'000);
+        const auto E = g.weight("E", 100'000, 100, constant(0));
+        const auto o = g.add<TiedSoftmax>("head", {}, g.add<Embedding>("embed", {}, y, E), E);
+        const std::size_t before = g.memory();
+        g.add<CrossEntropy>("loss", {}, o, y);
+        return static_cast<Index>(g.memory() - before);
+    };
+    const Index least = Index{32} << 20, table = 100'000 * 100 * Index{sizeof(float)},
+                packed = 100'000 * 100 * Index{sizeof(kernel::Bf16)};
+    CHECK(held(Precision::full, {}) <= least);
+    CHECK(held(Precision::bf16, {}) > least);
+    CHECK(held(Precision::bf16, {}) > packed + (Index{18} << 20));  // and blocks as large as they pay
+    CHECK(held(Precision::bf16, {}) <= table / 2 * 3);
+    CHECK(held(Precision::bf16, least) <= least);
+}
+
 TEST_CASE("What a loss holds never exceeds the budget", "[loss][memory]") {
     const int kind = GENERATE(0, 1, 2);  // cross-entropy, augmented, with the target differentiated
     const Index budget = GENERATE(Index{2} << 20, Index{16} << 20, Index{32} << 20);

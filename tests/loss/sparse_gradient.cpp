@@ -153,6 +153,32 @@ TEST_CASE("A word of many blocks is drawn anew in each", "[loss][sparse_gradient
     CHECK(both < 1.3 * positions);
 }
 
+TEST_CASE("A word of many blocks gets the gradient of each, for any threads",
+          "[loss][sparse_gradient][threads]") {
+    // Blocks of some rows, whose entries wait for those of the next ones.
+    Net<double> one(Kind::differentiated, 0.2), many(Kind::differentiated, 0.2, 60'000);
+    for (auto* net : {&one, &many}) std::fill_n(net->words.begin() + T * B, T * B, Token{3});
+    CHECK(many.g.memory() < one.g.memory());
+    const Numbers once = many.gradient(7);
+    for (const int some : {2, 3, 5}) {
+        threads(some);
+        CHECK(apart(many.gradient(7), once) < 1e-14);
+    }
+    threads(1);
+    // The mean over the draws is the same, too, though the rows of the word are other ones.
+    Numbers difference(once.size()), spread(once.size());
+    constexpr int draws = 400;
+    for (std::uint64_t step = 0; step < draws; ++step) {
+        const Numbers a = one.gradient(step), b = many.gradient(step);
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            difference[i] += (a[i] - b[i]) / draws;
+            spread[i] += std::pow(a[i] - b[i], 2) / draws;
+        }
+    }
+    for (std::size_t i = 0; i < once.size(); ++i)
+        REQUIRE(std::abs(difference[i]) <= 6 * std::sqrt(spread[i] / draws) + 1e-12);
+}
+
 TEST_CASE("Where few entries are below the threshold the dense gradient is taken, to the bit",
           "[loss][sparse_gradient]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::differentiated, Kind::own_table);

@@ -9,6 +9,7 @@
 #include <isogloss/graph/runner.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,12 +18,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// How a graph is laid out.
 struct GraphOptions {
-    Index time = 1;                  ///< T ≥ 1: most steps in one pass
-    Index batch = 1;                 ///< B ≥ 1: most columns in one pass
-    std::uint64_t seed = 1;          ///< of start values and dropout masks
-    Index budget = Index{32} << 20;  ///< bytes a loss may take for blocks of logits, > 0; see FusedSoftmax.
-                                     ///< 20 bytes of each of the T·B positions count: for a text of millions
-                                     ///< of steps in one pass raise it, or blocks shrink to single rows
+    Index time = 1;          ///< T ≥ 1: most steps in one pass
+    Index batch = 1;         ///< B ≥ 1: most columns in one pass
+    std::uint64_t seed = 1;  ///< of start values and dropout masks
+    /// Bytes a loss may take for blocks of logits, > 0; see FusedSoftmax. 20 bytes of each of the T·B positions
+    /// count, 40 to 60 with epsilon: for a text of millions of steps in one pass raise it, or blocks shrink to single
+    /// rows. Empty: 32 MiB, and in bfloat16 3/2 of what the head's table takes where that is more.
+    std::optional<Index> budget = {};
     Precision precision =
         Precision::full;  ///< of the matrix products of training passes; bf16 for float alone
     double epsilon =
@@ -252,8 +254,8 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
     if (options.time < 1 || options.batch < 1)
         throw UsageError(message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
                                  ", expected at least 1 each"));
-    if (options.budget < 1)
-        throw UsageError(message("graph: found budget = ", options.budget, " bytes, expected at least 1"));
+    if (options.budget && *options.budget < 1)
+        throw UsageError(message("graph: found budget = ", *options.budget, " bytes, expected at least 1"));
     constexpr Index most = std::numeric_limits<Index>::max();
     if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
         throw UsageError(
@@ -272,7 +274,9 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
     store_.epsilon = options.epsilon;
     store_.capacity = {options.time, options.batch};
     store_.seed = options.seed;
-    store_.budget = std::min(options.budget, most / 4);  // "no limit", and sums of it can still be counted
+    if (options.budget)
+        store_.budget =
+            std::min(*options.budget, most / 4);  // "no limit", and sums of it can still be counted
 }
 
 // --- running --------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const
 }
 
 /// The table of a head packed for products in bfloat16, once a pass for all blocks of logits. Without memory, which is
-/// so in full precision, for double, and where the table is large beside the budget, it does nothing.
+/// so in full precision, for double, and where it would take more than 5/8 of the budget, it does nothing.
 template <class T> class PackedTable {
 public:
     /// Bytes of memory for a table [V, n]; 0: it is not to be packed.
@@ -39,7 +39,7 @@ public:
         using Tiles = kernel::Bf16Tiles;
         const bool fits_rows = Tiles::tiles(n) * Tiles::depth * Tiles::most_rows <= kernel::Bf16Gemm::part_a;
         const Index needed = Tiles::size_b(n, V) * Index{sizeof(kernel::Bf16)};
-        return fits_rows && needed <= budget / 4 ? needed : 0;
+        return fits_rows && needed <= budget / 8 * 5 ? needed : 0;
     }
     /// `memory` is an array of so many bytes, null where there are none.
     void setup(kernel::Bf16* memory) { packed_ = memory; }

@@ -216,8 +216,14 @@ public:
     /// Whether some node looks the rows of this weight up, as in an embedding table.
     bool is_looked_up(Weight<T> w) const { return store_[w].lookups > 0; }
 
-    /// Bytes a loss may take for blocks of logits (GraphOptions::budget).
-    Index budget() const { return store_.budget; }
+    /// Bytes a loss over logits from this table may take for blocks of them (GraphOptions::budget). In bfloat16 the
+    /// packed table is held in memory by the loss, and too few rows beside it would cost a pass over it each.
+    Index budget(Weight<T> table) const {
+        constexpr Index least = Index{32} << 20;
+        const Index bytes = table.rows * table.cols * Index{sizeof(T)};  // there is memory for so many
+        return store_.budget.value_or(store_.precision == Precision::bf16 ? std::max(least, bytes / 2 * 3)
+                                                                          : least);
+    }
     Precision precision() const { return store_.precision; }  ///< of training: full or bf16
     double epsilon() const { return store_.epsilon; }         ///< GraphOptions::epsilon
 

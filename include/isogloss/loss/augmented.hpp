@@ -68,7 +68,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         const Index row = o.vocabulary * Index{sizeof(T)}, words = E.cols * Index{sizeof(T)};
         // For the threads of later passes too, whose number may be set after the model is built.
         row_count_ = std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1,
-                                       std::max<Index>(1, s.budget() / row / 8));
+                                       std::max<Index>(1, s.budget(s.table(o)) / row / 8));
         tied_ = s.table(o).id == E.id;
         const bool own = !tied_, through = options.differentiate_target;
         head.setup(s, o, y,

@@ -46,13 +46,13 @@ public:
         const Index word = needs.sorted || words_ ? Index{sizeof(Token) + sizeof(Index)} : 0,
                     position = needs.bytes_a_position + Index{sizeof(Index) + sizeof(Token) + sizeof(double)},
                     rest = needs.bytes + capacity * position + 2 * tile * width * Index{sizeof(T)} +
-                           24 * Arena::overhead;
+                           36 * Arena::overhead;
         const auto bytes = [&](Index rows) {
             return size(rows) * Index{sizeof(T)} + rows * (needs.bytes_a_row + word) + rest;
         };
         rows_ = std::clamp<Index>(budget / (arrays_ * vocabulary * Index{sizeof(T)}), 1, capacity);
-        const Index enough = std::max(
-            {bytes(std::min(rows_, enough_rows)), enough_bytes, vocabulary * width * Index{sizeof(T)} / 2});
+        const Index enough = std::max({bytes(std::min(rows_, enough_rows)), needs.bytes + enough_bytes,
+                                       needs.bytes + vocabulary * width * Index{sizeof(T)} / 2});
         while (rows_ > 1 && bytes(rows_) > std::min(budget, enough)) --rows_;
     }
 

@@ -9,6 +9,7 @@
 #include <isogloss/loss/sparse_gradient.hpp>
 #include <isogloss/loss/staged_gradient.hpp>
 #include <span>
+#include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -67,21 +68,31 @@ public:
         hidden_ = s.hidden(o);
         words_ = needs.word_logits;
         const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width;
-        const Index copies = needs.word_logits ? 2 : 1;  // rows of gradients that a row of a block may have
+        const Index budget = s.budget(s.table(o));
         const double epsilon = s.epsilon();
+        const Index waiting = epsilon > 0 ? SparseGradient<T>::waiting(capacity, epsilon, budget) : 0;
         if (epsilon > 0) {
+            const Index copies = words_ ? 2 : 1;  // rows of dl/dz that a row of a block may have
             needs.bytes_a_row += copies * SparseGradient<T>::bytes_a_row(o.vocabulary, epsilon);
-            needs.bytes += SparseGradient<T>::bytes(o.vocabulary);
+            needs.bytes_a_position += copies * SparseGradient<T>::bytes_a_position;
+            needs.bytes += copies * SparseGradient<T>::bytes(o.vocabulary, waiting);
         }
-        const Index packed = graph::PackedTable<T>::bytes(s.precision(), o.vocabulary, n, s.budget());
+        Index packed = graph::PackedTable<T>::bytes(s.precision(), o.vocabulary, n, budget);
         needs.bytes += packed;
-        plan_ = {needs, o.vocabulary, n, capacity, s.budget()};
+        plan_ = {needs, o.vocabulary, n, capacity, budget};
+        if (packed > 0 && plan_.rows() < std::min<Index>(capacity, 8)) {  // it would leave too little
+            needs.bytes -= std::exchange(packed, 0);
+            plan_ = {needs, o.vocabulary, n, capacity, budget};
+        }
         memory_.pool = s.scratch(plan_.size(plan_.rows()));
         if (packed > 0) table_.setup(s.template scratch<kernel::Bf16>(packed / Index{sizeof(kernel::Bf16)}));
         memory_.squares = s.scratch(2 * plan_.tile * n);
         memory_.order = s.template scratch<Index>(capacity);
         memory_.targets = s.template scratch<Token>(capacity);
-        if (epsilon > 0) sparse_.setup(s, copies * plan_.rows(), o.vocabulary, epsilon);
+        if (epsilon > 0) {
+            sparse_.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
+            if (words_) sparse_words_.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
+        }
         sorted_ = needs.sorted || words_;
         memory_.words = s.template scratch<Token>(sorted_ ? plan_.rows() : 0);
         memory_.groups = s.template scratch<Index>(sorted_ ? plan_.rows() : 0);
@@ -170,6 +181,7 @@ private:
     // All blocks. With dh the gradient is computed too and added to it, [T·B, n].
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
         if (count_ > 0) table_.pack(p.parameter(p.head(logits_).table).values(), p.precision());
+        sparse_.clear(), sparse_words_.clear();
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = plan_.next(count_ - first);
             LogitBlock<T> block = at(p, first, rows);
@@ -177,7 +189,9 @@ private:
             compute_logits(p, block, words_);
             f(block);
             if (dh) gradients(p, block, dh);
+            if (sparse_.full() || sparse_words_.full()) sparse_gradients(p, dh);
         }
+        sparse_gradients(p, dh);
     }
 
     // A block without its logits; its hidden states, and below them its word vectors, are in `block_.states`.
@@ -227,19 +241,9 @@ private:
         const Index n = hidden_.width, V = logits_.vocabulary,
                     rows = block.z.rows + (block.word_gradient ? block.words : 0);
         const MatrixRef<const T> dl(block.z.data, rows, V), h(block_.states.data, rows, n);
+        if (p.epsilon() > 0 && sample(p, block, dl)) return;
         const auto [dE, beta] = weight_gradient(p, head.table);
         const MatrixRef<const T> E = p.parameter(head.table).values();
-        if (p.epsilon() > 0 && select(p, block, dl)) {
-            const auto [db, bias_beta] =
-                head.bias.id >= 0 ? weight_gradient(p, head.bias) : std::pair<MatrixRef<T>, T>{};
-            sparse_.table_gradient(h, dE, beta, db.data, bias_beta, block.z.rows, block.z.data);
-            sparse_.add_state_gradient(E, 0, block.z.rows,
-                                       [&](Index r) { return dh + block.position[r] * n; });
-            sparse_.add_state_gradient(E, block.z.rows, rows, [&, dE = dE](Index r) {
-                return dE.row(block.word[r - block.z.rows]);
-            });
-            return;
-        }
         Index pieces = 1;
         T* sums = states();
         if (rows > Skinny::most(n) || p.precision() == Precision::bf16) {
@@ -271,21 +275,45 @@ private:
         kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
     }
 
-    // Whether the gradients of a block are taken from a sample. It pays up to some share of the entries, by
-    // measurement (docs/performance.md).
-    bool select(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
-        const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8;
+    // Draws a sample of a block's dl/dz, from which its gradients are made later; false where the dense products
+    // are at least as fast. It pays up to some share of the entries, by measurement (docs/performance.md).
+    bool sample(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
+        const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8, V = double(dl.cols),
+                     upstream = p.upstream(loss_);
         constexpr Index first = Index{1} << 48;  // random numbers that no loss takes for itself
-        // A word of several blocks has a row in each, so its number is that of its first position in this one.
-        const auto of_row = [&](Index r) {
-            if (r < block.z.rows) return p.row_in_batch(block.position[r]);
-            const Index* const end = block.group + block.z.rows;
-            const auto at = std::lower_bound(block.group, end, r - block.z.rows) - block.group;
-            return p.rows_in_batch() + p.row_in_batch(block.position[at]);
-        };
-        return sparse_.select(dl, p.upstream(loss_), share, [&, random = p.random()](Index r) {
-            return random.uniform(first + of_row(r));
+        const Index rows = block.z.rows, words = dl.rows - rows;
+        const auto random = p.random();
+        double expected = sparse_.draw(dl.rows_from(0, rows), upstream, [&](Index r) {
+            return random.uniform(first + p.row_in_batch(block.position[r]));
         });
+        // A word of several blocks has a row in each, so its number is that of its first position in this one.
+        if (words > 0)
+            expected += sparse_words_.draw(dl.rows_from(rows, words), upstream, [&](Index r) {
+                const auto at = std::lower_bound(block.group, block.group + rows, r) - block.group;
+                return random.uniform(first + p.rows_in_batch() + p.row_in_batch(block.position[at]));
+            });
+        if (!(expected < std::min(share * V, V / 2 - kernel::sample_lanes) * double(dl.rows))) return false;
+        sparse_.keep(rows, [&](Index r) { return block.position[r]; });
+        if (words > 0) sparse_words_.keep(words, [&](Index r) { return block.word[r]; });
+        return true;
+    }
+
+    // The gradients of all blocks that were sampled since the last call.
+    void sparse_gradients(Pass<T>& p, T* dh) {
+        if (sparse_.empty()) return;
+        const auto& head = p.head(logits_);
+        const MatrixRef<const T> E = p.parameter(head.table).values();
+        const auto [dE, beta] = weight_gradient(p, head.table);
+        const auto [db, bias_beta] =
+            head.bias.id >= 0 ? weight_gradient(p, head.bias) : std::pair<MatrixRef<T>, T>{};
+        const Index n = hidden_.width;
+        sparse_.table_gradient({p.data(hidden_), p.rows(), n}, dE, beta, db.data, bias_beta, memory_.pool);
+        sparse_.add_state_gradient(E, [&](Index position) { return dh + position * n; });
+        if (!sparse_words_.empty()) {
+            sparse_words_.table_gradient(E, dE, T(1), nullptr, T(1), memory_.pool);
+            sparse_words_.add_state_gradient(E, [dE = dE](Index word) { return dE.row(word); });
+        }
+        sparse_.clear(), sparse_words_.clear();
     }
 
     Logits<T> logits_;
@@ -297,7 +325,7 @@ private:
     BlockPlan<T> plan_;
     graph::PackedTable<T> table_;
     StagedGradient<T> staged_;
-    SparseGradient<T> sparse_;
+    SparseGradient<T> sparse_, sparse_words_;  // from dl/dz, and from dl/ds below it
     struct {
         T *pool = nullptr, *squares = nullptr;  // see BlockPlan; [2, tile, n] for a modulus
         Index* order = nullptr;                 // [T, B]: predicted positions

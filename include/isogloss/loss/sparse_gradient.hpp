@@ -8,12 +8,18 @@
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/kernel/sparse_rows.hpp>
 #include <isogloss/threads.hpp>
+#include <limits>
+#include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Entries of dl/dz [rows, V] kept by kernel::sample, whose mean over the draws is dl/dz, and both products of the
-/// gradient from them: dl/dh row by row, dl/dE word by word, so that each row of dl/dE is written once. An entry
-/// costs 4 n operations in place of 4 n V / kept a row.
+/// gradient from them: dl/dh row by row, dl/dE word by word. An entry costs 4 n operations in place of 4 n V / kept a
+/// row.
+///
+/// Entries of one block after another are drawn and kept; the products are made when there is no room for another
+/// block, and at the end, so that the table and its gradient pass through memory once for many blocks. A row of dl/dz
+/// is known by the number of its state, a position or a word.
 ///
 /// Which entries are drawn depends on the seed, the step, the loss's name, the position and, for the rows of words, the
 /// block alone: a resumed training and any number of threads have the same.
@@ -24,117 +30,156 @@ public:
         return static_cast<Index>(std::min(double(vocabulary), std::ceil(4 / epsilon))) +
                2 * kernel::sample_lanes;
     }
-    static Index bytes_a_row(Index vocabulary, double epsilon) {  ///< of a block, for BlockPlan
-        return room(vocabulary, epsilon) * Index{sizeof(T) + sizeof(Token)} +
-               Index{2 * sizeof(Index) + sizeof(double)};
+    /// Entries that are worth keeping beside a block's: those of all positions, in a sixteenth of the budget.
+    static Index waiting(Index positions, double epsilon, Index budget) {
+        return static_cast<Index>(std::min(double(positions) * (1 / epsilon + 2 * kernel::sample_lanes),
+                                           double(budget / 16 / entry_bytes)));
     }
-    static Index bytes(Index vocabulary) { return (vocabulary + 1) * Index{sizeof(Index)}; }  ///< and once
+    static Index bytes_a_row(Index vocabulary, double epsilon) {  ///< of a block, for BlockPlan
+        return room(vocabulary, epsilon) * entry_bytes + Index{sizeof(Index) + sizeof(double)};
+    }
+    static constexpr Index bytes_a_position = Index{2 * sizeof(Index) + sizeof(Token)};  ///< and of all
+    /// And once.
+    static Index bytes(Index vocabulary, Index waiting) {
+        return (vocabulary + 2) * Index{sizeof(Index)} + waiting * entry_bytes;
+    }
 
-    /// Takes memory for blocks of so many rows.
-    void setup(Setup<T>& s, Index rows, Index vocabulary, double epsilon) {
+    /// Takes memory for blocks of so many rows, `positions` rows in all.
+    void setup(Setup<T>& s, Index rows, Index positions, Index vocabulary, double epsilon, Index waiting) {
         room_ = room(vocabulary, epsilon);
         epsilon_ = epsilon;
-        column_ = s.template scratch<Token>({rows, room_});
-        value_ = s.scratch({rows, room_});
+        block_ = rows * room_;
+        entries_ = block_ + waiting;
+        sorted_ = rows * vocabulary / 2;
+        column_ = s.template scratch<Token>(entries_);
+        value_ = s.scratch(entries_);
+        begin_ = s.template scratch<Index>(positions + 1);
+        used_ = s.template scratch<Index>(positions);
+        state_ = s.template scratch<Token>(positions);
         kept_ = s.template scratch<Index>(rows);
-        used_ = s.template scratch<Index>(rows);
         expected_ = s.template scratch<double>(rows);
         end_ = s.template scratch<Index>(vocabulary + 1);
     }
 
-    /// Draws the entries, u(r) in (0, 1) being the random number of row r and ε |upstream| the threshold. False where
-    /// the dense products are at least as fast, which is known from dl/dz alone: `share` of all entries, or more,
-    /// are to be expected.
-    template <class Draw> bool select(MatrixRef<const T> dl, double upstream, double share, Draw&& u) {
+    /// Forgets what was kept.
+    void clear() { rows_ = 0; }
+    bool empty() const { return rows_ == 0; }  ///< whether nothing is kept
+    /// Whether another block may find no room, here or where table_gradient() sorts.
+    bool full() const { return kept() + block_ > std::min(entries_, sorted_); }
+
+    /// Draws entries of a block, u(r) in (0, 1) being the random number of row r and ε |upstream| the threshold. Returns
+    /// how many were to be expected, which is known from dl/dz alone; infinity where a row may have more than there is
+    /// room for.
+    template <class Draw> double draw(MatrixRef<const T> dl, double upstream, Draw&& u) {
+        constexpr double none = std::numeric_limits<double>::infinity();
         const T threshold = static_cast<T>(epsilon_ * std::abs(upstream));
-        if (!(threshold > 0)) return false;
+        if (!(threshold > 0)) return none;
         parallel(dl.rows, 4, dl.rows, [&](Index first, Index last, Index) {
             for (Index r = first; r < last; ++r) {
+                const Index at = kept() + r * room_;
                 const auto s =
-                    kernel::sample(dl.cols, dl.row(r), threshold, u(r), room_, columns(r), values(r));
+                    kernel::sample(dl.cols, dl.row(r), threshold, u(r), room_, column_ + at, value_ + at);
                 kept_[r] = s.kept, expected_[r] = s.expected;
             }
         });
         double expected = 0;
         for (Index r = 0; r < dl.rows; ++r) {
-            if (expected_[r] > double(room_ - 2 * kernel::sample_lanes)) return false;
+            if (expected_[r] > double(room_ - 2 * kernel::sample_lanes)) return none;
             expected += expected_[r];
         }
-        const double most = std::min(share * double(dl.cols), double(dl.cols) / 2 - kernel::sample_lanes);
-        return expected < most * double(dl.rows);
+        return expected;
     }
 
-    /// dE = beta dE + (dl/dz)ᵀ h for the hidden states h [rows, n], beta 0 or 1, and, unless it is null, db likewise
-    /// from the first `biased` rows. The entries, sorted by word, go to `memory`, [rows, V], which may be that of
-    /// dl/dz.
-    void table_gradient(MatrixRef<const T> h, MatrixRef<T> dE, T beta, T* db, T db_beta, Index biased,
-                        T* memory) {
-        const Index n = h.cols;
-        Index total = 0;
-        for (Index r = 0; r < h.rows; ++r) total += kept_[r];
+    /// Keeps what was drawn last, state(r) being the number of the state of row r < rows. Rows of one state follow each
+    /// other.
+    template <class State> void keep(Index rows, State&& state) {
+        const Index first = kept();
+        begin_[0] = 0;
+        for (Index r = 0, to = first; r < rows; ++r) {
+            const Index from = first + r * room_;
+            std::copy(column_ + from, column_ + from + kept_[r], column_ + to);
+            std::copy(value_ + from, value_ + from + kept_[r], value_ + to);
+            state_[rows_] = static_cast<Token>(state(r));
+            begin_[++rows_] = to += kept_[r];
+        }
+    }
+
+    /// dE = beta dE + Σ (dl/dz)ᵀ h over all kept rows, whose states h are rows of `states`, beta 0 or 1, and, unless it
+    /// is null, db likewise. The entries, sorted by word, go to `memory`, that of a block of dl/dz.
+    void table_gradient(MatrixRef<const T> states, MatrixRef<T> dE, T beta, T* db, T db_beta, T* memory) {
+        const Index n = states.cols;
         T* const value = memory;
-        auto* const row = reinterpret_cast<Token*>(memory + total);
+        auto* const state = reinterpret_cast<Token*>(memory + kept());
         parallel(dE.rows, 64, dE.rows, [&](Index first, Index last, Index) {
-            const auto of_row = [&](Index r, Index word) {  // entries before a word
-                return std::lower_bound(columns(r), columns(r) + kept_[r], static_cast<Token>(word)) -
-                       columns(r);
+            const auto of_row = [&](Index r, Index word) {  // the row's first entry that is not before a word
+                return std::lower_bound(column_ + begin_[r], column_ + begin_[r + 1],
+                                        static_cast<Token>(word)) -
+                       column_;
             };
             std::fill(end_ + first, end_ + last, Index{0});
             Index begin = 0;
-            for (Index r = 0; r < h.rows; ++r) {
+            for (Index r = 0; r < rows_; ++r) {
                 const Index from = of_row(r, first), to = of_row(r, last);
-                begin += from;
-                for (Index k = from; k < to; ++k) ++end_[columns(r)[k]];
+                begin += from - begin_[r];
+                for (Index k = from; k < to; ++k) ++end_[column_[k]];
             }
             Index at = begin;
             for (Index v = first; v < last; ++v) at += std::exchange(end_[v], at);
-            for (Index r = 0; r < h.rows; ++r)
+            for (Index r = 0; r < rows_; ++r)
                 for (Index k = of_row(r, first), to = of_row(r, last); k < to; ++k) {
-                    const Index place = end_[columns(r)[k]]++;
-                    value[place] = values(r)[k], row[place] = static_cast<Token>(r);
+                    const Index place = end_[column_[k]]++;
+                    value[place] = value_[k], state[place] = state_[r];
                 }
             for (Index v = first; v < last; begin = end_[v++]) {
                 if (beta == T(0)) std::fill_n(dE.row(v), n, T(0));
-                kernel::add_weighted_rows(n, end_[v] - begin, row + begin, value + begin, h.data, h.stride,
-                                          dE.row(v));
+                if (end_[v] > begin)  // rows that nothing is added to need not pass through memory
+                    kernel::add_weighted_rows(n, end_[v] - begin, state + begin, value + begin, states.data,
+                                              states.stride, dE.row(v));
                 if (!db) continue;
                 T sum = db_beta == T(0) ? T(0) : db[v];
-                for (Index k = begin; k < end_[v] && row[k] < biased; ++k) sum += value[k];
+                for (Index k = begin; k < end_[v]; ++k) sum += value[k];
                 db[v] = sum;
             }
         });
     }
 
-    /// to(r) [n] += (dl/dz)_r E for rows [first, last); the rows to(r) are distinct.
-    template <class To> void add_state_gradient(MatrixRef<const T> E, Index first, Index last, To&& to) {
+    /// to(i) [n] += (dl/dz)_r E for every kept row r, whose state has the number i.
+    template <class To> void add_state_gradient(MatrixRef<const T> E, To&& to) {
         // As many rows of the table at a time as stay in the second cache: each is wanted by many rows of dl/dz.
         const Index block =
             std::max<Index>(64, (Index{1} << 19) / Index{sizeof(T)} / std::max<Index>(1, E.cols));
-        parallel(last - first, 4, last - first, [&](Index from, Index past, Index) {
-            std::fill(used_ + first + from, used_ + first + past, Index{0});
+        parallel(rows_, 4, rows_, [&](Index first, Index last, Index) {
+            const auto again = [&](Index r) { return r > 0 && r < rows_ && state_[r] == state_[r - 1]; };
+            while (first < last && again(first)) ++first;  // a state is written to by one thread
+            while (last > first && again(last)) ++last;
+            std::copy(begin_ + first, begin_ + last, used_ + first);
             for (Index word = block; word < E.rows + block; word += block)
-                for (Index r = first + from; r < first + past; ++r) {
+                for (Index r = first; r < last; ++r) {
                     const Index begin = used_[r];
                     Index k = begin;
-                    while (k < kept_[r] && columns(r)[k] < word) ++k;
+                    while (k < begin_[r + 1] && column_[k] < word) ++k;
                     used_[r] = k;
                     if (k > begin)
-                        kernel::add_weighted_rows(E.cols, k - begin, columns(r) + begin, values(r) + begin,
-                                                  E.data, E.stride, to(r));
+                        kernel::add_weighted_rows(E.cols, k - begin, column_ + begin, value_ + begin, E.data,
+                                                  E.stride, to(state_[r]));
                 }
         });
     }
 
 private:
-    Token* columns(Index r) const { return column_ + r * room_; }
-    T* values(Index r) const { return value_ + r * room_; }
+    static constexpr Index entry_bytes = Index{sizeof(T) + sizeof(Token)};
+
+    Index kept() const { return rows_ > 0 ? begin_[rows_] : 0; }
 
     double epsilon_ = 0;
-    Index room_ = 0;
-    Token* column_ = nullptr;  // [rows, room]: words of the kept entries, ascending
-    T* value_ = nullptr;       // and their values
-    Index* kept_ = nullptr;    // [rows]
-    Index* used_ = nullptr;    // [rows]: of them, by add_state_gradient
+    Index room_ = 0, block_ = 0;                // entries that a row and a block may have
+    Index entries_ = 0, sorted_ = 0;            // there is memory for, here and where they are sorted
+    Index rows_ = 0;                            // that are kept
+    Token* column_ = nullptr;                   // [entries]: words of the kept entries, ascending in a row
+    T* value_ = nullptr;                        // and their values
+    Index *begin_ = nullptr, *used_ = nullptr;  // [positions + 1]: where a row begins; [positions]
+    Token* state_ = nullptr;                    // [positions]
+    Index* kept_ = nullptr;                     // [rows of a block]: of what was drawn last
     double* expected_ = nullptr;
     Index* end_ = nullptr;  // [V + 1]: where the entries of a word end
 };
