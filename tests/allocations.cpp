@@ -30,7 +30,8 @@ void* counted(void* p) noexcept {
     const auto size = static_cast<std::ptrdiff_t>(malloc_usable_size(p));
     const std::ptrdiff_t now = bytes.fetch_add(size, std::memory_order_relaxed) + size;
     std::ptrdiff_t most = most_bytes.load(std::memory_order_relaxed);
-    while (most < now && !most_bytes.compare_exchange_weak(most, now, std::memory_order_relaxed)) {}
+    while (most < now && !most_bytes.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+    }
     return p;
 }
 

@@ -134,9 +134,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       "share of the training in which the rate rises, for schedule one-cycle", any);
     f("batch", o.batch, Kind::training, "batch columns, of all ranks together", any);
     f("shards", o.shards, Kind::training,
-      "parts that a batch is cut into for the ranks of mpirun, at least as many as there are; the model "
-      "depends "
-      "on them, and on the number of ranks it does not; 0: 1, and 4 or the ranks where mpirun is at work",
+      "parts that a batch is cut into for the ranks of mpirun, at least one for each; the model depends on "
+      "them and not on the number of ranks; 0: 1, and 4 or the ranks where mpirun is at work",
       any);
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);

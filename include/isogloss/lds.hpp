@@ -6,6 +6,7 @@
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/count_cursor.hpp>
 #include <isogloss/lds/count_folder.hpp>
+#include <isogloss/lds/count_merge.hpp>
 #include <isogloss/lds/count_run.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
@@ -19,6 +20,7 @@
 #include <isogloss/lds/pair_block.hpp>
 #include <isogloss/lds/rnn_start.hpp>
 #include <isogloss/lds/sparse_counts.hpp>
+#include <isogloss/lds/spill_plan.hpp>
 #include <isogloss/lds/spilled_counts.hpp>
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/lds/text_filter.hpp>

@@ -95,7 +95,7 @@ private:
 /// The p_i may sum to anything above 0, so entries can be set to 0 to rule them out; such a k is never drawn.
 /// Throws NumericError where an entry is below 0 or not finite or all are 0, UsageError for another u.
 template <class Probabilities> Token sample(const Probabilities& p, double u) {
-    if (!(u >= 0 && u < 1)) throw UsageError("sample: found u = ", u, ", expected 0 ≤ u < 1");
+    require("sample", "u", u, 0, Exclusive{1});
     double mass = 0, least = 0;
     for (const auto q : p) mass += static_cast<double>(q), least = std::min(least, static_cast<double>(q));
     if (!(mass > 0 && std::isfinite(mass) && least == 0))

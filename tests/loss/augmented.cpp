@@ -234,7 +234,7 @@ TEST_CASE("AugmentedLoss refuses impossible options and leaves the graph as it w
     refuses({.alpha = 1, .gamma = 1}, "more than one of alpha, gamma and beta");
     refuses({.alpha = -1}, "alpha = -1", "at least 0");
     refuses({.gamma = NAN}, "gamma = nan", "at least 0");
-    refuses({.beta = 1.5}, "beta = 1.5", "at most 1");
+    refuses({.beta = 1.5}, "beta = 1.5", "expected 0 to 1");
     REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y), UsageError,
                            says("node 'loss'", "'own.W' is no embedding table", "third input"));
     REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y, small), UsageError,

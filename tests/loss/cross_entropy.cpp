@@ -62,7 +62,7 @@ TEST_CASE("CrossEntropy agrees with PyTorch", "[loss][cross_entropy][reference]"
     const bool tied = GENERATE(true, false), training = GENERATE(true, false);
     CAPTURE(tied, training);
     Graph<double> g({.time = 3, .batch = 2});
-    g.training(training);  // the gradient is prepared in the forward pass, or computed in the backward pass
+    g.training(training);  // the gradient is staged in the forward pass, or computed in the backward pass
     const auto x = g.tokens("x", 7), y = g.tokens("y", 7);
     const auto h = g.input("h", 4);
     const auto E = g.weight("E", 7, 4, constant(0));

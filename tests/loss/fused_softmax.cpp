@@ -1,9 +1,9 @@
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/linear.hpp>
 #include <isogloss/node/softmax.hpp>
-#include <isogloss/loss/total.hpp>
 #include <isogloss/node/sum.hpp>
 #include <isogloss/update/sgd.hpp>
 
@@ -75,29 +75,28 @@ TEST_CASE("A budget for less than one row gives what a large budget gives", "[lo
     REQUIRE(small.g.guards_intact());
 }
 
-TEST_CASE("The gradient prepared by forward is the one that backward computes", "[loss][fused_softmax]") {
+TEST_CASE("The gradient staged by forward is the one that backward computes", "[loss][fused_softmax]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind);
-    const Numbers prepared = m.results();
-    // A gradient that counts already keeps forward from preparing, so that backward computes it anew.
+    const Numbers staged = m.results();
+    // A gradient that counts already keeps forward from staging one, so that backward computes it anew.
     m.g.training_step(0);
     m.forward();
     m.g.backward(m.l);
-    Numbers twice = {prepared[0]};
+    Numbers twice = {staged[0]};
     m.append(twice);
     for (std::size_t i = 1; i < twice.size(); ++i) twice[i] /= 2;
-    REQUIRE(apart(twice, prepared) < 1e-14);
+    REQUIRE(apart(twice, staged) < 1e-14);
     // Several backward passes after one forward pass add up too.
     m.g.backward(m.l);
-    Numbers thrice = {prepared[0]};
+    Numbers thrice = {staged[0]};
     m.append(thrice);
     for (std::size_t i = 1; i < thrice.size(); ++i) thrice[i] /= 3;
-    REQUIRE(apart(thrice, prepared) < 1e-14);
+    REQUIRE(apart(thrice, staged) < 1e-14);
 }
 
-TEST_CASE("A training pass prepares the gradient wherever nothing counts in it yet",
-          "[loss][fused_softmax]") {
+TEST_CASE("A training pass stages the gradient wherever nothing counts in it yet", "[loss][fused_softmax]") {
     using Condition = Parameter<double>::Condition;
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
@@ -107,11 +106,11 @@ TEST_CASE("A training pass prepares the gradient wherever nothing counts in it y
         return m.g.parameter("E").condition;
     };
     REQUIRE(after_forward() == Condition::staged);
-    REQUIRE(after_forward() == Condition::staged);  // unused, it is forgotten and prepared again
+    REQUIRE(after_forward() == Condition::staged);  // not committed, it is discarded and staged again
     const auto& b = m.g.parameter("head.b");
-    const Numbers prepared(b.gradient, b.gradient + V);
+    const Numbers staged(b.gradient, b.gradient + V);
     m.g.backward(m.l);
-    REQUIRE(gradient(m.g, "head.b") == prepared);
+    REQUIRE(gradient(m.g, "head.b") == staged);
     REQUIRE(m.g.parameter("E").condition == Condition::dense);
     REQUIRE(after_forward() == Condition::dense);
     m.g.parameters().clear_gradients();
@@ -153,7 +152,7 @@ TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong 
     }
 }
 
-TEST_CASE("A prepared gradient that no backward pass confirms counts for nothing", "[loss][fused_softmax]") {
+TEST_CASE("A staged gradient that no backward pass commits counts for nothing", "[loss][fused_softmax]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind), same(kind);
@@ -181,7 +180,7 @@ TEST_CASE("What forward put into an adjoint counts once, and not where somebody 
     // The hidden states go to two heads and to a second node, which sends its own gradient back.
     const int order = GENERATE(0, 1);
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target);
-    const auto run = [&](bool prepare) {
+    const auto run = [&](bool stage) {
         Graph<double> g({.time = 2, .batch = 1});
         const auto y = g.tokens("y", V);
         const auto E = g.weight("E", V, n, uniform(1)), F = g.weight("F", V, n, uniform(1));
@@ -200,7 +199,7 @@ TEST_CASE("What forward put into an adjoint counts once, and not where somebody 
         const auto three = g.add<CrossEntropy>("three", {}, g.add<TiedSoftmax>("head3", {}, h, F), y);
         const auto total =
             g.add<TotalLoss>("total", {}, g.add<TotalLoss>("sum", {.weights = {2, 1}}, one, two), three);
-        g.training(prepare);  // evaluation prepares nothing, and no node here behaves otherwise in it
+        g.training(stage);  // evaluation stages nothing, and no node here behaves otherwise in it
         const Numbers in = numbers(2 * n, 1);
         const Token target[] = {4, 1};
         Numbers all;
@@ -270,7 +269,7 @@ TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_so
         for (const double v : flat(g.adjoint(h))) all.push_back(v);
         return all;
     };
-    // one and three are the same loss: only the sum of their weights counts, whoever prepares what
+    // one and three are the same loss: only the sum of their weights counts, whoever stages what
     const Numbers together = run(0.5, 0.5);
     REQUIRE(apart(run(1, 0), together) < 1e-14);
     REQUIRE(apart(run(0, 1), together) < 1e-14);

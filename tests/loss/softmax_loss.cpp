@@ -1,9 +1,9 @@
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/loss/softmax_loss.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/softmax.hpp>
-#include <isogloss/loss/total.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"

@@ -1,11 +1,11 @@
 #include <cmath>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/metric/evaluate.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/rnn.hpp>
 #include <isogloss/node/softmax.hpp>
-#include <isogloss/loss/total.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"

@@ -51,7 +51,8 @@ void functions(Index largest) {
     }
     std::vector<char> received(expected.size());
     const std::vector<Index> from(at(n), 100 * (own + 1));
-    ranks.all_to_all(std::as_bytes(std::span(send)), counts, std::as_writable_bytes(std::span(received)), from);
+    ranks.all_to_all(std::as_bytes(std::span(send)), counts, std::as_writable_bytes(std::span(received)),
+                     from);
     expect(received == expected, "all_to_all" + with);
 
     std::vector<float> f(777, static_cast<float>(own + 1));
@@ -73,12 +74,15 @@ std::uint64_t train(bool fail) {
     ig::Graph<float> g({.time = steps, .batch = ig::distributed::widest_shard(cut)});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
     const auto E = g.weight("E", V, 16, ig::uniform(0.3));
-    const auto h = g.add<ig::Lstm>("lstm", {.units = 16, .keep = 0.7}, g.add<ig::Embedding>("embed", {.keep = 0.7}, x, E));
-    const auto l = g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V}, h), y);
+    const auto h = g.add<ig::Lstm>("lstm", {.units = 16, .keep = 0.7},
+                                   g.add<ig::Embedding>("embed", {.keep = 0.7}, x, E));
+    const auto l =
+        g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V}, h), y);
     ig::distributed::DataParallel parallel(g, g.parameters(), ranks, cut);
     ig::Sgd<float> sgd(g.parameters(), {.rate = 1, .clip = 5});
     for (const auto& batch : ig::text::Batches(text, V, {steps, cut.columns})) {
-        if (fail && batch.index == 2 && ranks.rank() == ranks.size() - 1) throw ig::DataError("as it was asked to");
+        if (fail && batch.index == 2 && ranks.rank() == ranks.size() - 1)
+            throw ig::DataError("as it was asked to");
         parallel.gradients(batch, [&](const ig::text::Batch& piece) {
             g.forward(l, {x, piece.input}, {y, piece.target});
             g.backward(l);
@@ -111,7 +115,8 @@ int main(int argc, char** argv) {
         ig::mpi::guarded(ranks, [&] {
             for (const Index largest : {64, 1000, 1 << 20}) functions(largest);
             const std::uint64_t sum = train(argc > 1);
-            if (ranks.rank() == 0) std::printf("right, model %016llx\n", static_cast<unsigned long long>(sum));
+            if (ranks.rank() == 0)
+                std::printf("right, model %016llx\n", static_cast<unsigned long long>(sum));
         });
     }
     MPI_Finalize();

@@ -94,7 +94,8 @@ TEST_CASE("Gru with r = 0 shuts its past out of the candidate", "[node][gru]") {
 TEST_CASE("Gru refuses impossible options and leaves the graph as it was", "[node][gru]") {
     Graph<double> g({.time = 1, .batch = 1});
     const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Gru>("gru", {}, x), UsageError, says("node 'gru'", "option units is not set", "at least 1"));
+    REQUIRE_THROWS_MATCHES(g.add<Gru>("gru", {}, x), UsageError,
+                           says("node 'gru'", "option units is not set", "at least 1"));
     REQUIRE_THROWS_MATCHES(g.add<Gru>("gru", {.units = 3, .keep = 0}, x), UsageError,
                            says("node 'gru'", "keep = 0", "above 0 and at most 1"));
     g.add<Gru>("gru", {.units = 3}, x);

@@ -111,18 +111,15 @@ public:
     /// Gathers the states of all columns on every rank: before visit() writes them.
     void gather_states() {
         for (State& s : states_) {
-            std::vector<Index> bytes;
-            for (Index r = 0; r < ranks_.size(); ++r) {
-                const auto of = shards_of(r, ranks_.size(), options_.shards);
-                bytes.push_back((first_column(of.last) - first_column(of.first)) * s.seq->width *
-                                Index{sizeof(T)});
-            }
             const auto own = std::span<const T>(s.values).subspan(
                 count(first_column(mine_.first) * s.seq->width),
                 count((first_column(mine_.last) - first_column(mine_.first)) * s.seq->width));
             const std::vector<T> part(own.begin(), own.end());
             ranks_.all_gather(std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(s.values)),
-                              bytes);
+                              bytes_of_ranks([&](ShardRange of) {
+                                  return (first_column(of.last) - first_column(of.first)) * s.seq->width *
+                                         Index{sizeof(T)};
+                              }));
         }
     }
     /// Shows its state to a visitor (see io/checkpoint.hpp): what every column carries. A run goes on from it with any
@@ -177,6 +174,14 @@ private:
         return o;
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
+
+    // bytes(shards) of every rank, as all_gather takes them.
+    template <class F> std::vector<Index> bytes_of_ranks(F&& bytes) const {
+        std::vector<Index> of_ranks;
+        for (Index r = 0; r < ranks_.size(); ++r)
+            of_ranks.push_back(bytes(shards_of(r, ranks_.size(), options_.shards)));
+        return of_ranks;
+    }
 
     // Copies between the graph's carried states and those of some columns.
     template <bool in> void carry(Index first, Index columns) {
@@ -244,12 +249,9 @@ private:
         constexpr std::size_t n = sizeof(Record) / sizeof(double);
         using Flat = std::array<double, n>;
         std::vector<Record> all(count(options_.shards));
-        std::vector<Index> bytes;
-        for (Index r = 0; r < ranks_.size(); ++r) {
-            const auto of = shards_of(r, ranks_.size(), options_.shards);
-            bytes.push_back((of.last - of.first) * Index{sizeof(Record)});
-        }
-        ranks_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)), bytes);
+        ranks_.all_gather(
+            std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)),
+            bytes_of_ranks([](ShardRange of) { return (of.last - of.first) * Index{sizeof(Record)}; }));
         TreeSum<Flat> tree(options_.shards);
         for (Index s = 0; s < options_.shards; ++s)
             tree.push({s, 0}, std::bit_cast<Flat>(all[count(s)]), [](Flat& a, const Flat& b) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/array.hpp>
 #include <isogloss/distributed/tree_sum.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/update/gradients.hpp>
@@ -32,8 +33,7 @@ public:
           tree_(shards) {
         for (Parameter<T>* p : group_) {
             if (p->lookups > 0 && p->uses == p->lookups) {
-                tables_.push_back(
-                    {p, std::vector<Touched>(static_cast<std::size_t>(mine_.last - mine_.first)), {}});
+                tables_.push_back({p, Array<Touched>(mine_.last - mine_.first), {}});
             } else {
                 dense_.push_back(p);
                 numbers_ += p->size();
@@ -58,7 +58,7 @@ public:
             add(*tree_.pieces()[0].value, *buffer);
             free_.push_back(std::move(buffer));
         }
-        for (Table& table : tables_) take_rows(table, table.touched[static_cast<std::size_t>(taken_)]);
+        for (Table& table : tables_) take_rows(table, table.touched[taken_]);
         ++taken_;
     }
 
@@ -84,19 +84,19 @@ public:
     }
 
 private:
-    using Buffer = std::unique_ptr<std::vector<T>>;
+    using Buffer = std::unique_ptr<Array<T>>;
     struct Touched {
         std::vector<Index> rows;  // ascending
         std::vector<T> values;
     };
     struct Table {
         Parameter<T>* parameter;
-        std::vector<Touched> touched;  // of each shard of this rank
-        std::vector<Index> rows;       // touched by any shard, ascending
+        Array<Touched> touched;  // of each shard of this rank
+        Array<Index> rows;       // touched by any shard, ascending
     };
 
     Buffer unused() {
-        if (free_.empty()) return std::make_unique<std::vector<T>>(static_cast<std::size_t>(numbers_));
+        if (free_.empty()) return std::make_unique<Array<T>>(numbers_);
         Buffer buffer = std::move(free_.back());
         free_.pop_back();
         return buffer;
@@ -104,14 +104,14 @@ private:
     void recycle(TreeSum<Buffer>& tree) {
         for (auto& piece : tree.take()) free_.push_back(std::move(piece.value));
     }
-    static void add(std::vector<T>& to, const std::vector<T>& from) {
+    static void add(Array<T>& to, const Array<T>& from) {
         over_numbers(std::ssize(to), [&](Index first, Index last, Index) {
             for (Index i = first; i < last; ++i) to.data()[i] += from.data()[i];
         });
     }
 
     // The sum over all shards of what the pieces of a rank's shards hold.
-    void reduce(const TreeSum<Buffer>& tree, std::vector<T>& sum) {
+    void reduce(const TreeSum<Buffer>& tree, Array<T>& sum) {
         const auto& pieces = tree.pieces();
         if (!ordered_) {
             sum = *pieces[0].value;
@@ -139,12 +139,12 @@ private:
     void finish_table(Table& table) {
         find_rows(table);
         Parameter<T>& p = *table.parameter;
-        const std::size_t numbers = table.rows.size() * static_cast<std::size_t>(p.cols);
+        const Index numbers = std::ssize(table.rows) * p.cols;
         TreeSum<Buffer> tree(shards_);
         for (Index s = 0; s < taken_; ++s) {
             // Rows that a shard has not touched count as zeros, so that every sum has the same terms anywhere.
-            auto buffer = std::make_unique<std::vector<T>>(numbers, T(0));
-            const Touched& own = table.touched[static_cast<std::size_t>(s)];
+            auto buffer = std::make_unique<Array<T>>(numbers);
+            const Touched& own = table.touched[s];
             auto place = table.rows.begin();
             for (std::size_t k = 0; k < own.rows.size(); ++k) {
                 place = std::lower_bound(place, table.rows.end(), own.rows[k]);
@@ -155,7 +155,7 @@ private:
             if (ordered_ || tree.pieces().empty()) tree.push({mine_.first + s, 0}, std::move(buffer), merge);
             else add(*tree.pieces()[0].value, *buffer);
         }
-        std::vector<T> sum(numbers);
+        Array<T> sum(numbers);
         reduce(tree, sum);
         const T* from = sum.data();
         for (const Index i : table.rows) {
@@ -166,25 +166,25 @@ private:
 
     // The rows that some shard of some rank has touched.
     void find_rows(Table& table) {
-        std::vector<Index> own;
+        Array<Index> own;
         for (Index s = 0; s < taken_; ++s) {
-            const auto& rows = table.touched[static_cast<std::size_t>(s)].rows;
+            const auto& rows = table.touched[s].rows;
             own.insert(own.end(), rows.begin(), rows.end());
         }
         unite(own);
-        const auto size = static_cast<std::size_t>(ranks_.size());
-        std::vector<Index> bytes(size, Index{sizeof(Index)}), counts(size);
+        const Array<Index> bytes(ranks_.size(), Index{sizeof(Index)});
+        Array<Index> counts(ranks_.size());
         const Index count = std::ssize(own) * Index{sizeof(Index)};
         ranks_.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)),
                           bytes);
         Index all = 0;
         for (const Index n : counts) all += n;
-        table.rows.resize(static_cast<std::size_t>(all) / sizeof(Index));
+        table.rows.resize(all / Index{sizeof(Index)});
         ranks_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(table.rows)),
                           counts);
         unite(table.rows);
     }
-    static void unite(std::vector<Index>& rows) {
+    static void unite(Array<Index>& rows) {
         std::sort(rows.begin(), rows.end());
         rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     }

@@ -116,8 +116,7 @@ template <class T> struct Store {
     Index predicted = 0;          // positions that counted in the last loss carried backward
     Index columns = 0;            // batch columns of that pass, which a later forward pass does not change
     std::optional<Index> budget;  // bytes a loss may take for its blocks of logits
-    Index first_column = 0,
-          all_columns = 0;  // the columns of a pass are those from here of so many; 0: they are all
+    Index first_column = 0, all_columns = 0;  // a pass has those from here of so many; 0: it has all
 
     Records<Parameter<T>> parameters;
     Records<SeqRecord<T>> seqs;

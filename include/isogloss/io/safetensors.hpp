@@ -78,7 +78,7 @@ struct TensorSource {
 ///          tensor has; FileError as for OutputFile: no file is left or changed then.
 /// Source   The safetensors format as published with its library (0.3 and later).
 inline void stream_safetensors(const std::filesystem::path& path, std::vector<TensorSource> tensors,
-                              const std::map<std::string, std::string>& metadata = {}) {
+                               const std::map<std::string, std::string>& metadata = {}) {
     std::stable_sort(tensors.begin(), tensors.end(), [](const TensorSource& a, const TensorSource& b) {
         return info(a.spec.dtype).bits > info(b.spec.dtype).bits;
     });

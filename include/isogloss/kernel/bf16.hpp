@@ -47,16 +47,14 @@ struct Bf16Tiles {
     static Index tiles(Index k) { return (k + depth - 1) / depth; }
     /// Panels of A [m, k], as even as they can be, and the rows of each.
     static Index row_panels(Index m) { return (m + most_rows - 1) / most_rows; }
-    static Index panel_rows(Index m) {
-        return (m + row_panels(m) - 1) / row_panels(m);
-    }  ///< see row_panels()
+    /// See row_panels().
+    static Index panel_rows(Index m) { return (m + row_panels(m) - 1) / row_panels(m); }
     /// Panels of B [k, n].
     static Index column_panels(Index n) { return (n + columns - 1) / columns; }
     /// Numbers that the packed A and the packed B have.
     static Index size_a(Index m, Index k) { return row_panels(m) * panel_rows(m) * tiles(k) * depth; }
-    static Index size_b(Index k, Index n) {
-        return column_panels(n) * columns * tiles(k) * depth;
-    }  ///< see size_a()
+    /// See size_a().
+    static Index size_b(Index k, Index n) { return column_panels(n) * columns * tiles(k) * depth; }
 
     /// Packs a, which may be transposed, with panels of `rows` rows.
     static void pack_a(MatrixRef<const float> a, Index rows, Bf16* to) {

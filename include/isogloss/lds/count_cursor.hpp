@@ -1,4 +1,4 @@
-/// @file lds/count_cursor.hpp  Counts in files, read from start to end and merged.
+/// @file lds/count_cursor.hpp  Counts in files, read from start to end.
 #pragma once
 
 #include <unistd.h>
@@ -14,11 +14,9 @@
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/lds/count_run.hpp>
 #include <isogloss/types.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
@@ -161,53 +159,5 @@ private:
     std::uint64_t row_ = ~std::uint64_t{0}, column_ = ~std::uint64_t{0};
     file::Crc64 crc_;
 };
-
-/// The sum of the sections k of several files, pair by pair in order: calls out(row, column, count).
-///
-/// A heap of one cursor for each file, whose least pair is taken. Memory as the cursors, and no more than
-/// one open file for each.
-template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index k, Index buffer, Out&& out) {
-    std::vector<CountRunCursor> cursors;
-    cursors.reserve(runs.size());
-    struct Head {
-        std::uint64_t key;
-        std::size_t cursor;
-    };
-    std::vector<Head> heap;
-    heap.reserve(runs.size());
-    for (const CountRun& run : runs) {
-        cursors.emplace_back(run, k, buffer);
-        if (cursors.back().next()) heap.push_back({cursors.back().key(), cursors.size() - 1});
-    }
-    const auto later = [](const Head& a, const Head& b) { return a.key > b.key; };
-    std::make_heap(heap.begin(), heap.end(), later);
-    while (!heap.empty()) {
-        const std::uint64_t key = heap.front().key;
-        std::uint64_t sum = 0;
-        while (!heap.empty() && heap.front().key == key) {
-            CountRunCursor& cursor = cursors[heap.front().cursor];
-            sum += static_cast<std::uint64_t>(cursor.count());
-            // the least goes on to its next pair, and sinks to where that belongs
-            Head moved = heap.front();
-            if (cursor.next()) {
-                moved.key = cursor.key();
-            } else {
-                moved = heap.back();
-                heap.pop_back();
-                if (heap.empty()) break;
-            }
-            std::size_t at = 0;
-            for (std::size_t child = 1; child < heap.size(); child = 2 * at + 1) {
-                if (child + 1 < heap.size() && heap[child + 1].key < heap[child].key) ++child;
-                if (moved.key <= heap[child].key) break;
-                heap[at] = heap[child];
-                at = child;
-            }
-            heap[at] = moved;
-        }
-        out(static_cast<std::int64_t>(key >> 32), static_cast<std::int64_t>(key & 0xffffffffu),
-            static_cast<std::int64_t>(sum));
-    }
-}
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

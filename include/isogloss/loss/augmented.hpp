@@ -140,27 +140,23 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
 private:
     void weigh(Setup<T>& s, Index vocabulary) {
         const double tau = options.temperature;
-        if (!(tau > 0) || !std::isfinite(tau))
-            s.fail(message("found temperature = ", tau, ", expected a finite number above 0"));
+        s.require("temperature", tau, Exclusive{0});
         if (options.alpha.has_value() + options.gamma.has_value() + options.beta.has_value() > 1)
             s.fail(
                 "found more than one of alpha, gamma and beta; set one: alpha = gamma * temperature, beta "
                 "mixes as in eq. (6.1)");
-        const auto in_range = [&](const char* name, double v, double most) {
-            if (!(v >= 0 && v <= most && std::isfinite(v)))
-                s.fail(message("found ", name, " = ", v, ", expected a finite number of at least 0",
-                               most == 1 ? " and at most 1" : ""));
-            return v;
-        };
         if (options.beta) {
-            const double beta = in_range("beta", *options.beta, 1);
+            const double beta = *options.beta;
+            s.require("beta", beta, 0, 1);
             hard = 1 - beta;
             soft = beta * tau * tau * static_cast<double>(vocabulary);
         } else if (options.alpha) {
-            soft = in_range("alpha", *options.alpha, std::numeric_limits<double>::infinity());
+            soft = *options.alpha;
+            s.require("alpha", soft, 0);
         } else {
-            soft = in_range("gamma", options.gamma.value_or(0.65), std::numeric_limits<double>::infinity()) *
-                   tau;
+            const double gamma = options.gamma.value_or(0.65);
+            s.require("gamma", gamma, 0);
+            soft = gamma * tau;
         }
     }
 

@@ -56,9 +56,8 @@ template <class T> struct Embedding {
         const Random random = p.random();
         const Index first = p.row_in_batch(0);
         for (Index r = 0; r < rows; ++r) {
-            const bool kept =
-                !p.training() ||
-                random.uniform((first + r % batch) * table.rows + tokens[r]) < options.keep_words;
+            const Index place = (first + r % batch) * table.rows + tokens[r];
+            const bool kept = !p.training() || random.uniform(place) < options.keep_words;
             word_scale[r] = p.training() ? (kept ? static_cast<T>(1 / options.keep_words) : T(0)) : T(1);
             kernel::scale(n, word_scale[r], out + r * n);
         }

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import time
 
-from program import PROGRAM, Folder, run
-from resume import RUNS, arguments, same_training, write_texts
+from program import PROGRAM, Folder, run, same_training
+from resume import RUNS, arguments, write_texts
 
 KILLS = 100
 

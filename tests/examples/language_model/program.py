@@ -111,6 +111,20 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+def same_training(a, b):
+    """Models of the same bytes, trainings equal in everything but the clock, logs of one run with the same numbers."""
+    assert read(a) == read(b), f"the models {a} and {b} differ"
+    left, right = tensors(a + ".train")[0], tensors(b + ".train")[0]
+    assert left.keys() == right.keys()
+    for name in left.keys() - {"state/run", "state/seconds"}:
+        assert left[name] == right[name], f"{name} differs"
+    clock = {"run", "seconds", "tokens_per_second"}
+    logs = [[{key: value for key, value in row.items() if key not in clock} for row in rows(model + ".csv")] for model in (a, b)]
+    assert logs[0] == logs[1], logs
+    for model in (a, b):
+        assert len({row["run"] for row in rows(model + ".csv")}) == 1, f"the log of {model} is of several runs"
+
+
 def number(pattern, output):
     """The number in the first group of a pattern that the output must hold."""
     found = re.search(pattern, output)

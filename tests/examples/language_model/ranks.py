@@ -9,7 +9,7 @@ import time
 MPIRUN = os.path.abspath(sys.argv.pop())
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../mpi"))
 from launch import command, environment, launch  # noqa: E402
-from program import PROGRAM, Folder, read, rows, run, sentences, tensors, write  # noqa: E402
+from program import PROGRAM, Folder, read, rows, run, same_training, sentences, tensors, write  # noqa: E402
 
 RECIPES = [
     ["--loss", "al", "--keep", 0.7, "--head-bias", "--epsilon", 0.01],
@@ -29,18 +29,6 @@ def together(ranks, model, options, status=0):
     return done
 
 
-def same(a, b):
-    """Models of the same bytes, trainings equal in everything but the clock, logs of the same numbers."""
-    assert read(a) == read(b), f"the models {a} and {b} differ"
-    left, right = tensors(a + ".train")[0], tensors(b + ".train")[0]
-    assert left.keys() == right.keys()
-    for name in left.keys() - {"state/run", "state/seconds"}:
-        assert left[name] == right[name], f"{name} differs"
-    clock = {"run", "seconds", "tokens_per_second"}
-    for x, y in zip(rows(a + ".csv"), rows(b + ".csv"), strict=True):
-        assert {k: v for k, v in x.items() if k not in clock} == {k: v for k, v in y.items() if k not in clock}, (x, y)
-
-
 def errors(done):
     return [line for line in done.stderr.splitlines() if line.startswith("isogloss: ")]
 
@@ -56,7 +44,7 @@ with Folder():
             model = f"m{number}_{ranks}"
             done = together(ranks, model, recipe)
             assert done.stdout.count("The best model, of epoch") == 1 and done.stdout.count("\ntraining ") == 1, done.stdout
-            same(model, alone)
+            same_training(model, alone)
     # Shards change sums in their last digits and nothing else.
     run(*arguments("whole", ["--threads", 1, *RECIPES[1]]))
     for x, y in zip(rows("whole.csv"), rows("alone1.csv"), strict=True):
@@ -65,10 +53,10 @@ with Folder():
     # Stopped after an epoch on two ranks, finished on four, and on one without mpirun.
     together(2, "s4", [*RECIPES[1], "--epochs", 1])
     together(4, "s4", [*RECIPES[1], "--resume"])
-    same("s4", "alone1")
+    same_training("s4", "alone1")
     together(4, "s1", [*RECIPES[0], "--epochs", 1])
     run(*arguments("s1", [*RECIPES[0], "--resume", "--threads", 1]))
-    same("s1", "alone0")
+    same_training("s1", "alone0")
 
     # One rank is killed in the middle: the others end, and what was written serves to go on.
     def middle(model, options, ranks):
@@ -100,7 +88,7 @@ with Folder():
     assert program.returncode != 0
     assert not processes("killed")
     together(2, "killed", [*RECIPES[0], *long, "--resume"])
-    same("killed", "whole4")
+    same_training("killed", "whole4")
 
     # Ctrl-C reaches the ranks through mpirun, and the first saves.
     program = middle("stopped", [*RECIPES[0], *long], 2)
@@ -109,7 +97,7 @@ with Folder():
     out, err = program.communicate(timeout=60)
     assert "Interrupted at epoch" in out and program.returncode != 0, (out, err)
     together(4, "stopped", [*RECIPES[0], *long, "--resume"])
-    same("stopped", "whole4")
+    same_training("stopped", "whole4")
 
     # What is wrong is said once.
     for options, says in [(["--shards", 2], "--shards is 2, expected at least the 4 ranks"), (["--batch", 3], "--shards is 3"),

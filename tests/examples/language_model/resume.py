@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from program import PROGRAM, Folder, read, rows, run, sentences, tensors, train, write
+from program import PROGRAM, Folder, read, run, same_training, sentences, tensors, train, write
 
 RUNS = [
     ["--loss", "al", "--keep", 0.7],
@@ -49,19 +49,6 @@ def interrupted(model, options, seconds):
             assert os.path.exists(model + ".train")
     run(*arguments(model, options), "--resume")
     return cuts
-
-
-def same_training(a, b):
-    """Equal in everything but the clock."""
-    assert read(a) == read(b), f"the models {a} and {b} differ"
-    left, right = tensors(a + ".train")[0], tensors(b + ".train")[0]
-    assert left.keys() == right.keys()
-    for name in left.keys() - {"state/run", "state/seconds"}:
-        assert left[name] == right[name], f"{name} differs"
-    clock = {"run", "seconds", "tokens_per_second"}
-    logs = [[{key: value for key, value in row.items() if key not in clock} for row in rows(model + ".csv")] for model in (a, b)]
-    assert logs[0] == logs[1], logs
-    assert len({row["run"] for row in rows(b + ".csv")}) == 1
 
 
 def killed_at_random():

@@ -1,0 +1,87 @@
+/// @file lds/spill_plan.hpp  Options of a counting within given memory, and what the memory is divided into.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <isogloss/error.hpp>
+#include <isogloss/lds/count_cursor.hpp>
+#include <isogloss/lds/count_run.hpp>
+#include <isogloss/lds/pair_block.hpp>
+#include <isogloss/threads.hpp>
+#include <isogloss/types.hpp>
+#include <limits>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+/// How far a counting is.
+struct SpillProgress {
+    bool merging = false;   ///< false: tokens are counted; true: files are merged
+    std::int64_t done = 0;  ///< tokens counted so far; bytes merged so far
+    std::int64_t all = 0;   ///< bytes to merge in this merge; 0 while tokens are counted
+};
+
+/// Options of SpilledCounts.
+struct SpillOptions {
+    Index lags = 7;                 ///< r ≥ 1: distances 1 … r, at most 1000
+    Token boundary = -1;            ///< a token that ends a sentence: no pair reaches over it; -1: none does
+    Index memory = Index{1} << 30;  ///< most bytes it takes, at least SpilledCounts::least_memory
+    Index open_files = 64;          ///< most files read at a time while they are merged, ≥ 2
+    bool resume = false;            ///< go on from the files in the folder; else they are removed
+    std::uint64_t words = 0;        ///< checksum of the vocabulary: files of another are refused
+    std::function<void(const SpillProgress&)> watch = {};  ///< called now and then; may throw to stop
+};
+
+/// What the memory of a counting is divided into: first a block of tokens with its pairs, later the buffers of
+/// the files that are merged; a writer of files in both.
+///
+///     memory ≥ fixed + 4 (block + lags) + PairBlock::bytes(block, …)        while tokens are counted
+///     memory ≥ fixed + fan (buffer + CountRunCursor::memory)                while files are merged
+///
+/// Errors   UsageError: a vocabulary or options out of range, memory for fewer than 4096 tokens.
+struct SpillPlan {
+    Index block;         ///< tokens counted at a time, 4096 … 2³¹ - 1
+    Index side_by_side;  ///< lags counted at a time, one for each of threads()
+    Index buffer;        ///< bytes that a file is read through, 4096 … 2²⁰
+    Index fan;           ///< files merged at a time, 2 … open_files
+
+    /// The plan for a vocabulary of so many words.
+    SpillPlan(Index vocabulary, const SpillOptions& options)
+        : block(block_tokens(vocabulary, options)),
+          side_by_side(lags_at_a_time(options)),
+          buffer(std::clamp((options.memory - fixed) / options.open_files - CountRunCursor::memory,
+                            Index{4096}, Index{1} << 20)),
+          fan(std::max<Index>(2, std::min(options.open_files,
+                                          (options.memory - fixed) / (buffer + CountRunCursor::memory)))) {}
+
+    /// The least memory for such options, on as many threads as there are now.
+    static Index least_memory(Index vocabulary, const SpillOptions& options) {
+        return bytes_for(least_block, vocabulary, options);
+    }
+
+private:
+    static constexpr Index least_block = 4096, fixed = CountRunWriter::memory + (Index{1} << 16);
+
+    static Index lags_at_a_time(const SpillOptions& options) {
+        return std::min<Index>(isogloss::threads(), options.lags);
+    }
+    static Index bytes_for(Index tokens, Index vocabulary, const SpillOptions& options) {
+        return fixed + Index{sizeof(Token)} * (tokens + options.lags) +
+               PairBlock::bytes(tokens, vocabulary, options.lags, options.boundary, lags_at_a_time(options));
+    }
+    static Index block_tokens(Index vocabulary, const SpillOptions& options) {
+        const char* who = "SpilledCounts";
+        require(who, "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
+        require(who, "lags", options.lags, 1, 1000);
+        require(who, "open_files", options.open_files, 2);
+        const Index least = least_memory(vocabulary, options);
+        if (options.memory < least)
+            throw UsageError(who, ": found memory = ", options.memory, " bytes, expected at least ", least,
+                             " for ", vocabulary, " words and ", options.lags, " lags on ",
+                             isogloss::threads(), isogloss::threads() == 1 ? " thread" : " threads");
+        const Index each = bytes_for(least_block + 1, vocabulary, options) - least;
+        return std::min(least_block + (options.memory - least) / each, (Index{1} << 31) - 1 - options.lags);
+    }
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

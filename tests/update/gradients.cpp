@@ -1,0 +1,124 @@
+#include <cmath>
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/node/embedding.hpp>
+#include <isogloss/update/gradients.hpp>
+#include <limits>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+using Condition = Parameter<double>::Condition;
+
+// A table [5, 2] of which rows are looked up, and a matrix [1, 2]; all weights are 1.
+struct Group {
+    Graph<double> g{GraphOptions{}};
+    Group() {
+        const auto x = g.tokens("x", 5);
+        g.add<Embedding>("embed", {}, x, g.weight("E", 5, 2, constant(1)));
+        g.weight("W", 1, 2, constant(1));
+    }
+    Parameter<double>& E() { return g.parameter("E"); }
+    Parameter<double>& W() { return g.parameter("W"); }
+    // 3 in W, 4 in row 3 of the table: together of length 5.
+    void fill() {
+        W().dense_gradient().data[0] += 3;
+        E().gradient_row(3)[1] += 4;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("The ranges of a gradient are all of it, its touched rows, or none", "[update][gradients]") {
+    Group m;
+    const auto ranges = [&](Parameter<double>& p) {
+        std::vector<std::pair<Index, Index>> of;  // begin and length
+        for_each_range(p, [&](double* w, double* g, Index n, Index piece) {
+            CHECK(w - p.value == g - p.gradient);
+            CHECK(piece == 0);
+            of.push_back({w - p.value, n});
+        });
+        return of;
+    };
+    using Ranges = std::vector<std::pair<Index, Index>>;
+    CHECK(ranges(m.E()) == Ranges{});
+    m.E().gradient_row(3);
+    m.E().gradient_row(0);
+    CHECK(ranges(m.E()) == Ranges{{6, 2}, {0, 2}});
+    m.E().dense_gradient();
+    CHECK(ranges(m.E()) == Ranges{{0, 10}});
+    m.E().clear_gradient();
+    m.E().condition = Condition::staged;
+    CHECK(ranges(m.E()) == Ranges{});
+}
+
+TEST_CASE("The length of a direction is that of g / d + decay w over the group", "[update][gradients]") {
+    Group m;
+    CHECK(direction_norm(m.g.parameters(), 2, 0) == 0);
+    m.fill();
+    CHECK(direction_norm(m.g.parameters(), 1, 0) == 5);
+    CHECK(direction_norm(m.g.parameters(), 2, 0) == 2.5);
+    CHECK(m.E().condition == Condition::rows);  // without decay no other row is looked at
+    // With d = 2 and decay 1/2 every weight adds 1 to its gradient: (4, 1), 5 in the table, nine times 1.
+    CHECK(direction_norm(m.g.parameters(), 2, 0.5) == Approx(std::sqrt(16 + 25 + 10.) / 2));
+    CHECK(m.W().gradient[0] == 4);
+    CHECK(m.W().gradient[1] == 1);
+    CHECK(m.E().condition == Condition::dense);
+    CHECK(m.E().gradient[7] == 5);
+    CHECK(m.E().gradient[0] == 1);
+}
+
+TEST_CASE("A gradient that is not finite is named, and stays as it was", "[update][gradients][errors]") {
+    for (const double bad :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+        Group m;
+        m.fill();
+        m.E().gradient_row(3)[0] = bad;
+        REQUIRE_THROWS_MATCHES(direction_norm(m.g.parameters(), 1, 0), NumericError,
+                               says("the gradient of 'E'", "not finite", "nothing was changed"));
+        CHECK(m.W().gradient[0] == 3);
+        CHECK(m.W().value[0] == 1);
+    }
+}
+
+TEST_CASE("Clipping leaves min(1, clip / norm), and 0 switches it off", "[update][gradients]") {
+    CHECK(clip_factor(5, 1) == 0.2);
+    CHECK(clip_factor(5, 5) == 1);
+    CHECK(clip_factor(5, 6) == 1);
+    CHECK(clip_factor(5, 0) == 1);
+    CHECK(clip_factor(0, 1) == 1);
+}
+
+TEST_CASE("A finished step brings the rows that moved to norm 1 and clears the gradient",
+          "[update][gradients]") {
+    Group m;
+    Parameter<double>& E = m.E();
+    const auto move = [&] {
+        for (Index i = 0; i < E.size(); ++i) E.value[i] = i % 2 == 0 ? 3 : 4;
+    };
+    const auto rows_of_norm_1 = [&] {
+        std::vector<Index> rows;
+        for (Index i = 0; i < E.rows; ++i)
+            if (E.value[2 * i] == Approx(0.6) && E.value[2 * i + 1] == Approx(0.8)) rows.push_back(i);
+        return rows;
+    };
+    move();
+    E.gradient_row(3);
+    finish_step(E);  // a table whose rows may have any norm
+    CHECK(rows_of_norm_1().empty());
+    CHECK(E.condition == Condition::empty);
+    E.unit_rows = true;
+    E.gradient_row(3);
+    E.gradient_row(1);
+    finish_step(E);
+    CHECK(rows_of_norm_1() == std::vector<Index>{1, 3});
+    CHECK(E.touched.empty());
+    move();
+    E.dense_gradient();
+    finish_step(E);
+    CHECK(rows_of_norm_1() == std::vector<Index>{0, 1, 2, 3, 4});
+    CHECK(E.condition == Condition::empty);
+}
