@@ -23,6 +23,8 @@ struct Row {
     double train_perplexity = 0;
     ig::Index valid_tokens = 0;
     double valid_perplexity = 0, seconds = 0;
+    double cpu_seconds =
+        0;  ///< of all threads, the validation included; seconds by the clock have waiting in them
     double soft_term = 0;  ///< nats a token
     double gradient_norm = 0, largest_gradient_norm = 0, clipped_share = 0;
     double largest_row = 0;  ///< squared length of the longest word vector
@@ -38,20 +40,6 @@ inline std::string csv_field(std::string word) {
     return '"' + word + '"';
 }
 
-/// Throws FileError for a log of an earlier version, which has fewer columns.
-inline void refuse_earlier_log(const std::string& path) {
-    std::ifstream in(path);
-    std::string line;
-    if (!path.empty() && std::getline(in, line) &&
-        line ==
-            "run,epoch,rate,train_tokens,train_perplexity,valid_tokens,valid_perplexity,seconds,tokens_per_"
-            "second")
-        throw ig::FileError(ig::message(
-            "'", path,
-            "' is a log of an earlier version of this program, without the columns from soft_term to "
-            "tau_log_v; it is left as it is. Give --log another name"));
-}
-
 /// The log of trainings: a row per epoch, each written through at once. The column `run` tells trainings in
 /// one file apart. Throws FileError where the file has another header.
 class Log {
@@ -59,7 +47,7 @@ public:
     static constexpr const char* header =
         "run,epoch,rate,train_tokens,train_perplexity,valid_tokens,valid_perplexity,seconds,tokens_per_"
         "second,soft_term,gradient_norm,largest_gradient_norm,clipped_share,largest_row,largest_row_word,"
-        "tau_log_v";
+        "tau_log_v,cpu_seconds";
 
     /// `epochs`: how many the run has behind it. Rows of this run for later epochs, left by a program that
     /// was killed before its checkpoint, are dropped, and so is the beginning of a row.
@@ -68,13 +56,13 @@ public:
           csv_(path, header, [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
-        csv_.append(
-            ig::message(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
-                        exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',',
-                        exact(r.seconds), ',', exact(static_cast<double>(r.train_tokens) / r.seconds), ',',
-                        exact(r.soft_term), ',', exact(r.gradient_norm), ',', exact(r.largest_gradient_norm),
-                        ',', exact(r.clipped_share), ',', exact(r.largest_row), ',',
-                        csv_field(r.largest_row_word), ',', r.tau_log_v ? exact(*r.tau_log_v) : ""));
+        csv_.append(ig::message(
+            run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',', exact(r.train_perplexity), ',',
+            r.valid_tokens, ',', exact(r.valid_perplexity), ',', exact(r.seconds), ',',
+            exact(static_cast<double>(r.train_tokens) / r.seconds), ',', exact(r.soft_term), ',',
+            exact(r.gradient_norm), ',', exact(r.largest_gradient_norm), ',', exact(r.clipped_share), ',',
+            exact(r.largest_row), ',', csv_field(r.largest_row_word), ',',
+            r.tau_log_v ? exact(*r.tau_log_v) : "", ',', exact(r.cpu_seconds)));
     }
 
 private:
@@ -86,5 +74,17 @@ private:
     std::string run_;
     files::CsvLog csv_;
 };
+
+/// Throws FileError for a log of another version, which has other columns.
+inline void refuse_earlier_log(const std::string& path) {
+    std::ifstream in(path);
+    std::string line;
+    if (!path.empty() && std::getline(in, line) && line != Log::header &&
+        line.starts_with("run,epoch,rate,train_tokens,"))
+        throw ig::FileError(
+            ig::message("'", path,
+                        "' is a log of another version of this program, which has other columns "
+                        "than this one; it is left as it is. Give --log another name"));
+}
 
 }  // namespace lm

@@ -6,6 +6,7 @@
 
 namespace lm {
 
+using program::CpuTime;
 using program::Progress;
 using program::Stopwatch;
 

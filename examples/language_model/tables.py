@@ -109,7 +109,7 @@ class Run:
         log = self.log()
         if not log:
             raise Failed(f"found no epoch in '{self.base}.csv', expected those of the training. Put its log there")
-        hours = sum(seconds for _, _, seconds in log) * o.threads / 3600
+        hours = sum(seconds for _, _, seconds in log) / 3600
         if not append_result(o.results, [o.table, self.row, self.seed, len(log), *perplexities, f'{hours:.4f}']):
             print(f"{self.title}: has a line in '{o.results}' already, by another call; it stays", flush=True)
             return

@@ -76,17 +76,17 @@ def append_result(path, fields):
 
 
 def log_rows(path):
-    """Epoch, validation perplexity and seconds of the last training in a log; of rows that are there to their end."""
+    """Epoch, validation perplexity and computing time of the last training in a log; of rows that are there to their end."""
     with open(path, newline='') as f:
         text = f.read()
     try:
         rows = list(csv.DictReader(text[:text.rfind('\n') + 1].splitlines()))
         rows = [row for row in rows if row['run'] == rows[-1]['run']]
-        return [(int(row['epoch']), float(row['valid_perplexity']), float(row['seconds'])) for row in rows]
+        return [(int(row['epoch']), float(row['valid_perplexity']), float(row['cpu_seconds'])) for row in rows]
     except (KeyError, TypeError, ValueError):
         first = text.split('\n')[0]
         raise Refused(f"found '{first}' and rows that do not fit it in '{path}', expected a log of language_model, with numbers for "
-                      'epoch, valid_perplexity and seconds. Put the log of the training there') from None
+                      'epoch, valid_perplexity and cpu_seconds. Put the log of the training there') from None
 
 
 def spread(values, form):

@@ -77,17 +77,20 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
     else if (!o_.start_from.empty())
         ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.start_from),
                                             ig::io::Restore::parameters);
-    if (!from) checkpoint_.state("health", health_);
+    if (!from) checkpoint_.state("health", health_).number("cpu_seconds", state_.cpu_seconds);
     if (ranks_.first()) log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
     introduce();
 }
 
-// Files of earlier versions have no health: what it counts begins with the resumption then.
+// Files of earlier versions have no health, or no computing time: what they count begins with the resumption then.
 void Training::load(const ig::io::Safetensors& from) {
-    const bool has_health = from.find("state/health/steps") != nullptr;
+    const bool has_health = from.find("state/health/steps") != nullptr,
+               has_cpu_seconds = from.find("state/cpu_seconds") != nullptr;
     if (has_health) checkpoint_.state("health", health_);
+    if (has_cpu_seconds) checkpoint_.number("cpu_seconds", state_.cpu_seconds);
     checkpoint_.load(from);
     if (!has_health) checkpoint_.state("health", health_);
+    if (!has_cpu_seconds) checkpoint_.number("cpu_seconds", state_.cpu_seconds);
     require_same_texts();
 }
 
@@ -255,7 +258,9 @@ bool Training::run_epoch() {
     auto batches = train_.batches({most_steps(o_), o_.batch}, cut);
     Progress progress(ig::message("epoch ", state_.epoch, "/", o_.epochs));
     Stopwatch watch;
-    const double before = state_.seconds, hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;
+    const CpuTime cpu;
+    const double before = state_.seconds, cpu_before = state_.cpu_seconds,
+                 hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;
     for (const auto& batch : batches) {
         const Sums sums = gradients(batch);
         const auto done = (static_cast<double>(batch.index) + 0.5) / static_cast<double>(batches.count());
@@ -266,6 +271,7 @@ bool Training::run_epoch() {
         state_.tokens += sums.tokens;
         state_.batch = static_cast<std::uint64_t>(batch.index) + 1;
         state_.seconds = before + watch.seconds();
+        state_.cpu_seconds = cpu_before + cpu.seconds();
         if (sums.interrupted) return false;
         if (state_.batch % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
         progress.update(batch.index + 1, batches.count(), [&] {
@@ -281,6 +287,7 @@ bool Training::run_epoch() {
 }
 
 bool Training::finish_epoch() {
+    const CpuTime cpu;
     update_.swap();
     std::optional<ig::Perplexity> valid;
     {
@@ -309,6 +316,7 @@ bool Training::finish_epoch() {
                   .valid_tokens = valid->tokens(),
                   .valid_perplexity = valid->value(),
                   .seconds = state_.seconds,
+                  .cpu_seconds = state_.cpu_seconds + cpu.seconds(),
                   .soft_term = health_.soft_term(),
                   .gradient_norm = health_.mean_norm(),
                   .largest_gradient_norm = health_.largest,
@@ -333,7 +341,7 @@ bool Training::finish_epoch() {
     health_.next(valid->nats());
     ++state_.epoch;
     state_.batch = 0;
-    state_.nats = state_.tokens = state_.seconds = 0;
+    state_.nats = state_.tokens = state_.seconds = state_.cpu_seconds = 0;
     save();
     return true;
 }

@@ -23,7 +23,7 @@ namespace lm {
 struct State {
     std::uint64_t epoch = 1, batch = 0;                     ///< the batch to go on with
     double nats = 0, tokens = 0;                            ///< of the epoch so far
-    double seconds = 0;                                     ///< of the epoch so far, over all runs
+    double seconds = 0, cpu_seconds = 0;                    ///< of the epoch so far, over all runs
     double best = std::numeric_limits<double>::infinity();  ///< nats a token on the validation text
     std::uint64_t best_epoch = 0;
     std::string run;                                       ///< names the training in its log

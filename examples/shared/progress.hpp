@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
 #include <iostream>
 #include <string>
 #include <utility>
@@ -24,6 +25,16 @@ public:
 
 private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Seconds that processors have spent on this process since it was made, all its threads together. Unlike seconds by the
+/// clock they hold no waiting for others on a busy machine.
+class CpuTime {
+public:
+    double seconds() const { return static_cast<double>(std::clock() - start_) / CLOCKS_PER_SEC; }
+
+private:
+    std::clock_t start_ = std::clock();
 };
 
 /// Shows how much of something is done; see update().

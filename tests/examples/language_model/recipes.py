@@ -208,7 +208,7 @@ def diagnostics():
     header = "run,epoch,rate,train_tokens,train_perplexity,valid_tokens,valid_perplexity,seconds,tokens_per_second\n"
     write("old.csv", header + "20260101T000000Z-1,1,1,9,9,9,9,9,9\n")
     error = train("no", *TEXTS, "--log", "old.csv", status=1).stderr
-    assert "old.csv' is a log of an earlier version" in error and "Give --log another name" in error, error
+    assert "old.csv' is a log of another version" in error and "Give --log another name" in error, error
     assert read("old.csv").decode().startswith(header + "2026") and not os.path.exists("no.train")
 
 
