@@ -2,7 +2,9 @@
 #pragma once
 
 #include <isogloss/config.hpp>
+#include <isogloss/graph/describe.hpp>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/top_k.hpp>
 #include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
