@@ -14,6 +14,7 @@
 #include <isogloss/metric/evaluate_dynamically.hpp>
 #include <isogloss/metric/neural_cache.hpp>
 #include <isogloss/metric/neural_cache_perplexity.hpp>
+#include <isogloss/metric/score_hypotheses.hpp>
 #include <isogloss/metric/unigram.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
