@@ -86,10 +86,7 @@ template <class T> Numbers gradient(isogloss::Graph<T>& g, const std::string& na
 
 /// A sequence inside a node, by its full name.
 template <class T> isogloss::Seq<T> sequence(isogloss::Graph<T>& g, const std::string& name) {
-    const auto& seqs = g.store().seqs;
-    for (std::size_t i = 0; i < seqs.size(); ++i)
-        if (seqs[i].name == name) return {static_cast<int>(i), seqs[i].width, g.store().serial};
-    throw isogloss::UsageError("no sequence " + name);
+    return g.sequence(name);
 }
 
 /// What the first network on a sparse graph has published of itself.

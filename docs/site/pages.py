@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ElementTree
 from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 
-FIRST = ["tutorial", "building", "from_pytorch", "sentences", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
+FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
          "performance"]
 NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "kronecker", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]

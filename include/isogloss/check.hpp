@@ -246,6 +246,25 @@ template <class Build> std::optional<Breach> modulus(Build& build, const LawOpti
     return std::nullopt;
 }
 
+/// 10. A graph for evaluation alone, on the weights of one that trains, computes the loss of that one, also after
+/// these weights have changed.
+template <class Build> std::optional<Breach> evaluation(Build& build, const LawOptions& o) {
+    detail::Subject<double> s(build, o), alone(build, o, 0, s.g.shared_weights());
+    s.g.training(false);
+    for (const char* where : {"the loss", "the loss after a change of weights"}) {
+        const double expected = s.forward(), allowed = 1e-12 * (1 + std::abs(expected));
+        try {
+            const double found = alone.forward();
+            if (!(detail::distance(found, expected) <= allowed))
+                return Breach{"evaluation", where, found, expected, allowed};
+        } catch (const UsageError& e) {
+            return Breach{"evaluation", e.what()};
+        }
+        for (auto& p : s.g.store().parameters) kernel::scale(p.size(), 1.25, p.value);
+    }
+    return std::nullopt;
+}
+
 }  // namespace law
 
 /// The laws that a model breaks, in their order; the model is given as `build(Graph<T>&) -> Loss<T>` for float
@@ -255,7 +274,7 @@ template <class Build> std::vector<Breach> broken_laws(Build build, const LawOpt
     for (const auto& breach :
          {law::gradient(build, o), law::accumulation(build, o), law::allocation(build, o),
           law::capacity(build, o), law::determinism(build, o), law::guards(build, o), law::carrying(build, o),
-          law::precision(build, o), law::modulus(build, o)})
+          law::precision(build, o), law::modulus(build, o), law::evaluation(build, o)})
         if (breach) broken.push_back(*breach);
     return broken;
 }

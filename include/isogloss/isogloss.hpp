@@ -2,7 +2,9 @@
 #pragma once
 
 #include <isogloss/config.hpp>
+#include <isogloss/graph/describe.hpp>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/top_k.hpp>
 #include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
@@ -12,6 +14,7 @@
 #include <isogloss/metric/evaluate_dynamically.hpp>
 #include <isogloss/metric/neural_cache.hpp>
 #include <isogloss/metric/neural_cache_perplexity.hpp>
+#include <isogloss/metric/score_hypotheses.hpp>
 #include <isogloss/metric/unigram.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>

@@ -17,7 +17,8 @@ enum class Fault {
     guards,
     carrying,
     precision,
-    modulus
+    modulus,
+    evaluation
 };
 
 // A leaky sum with a gain, y_t = a ∘ x_t + y_{t-1} / 2, that obeys all laws but the one of its fault.
@@ -43,6 +44,7 @@ template <class T> struct Faulty {
         columns = s.capacity().batch;
         if (has(Fault::determinism)) tilt += static_cast<T>(1e-14) * static_cast<T>(built++ % 2);
         if (has(Fault::precision) && sizeof(T) == 4) tilt = T(1.01);
+        if (has(Fault::evaluation) && !s.gradients()) tilt = T(1.01);
         return y = s.recurrent("y", x.width);
     }
     T gain(const Pass<T>& p, Index j) const {
@@ -95,7 +97,7 @@ TEST_CASE("A node without a fault obeys all laws", "[core][check]") {
             }) == "");
 }
 
-TEST_CASE("Each of nine faults is found by its law alone, which says where", "[core][check]") {
+TEST_CASE("Each of ten faults is found by its law alone, which says where", "[core][check]") {
     struct Case {
         Fault fault;
         std::string law, where;
@@ -107,7 +109,7 @@ TEST_CASE("Each of nine faults is found by its law alone, which says where", "[c
           Case{Fault::capacity, "capacity", "["}, Case{Fault::determinism, "determinism", "["},
           Case{Fault::guards, "guards", "written beyond a block"},
           Case{Fault::carrying, "carrying", "faulty.y["}, Case{Fault::precision, "precision", "["},
-          Case{Fault::modulus, "modulus", "x[0, 0, 0]"}}) {
+          Case{Fault::modulus, "modulus", "x[0, 0, 0]"}, Case{Fault::evaluation, "evaluation", "the loss"}}) {
         const auto breaches = broken(fault);
         CAPTURE(law);
         REQUIRE(breaches.size() == 1);
@@ -134,4 +136,6 @@ TEST_CASE("A wrong gradient is shown beside the right one, a number of allocatio
     CHECK(broken(Fault::precision).at(0).found / broken(Fault::precision).at(0).expected ==
           Approx(1.01).epsilon(1e-3));
     CHECK(broken(Fault::modulus).at(0).found < 0);
+    CHECK(broken(Fault::evaluation).at(0).found / broken(Fault::evaluation).at(0).expected ==
+          Approx(1.01).epsilon(1e-3));
 }

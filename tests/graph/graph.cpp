@@ -252,6 +252,57 @@ TEST_CASE("States are read, written and copied by name and by column", "[graph][
     REQUIRE_THROWS_MATCHES(g.state("lstm.z"), UsageError, says("'lstm.z'", "lstm.h, lstm.c"));
 }
 
+TEST_CASE("Columns go on from the states of others, all at once", "[graph][carry]") {
+    Graph<double> g({.time = 2, .batch = 3});
+    const auto x = g.input("x", 2);
+    g.add<Gru>("above", {.units = 3}, g.add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x));
+    const Numbers in = numbers(12, 5);
+    g.forward(g.sequence("above.h"), {x, in.data(), 2, 3});
+    const auto before = g.carried();
+    const std::vector<Index> from = {2, 0, 2};  // in place 0 would be lost before column 1 has read it
+    g.copy_states(from);
+    const auto after = g.carried();
+    const std::vector<Index> widths = {2, 2, 3};
+    REQUIRE(after.values.size() == 3);
+    for (std::size_t s = 0; s < 3; ++s)
+        for (Index b = 0; b < 3; ++b)
+            for (Index i = 0; i < widths[s]; ++i)
+                CHECK(after.values[s][std::size_t(b * widths[s] + i)] ==
+                      before.values[s][std::size_t(from[std::size_t(b)] * widths[s] + i)]);
+    g.carry(before);
+    g.copy_states(std::vector<Index>{1});  // the others stay
+    CHECK(g.state("lstm.c")(0, 1) == before.values[1][3]);
+    CHECK(g.state("lstm.c")(1, 1) == before.values[1][3]);
+    CHECK(g.state("lstm.c")(2, 0) == before.values[1][4]);
+    g.carry(before);
+    REQUIRE_THROWS_MATCHES(g.copy_states(std::vector<Index>{0, 3}), UsageError,
+                           says("copy_states", "column = 3", "0 to 2"));
+    REQUIRE_THROWS_MATCHES(g.copy_states(std::vector<Index>{0, 0, 0, 0}), UsageError,
+                           says("copy_states: found 4 columns, expected at most 3"));
+    CHECK(g.carried() == before);
+}
+
+TEST_CASE("What nodes keep within them is read by name", "[graph]") {
+    Graph<double> g({.time = 3, .batch = 2});
+    const auto x = g.input("x", 2);
+    const auto h = g.add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x);
+    CHECK(g.sequence_names() == std::vector<std::string>{"x", "lstm.h", "lstm.c", "lstm.tanh_c", "lstm.z"});
+    CHECK(g.sequence("lstm.h").id == h.id);
+    const Numbers in = numbers(12, 5);
+    g.forward(h, {x, in.data(), 3, 2});
+    const auto c = g.value(g.sequence("lstm.c")), gates = g.value(g.sequence("lstm.z")), out = g.value(h);
+    REQUIRE(gates.shape(1) == 8);
+    for (std::size_t r = 0; r < 6; ++r)
+        for (std::size_t i = 0; i < 2; ++i) {  // gates i, f, g, o
+            const double before = r < 2 ? 0 : c(r - 2, i);
+            CHECK(c(r, i) == Approx(gates(r, 2 + i) * before + gates(r, i) * gates(r, 4 + i)));
+            CHECK(out(r, i) == Approx(gates(r, 6 + i) * std::tanh(c(r, i))));
+        }
+    REQUIRE_THROWS_MATCHES(g.sequence("lstm.gates"), UsageError,
+                           says("'lstm.gates'", "x, lstm.h, lstm.c, lstm.tanh_c, lstm.z"));
+    REQUIRE_THROWS_MATCHES(Graph<float>({}).sequence("x"), UsageError, says("There are: none"));
+}
+
 TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][errors]") {
     Graph<float> g({.time = 2, .batch = 2}), other({});
     const auto x = g.tokens("x", 5), y = g.tokens("y", 6);

@@ -139,6 +139,23 @@ TEST_CASE("A shared table is stored once; parameters alone can be taken", "[io][
     REQUIRE_THROWS_MATCHES(only.load(file), FileError, says("extra", "state/update/mean/E", "state/note"));
 }
 
+TEST_CASE("A graph on the weights of another is saved as that one, and loads nothing", "[io][checkpoint]") {
+    Graph<float> owner({.time = 2, .batch = 1});
+    const auto E = owner.weight("E", 3, 2, uniform(1));
+    Graph<float> other({.time = 2, .batch = 1}, owner.shared_weights());
+    other.weight("E", 3, 2, uniform(1));
+    const TemporaryDirectory folder;
+    Checkpoint().model(other).save(folder / "shared.safetensors");
+    const float before = owner.value(E)(0, 0);
+    owner.value(E)(0, 0) = 7;
+    const auto file = Safetensors::open(folder / "shared.safetensors");
+    REQUIRE_THROWS_MATCHES(Checkpoint().model(other).load(file), UsageError,
+                           says("checkpoint", "those of another", "load into that one"));
+    CHECK(owner.value(E)(0, 0) == 7);
+    Checkpoint().model(owner).load(file);
+    CHECK(other.value(other.weight("E"))(0, 0) == before);
+}
+
 TEST_CASE("A file that does not fit is refused whole, with everything that is wrong",
           "[io][checkpoint][errors]") {
     const TemporaryDirectory folder;

@@ -29,7 +29,7 @@ template <class T> std::string place(const graph::SeqRecord<T>& s, Index batch, 
 }
 
 /// A graph with random inputs and everything to run it, for a pass of o.time × o.batch with room for `spare` more
-/// steps and columns.
+/// steps and columns, on weights of its own or on shared ones.
 template <class T> struct Subject {
     Graph<T> g;
     Loss<T> l;
@@ -38,8 +38,9 @@ template <class T> struct Subject {
     std::vector<Feed<T>> feeds;
     Index time, batch;
 
-    template <class Build> Subject(Build& build, const LawOptions& o, Index spare = 0)
-        : g(GraphOptions{.time = o.time + spare, .batch = o.batch + spare, .seed = 3}),
+    template <class Build, class... Weights>
+    Subject(Build& build, const LawOptions& o, Index spare = 0, const Weights&... shared)
+        : g(GraphOptions{.time = o.time + spare, .batch = o.batch + spare, .seed = 3}, shared...),
           l(build(g)),
           time(o.time),
           batch(o.batch) {

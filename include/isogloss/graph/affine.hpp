@@ -154,14 +154,16 @@ template <class T> void pack(const Store<T>& store, Source<T>& s, MatrixRef<cons
     s.packed_at = store.pass;
 }
 
+/// Steps of a pass from which on it pays to pack a matrix for the few rows of each.
+inline constexpr Index worth_packing = 4;
+
 /// c = beta c + a b for the whole matrix b of a term (or its transpose), whose rows begin at `first_column` of the
 /// batch. The few rows of one step go through the packed matrix where there are enough steps to pay for packing it;
 /// see kernel::Packed.
 template <class T> void multiply(const Store<T>& store, Source<T>& s, MatrixRef<const T> a,
                                  MatrixRef<const T> b, Index first_column, T beta, MatrixRef<T> c) {
-    constexpr Index worth_packing = 4;
-    if (!s.packed) return product<T>(store.products(), a, b, beta, c);
-    if (store.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
+    if (!s.by_step()) return product<T>(store.products(), a, b, beta, c);
+    if (!s.packed || store.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
     pack(store, s, b);
     if (beta == T(0)) std::fill_n(c.data, c.rows * c.cols, T(0));
     PackedFactor<T>::add_product(store.products(), a, first_column, s.packed, c, s.packed_rows);

@@ -47,7 +47,11 @@ public:
             if (unit_rows) {
                 auto& p = store_[w];
                 p.unit_rows = true;
-                normalise_rows(p);
+                if (!store_.shared) normalise_rows(p);
+                else if (!store_.shared->at(name, rows, cols).unit_rows)
+                    throw UsageError(
+                        "weight '", name,
+                        "': found unit_rows = true, expected false as in the graph that shares it");
             }
             return w;
         });
@@ -78,14 +82,18 @@ public:
 
                 NodeRecord<T> record;
                 (note(record, inputs), ...);
+                const std::size_t bytes = store_.arena.size();
                 record.first_seq = store_.seqs.count();
                 record.first_units = store_.units.count();
                 record.first_mask = store_.masks.count();
+                record.first_parameter = store_.parameters.count();
                 Setup<T> setup(store_, id);
                 auto output = owner->node.setup(setup, inputs...);
                 record.last_seq = store_.seqs.count();
                 record.last_units = store_.units.count();
                 record.last_mask = store_.masks.count();
+                record.last_parameter = store_.parameters.count();
+                record.bytes = store_.arena.size() - bytes;
                 record.node = std::move(owner);
                 nodes_.push_back(std::move(record));
                 return output;
@@ -137,7 +145,10 @@ private:
         if (const int from = store_[a].node; from >= 0) n.inputs.push_back(from);
     }
     void note(NodeRecord<T>& n, Units<T> u) { note(n, u.z); }
-    void note(NodeRecord<T>&, Weight<T> w) { store_.require_own(w, "weight"); }
+    void note(NodeRecord<T>& n, Weight<T> w) {
+        store_.require_own(w, "weight");
+        n.input_weights.push_back(w.id);
+    }
     void note(NodeRecord<T>& n, Logits<T> o) {
         store_.require_own(o, "logits");
         n.inputs.push_back(store_[o].node);

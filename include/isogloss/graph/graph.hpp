@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -30,6 +31,9 @@ struct GraphOptions {
     double epsilon =
         0;  ///< ε, 0 to below 1: entries of dl/dz below it are sampled in training passes, without bias,
             ///< see FusedSoftmax; 0: all are computed
+    bool gradients =
+        true;  ///< false: a graph for evaluation alone, without memory for gradients, adjoints and masks.
+               ///< training() is false and stays so, backward is refused; precision and epsilon do nothing
 };
 
 /// How a weight made with Graph::weight is kept.
@@ -67,6 +71,10 @@ template <class T> struct Carried {
 template <class T> class Graph {
 public:
     explicit Graph(GraphOptions options);
+    /// A graph whose weights are those of another, for evaluation alone: `seed` and `gradients` are not looked at.
+    /// Each weight that is made takes the one of its name, instead of start values; UsageError where there is none,
+    /// or one of another shape. See SharedWeights.
+    Graph(GraphOptions options, SharedWeights<T> weights);
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
 
@@ -131,6 +139,9 @@ public:
     void reset(Index column);
     /// Gives a column the states of another: hypotheses of a search that have a beginning in common.
     void copy_state(Index from, Index to);
+    /// The same for the first columns at once: column b goes on from what column from[b] carried before, so that
+    /// from = {2, 2, 0} makes two hypotheses out of the third and one out of the first. At most capacity().batch.
+    void copy_states(std::span<const Index> from);
     /// The sequences that are carried over, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
     std::vector<std::string> state_names() const;
     /// What one of them carries into the next pass: a view [capacity().batch, width] to read and to write.
@@ -142,8 +153,14 @@ public:
     // --- modes ------------------------------------------------------------------------------------
 
     /// Training draws dropout masks and lets losses prepare their gradients; evaluation does neither.
-    void training(bool on) { store_.training = on; }
-    bool training() const { return store_.training; }  ///< true at the start
+    /// Throws UsageError for training in a graph without gradients.
+    void training(bool on) {
+        if (on) require_gradients("training");
+        store_.training = on;
+    }
+    bool training() const { return store_.training; }  ///< true at the start, false without gradients
+    /// Whether it computes gradients: GraphOptions::gradients, and false on shared weights.
+    bool gradients() const { return store_.gradients; }
     /// In checking mode every pass stops at the first input or node with a value or adjoint that is not
     /// finite and throws NumericError naming it, step and batch row.
     void checking(bool on) { runner_.checking = on; }
@@ -177,18 +194,34 @@ public:
     /// The handle of a parameter by its exact name, for sharing one that a node made.
     Weight<T> weight(std::string_view name);
 
+    /// What other graphs can be built on: all weights that there are now, see SharedWeights.
+    SharedWeights<T> shared_weights() const {
+        return store_.shared ? *store_.shared
+                             : SharedWeights<T>(store_.memory, store_.seed, store_.parameters);
+    }
+
     /// Views [rows, cols] of a weight and its gradient, and [T·B, width] of a sequence's value, adjoint and
     /// modulus after the last pass. Views go stale with the next pass of another size.
     auto value(Weight<T> w) { return view(record(w).values()); }
-    auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }         ///< see above
-    auto value(Seq<T> a) { return record(a), view(a, store_.value(a.id)); }         ///< see above
-    auto adjoint(Seq<T> a) { return record(a), view(a, store_.adjoint(a.id, 0)); }  ///< see above
-    auto modulus(Seq<T> a) {                                                        ///< see above
+    auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }  ///< see above
+    auto value(Seq<T> a) { return record(a), view(a, store_.value(a.id)); }  ///< see above
+    auto adjoint(Seq<T> a) {                                                 ///< see above
+        record(a), require_gradients("adjoint");
+        return view(a, store_.adjoint(a.id, 0));
+    }
+    auto modulus(Seq<T> a) {  ///< see above
         record(a);
         if (!store_.moduli)
             throw UsageError("modulus: none computed yet; call backward<Modulus>(loss) first");
         return view(a, store_.adjoint(a.id, 1));
     }
+
+    /// All sequences by their full names, in the order of their making: inputs, and what nodes keep within them,
+    /// such as "lstm1.h", "lstm1.c" or the gates "lstm1.z".
+    std::vector<std::string> sequence_names() const;
+    /// The handle of a sequence by its full name: value() shows what the last pass has left there, if it ran the node.
+    /// Throws UsageError for other names.
+    Seq<T> sequence(std::string_view name) const;
 
     /// The dropout mask of a full name, such as "lstm1.mask", as the last pass had it, a copy of [groups · B,
     /// width]: row g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or
@@ -220,13 +253,15 @@ public:
     /// The sequence that a head reads: what its logits are products of.
     Seq<T> hidden(Logits<T> o) { return record(o).hidden; }
 
-    /// Bytes of the arena: weights, gradients, activations.
+    /// Bytes of the arena: weights unless they are shared ones, gradients, activations.
     std::size_t memory() const { return store_.arena.size(); }
     /// Whether no node has written beyond the ends of its blocks; for tests.
     bool guards_intact() const { return store_.arena.guards_intact(); }
 
     /// The insides, for files and updates.
     graph::Store<T>& store() { return store_; }
+    const graph::Store<T>& store() const { return store_; }              ///< see above
+    const Array<graph::NodeRecord<T>>& nodes() const { return nodes_; }  ///< see above
 
 private:
     auto view(MatrixRef<T> m) { return matrix_view(m.data, m.rows, m.cols); }
@@ -240,6 +275,9 @@ private:
     }
 
     void require_column(std::string_view who, Index column) const;
+    void require_gradients(std::string_view who) const {
+        if (!store_.gradients) graph::refuse_gradients(who);
+    }
     template <class Finish> void rows_of_logits(std::string_view who, Logits<T> o, Index first,
                                                 MatrixRef<T> out, double temperature, Finish&& finish);
     template <class Fill> Tensor<T, 2> all_positions(std::string_view who, Logits<T> o, Fill&& fill);
@@ -261,6 +299,8 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
         throw UsageError(
             message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
                     ", expected that one number for each position takes at most 2^63 - 1 bytes"));
+    if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
+    store_.gradients = store_.training = options.gradients;
     store_.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
     if (!std::is_same_v<T, float> && store_.precision == Precision::bf16)
         throw UsageError(
@@ -277,6 +317,11 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
     if (options.budget)
         store_.budget =
             std::min(*options.budget, most / 4);  // "no limit", and sums of it can still be counted
+}
+
+template <class T> Graph<T>::Graph(GraphOptions options, SharedWeights<T> weights)
+    : Graph((options.gradients = false, options.seed = weights.seed(), options)) {
+    store_.shared = std::move(weights);
 }
 
 // --- running --------------------------------------------------------------------------------------
@@ -298,6 +343,7 @@ template <class T> double Graph<T>::forward_again(Loss<T> l, Seq<T> from) {
 
 template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, Seq<T> down_to) {
     const auto& asked = record(l);
+    require_gradients("backward");
     runner_.require_ran(asked, "backward");
     runner_.template backward<Quantity>(asked, down_to.id < 0 ? -1 : record(down_to).node);
 }
@@ -333,6 +379,20 @@ template <class T> void Graph<T>::copy_state(Index from, Index to) {
     for (auto& s : store_.seqs)
         if (s.carried && from != to)
             std::copy_n(s.carried + from * s.width, s.width, s.carried + to * s.width);
+}
+template <class T> void Graph<T>::copy_states(std::span<const Index> from) {
+    if (std::ssize(from) > store_.capacity.batch)
+        throw UsageError("copy_states: found ", from.size(), " columns, expected at most ",
+                         store_.capacity.batch, ", the capacity of the graph");
+    for (const Index column : from) require_column("copy_states", column);
+    std::vector<T> before;
+    for (auto& s : store_.seqs) {
+        if (!s.carried) continue;
+        before.assign(s.carried, s.carried + store_.capacity.batch * s.width);
+        for (std::size_t b = 0; b < from.size(); ++b)
+            std::copy_n(before.data() + from[b] * s.width, s.width,
+                        s.carried + static_cast<Index>(b) * s.width);
+    }
 }
 template <class T> void Graph<T>::require_column(std::string_view who, Index column) const {
     require(who, "column", column, 0, store_.capacity.batch - 1);
@@ -418,6 +478,22 @@ template <class T> Weight<T> Graph<T>::weight(std::string_view name) {
     for (std::size_t i = 0;; ++i)
         if (&store_.parameters[i] == &wanted)
             return {static_cast<int>(i), wanted.rows, wanted.cols, store_.serial};
+}
+
+template <class T> std::vector<std::string> Graph<T>::sequence_names() const {
+    std::vector<std::string> names;
+    for (const auto& s : store_.seqs) names.push_back(s.name);
+    return names;
+}
+template <class T> Seq<T> Graph<T>::sequence(std::string_view name) const {
+    std::string known;
+    for (int id = 0; id < store_.seqs.count(); ++id) {
+        const auto& s = store_.seqs[id];
+        if (s.name == name) return {id, s.width, store_.serial};
+        known += (known.empty() ? "" : ", ") + s.name;
+    }
+    throw UsageError("sequence: there is none of the name '", name,
+                     "'. There are: ", known.empty() ? "none" : known);
 }
 
 template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {

@@ -80,9 +80,11 @@ template <class T, class N> bool NodeOf<T, N>::has_modulus() const { return HasM
 template <class T> struct NodeRecord {
     std::unique_ptr<AnyNode<T>> node;
     int first_seq = 0, last_seq = 0, first_units = 0, last_units = 0, first_mask = 0, last_mask = 0;
+    int first_parameter = 0, last_parameter = 0;
     std::vector<int> inputs;  // nodes that must run before
-    std::vector<int> input_seqs, input_tokens;
-    bool needed = false;  // in the current pass
+    std::vector<int> input_seqs, input_tokens, input_weights;
+    std::size_t bytes = 0;  // of the arena that its setup has taken
+    bool needed = false;    // in the current pass
 };
 
 }  // namespace graph

@@ -17,7 +17,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 template <class T> struct Store;
+
+/// Refuses what needs the gradients of a graph that has none.
+[[noreturn]] inline void refuse_gradients(std::string_view who) {
+    throw UsageError(who, ": the graph was built for evaluation alone and has no gradients; build one with ",
+                     "GraphOptions::gradients = true, on weights of its own");
 }
+}  // namespace graph
 
 /// A trained matrix with its gradient. The gradient buffer is a sum of raw per-token derivatives and is
 /// in one of four conditions, so that nobody clears or reads more of it than needed:
@@ -44,8 +50,10 @@ template <class T> struct Parameter {
     Index size() const { return rows * cols; }
     MatrixRef<T> values() const { return {value, rows, cols}; }
 
-    /// The gradient as a whole matrix to add to, whatever its condition was.
+    /// The gradient as a whole matrix to add to, whatever its condition was. Throws UsageError where the graph has
+    /// none (GraphOptions::gradients).
     MatrixRef<T> dense_gradient() {
+        require_gradient("gradient");
         switch (condition) {
             case Condition::dense:
                 break;
@@ -59,6 +67,11 @@ template <class T> struct Parameter {
         }
         condition = Condition::dense;
         return {gradient, rows, cols};
+    }
+
+    /// Throws UsageError, which begins with `who`, unless the graph has memory for gradients.
+    void require_gradient(std::string_view who) const {
+        if (!gradient) graph::refuse_gradients(who);
     }
 
     /// For a product that can overwrite: returns 0 where nothing counts yet, else 1, and makes it dense.

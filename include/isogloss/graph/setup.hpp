@@ -25,12 +25,16 @@ Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index
     p.rows = rows;
     p.cols = cols;
     const std::string who = message("weight '", name, "'");
-    p.value = store.arena.template take<T>({rows, cols}, who);
-    p.gradient = store.arena.template take<T>({rows, cols}, who);
-    const Random random(store.seed, stream_of(name));
-    for (Index i = 0; i < rows; ++i)
-        for (Index j = 0; j < cols; ++j)
-            p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
+    if (store.shared) {
+        p.value = store.shared->at(name, rows, cols).value;
+    } else {
+        p.value = store.arena.template take<T>({rows, cols}, who);
+        const Random random(store.seed, stream_of(name));
+        for (Index i = 0; i < rows; ++i)
+            for (Index j = 0; j < cols; ++j)
+                p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
+    }
+    if (store.gradients) p.gradient = store.arena.template take<T>({rows, cols}, who);
     store.parameters.push_back(std::move(p));
     return {store.parameters.count() - 1, rows, cols, store.serial};
 }
@@ -145,7 +149,7 @@ public:
         r.groups = groups;
         r.keep = keep;
         r.stream = stream_of(r.name);
-        if (keep < 1) r.value = scratch({groups, store_.capacity.batch, width});
+        if (keep < 1 && gradients()) r.value = scratch({groups, store_.capacity.batch, width});
         store_.masks.push_back(r);
         return {store_.masks.count() - 1};
     }
@@ -170,7 +174,7 @@ public:
     void lookup(Weight<T> w) {
         auto& p = store_[w];
         ++p.uses;
-        if (p.lookups++ == 0) {
+        if (p.lookups++ == 0 && gradients()) {
             p.touched.reserve(p.rows);
             p.hit.assign(p.rows, std::uint8_t{0});
         }
@@ -216,6 +220,9 @@ public:
     /// Whether some node looks the rows of this weight up, as in an embedding table.
     bool is_looked_up(Weight<T> w) const { return store_[w].lookups > 0; }
 
+    /// Whether the graph computes gradients. Where it does not, no pass is in training and backward never runs, so
+    /// that what they alone need may be left out.
+    bool gradients() const { return store_.gradients; }
     /// Bytes a loss over logits from this table may take for blocks of them (GraphOptions::budget). In bfloat16 the
     /// packed table is held in memory by the loss, and too few rows beside it would cost a pass over it each.
     Index budget(Weight<T> table) const {
@@ -307,9 +314,9 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
             setup_.fail(message("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ",
                                 width, " into ", record.width, " units"));
         source.mask = mask;
-        source.masked = setup_.scratch({store.capacity_rows(), width});
+        if (setup_.gradients()) source.masked = setup_.scratch({store.capacity_rows(), width});
     }
-    if (source.by_step() && x.id < 0) {
+    if (source.by_step() && x.id < 0 && store.capacity.time >= graph::worth_packing) {
         const auto [matrix, rows] =
             graph::PackedFactor<T>::size(store.precision, store.capacity.batch, width, record.width);
         source.packed = setup_.scratch(matrix);

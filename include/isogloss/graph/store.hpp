@@ -12,9 +12,11 @@
 #include <isogloss/graph/arena.hpp>
 #include <isogloss/graph/handles.hpp>
 #include <isogloss/graph/parameters.hpp>
+#include <isogloss/graph/shared_weights.hpp>
 #include <isogloss/random.hpp>
 #include <isogloss/utf8.hpp>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -103,11 +105,16 @@ public:
 template <class T> struct Store {
     const std::uint64_t serial =
         new_serial();  // what handles are known by: another graph may get the address
-    Arena arena;
+    // Outlives the graph where others are on its weights.
+    const std::shared_ptr<Arena> memory = std::make_shared<Arena>();
+    Arena& arena = *memory;
+    std::optional<SharedWeights<T>> shared;  // whose weights are this graph's, if not its own
     Capacity capacity;
     std::uint64_t seed = 1, step = 0;
     std::uint64_t pass = 0;  // counts passes in either direction
     bool training = true;
+    bool gradients =
+        true;  // whether there is memory for them and for adjoints; without, training stays false
     Precision precision = Precision::full;  // of products in training: full or bf16
     double epsilon = 0;                     // below which entries of dl/dz are sampled in training, 0: none
     bool exact = false;                     // in this pass all the same
@@ -205,7 +212,7 @@ template <class T> struct Store {
         r.lead = lead;
         r.node = node;
         r.value = take_seq(r);
-        r.adjoint[0] = take_seq(r);
+        if (gradients) r.adjoint[0] = take_seq(r);
         if (moduli) r.adjoint[1] = take_seq(r);
         if (carried)
             r.carried = arena.template take<T>({capacity.batch, width}, message("sequence '", name, "'"));

@@ -34,13 +34,14 @@ enum class Restore {
 /// masks depend) and its carried states are part of the model's state.
 ///
 /// Errors   UsageError for two parts of one name. save: as write_safetensors. load: FileError listing every
-///          missing, extra and misshapen name; nothing is changed then.
+///          missing, extra and misshapen name; nothing is changed then. UsageError for a graph on shared weights.
 class Checkpoint {
 public:
     /// A graph: its parameters, and under "state/" its seed, step counter and carried states. Once per
     /// checkpoint.
     template <class T> Checkpoint& model(Graph<T>& g) {
         auto& store = g.store();
+        borrowed_ = store.shared.has_value();
         for (auto& p : store.parameters) array("", p.name, p.value, {p.rows, p.cols});
         counter("graph/seed", store.seed);
         counter("graph/step", store.step);
@@ -100,6 +101,11 @@ public:
     /// Takes everything, or the parameters, from a file that fits; see Restore.
     void load(const Safetensors& file, Restore what = Restore::everything) const {
         const bool all = what == Restore::everything;
+        if (borrowed_)
+            throw UsageError(
+                "checkpoint: the weights of the graph are those of another, which others may be reading; "
+                "load into "
+                "that one");
         std::vector<TensorSpec> expected;
         for (const Part& p : parts_) {
             if (!all && is_state(p)) continue;
@@ -177,6 +183,7 @@ private:
     }
 
     std::vector<Part> parts_;
+    bool borrowed_ = false;  // the graph is on the weights of another
     std::vector<std::function<void()>> after_load_;
 };
 

@@ -25,7 +25,8 @@ template <class T> struct Dropout {
         x = in;
         y = s.sequence("y", x.width);
         mask = s.mask("mask", x.width, options.keep);  // also checks keep
-        if (!options.variational) steps = s.scratch({s.capacity().time, s.capacity().batch, x.width});
+        if (!options.variational && s.gradients())
+            steps = s.scratch({s.capacity().time, s.capacity().batch, x.width});
         return y;
     }
     void forward(Forward<T>& p) {

@@ -29,9 +29,11 @@ public:
     template <class Visitor> void visit(Visitor& v) { v.number("rate", options_.rate); }
 
 protected:
-    /// `who`, a literal, begins the messages. Throws UsageError for options out of range.
+    /// `who`, a literal, begins the messages. Throws UsageError for options out of range, and for a group of a
+    /// graph without gradients.
     Rule(std::string_view who, Parameters<T> group, O options)
         : who_(who), group_(std::move(group)), options_(std::move(options)) {
+        for (const auto* p : group_) p->require_gradient(who);
         require(who, "rate", options_.rate, 0.0);
         if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
         if constexpr (requires { options_.weight_decay; })

@@ -57,6 +57,7 @@ public:
     WeightDrop(Parameters<T> group, WeightDropOptions options) : group_(std::move(group)), options_(options) {
         require("weight drop", "keep", options.keep, Exclusive{0}, 1);
         if (group_.size() == 0) throw UsageError("weight drop: the group of parameters is empty");
+        for (const Parameter<T>* p : group_) p->require_gradient("weight drop");
         for (const Parameter<T>* p : group_)
             if (p->unit_rows)
                 throw UsageError("weight drop: the rows of '", p->name,

@@ -1,0 +1,158 @@
+/// @file graph/describe.hpp  A graph in words, and as a picture for Graphviz.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <isogloss/graph/graph.hpp>
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+namespace graph {
+
+/// The name of the template of a node, such as "Lstm"; "node" where the compiler keeps no names of types.
+template <class T> std::string kind_of([[maybe_unused]] const NodeRecord<T>& n) {
+#ifdef __cpp_rtti
+    const AnyNode<T>& node = *n.node;
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> demangled(
+        abi::__cxa_demangle(typeid(node).name(), nullptr, nullptr, &status), [](void* p) { std::free(p); });
+    if (demangled) {
+        std::string kind = demangled.get();  // …::NodeOf<float, …::Lstm<float> >
+        kind.erase(0, kind.find("NodeOf<"));
+        kind.erase(0, kind.find(", ") + 2);
+        kind.resize(std::min(kind.find('<'), kind.size()));
+        return kind.substr(kind.rfind(':') + 1);  // npos + 1 is 0
+    }
+#endif
+    return "node";
+}
+
+/// Parameters that Graph::weight has made.
+template <class T> std::vector<int> weights_of_no_node(const Graph<T>& g) {
+    std::vector<int> found;
+    int next = 0;
+    for (const auto& n : g.nodes()) {
+        for (; next < n.first_parameter; ++next) found.push_back(next);
+        next = n.last_parameter;
+    }
+    for (; next < g.store().parameters.count(); ++next) found.push_back(next);
+    return found;
+}
+
+/// The names of what a node reads: inputs, weights, nodes.
+template <class T> std::vector<std::string> read_by(const Store<T>& store, const NodeRecord<T>& n) {
+    std::vector<std::string> names;
+    for (const int i : n.input_tokens) names.push_back(store.tokens[i].name);
+    for (const int i : n.input_seqs)
+        if (store.seqs[i].node < 0) names.push_back(store.seqs[i].name);
+    for (const int i : n.inputs) names.push_back(store.node_names[i]);
+    for (const int i : n.input_weights) names.push_back(store.parameters[i].name);
+    return names;
+}
+
+/// What a node makes that others may read, with its size.
+template <class T> std::string made_by(const Store<T>& store, const NodeRecord<T>& n, int id) {
+    std::string made;
+    const auto add = [&](const auto&... parts) { made += (made.empty() ? "" : ", ") + message(parts...); };
+    for (int i = n.first_seq; i < n.last_seq; ++i) {
+        const auto& s = store.seqs[i];
+        add(s.name.substr(store.node_names[id].size() + 1), " ", s.width, s.carried ? " carried" : "");
+    }
+    for (const auto& o : store.logits)
+        if (o.node == id) add("logits ", o.vocabulary);
+    for (const auto& l : store.losses)
+        if (l.node == id) add("loss");
+    return made;
+}
+
+inline std::string in_dot(const std::string& text) {
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    return quoted + "\"";
+}
+
+}  // namespace graph
+
+/// What a graph consists of, one line for each input, weight and node, in the order of building within each:
+///
+///     graph: T = 5, B = 2, 634 parameters, … bytes
+///     tokens x: below 10
+///     weight E: [10, 8], 80 parameters
+///     node embed: Embedding of x, E; y 8; … bytes
+///     node lstm: Lstm of embed; h 8 carried, c 8 carried, tanh_c 8, z 32; 544 parameters: W [8, 32], …; … bytes
+///
+/// Behind the kind of a node stand what it reads, the sequences [T, B, width] that it has, its own parameters, and
+/// the bytes that it has taken of Graph::memory(): parameters with their gradients, sequences with their adjoints,
+/// memory of its own.
+template <class T> std::string describe(const Graph<T>& g) {
+    const auto& store = g.store();
+    Index all = 0;
+    for (const auto& p : store.parameters) all += p.size();
+    std::string text = message("graph: T = ", g.capacity().time, ", B = ", g.capacity().batch, ", ", all,
+                               " parameters", store.shared ? " of another graph" : "", ", ", g.memory(),
+                               " bytes", g.gradients() ? "" : ", for evaluation alone", "\n");
+    for (const auto& x : store.tokens) text += message("tokens ", x.name, ": below ", x.vocabulary, "\n");
+    for (const auto& s : store.seqs)
+        if (s.node < 0) text += message("input ", s.name, ": width ", s.width, "\n");
+    for (const int i : graph::weights_of_no_node(g)) {
+        const auto& p = store.parameters[i];
+        text += message("weight ", p.name, ": [", p.rows, ", ", p.cols, "], ", p.size(), " parameters\n");
+    }
+    for (int id = 0; id < static_cast<int>(g.nodes().size()); ++id) {
+        const auto& n = g.nodes()[id];
+        const std::string& name = store.node_names[id];
+        std::string of, own;
+        for (const auto& read : graph::read_by(store, n)) of += (of.empty() ? " of " : ", ") + read;
+        Index count = 0;
+        for (int i = n.first_parameter; i < n.last_parameter; ++i) {
+            const auto& p = store.parameters[i];
+            own += message(own.empty() ? "" : ", ", p.name.substr(name.size() + 1), " [", p.rows, ", ",
+                           p.cols, "]");
+            count += p.size();
+        }
+        const std::string made = graph::made_by(store, n, id);
+        text += message("node ", name, ": ", graph::kind_of(n), of, made.empty() ? "" : "; ", made);
+        if (count > 0) text += message("; ", count, " parameters: ", own);
+        text += message("; ", n.bytes, " bytes\n");
+    }
+    return text;
+}
+
+/// The same as a picture, in the language DOT of Graphviz: `dot -Tsvg`. Nodes are boxes with their kind, what they
+/// make and their parameters; inputs and weights made with Graph::weight are ellipses; arrows point to who reads.
+template <class T> std::string describe_as_dot(const Graph<T>& g) {
+    using graph::in_dot;
+    const auto& store = g.store();
+    std::string text = "digraph isogloss {\n    rankdir = BT\n    node [shape = box]\n";
+    const auto ellipse = [&](const std::string& name, const std::string& what) {
+        text += "    " + in_dot(name) + " [shape = ellipse, label = " + in_dot(name + ": " + what) + "]\n";
+    };
+    for (const auto& x : store.tokens) ellipse(x.name, message("tokens below ", x.vocabulary));
+    for (const auto& s : store.seqs)
+        if (s.node < 0) ellipse(s.name, message("width ", s.width));
+    for (const int i : graph::weights_of_no_node(g)) {
+        const auto& p = store.parameters[i];
+        ellipse(p.name, message("[", p.rows, ", ", p.cols, "]"));
+    }
+    for (int id = 0; id < static_cast<int>(g.nodes().size()); ++id) {
+        const auto& n = g.nodes()[id];
+        const std::string& name = store.node_names[id];
+        Index count = 0;
+        for (int i = n.first_parameter; i < n.last_parameter; ++i) count += store.parameters[i].size();
+        text += "    " + in_dot(name) + " [label = " +
+                in_dot(message(name, ": ", graph::kind_of(n), "; ", graph::made_by(store, n, id), "; ", count,
+                               " parameters")) +
+                "]\n";
+        for (const auto& read : graph::read_by(store, n))
+            text += "    " + in_dot(read) + " -> " + in_dot(name) + "\n";
+    }
+    return text + "}\n";
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

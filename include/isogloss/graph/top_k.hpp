@@ -1,0 +1,62 @@
+/// @file graph/top_k.hpp  The most probable next words.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/graph/graph.hpp>
+#include <numeric>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// A word that may come next.
+struct Candidate {
+    Token word;
+    double log_probability;  ///< natural logarithm of its probability
+    bool operator==(const Candidate&) const = default;
+};
+
+/// The k entries of a row of log-probabilities [vocabulary] that are largest, in descending order; of equal ones the
+/// word of the smaller number comes first. 1 ≤ k ≤ vocabulary.
+template <class T> std::vector<Candidate> top_k(Index vocabulary, const T* log_p, Index k) {
+    require("top_k", "k", k, 1, vocabulary);
+    std::vector<Token> order(static_cast<std::size_t>(vocabulary));
+    std::iota(order.begin(), order.end(), Token{0});
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), [log_p](Token a, Token b) {
+        return log_p[a] != log_p[b] ? log_p[a] > log_p[b] : a < b;
+    });
+    std::vector<Candidate> best;
+    for (Index i = 0; i < k; ++i) {
+        const Token word = order[static_cast<std::size_t>(i)];
+        best.push_back({word, static_cast<double>(log_p[word])});
+    }
+    return best;
+}
+
+/// The k most probable words after the last step of the last pass, which has reached `o`: for column b of the pass the
+/// list at [b]. Takes memory for B rows of the vocabulary while it runs.
+///
+/// Throws UsageError for k outside 1 to V, and what Graph::log_probabilities does.
+template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits<T> o, Index k) {
+    require("top_k", "k", k, 1, o.vocabulary);
+    const Index B = g.store().batch, V = o.vocabulary;
+    auto log_p = within_memory("top_k", bytes_of("top_k", {B, V}, sizeof(T)), [&] {
+        return Tensor<T, 2>(std::array{static_cast<std::size_t>(B), static_cast<std::size_t>(V)});
+    });
+    g.log_probabilities(o, g.store().rows() - B, {log_p.data(), B, V});
+    std::vector<std::vector<Candidate>> best;
+    for (Index b = 0; b < B; ++b) best.push_back(top_k(V, log_p.data() + b * V, k));
+    return best;
+}
+
+/// The same for one column of the pass alone.
+template <class T> std::vector<Candidate> top_k(Graph<T>& g, Logits<T> o, Index k, Index column) {
+    require("top_k", "k", k, 1, o.vocabulary);
+    const Index B = g.store().batch, V = o.vocabulary;
+    require("top_k", "column", column, 0, std::max<Index>(B, 1) - 1);
+    auto log_p = within_memory("top_k", bytes_of("top_k", {V}, sizeof(T)),
+                               [&] { return std::vector<T>(static_cast<std::size_t>(V)); });
+    g.log_probabilities(o, g.store().rows() - B + column, {log_p.data(), 1, V});
+    return top_k(V, log_p.data(), k);
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

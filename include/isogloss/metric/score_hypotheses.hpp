@@ -1,0 +1,150 @@
+/// @file metric/score_hypotheses.hpp  How probable texts are that begin alike, as those of an n-best list.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/metric/evaluate.hpp>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// What score_hypotheses has found.
+struct HypothesisScores {
+    std::vector<double>
+        log_probability;  ///< log p(w_2 … w_n | w_1) of each text, in nats; 0 for a text of one token
+    Index positions = 0;  ///< steps times columns of all passes; were nothing shared, at least Σ (n - 1)
+};
+
+namespace detail {
+
+/// Texts in alphabetical order, so that those that begin alike stand together.
+using SortedTexts = std::vector<std::span<const Token>>;
+
+/// Texts first … last-1, of which the first `depth` tokens are the same: one column, and the one it goes on from.
+struct Branch {
+    std::size_t first, last;
+    Index from;
+};
+
+/// The branches that a branch of depth - 1 has at `depth`, of texts that go on there.
+inline void branch(const SortedTexts& texts, const Branch& b, Index column, std::size_t depth,
+                   std::vector<Branch>& into) {
+    const std::size_t before = into.size();
+    for (std::size_t i = b.first; i < b.last; ++i) {
+        if (texts[i].size() <= depth) continue;
+        if (into.size() > before && texts[into.back().first][depth - 1] == texts[i][depth - 1])
+            into.back().last = i + 1;
+        else into.push_back({i, i + 1, column});
+    }
+}
+
+/// The first position from `depth` on at which two texts of a branch differ; the largest number where none do.
+inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_t depth) {
+    std::size_t at = std::numeric_limits<std::size_t>::max();
+    for (std::size_t i = b.first; i + 1 < b.last; ++i) {
+        const std::size_t both = std::min(texts[i].size(), texts[i + 1].size());
+        for (std::size_t k = depth; k < both && k < at; ++k)
+            if (texts[i][k] != texts[i + 1][k]) at = k;
+    }
+    return at;
+}
+
+}  // namespace detail
+
+/// The probability of texts under a language model, with x the tokens that it reads and o its prediction of the next. Each
+/// text begins with a token that is given and not scored, such as the end of a sentence, in the state of a reset graph.
+///
+///     const auto scores = score_hypotheses(g, x, o, texts);   // texts[i] = {eos, w_2, …, w_n}
+///
+/// Beginnings that texts have in common are read and scored once: texts are the columns of passes of as many steps as none
+/// of them parts from another, and where they part, columns go on from copies of their states. More texts than the
+/// graph has columns are taken in groups of alphabetical order, and share beginnings within these. The bits of a score may
+/// depend on the other texts, by the order of sums in matrix products of another size.
+///
+/// The graph is in evaluation meanwhile; its mode and states are put back. Beside it, memory for 64 rows of logits.
+///
+/// Throws UsageError for a text without tokens, DataError for a token that x or o does not have, and what Graph::forward
+/// and Graph::log_probabilities do.
+template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logits<T> o,
+                                                     std::span<const std::vector<Token>> hypotheses) {
+    const Index V = std::min(x.vocabulary, o.vocabulary);
+    for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+        if (hypotheses[i].empty())
+            throw UsageError("score_hypotheses: text ", i,
+                             " is empty, expected at least the first token, which is given");
+        for (std::size_t k = 0; k < hypotheses[i].size(); ++k)
+            if (const Token w = hypotheses[i][k]; w < 0 || w >= V)
+                throw DataError("score_hypotheses: text ", i, " holds token ", w, " at position ", k,
+                                "; expected 0 to ", V - 1);
+    }
+    std::vector<std::size_t> order(hypotheses.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return hypotheses[a] < hypotheses[b]; });
+    detail::SortedTexts texts;
+    for (const std::size_t i : order) texts.emplace_back(hypotheses[i]);
+
+    HypothesisScores scores{std::vector<double>(texts.size(), 0.0)};
+    const Evaluation<T> evaluation(g);
+    const auto [most_steps, most_columns] = g.capacity();
+    const Index block = std::min<Index>(64, most_steps * most_columns);
+    auto log_p =
+        within_memory("score_hypotheses", bytes_of("score_hypotheses", {block, o.vocabulary}, sizeof(T)),
+                      [&] { return std::vector<T>(static_cast<std::size_t>(block * o.vocabulary)); });
+    std::vector<detail::Branch> columns, next;
+    std::vector<Token> input;
+    std::vector<Index> from;
+
+    for (std::size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
+        for (Index different = 0; end < texts.size(); ++end)
+            if (end == begin || !std::ranges::equal(texts[end], texts[end - 1]))
+                if (++different > most_columns) break;
+        g.reset();
+        std::size_t depth = 1;  // tokens of the branches, of which all but the last have been read
+        columns.clear();
+        detail::branch(texts, {begin, end, 0}, 0, depth, columns);
+        while (!columns.empty()) {
+            std::size_t steps = 0, parts = std::numeric_limits<std::size_t>::max();
+            input.clear();
+            for (const auto& c : columns) {
+                for (std::size_t i = c.first; i < c.last; ++i)
+                    steps = std::max(steps, texts[i].size() - depth);
+                parts = std::min(parts, detail::parting(texts, c, depth));
+            }
+            steps = std::min(steps, static_cast<std::size_t>(most_steps));
+            if (parts < depth + steps) steps = parts - depth + 1;
+            for (std::size_t t = 0; t < steps; ++t)
+                for (const auto& c : columns) {
+                    std::size_t i = c.first;  // any text that is long enough
+                    while (i + 1 < c.last && texts[i].size() < depth + t) ++i;
+                    input.push_back(texts[i].size() < depth + t ? 0 : texts[i][depth + t - 1]);
+                }
+            const Index B = std::ssize(columns), rows = std::ssize(input);
+            g.forward(o, {x, TokenBlock{input.data(), rows / B, B}});
+            scores.positions += rows;
+            for (Index first = 0, some; first < rows; first += some) {
+                some = std::min(block, rows - first);
+                g.log_probabilities(o, first, {log_p.data(), some, o.vocabulary});
+                for (Index r = first; r < first + some; ++r) {
+                    const std::size_t at = depth + static_cast<std::size_t>(r / B);
+                    const auto& c = columns[static_cast<std::size_t>(r % B)];
+                    for (std::size_t i = c.first; i < c.last; ++i)
+                        if (at < texts[i].size())
+                            scores.log_probability[order[i]] += static_cast<double>(
+                                log_p[static_cast<std::size_t>((r - first) * o.vocabulary + texts[i][at])]);
+                }
+            }
+            depth += steps;
+            next.clear(), from.clear();
+            for (Index b = 0; b < B; ++b)
+                detail::branch(texts, columns[static_cast<std::size_t>(b)], b, depth, next);
+            for (const auto& c : next) from.push_back(c.from);
+            columns.swap(next);
+            g.copy_states(from);
+        }
+    }
+    return scores;
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

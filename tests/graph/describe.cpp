@@ -1,0 +1,131 @@
+#include <isogloss/isogloss.hpp>
+#include <sstream>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+template <class T> struct Silent {  // a node of its own namespace, with nothing in it
+    struct Options {};
+    Options options;
+    Seq<T> setup(Setup<T>&, Seq<T> x) { return x; }
+    void forward(Forward<T>&) {}
+    template <class Quantity> void backward(Backward<T, Quantity>&) {}
+};
+
+template <class T> void build(Graph<T>& g) {
+    const auto x = g.tokens("x", 10), y = g.tokens("y", 10);
+    const auto E = g.weight("E", 10, 8, uniform(0.1));
+    auto h = g.template add<Embedding>("embed", {}, x, E);
+    h = g.template add<Lstm>("lstm", {.units = 8}, h);
+    h = g.template add<Sum>("sum", {}, h, g.input("u", 8));
+    g.template add<CrossEntropy>("loss", {}, g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E), y);
+}
+
+std::vector<std::string> lines(const std::string& text) {
+    std::vector<std::string> all;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+}
+
+// Without the bytes, which depend on the layout of the arena.
+std::vector<std::string> without_bytes(const std::string& text) {
+    auto all = lines(text);
+    for (auto& line : all)
+        if (const auto at = line.rfind(line.starts_with("graph") ? ", " : "; "); line.ends_with(" bytes"))
+            line.resize(at);
+    return all;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A graph is described by inputs, weights and nodes with their shapes", "[graph][describe]",
+                   float, double) {
+    Graph<TestType> g({.time = 5, .batch = 2});
+    build(g);
+    const std::vector<std::string> expected = {
+        "graph: T = 5, B = 2, 634 parameters",
+        "tokens x: below 10",
+        "tokens y: below 10",
+        "input u: width 8",
+        "weight E: [10, 8], 80 parameters",
+        "node embed: Embedding of x, E; y 8",
+        "node lstm: Lstm of embed; h 8 carried, c 8 carried, tanh_c 8, z 32; 544 parameters: W [8, 32], U "
+        "[8, 32], "
+        "b [1, 32]",
+        "node sum: Sum of u, lstm; y 8",
+        "node softmax: TiedSoftmax of sum, E; logits 10; 10 parameters: b [1, 10]",
+        "node loss: CrossEntropy of y, softmax; loss"};
+    CHECK(without_bytes(describe(g)) == expected);
+}
+
+TEST_CASE("The bytes of nodes, inputs and weights are those of the graph", "[graph][describe]") {
+    Graph<float> g({.time = 5, .batch = 2});
+    build(g);
+    const auto of = [&](const std::string& begin) {
+        for (const auto& line : lines(describe(g)))
+            if (line.starts_with(begin))
+                return std::stoul(line.substr(line.rfind(line[0] == 'g' ? ", " : "; ") + 2));
+        return 0ul;
+    };
+    CHECK(of("graph") == g.memory());
+    std::size_t nodes = 0;
+    for (const auto* name : {"embed", "lstm", "sum", "softmax", "loss"})
+        nodes += of(std::string("node ") + name);
+    CHECK(of("node lstm") > 2 * 544 * sizeof(float));
+    CHECK(nodes < g.memory());
+    // The rest: tokens twice, an input and a table, each with its gradient, in blocks with guards of 128 bytes.
+    CHECK(g.memory() - nodes == 2 * (64 + 128) + 2 * (5 * 2 * 8 * 4 + 128) + 2 * (10 * 8 * 4 + 128));
+}
+
+TEST_CASE("A graph for evaluation, one on shared weights and an empty one say so", "[graph][describe]") {
+    Graph<float> g({.time = 5, .batch = 2, .gradients = false});
+    build(g);
+    CHECK(lines(describe(g)).at(0) ==
+          message("graph: T = 5, B = 2, 634 parameters, ", g.memory(), " bytes, for evaluation alone"));
+    Graph<float> shares({.time = 5, .batch = 2}, g.shared_weights());
+    build(shares);
+    CHECK(lines(describe(shares)).at(0) == message("graph: T = 5, B = 2, 634 parameters of another graph, ",
+                                                   shares.memory(), " bytes, for evaluation alone"));
+    CHECK(describe(Graph<double>({})) == "graph: T = 1, B = 1, 0 parameters, 0 bytes\n");
+    Graph<double> own({});
+    own.add<Silent>("quiet", {}, own.input("u", 1));
+    CHECK(lines(describe(own)).back() == "node quiet: Silent of u; 0 bytes");
+}
+
+TEST_CASE("The picture has a box for each node and an arrow for each that it reads", "[graph][describe]") {
+    Graph<float> g({.time = 5, .batch = 2});
+    build(g);
+    const std::vector<std::string> expected = {
+        "digraph isogloss {",
+        "    rankdir = BT",
+        "    node [shape = box]",
+        R"(    "x" [shape = ellipse, label = "x: tokens below 10"])",
+        R"(    "y" [shape = ellipse, label = "y: tokens below 10"])",
+        R"(    "u" [shape = ellipse, label = "u: width 8"])",
+        R"(    "E" [shape = ellipse, label = "E: [10, 8]"])",
+        R"(    "embed" [label = "embed: Embedding; y 8; 0 parameters"])",
+        R"(    "x" -> "embed")",
+        R"(    "E" -> "embed")",
+        R"(    "lstm" [label = "lstm: Lstm; h 8 carried, c 8 carried, tanh_c 8, z 32; 544 parameters"])",
+        R"(    "embed" -> "lstm")",
+        R"(    "sum" [label = "sum: Sum; y 8; 0 parameters"])",
+        R"(    "u" -> "sum")",
+        R"(    "lstm" -> "sum")",
+        R"(    "softmax" [label = "softmax: TiedSoftmax; logits 10; 10 parameters"])",
+        R"(    "sum" -> "softmax")",
+        R"(    "E" -> "softmax")",
+        R"(    "loss" [label = "loss: CrossEntropy; loss; 0 parameters"])",
+        R"(    "y" -> "loss")",
+        R"(    "softmax" -> "loss")",
+        "}"};
+    CHECK(lines(describe_as_dot(g)) == expected);
+    Graph<float> odd({});
+    odd.input("a\"b\\c", 2);
+    CHECK(lines(describe_as_dot(odd)).at(3) ==
+          R"(    "a\"b\\c" [shape = ellipse, label = "a\"b\\c: width 2"])");
+}

@@ -1,0 +1,210 @@
+// Graphs on the weights of another, and graphs for evaluation alone.
+#include <isogloss/isogloss.hpp>
+#include <optional>
+#include <vector>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+constexpr Index V = 7, T0 = 5, B = 2;
+
+/// A model with every kind of memory that only training needs: masks of three schemes, moduli, staged gradients.
+template <class T> struct Net {
+    Graph<T> g;
+    Tokens x, y;
+    Weight<T> E;
+    Seq<T> h;
+    Logits<T> o;
+    Loss<T> l;
+
+    template <class... Weights> explicit Net(GraphOptions options, const Weights&... weights)
+        : g(options, weights...),
+          x(g.tokens("x", V)),
+          y(g.tokens("y", V)),
+          E(g.weight("E", V, 4, uniform(0.5))),
+          h(g.template add<Embedding>("embed", {.keep = 0.7, .keep_words = 0.8}, x, E)) {
+        h = g.template add<Lstm>("lstm", {.units = 4, .keep = 0.7}, h);
+        h = g.template add<Gru>("gru", {.units = 4, .keep = 0.7, .scheme = DropoutScheme::gal}, h);
+        h = g.template add<Dropout>("between", {.keep = 0.7}, h);
+        h = g.template add<Rhn>("rhn", {.units = 4, .depth = 2, .keep = 0.7}, h);
+        o = g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E);
+        l = g.template add<AugmentedLoss>("loss", {.gamma = 0.65}, o, y, E);
+    }
+    std::vector<T> pass() {
+        const std::vector<Token> words = {0, 1, 2, 3, 4, 5, 6, 0, 1, 3},
+                                 next = {2, 3, 4, -1, 6, 0, 1, 2, 0, 5};
+        g.reset();
+        const double nats =
+            g.forward(l, {x, TokenBlock{words.data(), T0, B}}, {y, TokenBlock{next.data(), T0, B}});
+        const auto p = g.log_probabilities(o);
+        std::vector<T> all(p.begin(), p.end());
+        all.push_back(static_cast<T>(nats));
+        return all;
+    }
+    std::vector<T> evaluated() {
+        g.training(false);
+        return pass();
+    }
+};
+
+constexpr GraphOptions sizes{.time = T0, .batch = B, .seed = 5};
+
+template <class G> std::vector<double> states(G& g) {
+    std::vector<double> all;
+    for (const auto& one : g.carried().values) all.insert(all.end(), one.begin(), one.end());
+    return all;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A graph on shared weights computes the bits of their owner, also after a step of it",
+                   "[graph][inference]", float, double) {
+    Net<TestType> owner(sizes);
+    Net<TestType> other({.time = T0, .batch = B, .seed = 99}, owner.g.shared_weights());
+    Net<TestType> third(sizes, other.g.shared_weights());  // shares what the other one shares
+    CHECK(other.g.seed() == 5);
+    CHECK(&other.g.value(other.E)(0, 0) == &owner.g.value(owner.E)(0, 0));
+    CHECK(other.g.memory() < owner.g.memory());
+
+    const auto before = owner.evaluated();
+    CHECK(other.pass() == before);
+    CHECK(third.pass() == before);
+    owner.g.training(true);
+    Sgd<TestType> sgd(owner.g.parameters(), {.rate = 0.5});
+    owner.pass();
+    owner.g.backward(owner.l);
+    sgd.step();
+    const auto after = owner.evaluated();
+    CHECK(after != before);
+    CHECK(other.pass() == after);
+    CHECK(other.g.guards_intact());
+}
+
+TEST_CASE("Graphs on the same weights have states of their own, and any size", "[graph][inference]") {
+    Net<double> owner(sizes);
+    owner.evaluated();
+    const auto before = states(owner.g);
+    Net<double> one({.time = 1, .batch = 1}, owner.g.shared_weights());
+    const auto whole = owner.g.log_probabilities(owner.o);
+    for (const Token word : {0, 2, 4, 6, 1}) one.g.forward(one.o, {one.x, std::vector<Token>{word}});
+    const auto last = one.g.log_probabilities(one.o);
+    for (std::size_t v = 0; v < V; ++v) CHECK(last(0, v) == Approx(whole(8, v)).epsilon(1e-12));
+    CHECK(states(owner.g) == before);
+    CHECK(states(one.g).size() == before.size() / 2);
+}
+
+TEST_CASE("Shared weights outlive the graph that had them", "[graph][inference]") {
+    std::optional<Net<float>> owner;
+    owner.emplace(sizes);
+    const auto expected = owner->evaluated();
+    std::optional<SharedWeights<float>> weights = owner->g.shared_weights();
+    Net<float> before(sizes, *weights);
+    owner.reset();
+    Net<float> after(sizes, *weights);
+    weights.reset();
+    CHECK(before.pass() == expected);
+    CHECK(after.pass() == expected);
+}
+
+TEST_CASE("What does not fit the shared weights is said, and leaves the graph as it was",
+          "[graph][inference][errors]") {
+    Graph<float> owner({.time = 2, .batch = 1});
+    owner.weight("E", 5, 3, uniform(0.1));
+    const auto early = owner.shared_weights();
+    owner.add<Lstm>("lstm", {.units = 2}, owner.input("u", 3));
+    const auto weights = owner.shared_weights();
+    CHECK(weights.names() == std::vector<std::string>{"E", "lstm.W", "lstm.U", "lstm.b"});
+
+    Graph<float> g({.time = 2, .batch = 1}, weights);
+    const auto u = g.input("u", 3), wide = g.input("wide", 4);
+    const std::size_t memory = g.memory();
+    REQUIRE_THROWS_MATCHES(g.weight("E", 5, 4, uniform(0.1)), UsageError,
+                           says("weight 'E'", "found shape [5, 4], expected [5, 3]"));
+    REQUIRE_THROWS_MATCHES(g.weight("F", 5, 3, uniform(0.1)), UsageError,
+                           says("weight 'F'", "none of this name", "E, lstm.W, lstm.U, lstm.b"));
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("lstm", {.units = 2}, wide), UsageError,
+                           says("'lstm.W'", "found shape [4, 8], expected [3, 8]"));
+    REQUIRE_THROWS_MATCHES(g.add<Rnn>("rnn", {.units = 2}, u), UsageError,
+                           says("'rnn.W'", "none of this name"));
+    REQUIRE_THROWS_MATCHES(g.weight("E", 5, 3, uniform(0.1), {.unit_rows = true}), UsageError,
+                           says("weight 'E'", "unit_rows = true, expected false"));
+    CHECK(g.memory() == memory);
+    CHECK(g.store().parameters.empty());
+    g.add<Lstm>("lstm", {.units = 2}, u);
+    g.weight("E", 5, 3, uniform(0.1));
+
+    Graph<float> too_early({.time = 2, .batch = 1}, early);
+    REQUIRE_THROWS_MATCHES(too_early.add<Lstm>("lstm", {.units = 2}, too_early.input("u", 3)), UsageError,
+                           says("'lstm.W'", "There are: E.", "when that graph is complete"));
+
+    Graph<float> normed({.time = 1, .batch = 1});
+    normed.weight("E", 2, 3, uniform(0.1), {.unit_rows = true});
+    Graph<float> follows({.time = 1, .batch = 1}, normed.shared_weights());
+    follows.weight("E", 2, 3, uniform(0.1), {.unit_rows = true});
+}
+
+TEMPLATE_TEST_CASE("A graph without gradients evaluates to the bits of one with them", "[graph][inference]",
+                   float, double) {
+    Net<TestType> trained(sizes);
+    GraphOptions options = sizes;
+    options.gradients = false;
+    options.precision = Precision::bf16;  // of training alone, and so no matter in double either
+    Net<TestType> net(options);
+    CHECK_FALSE(net.g.gradients());
+    CHECK_FALSE(net.g.training());
+    CHECK(net.g.precision() == Precision::full);
+    CHECK(net.pass() == trained.evaluated());
+    CHECK(net.pass() == trained.evaluated());
+    CHECK(net.g.training_step() == 0);
+    CHECK(net.g.guards_intact());
+}
+
+TEST_CASE("Without gradients there is no memory for them, for adjoints and for masks", "[graph][inference]") {
+    const auto saved = [](auto&& build) {
+        Graph<float> with({.time = 5, .batch = 2}), without({.time = 5, .batch = 2, .gradients = false});
+        build(with), build(without);
+        return static_cast<Index>(with.memory() - without.memory());
+    };
+    const auto block = [](Index numbers) { return (numbers * 4 + 63) / 64 * 64 + 128; };  // and guards
+    CHECK(saved([](auto& g) { g.weight("E", 30, 7, constant(1)); }) == block(30 * 7));
+    CHECK(saved([](auto& g) { g.input("u", 5); }) == block(5 * 2 * 5));
+    CHECK(saved([](auto& g) { g.template add<Dropout>("dropout", {.keep = 0.5}, g.input("u", 5)); }) ==
+          2 * block(5 * 2 * 5) + block(2 * 5) + block(5 * 2 * 5));  // adjoints, mask, mask of each step
+    CHECK(saved([](auto& g) { g.template add<Rnn>("rnn", {.units = 3, .keep = 0.5}, g.input("u", 5)); }) ==
+          block(5 * 2 * 5) + block(6 * 2 * 3) + 2 * block(5 * 2 * 3)  // adjoints of u, h, z and m ∘ h
+              + block(5 * 3) + block(3 * 3) + block(3)                // gradients of W, U and b
+              + block(2 * 3) + block(5 * 2 * 3));                     // the mask, and h multiplied by it
+}
+
+TEST_CASE("A graph without gradients refuses what needs them", "[graph][inference][errors]") {
+    Net<float> net({.time = T0, .batch = B, .gradients = false});
+    net.pass();
+    const auto refused = [](const char* who) {
+        return says(who, "for evaluation alone", "gradients = true");
+    };
+    REQUIRE_THROWS_MATCHES(net.g.training(true), UsageError, refused("training"));
+    REQUIRE_THROWS_MATCHES(net.g.backward(net.l), UsageError, refused("backward"));
+    REQUIRE_THROWS_MATCHES(net.g.backward<Modulus>(net.l), UsageError, refused("backward"));
+    REQUIRE_THROWS_MATCHES(net.g.adjoint(net.h), UsageError, refused("adjoint"));
+    REQUIRE_THROWS_MATCHES(net.g.gradient(net.E), UsageError, refused("gradient"));
+    REQUIRE_THROWS_MATCHES(Sgd<float>(net.g.parameters(), {}), UsageError, refused("sgd"));
+    REQUIRE_THROWS_MATCHES(Adam<float>(net.g.parameters(), {}), UsageError, refused("adam"));
+    REQUIRE_THROWS_MATCHES(WeightDrop<float>(net.g.parameters("lstm.U"), {}), UsageError,
+                           refused("weight drop"));
+    net.g.training(false);
+    CHECK_FALSE(net.pass().empty());
+}
+
+TEST_CASE("A graph of a few steps keeps no packed matrices, and computes the same", "[graph][inference]") {
+    const auto memory = [](Index time) {
+        Graph<float> g({.time = time, .batch = 4, .gradients = false});
+        g.add<Rnn>("rnn", {.units = 300}, g.input("u", 2));
+        return g.memory();
+    };
+    CHECK(memory(4) - memory(3) > 300 * 300 * sizeof(float));
+    CHECK(memory(3) - memory(2) < 300 * 300 * sizeof(float) / 4);
+}
