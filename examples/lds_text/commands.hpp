@@ -23,14 +23,15 @@ struct CountCommand {
 
 /// Options of `fit`. Of the lists more than one value is for `select`; an empty one stands for a default.
 struct FitCommand {
-    std::string train, counts, dev, model, log;
+    std::string train, counts, dev, model, log, vocabulary_from;
     std::vector<ig::Index> states, ssid_lags;
     std::vector<double> pseudo_counts;
     std::optional<ig::Index> vocabulary, em_lags;
     ig::Index iterations = 20;
     double stop = 0;
     std::uint64_t seed = 1;
-    bool sentences = false, random_start = false, scaled = false, select = false, resume = false;
+    bool sentences = false, random_start = false, scaled = false, select = false, resume = false,
+         matrix_free = false;
     int threads = 2;
 };
 

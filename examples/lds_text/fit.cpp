@@ -16,7 +16,7 @@
 #include "../shared/csv_log.hpp"
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
-#include "common.hpp"
+#include "co_occurrences.hpp"
 
 namespace lt {
 
@@ -32,38 +32,11 @@ struct Candidate {
 
 constexpr ig::Index default_em_lags = 7, default_ssid_lags = 4, default_states = 200;
 
-lds::CountsFile counts_of(const FitCommand& o, ig::Index em_lags) {
-    const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end()),
-                    lags = std::max(2 * ssid_lags - 1, em_lags);
-    if (!o.counts.empty()) {
-        if (!o.train.empty() || o.vocabulary)
-            throw ig::UsageError(
-                ig::message(o.train.empty() ? "--vocabulary" : "--train",
-                            " has no effect with --counts, which are of a text; leave one out"));
-        auto counted = lds::load_counts(o.counts);
-        if (o.sentences && counted.counts.options().boundary < 0)
-            throw ig::DataError(ig::message("--sentences is given, but '", o.counts,
-                                            "' was counted across sentences; count with --sentences"));
-        return counted;
-    }
-    if (o.train.empty())
-        throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
-    Stopwatch clock;
-    auto vocabulary = read_vocabulary({o.train}, o.vocabulary.value_or(10000), 1);
-    const auto corpus = ig::text::Corpus::read(o.train, vocabulary);
-    const double reading = clock.lap();
-    lds::LagCounts counts(vocabulary.size(), {.lags = lags, .boundary = boundary(o.sentences, vocabulary)});
-    counts.add(corpus.tokens());
-    say("counts: %td tokens, %td types, %td lags; reading %.2f s, counting %.2f s\n", corpus.size(),
-        vocabulary.size(), lags, reading, clock.lap());
-    return {std::move(counts), std::move(vocabulary)};
-}
-
 /// Every combination of the lists. Pseudo-counts that are not given are shares of the tokens, divided among the types.
-std::vector<Candidate> candidates(const FitCommand& o, const lds::LagCounts& counts) {
+std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrences& counted) {
     auto kappas = o.pseudo_counts;
     if (kappas.empty()) {
-        const auto& n = counts.occurrences();
+        const auto& n = counted.occurrences();
         const auto tokens = static_cast<double>(std::accumulate(n.begin(), n.end(), std::int64_t{0}));
         for (const double share : o.select ? std::vector{0.05, 0.15, 0.5, 1.5} : std::vector{0.5})
             kappas.push_back(share * tokens / static_cast<double>(n.size()));
@@ -122,7 +95,7 @@ System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<floa
             found.noise_factor, clock.lap());
     }
     it.notes = {{"lds_text.iteration", "0"},
-                {"lds_text.sentences", moments.counts().options().boundary >= 0 ? "1" : "0"},
+                {"lds_text.sentences", moments.made_with().boundary >= 0 ? "1" : "0"},
                 {"lds_text.pseudo_counts", digits(c.pseudo_counts, 17)},
                 {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))},
                 {"lds_text.ssid_lags", ig::message(c.ssid_lags)}};
@@ -184,7 +157,7 @@ System resumed(const FitCommand& o, const Candidate& c, const lds::LagMoments<fl
     std::size_t iteration = 0;
     if (!(note >> iteration))
         throw ig::FileError(ig::message("'", o.model, "' was not written by `lds_text fit`"));
-    if (it.notes["lds_text.sentences"] != (moments.counts().options().boundary >= 0 ? "1" : "0"))
+    if (it.notes["lds_text.sentences"] != (moments.made_with().boundary >= 0 ? "1" : "0"))
         throw ig::DataError(ig::message(
             "'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
             " --sentences, but these counts are of the other kind; resume as it was begun"));
@@ -209,14 +182,14 @@ struct HeldOut {
 /// Fits systems, tells of every iteration, and leaves the best one in the file.
 class Fit {
 public:
-    Fit(const FitCommand& o, const lds::CountsFile& counted) : o_(o), counted_(counted) {
-        if (!o.dev.empty()) dev_ = ig::text::Corpus::read(o.dev, counted.vocabulary);
+    Fit(const FitCommand& o, const CoOccurrences& counted) : o_(o), counted_(counted) {
+        if (!o.dev.empty()) dev_ = ig::text::Corpus::read(o.dev, counted.vocabulary());
     }
 
     /// Subspace identification, or the file of --resume, and EM until it settles. Returns the iteration it ends with.
     ig::Index run(const Candidate& c) {
-        const lds::LagMoments<float> moments(counted_.counts, {.pseudo_counts = c.pseudo_counts});
-        System it = o_.resume ? resumed(o_, c, moments) : start(o_, c, moments, counted_.vocabulary);
+        const lds::LagMoments<float> moments = counted_.moments({.pseudo_counts = c.pseudo_counts});
+        System it = o_.resume ? resumed(o_, c, moments) : start(o_, c, moments, counted_.vocabulary());
         const auto& whitening = it.system.whitening;
         const double baseline = lds::static_log_likelihood(whitening.words);
         say("%td words, %td states, %g pseudo-counts a word, which are %.0f %% of what is counted\n",
@@ -232,7 +205,7 @@ public:
             std::optional<HeldOut> held_out;
             if (dev_)
                 held_out.emplace(lds::TextFilter<float>(it.system, steady), whitening, dev_->tokens(),
-                                 counted_.counts.options().boundary);
+                                 counted_.boundary());
             it.log_likelihoods.push_back(statistics.log_likelihood);
             it.xx = statistics.xx;
             it.xx_filtered = statistics.xx_filtered;
@@ -297,7 +270,7 @@ private:
     }
 
     const FitCommand& o_;
-    const lds::CountsFile& counted_;
+    const CoOccurrences& counted_;
     std::optional<ig::text::Corpus> dev_;
     std::optional<files::CsvLog> log_;
     double selected_ = -std::numeric_limits<double>::infinity();  // minus the perplexity
@@ -331,6 +304,7 @@ int fit(const FitCommand& given) {
     const files::Lock lock("--model", given.model);
     files::Outputs()
         .read("--train", given.train)
+        .read("--vocabulary-from", given.vocabulary_from)
         .read("--counts", given.counts)
         .read("--dev", given.dev)
         .write("--model", given.model, model_kind())
@@ -344,10 +318,11 @@ int fit(const FitCommand& given) {
     if (o.states.empty()) o.states = {default_states};
     if (o.ssid_lags.empty()) o.ssid_lags = {default_ssid_lags};
     interrupt::catch_signals();
-    const auto counted = counts_of(o, o.em_lags.value_or(default_em_lags));
+    const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end());
+    const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)));
     Fit fit(o, counted);
     ig::Index last = 0;
-    for (const Candidate& c : candidates(o, counted.counts)) {
+    for (const Candidate& c : candidates(o, counted)) {
         last = fit.run(c);
         if (interrupt::wanted) break;
     }

@@ -38,7 +38,7 @@ int work(int argc, char** argv) {
     lt::FitCommand f;
     auto* fit = app.add_subcommand("fit", "Fit a system: subspace identification, then EM");
     const auto list = CLI::MultiOptionPolicy::TakeAll;
-    fit->add_option("--train", f.train, "text file");
+    fit->add_option("--train", f.train, "text file, or file of tokens");
     fit->add_option("--counts", f.counts, "file of `count`, in place of a text");
     fit->add_option("--dev", f.dev, "held-out text, whose likelihood is told after every iteration");
     fit->add_flag(
@@ -48,6 +48,7 @@ int work(int argc, char** argv) {
     fit->add_option("--model", f.model, "file to write, after every iteration")->required();
     fit->add_option("--states", f.states, "states [200]")->multi_option_policy(list);
     fit->add_option("--vocabulary", f.vocabulary, "most types of the text; 0: no limit [10000]");
+    fit->add_option("--vocabulary-from", f.vocabulary_from, "vocabulary file of --train");
     fit->add_option("--ssid-lags", f.ssid_lags, "blocks of the Hankel operator [4]")
         ->multi_option_policy(list);
     fit->add_option("--em-lags", f.em_lags, "horizon of EM's statistics [7]");
@@ -65,6 +66,8 @@ int work(int argc, char** argv) {
     fit->add_flag("--random-start", f.random_start, "random parameters in place of subspace identification");
     fit->add_flag("--scaled", f.scaled,
                   "estimate the covariance of the states' noise in subspace identification");
+    fit->add_flag("--matrix-free", f.matrix_free,
+                  "store no counts: every product with co-occurrences reads --train, whatever its length");
     fit->add_flag("--resume", f.resume, "go on from the file --model");
 
     lt::EmbedCommand e;

@@ -6,7 +6,7 @@
 
 #define ISOGLOSS_COMPILED_LDS_LIST(make, T)                                                                \
     make class LagMoments<T>;                                                                              \
-    make HankelSvd<T> hankel_svd<T>(const HankelOperator<T>&, Index, RandomisedSvdOptions);                \
+    make HankelSvd<T> hankel_svd(const HankelOperator<T>&, Index, RandomisedSvdOptions);                   \
     make Subspace<T> subspace_identification<T>(const LagMoments<T>&, SubspaceOptions);                    \
     make Statistics<T> asos_statistics<T>(const Lds<T>&, const SteadyState&, const LagMoments<T>&, Index); \
     make double maximise<T>(Statistics<T>, Lds<T>&, MaximiseOptions);                                      \

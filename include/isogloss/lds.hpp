@@ -24,6 +24,7 @@
 #include <isogloss/lds/spilled_counts.hpp>
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/lds/text_filter.hpp>
+#include <isogloss/lds/text_pairs.hpp>
 // IWYU pragma: end_exports
 #ifdef ISOGLOSS_COMPILED_LDS
 #include <isogloss/compiled_lds.hpp>

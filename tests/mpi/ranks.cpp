@@ -4,6 +4,7 @@
 //   ranks fail   the last rank throws in the middle
 #include <cstdio>
 #include <cstring>
+#include <isogloss/distributed/baum_welch.hpp>
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/mpi.hpp>
@@ -63,6 +64,15 @@ void functions(Index largest) {
     expect(v == std::vector<double>(777, 0.5 * static_cast<double>(n)), "all_reduce of double" + with);
 }
 
+// The number, which all ranks have.
+std::uint64_t same_everywhere(ig::mpi::Communicator& ranks, std::uint64_t own) {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks.size()));
+    const std::vector<Index> counts(all.size(), Index{sizeof own});
+    ranks.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), counts);
+    for (const auto s : all) expect(s == all[0], "the ranks have the same model");
+    return own;
+}
+
 // A small language model, trained on 4 shards; its parameters' checksum.
 std::uint64_t train(bool fail) {
     constexpr Index V = 50, steps = 5;
@@ -92,12 +102,26 @@ std::uint64_t train(bool fail) {
     ig::file::Crc64 sum;
     for (const auto* p : g.parameters())
         sum.add(std::as_bytes(std::span(p->value, static_cast<std::size_t>(p->size()))));
-    std::vector<std::uint64_t> sums(static_cast<std::size_t>(ranks.size()));
-    const std::uint64_t own = sum.value();
-    const std::vector<Index> counts(sums.size(), Index{sizeof own});
-    ranks.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(sums)), counts);
-    for (const auto s : sums) expect(s == sums[0], "the ranks have the same model");
-    return own;
+    return same_everywhere(ranks, sum.value());
+}
+
+// A hidden Markov model, after three steps on 7 shards of sequences; the checksum of its parameters.
+std::uint64_t train_markov() {
+    const ig::Random random(1, 2);
+    std::vector<std::vector<ig::Token>> texts;
+    Index place = 0;
+    for (int k = 0; k < 50; ++k) {
+        texts.emplace_back();
+        for (Index t = random.below(place++, 30); t > 0; --t)
+            texts.back().push_back(static_cast<ig::Token>(random.below(place++, 20)));
+    }
+    ig::mpi::Communicator ranks;
+    ig::hmm::Hmm model({.states = 12, .symbols = 20, .prior = 0.01});
+    for (int k = 0; k < 3; ++k) ig::distributed::baum_welch_step(model, texts, ranks, 7);
+    ig::file::Crc64 sum;
+    for (const auto* p : {&model.initial, &model.transition, &model.emission})
+        sum.add(std::as_bytes(std::span(*p)));
+    return same_everywhere(ranks, sum.value());
 }
 
 }  // namespace
@@ -114,9 +138,10 @@ int main(int argc, char** argv) {
         ig::mpi::Communicator ranks;
         ig::mpi::guarded(ranks, [&] {
             for (const Index largest : {64, 1000, 1 << 20}) functions(largest);
-            const std::uint64_t sum = train(argc > 1);
+            const std::uint64_t sum = train(argc > 1), markov = train_markov();
             if (ranks.rank() == 0)
-                std::printf("right, model %016llx\n", static_cast<unsigned long long>(sum));
+                std::printf("right, model %016llx, hidden Markov model %016llx\n",
+                            static_cast<unsigned long long>(sum), static_cast<unsigned long long>(markov));
         });
     }
     MPI_Finalize();

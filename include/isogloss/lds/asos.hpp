@@ -18,6 +18,107 @@ template <class T> struct Statistics {
     double log_likelihood = 0;  ///< of the parameters they were made with, nats per token
 };
 
+/// The h × h algebra of asos_statistics, which has the notation: weights of the products with words before they are
+/// made, and the statistics of the states from B_l. It does not know the words, and is the same on every rank where these
+/// are shared out.
+class AsosRecursion {
+public:
+    /// For 1 ≤ k lags. A and M of the system, F, H, … of its steady state.
+    AsosRecursion(const SmallMatrix& A, const SmallMatrix& M, const SteadyState& f, Index k)
+        : A_(A),
+          M_(M),
+          f_(f),
+          k_(k),
+          Ht_(transposed(f.H)),
+          Lt_(transposed(f.L)),
+          Jt_(transposed(f.J)),
+          Pt_(transposed(f.P)) {
+        const Index h = rows(A);
+        Array<SmallMatrix> Jt_to{identity(h)};
+        Ht_to_.push_back(identity(h));
+        for (Index l = 0; l <= 2 * k; ++l) Ht_to_.push_back(product(Ht_to_.back(), Ht_));
+        for (Index l = 0; l < k; ++l) Jt_to.push_back(product(Jt_to.back(), Jt_));
+        W_.resize(k + 1);
+        W_[k] = Jt_to[k];
+        for (Index l = k - 1; l >= 0; --l) W_[l] = product(Pt_, Jt_to[l]) + product(Ht_, W_[l + 1]);
+    }
+
+    SmallMatrix weight(Index l) const { return product(Lt_, Ht_to_[l], W_[0]); }  ///< of U_l in E[yx̄ᵀ]
+    SmallMatrix weight_transposed(Index l) const { return product(Lt_, W_[l]); }  ///< of Z_l, l ≥ 1
+
+    /// Fills all of `out` but yx from B_0 … B_k and G = CᵀC, for so many words, and returns the weight of C in yx.
+    template <class T> SmallMatrix finish(const Array<SmallMatrix>& B, const SmallMatrix& G, Index words,
+                                          Statistics<T>& out) const {
+        const Index h = rows(A_);
+        const SmallMatrix GA = product(G, A_), LGA_t = transposed(product(f_.L, GA));
+
+        // q and p for a given q_{k+1}.
+        Array<SmallMatrix> q(k_ + 2), p(k_ + 1);
+        const auto recur = [&](const SmallMatrix& beyond) {
+            q[k_ + 1] = beyond;
+            for (Index l = k_; l >= 0; --l) q[l] = product(q[l + 1], Ht_) + product(B[l], Lt_);
+            p[0] = transposed(q[0]);
+            for (Index l = 1; l <= k_; ++l) p[l] = product(f_.H, p[l - 1]) + product(f_.L, B[l]);
+        };
+        recur(zeros<double>(h, h));
+
+        SmallMatrix X = zeros<double>(h, h), rest = product(p[k_], Lt_);
+        const SmallMatrix H_far = transposed(Ht_to_[2 * k_ + 1]);
+        for (int i = 0;; ++i) {
+            rest = sylvester(A_, Ht_, rest);
+            X += rest;
+            if (i == 200 || !std::isfinite(frobenius(X)))
+                throw NumericError("ASOS: the primary equation does not settle; take a longer horizon");
+            if (frobenius(rest) <= 1e-13 * frobenius(X)) break;
+            rest = product(H_far, product(transposed(rest), LGA_t));
+        }
+        recur(product(GA, X));
+
+        // Filtered with filtered, then smoothed with filtered, from the horizon down.
+        SmallMatrix xx = X, sx = X, sx_1 = X;
+        for (Index l = k_ - 1; l >= 0; --l) {
+            xx = product(xx, Ht_) + product(p[l], Lt_);
+            sx_1 = sx;
+            sx = product(f_.J, sx) + product(f_.P, xx);
+        }
+        const SmallMatrix open = product(product(f_.J, sx_1), Pt_) + product_t(f_.P, sx);
+        // In exact arithmetic on a stationary text it is symmetric.
+        const SmallMatrix ss = symmetrised(sylvester(f_.J, Jt_, open));
+        out.xx = ss + f_.smoothed;
+        out.xx_1 = product(ss, Jt_) + product(sx_1, Pt_) + product(f_.smoothed, Jt_);
+        out.xx_filtered = symmetrised(xx) + f_.filtered;
+
+        const Index dimension = words - 1;
+        const SmallMatrix FGA = product(f_.F, GA), FG = product(f_.F, G);
+        const double squares = static_cast<double>(dimension) -
+                               inner(product(SmallMatrix(f_.predicted - M_), FG), identity(h)) -
+                               2 * inner(product(f_.F, q[1]), A_) + inner(product(FGA, xx), A_);
+        out.log_likelihood = gaussian_log_likelihood(dimension, f_.log_det_S, squares);
+        return product(product(A_, X), Ht_to_[k_ + 1], W_[0]);
+    }
+
+private:
+    const SmallMatrix &A_, &M_;
+    const SteadyState& f_;
+    Index k_;
+    SmallMatrix Ht_, Lt_, Jt_, Pt_;
+    Array<SmallMatrix> Ht_to_, W_;  // powers of Hᵀ to 2k + 1; W_0 … W_k
+};
+
+/// Throws what asos_statistics throws where a system, moments and a horizon k do not fit.
+template <class T> void require_asos(const Lds<T>& s, const LagMoments<T>& moments, Index k) {
+    require_consistent(s, "ASOS");
+    if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
+        throw UsageError("ASOS: found a horizon of ", k, " with counts of ", moments.lags(), " lags and ",
+                         moments.vocabulary(), " words, expected 1 … ", moments.lags(), " lags and ",
+                         s.vocabulary(), " words");
+    if (moments.whitening().mu != s.whitening.mu)
+        throw UsageError(
+            "ASOS: found moments of other word frequencies than those of the system; take the counts and "
+            "pseudo-counts it was made with");
+    moments.require_pairs(k, "ASOS");
+}
+
 /// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost does not depend on the length of
 /// the text.
 ///
@@ -42,85 +143,22 @@ template <class T> struct Statistics {
 ///          weighted sum, so that no array of V × h is kept per lag; ends of the text are left out.
 template <class T>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k) {
-    require_consistent(s, "ASOS");
-    if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
-        throw UsageError("ASOS: found a horizon of ", k, " with counts of ", moments.lags(), " lags and ",
-                         moments.vocabulary(), " words, expected 1 … ", moments.lags(), " lags and ",
-                         s.vocabulary(), " words");
-    if (moments.whitening().mu != s.whitening.mu)
-        throw UsageError(
-            "ASOS: found moments of other word frequencies than those of the system; take the counts and "
-            "pseudo-counts it was made with");
-    moments.require_pairs(k, "ASOS");
-    const Index h = s.states(), V = s.vocabulary();
-    const SmallMatrix Ht = transposed(f.H), Lt = transposed(f.L), Jt = transposed(f.J), Pt = transposed(f.P);
-
-    // Powers, and the weights of U and Z in E[y x̄ᵀ].
-    Array<SmallMatrix> Ht_to{identity(h)}, Jt_to{identity(h)};
-    for (Index l = 0; l <= 2 * k; ++l) Ht_to.push_back(product(Ht_to.back(), Ht));
-    for (Index l = 0; l < k; ++l) Jt_to.push_back(product(Jt_to.back(), Jt));
-    Array<SmallMatrix> W(k + 1);
-    W[k] = Jt_to[k];
-    for (Index l = k - 1; l >= 0; --l) W[l] = product(Pt, Jt_to[l]) + product(Ht, W[l + 1]);
-
+    require_asos(s, moments, k);
+    const AsosRecursion recursion(s.A, s.M, f, k);
     Statistics<T> out;
-    out.yx = zeros<T>(V, h);
+    out.yx = zeros<T>(s.vocabulary(), s.states());
     Array<SmallMatrix> B;
-    TallMatrix<T> U = zeros<T>(V, h);
+    TallMatrix<T> U = out.yx;
     for (Index l = 0; l <= k; ++l) {
         moments.apply(l, ref(s.C), ref(U));
         B.push_back(inner_products(s.C, U));
-        add_product<T>(1, ref(U), product(Lt, Ht_to[l], W[0]), ref(out.yx));
+        add_product<T>(1, ref(U), recursion.weight(l), ref(out.yx));
         if (l == 0) continue;
         moments.apply_transposed(l, ref(s.C), ref(U));
-        add_product<T>(1, ref(U), product(Lt, W[l]), ref(out.yx));
+        add_product<T>(1, ref(U), recursion.weight_transposed(l), ref(out.yx));
     }
-    const SmallMatrix G = inner_products(s.C, s.C);
-    const SmallMatrix GA = product(G, s.A), LGA_t = transposed(product(f.L, GA));
-
-    // q and p for a given q_{k+1}.
-    Array<SmallMatrix> q(k + 2), p(k + 1);
-    const auto recur = [&](const SmallMatrix& beyond) {
-        q[k + 1] = beyond;
-        for (Index l = k; l >= 0; --l) q[l] = product(q[l + 1], Ht) + product(B[l], Lt);
-        p[0] = transposed(q[0]);
-        for (Index l = 1; l <= k; ++l) p[l] = product(f.H, p[l - 1]) + product(f.L, B[l]);
-    };
-    recur(zeros<double>(h, h));
-
-    SmallMatrix X = zeros<double>(h, h), rest = product(p[k], Lt);
-    const SmallMatrix H_far = transposed(Ht_to[2 * k + 1]);
-    for (int i = 0;; ++i) {
-        rest = sylvester(s.A, Ht, rest);
-        X += rest;
-        if (i == 200 || !std::isfinite(frobenius(X)))
-            throw NumericError("ASOS: the primary equation does not settle; take a longer horizon");
-        if (frobenius(rest) <= 1e-13 * frobenius(X)) break;
-        rest = product(H_far, product(transposed(rest), LGA_t));
-    }
-    recur(product(GA, X));
-    add_product<T>(1, ref(s.C), product(product(s.A, X), Ht_to[k + 1], W[0]), ref(out.yx));
-
-    // Filtered with filtered, then smoothed with filtered, from the horizon down.
-    SmallMatrix xx = X, sx = X, sx_1 = X;
-    for (Index l = k - 1; l >= 0; --l) {
-        xx = product(xx, Ht) + product(p[l], Lt);
-        sx_1 = sx;
-        sx = product(f.J, sx) + product(f.P, xx);
-    }
-    const SmallMatrix open = product(product(f.J, sx_1), Pt) + product_t(f.P, sx);
-    // In exact arithmetic on a stationary text it is symmetric.
-    const SmallMatrix ss = symmetrised(sylvester(f.J, Jt, open));
-    out.xx = ss + f.smoothed;
-    out.xx_1 = product(ss, Jt) + product(sx_1, Pt) + product(f.smoothed, Jt);
-    out.xx_filtered = symmetrised(xx) + f.filtered;
-
-    const Index dimension = s.whitening.words - 1;
-    const SmallMatrix FGA = product(f.F, GA), FG = product(f.F, G);
-    const double squares = static_cast<double>(dimension) -
-                           inner(product(SmallMatrix(f.predicted - s.M), FG), identity(h)) -
-                           2 * inner(product(f.F, q[1]), s.A) + inner(product(FGA, xx), s.A);
-    out.log_likelihood = gaussian_log_likelihood(dimension, f.log_det_S, squares);
+    const SmallMatrix beyond = recursion.finish(B, inner_products(s.C, s.C), s.whitening.words, out);
+    add_product<T>(1, ref(s.C), beyond, ref(out.yx));
     return out;
 }
 

@@ -18,6 +18,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Source   Belanger, Kakade 2015, eq. (11); van Overschee, De Moor 1996.
 template <class T> class HankelOperator {
 public:
+    using Scalar = T;
     HankelOperator(const LagMoments<T>& moments, Index r) : moments_(&moments), r_(r) {
         if (r < 2 || r > (moments.lags() + 1) / 2)
             throw UsageError("subspace identification: found a Hankel operator of ", r,
@@ -76,8 +77,8 @@ template <class T> TallMatrix<T> gaussian(Index rows, Index cols, std::uint64_t 
 
 /// The bound of hankel_svd on ‖E‖, E = (I - QQᵀ) H, from ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖, q = 3. Each image is
 /// brought to norm 1, since the seventh power of a small error is below what a float can hold.
-template <class T>
-double error_bound(const HankelOperator<T>& H, const TallMatrix<T>& Q, std::uint64_t seed) {
+template <class Operator, class T>
+double error_bound(const Operator& H, const TallMatrix<T>& Q, std::uint64_t seed) {
     constexpr int q = 3, columns = 10;
     double largest = 0, log_norm = 0;
     TallMatrix<T> probe = gaussian<T>(H.size(), columns, seed, stream_of("hankel error")), image;
@@ -107,10 +108,13 @@ double error_bound(const HankelOperator<T>& H, const TallMatrix<T>& Q, std::uint
 /// for a probability of 10⁻¹⁰. It is that of Q, whose rank is h + oversampling, and not below the singular
 /// value that follows.
 ///
+/// H is a HankelOperator, or what has its functions, as RankHankel has.
+///
 /// Throws UsageError for h < 1, or where H has less than h singular values above rounding.
 /// Source   Halko, Martinsson, Tropp 2011, algorithms 4.4 and 5.1, eq. (4.3).
-template <class T>
-HankelSvd<T> hankel_svd(const HankelOperator<T>& H, Index h, RandomisedSvdOptions options = {}) {
+template <class Operator> HankelSvd<typename Operator::Scalar> hankel_svd(const Operator& H, Index h,
+                                                                          RandomisedSvdOptions options = {}) {
+    using T = typename Operator::Scalar;
     const char* who = "randomised SVD";
     require(who, "rank", h, 1);
     require(who, "oversampling", options.oversampling, 0);

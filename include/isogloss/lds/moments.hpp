@@ -6,6 +6,7 @@
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
+#include <isogloss/lds/text_pairs.hpp>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -89,7 +90,9 @@ template <class T> void project_out(const Array<double>& m, MatrixRef<T> x) {
 /// words much more frequent than κ keep their correlation n_ij / √(n_i n_j), and no correlation can exceed
 /// 1. With T all of them would be multiplied by T'/T, and the model could predict better than perfectly.
 ///
-/// Options  k = 0 … r, r the lags of the counts, which must outlive this object
+/// From TextPairs in place of counts the sparse product is read off the text, with no pair ever stored: T l operations.
+///
+/// Options  k = 0 … r, r the lags of the counts, or of the text; these must outlive this object
 /// Errors   UsageError for another k or shapes that do not fit, DataError as Whitening.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17). Departure: Π on both sides instead of - m mᵀ, which is the
 ///          same where the margins of N_k / T' are μ; T' instead of T.
@@ -97,18 +100,32 @@ template <class T> class LagMoments {
 public:
     explicit LagMoments(const LagCounts& counts, WhiteningOptions options = {})
         : counts_(&counts), whitening_(counts.occurrences(), options) {}
+    /// The same, read off a text at each product.
+    explicit LagMoments(const TextPairs& text, WhiteningOptions options = {})
+        : text_(&text), whitening_(text.occurrences(), options) {}
 
-    Index vocabulary() const { return counts_->vocabulary(); }                   ///< V
-    Index lags() const { return counts_->lags(); }                               ///< r
-    const Whitening& whitening() const { return whitening_; }                    ///< μ, m, w
-    const LagCounts& counts() const { return *counts_; }                         ///< what it was made of
-    Index pairs(Index k) const { return k == 0 ? 0 : counts_->lag(k).pairs(); }  ///< nnz(N_k)
+    Index vocabulary() const { return counts_ ? counts_->vocabulary() : text_->vocabulary(); }  ///< V
+    Index lags() const { return made_with().lags; }                                             ///< r
+    const Whitening& whitening() const { return whitening_; }                                   ///< μ, m, w
+    /// What was counted, and where sentences end.
+    const CountOptions& made_with() const { return counts_ ? counts_->options() : text_->options(); }
+    /// Pairs of N_k that are stored: nnz(N_k), 0 where it is read off a text.
+    Index pairs(Index k) const { return k == 0 || text_ ? 0 : counts_->lag(k).pairs(); }
+
+    /// Terms of row i in the products with all N_k: what their rows cost.
+    Index row_terms(Index i) const {
+        if (text_) return lags() * text_->occurrences()[i];
+        Index n = 0;
+        for (Index k = 1; k <= lags(); ++k) n += counts_->lag(k).starts[i + 1] - counts_->lag(k).starts[i];
+        return n;
+    }
 
     /// Throws DataError unless each lag 1 … k has a pair.
     void require_pairs(Index k, const char* who) const {
         for (Index l = 1; l <= k; ++l)
-            if (counts_->lag(l).pairs() == 0)
-                throw DataError(who, ": no two words stand ", l, " apart in the ", counts_->tokens(),
+            if (text_ ? !text_->has_pairs(l) : counts_->lag(l).pairs() == 0)
+                throw DataError(who, ": no two words stand ", l, " apart in the ",
+                                counts_ ? counts_->tokens() : text_->tokens(),
                                 " tokens; take fewer lags or a longer text");
     }
 
@@ -116,6 +133,24 @@ public:
     void apply(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run<false>(k, x, y); }
     /// y = Ψ_kᵀ x
     void apply_transposed(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run<true>(k, x, y); }
+
+    /// W Π x, the block that apply_rows and apply_transposed_rows take.
+    TallMatrix<T> weighted(MatrixRef<const T> x) const {
+        TallMatrix<T> z = zeros<T>(x.rows, x.cols);
+        for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, z.data() + i * x.cols);
+        project_out<T>(whitening_.m, ref(z));
+        scale_rows(ref(z), 1, 0);
+        return z;
+    }
+    /// Rows first … last-1 of S_k Π x from z = weighted(x), into y [last - first, l], k = 1 … r: Ψ_k x before the Π on its
+    /// left, which needs all rows. Each number is the same whatever the range.
+    void apply_rows(Index k, MatrixRef<const T> z, Index first, Index last, MatrixRef<T> y) const {
+        product_rows<false>(k, z, first, last, y);
+    }
+    /// The same of S_kᵀ.
+    void apply_transposed_rows(Index k, MatrixRef<const T> z, Index first, Index last, MatrixRef<T> y) const {
+        product_rows<true>(k, z, first, last, y);
+    }
 
 private:
     template <bool transpose> void run(Index k, MatrixRef<const T> x, MatrixRef<T> y) const {
@@ -131,31 +166,59 @@ private:
             for (Index i = 0; i < x.rows; ++i) std::copy_n(z.row(i), x.cols, y.row(i));
             return;
         }
-        const SparseCounts& N = counts_->lag(k);
-        scale_rows(z, 1);
-        parallel(x.cols, 16, x.cols, [&](Index first, Index last, Index) {
-            const Index n = last - first;
-            for (Index i = 0; i < y.rows; ++i) std::fill_n(y.row(i) + first, n, T(0));
-            for (Index i = 0; i < y.rows; ++i)
-                for (Index at = N.starts[i], end = N.starts[i + 1]; at < end; ++at) {
-                    const Index j = N.columns[at];
-                    const T count = static_cast<T>(N.values[at]);
-                    const T* __restrict from = z.row(transpose ? i : j) + first;
-                    T* __restrict to = y.row(transpose ? j : i) + first;
-                    for (Index c = 0; c < n; ++c) to[c] += count * from[c];
-                }
-        });
-        scale_rows(y, whitening_.mass);
+        scale_rows(z, 1, 0);
+        product_rows<transpose>(k, z, 0, x.rows, y);
         project_out<T>(whitening_.m, y);
     }
 
-    // W x / divisor, in place
-    void scale_rows(MatrixRef<T> x, double divisor) const {
-        for (Index i = 0; i < x.rows; ++i)
-            kernel::scale(x.cols, static_cast<T>(whitening_.w[i] / divisor), x.row(i));
+    // Rows first … last-1 of W N_k z / T', or of its transpose, into y [last - first, l].
+    template <bool transpose>
+    void product_rows(Index k, MatrixRef<const T> z, Index first, Index last, MatrixRef<T> y) const {
+        if (k < 1 || k > lags())
+            throw UsageError("LagMoments: lag ", k, " is asked for, but there are lags 0 … ", lags(),
+                             "; make the moments with lags = ", k);
+        if (z.rows != vocabulary() || first < 0 || last < first || last > z.rows || y.rows != last - first ||
+            y.cols != z.cols || z.transposed || y.transposed)
+            throw UsageError("LagMoments: found a block [", z.height(), ", ", z.width(), "] and rows ", first,
+                             " … ", last, " into [", y.height(), ", ", y.width(), "], expected ",
+                             vocabulary(), " rows, and as many as are asked for");
+        if (text_) text_->product<transpose, T>(k, z, first, last, y);
+        else sparse_product<transpose>(counts_->lag(k), z, first, last, y);
+        scale_rows(y, whitening_.mass, first);
     }
 
-    const LagCounts* counts_;
+    template <bool transpose> static void sparse_product(const SparseCounts& N, MatrixRef<const T> z,
+                                                         Index first, Index last, MatrixRef<T> y) {
+        const bool all = first == 0 && last == z.rows;
+        parallel(z.cols, 16, z.cols, [&](Index left, Index right, Index) {
+            const Index n = right - left;
+            for (Index i = 0; i < y.rows; ++i) std::fill_n(y.row(i) + left, n, T(0));
+            for (Index i = transpose ? 0 : first, i_end = transpose ? z.rows : last; i < i_end; ++i) {
+                Index at = N.starts[i], end = N.starts[i + 1];
+                if (transpose && !all) {  // columns ascend
+                    const auto* const columns = N.columns.data();
+                    at = std::lower_bound(columns + at, columns + end, first) - columns;
+                    end = std::lower_bound(columns + at, columns + end, last) - columns;
+                }
+                for (; at < end; ++at) {
+                    const Index j = N.columns[at];
+                    const T count = static_cast<T>(N.values[at]);
+                    const T* __restrict from = z.row(transpose ? i : j) + left;
+                    T* __restrict to = y.row((transpose ? j : i) - first) + left;
+                    for (Index c = 0; c < n; ++c) to[c] += count * from[c];
+                }
+            }
+        });
+    }
+
+    // W x / divisor, in place, of the rows from `first` on
+    void scale_rows(MatrixRef<T> x, double divisor, Index first) const {
+        for (Index i = 0; i < x.rows; ++i)
+            kernel::scale(x.cols, static_cast<T>(whitening_.w[first + i] / divisor), x.row(i));
+    }
+
+    const LagCounts* counts_ = nullptr;  // one of the two
+    const TextPairs* text_ = nullptr;
     Whitening whitening_;
     mutable TallMatrix<T> scaled_;
 };

@@ -27,32 +27,18 @@ template <class T> struct Subspace {
     double noise_factor = 1;        ///< what M was scaled with, 1 if the noise was positive definite
 };
 
-/// Subspace identification (n4sid) of a system from the lagged covariances of a text.
-///
-///     H = Γ Δ,   Γ = U s^½ = [C; CA; …; CA^{r-1}],   G₀ = E[x_{t+1} y_tᵀ]
-///     Δ = s^½ Vᵀ = [A^{r-1}G₀, …, AG₀, G₀]
-///     A = Δ[first r-1 blocks] Δ[last r-1 blocks]⁺     eigenvalues brought within `radius`
-///     C = [Γ_0 … Γ_{r-1}] [I A … A^{r-1}]⁺
-///     Σ = A Σ Aᵀ + I,   M = Σ, scaled where R would not be positive definite
-///
-/// With `scaled`, Σ is the solution of G₀ = A Σ Cᵀ and the basis is changed so that Σ - AΣAᵀ, its eigenvalues
-/// floored at 10⁻³ of the largest, becomes I. That is the better start where y really comes from a linear
-/// system and A is well conditioned; A⁻¹ amplifies noise.
-///
-/// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
-///          4 r V (h + oversampling) numbers.
-/// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has
-///          none, and V words at most V - 1 times r). DataError: a lag without pairs.
-/// Source   Belanger, Kakade 2015, section 4 and appendix A.1. Departures: C by regression on all
-///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.
-template <class T>
-Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options = {}) {
+namespace detail {
+
+/// What subspace_identification does with a Hankel operator of `r` lags of words of such frequencies.
+template <class Operator> Subspace<typename Operator::Scalar> identify(const Operator& H,
+                                                                       const Whitening& whitening,
+                                                                       const SubspaceOptions& options) {
+    using T = typename Operator::Scalar;
     const char* who = "subspace identification";
     require(who, "states", options.states, 1);
     require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
     require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
-    const Index h = options.states, r = options.lags, V = moments.vocabulary();
-    const HankelOperator<T> H(moments, r);
+    const Index h = options.states, r = options.lags, V = std::ssize(whitening.mu);
     HankelSvd<T> svd = hankel_svd(H, h, options.svd);
 
     auto root = zeros<double>(h, h);
@@ -80,7 +66,7 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
         power = product(power, s.A);
     }
     s.C = times(sum, symmetric_power(powers, -1, who));
-    s.whitening = moments.whitening();
+    s.whitening = whitening;
     project_out<T>(s.whitening.m, ref(s.C));
 
     if (options.scaled) {
@@ -97,6 +83,31 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
     out.singular_values = std::move(svd.s);
     out.error_bound = svd.error_bound;
     return out;
+}
+
+}  // namespace detail
+
+/// Subspace identification (n4sid) of a system from the lagged covariances of a text.
+///
+///     H = Γ Δ,   Γ = U s^½ = [C; CA; …; CA^{r-1}],   G₀ = E[x_{t+1} y_tᵀ]
+///     Δ = s^½ Vᵀ = [A^{r-1}G₀, …, AG₀, G₀]
+///     A = Δ[first r-1 blocks] Δ[last r-1 blocks]⁺     eigenvalues brought within `radius`
+///     C = [Γ_0 … Γ_{r-1}] [I A … A^{r-1}]⁺
+///     Σ = A Σ Aᵀ + I,   M = Σ, scaled where R would not be positive definite
+///
+/// With `scaled`, Σ is the solution of G₀ = A Σ Cᵀ and the basis is changed so that Σ - AΣAᵀ, its eigenvalues
+/// floored at 10⁻³ of the largest, becomes I. That is the better start where y really comes from a linear
+/// system and A is well conditioned; A⁻¹ amplifies noise.
+///
+/// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
+///          4 r V (h + oversampling) numbers.
+/// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has
+///          none, and V words at most V - 1 times r). DataError: a lag without pairs.
+/// Source   Belanger, Kakade 2015, section 4 and appendix A.1. Departures: C by regression on all
+///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.
+template <class T>
+Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options = {}) {
+    return detail::identify(HankelOperator<T>(moments, options.lags), moments.whitening(), options);
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -1,0 +1,90 @@
+/// @file co_occurrences.hpp  What `fit` learns from: the counts of a text, or the text itself.
+#pragma once
+
+#include <isogloss/lds/text_pairs.hpp>
+#include <optional>
+#include <utility>
+
+#include "common.hpp"
+#include "texts.hpp"
+
+namespace lt {
+
+/// Counts of `fit --train` or `--counts`, or with --matrix-free the tokens of --train.
+class CoOccurrences {
+public:
+    /// At distances 1 … lags.
+    CoOccurrences(const FitCommand& o, ig::Index lags) {
+        if (!o.counts.empty()) {
+            for (const auto& [option, given] :
+                 {std::pair("--train", !o.train.empty()), std::pair("--vocabulary", o.vocabulary.has_value()),
+                  std::pair("--vocabulary-from", !o.vocabulary_from.empty()),
+                  std::pair("--matrix-free", o.matrix_free)})
+                if (given)
+                    throw ig::UsageError(ig::message(
+                        option, " has no effect with --counts, which are of a text; leave one out"));
+            load(o.counts, o.sentences);
+        } else if (o.train.empty()) {
+            throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
+        } else {
+            read(o, lags);
+        }
+    }
+    CoOccurrences(const CoOccurrences&) = delete;  // what it hands out refers to it
+    CoOccurrences& operator=(const CoOccurrences&) = delete;
+
+    const ig::text::Vocabulary& vocabulary() const { return vocabulary_; }
+    /// How often each word occurs.
+    const ig::Array<std::int64_t>& occurrences() const {
+        return counts_ ? counts_->occurrences() : text_->occurrences();
+    }
+    /// The token that ends a sentence, or -1.
+    ig::Token boundary() const { return (counts_ ? counts_->options() : text_->options()).boundary; }
+    lds::LagMoments<float> moments(lds::WhiteningOptions options) const {
+        return counts_ ? lds::LagMoments<float>(*counts_, options) : lds::LagMoments<float>(*text_, options);
+    }
+
+private:
+    void load(const std::string& path, bool sentences) {
+        auto counted = lds::load_counts(path);
+        if (sentences && counted.counts.options().boundary < 0)
+            throw ig::DataError(ig::message("--sentences is given, but '", path,
+                                            "' was counted across sentences; count with --sentences"));
+        counts_ = std::move(counted.counts);
+        vocabulary_ = std::move(counted.vocabulary);
+    }
+
+    void read(const FitCommand& o, ig::Index lags) {
+        if (o.vocabulary && !o.vocabulary_from.empty())
+            throw ig::UsageError("--vocabulary has no effect with --vocabulary-from; leave one out");
+        Stopwatch clock;
+        if (!o.vocabulary_from.empty()) vocabulary_ = ig::text::Vocabulary::load(o.vocabulary_from);
+        else if (is_token_file(o.train))
+            throw ig::DataError(ig::message("'", o.train,
+                                            "' is a file of tokens, which holds no words; give the "
+                                            "vocabulary it was made with by --vocabulary-from"));
+        else vocabulary_ = read_vocabulary({o.train}, o.vocabulary.value_or(10000), 1);
+        corpus_ = is_token_file(o.train) ? ig::text::Corpus::map(o.train, vocabulary_)
+                                         : ig::text::Corpus::read(o.train, vocabulary_);
+        const double reading = clock.lap();
+        const lds::CountOptions options{.lags = lags, .boundary = lt::boundary(o.sentences, vocabulary_)};
+        if (o.matrix_free) {
+            text_.emplace(corpus_->tokens(), vocabulary_.size(), options);
+            say("matrix-free: %td tokens, %td types, %td lags; reading %.2f s, counting words %.2f s\n",
+                corpus_->size(), vocabulary_.size(), lags, reading, clock.lap());
+            return;
+        }
+        counts_.emplace(vocabulary_.size(), options);
+        counts_->add(corpus_->tokens());
+        say("counts: %td tokens, %td types, %td lags; reading %.2f s, counting %.2f s\n", corpus_->size(),
+            vocabulary_.size(), lags, reading, clock.lap());
+        corpus_.reset();
+    }
+
+    ig::text::Vocabulary vocabulary_;
+    std::optional<ig::text::Corpus> corpus_;  // what text_ reads
+    std::optional<lds::LagCounts> counts_;    // one of the two
+    std::optional<lds::TextPairs> text_;
+};
+
+}  // namespace lt

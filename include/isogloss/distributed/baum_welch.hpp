@@ -1,0 +1,80 @@
+/// @file distributed/baum_welch.hpp  A step of Baum-Welch by several ranks, each on some of the sequences.
+#pragma once
+
+#include <isogloss/distributed/tree_sum.hpp>
+#include <isogloss/hmm/hmm.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+
+/// The first sequence of each shard and, last, their number: shards of consecutive sequences, with about as many symbols
+/// each. Some are empty where there are fewer sequences than shards.
+inline std::vector<std::size_t> shards_of_sequences(std::span<const std::vector<Token>> sequences,
+                                                    Index shards) {
+    Index all = 0, before = 0;
+    for (const auto& x : sequences) all += std::ssize(x);
+    std::vector<std::size_t> first(static_cast<std::size_t>(shards) + 1, sequences.size());
+    first[0] = 0;
+    Index shard = 1;
+    for (std::size_t k = 0; k < sequences.size(); ++k) {
+        // A sequence belongs to the shard in which its middle lies.
+        const Index twice = 2 * before + std::ssize(sequences[k]);
+        while (shard < shards && static_cast<double>(twice) * static_cast<double>(shards) >=
+                                     2.0 * static_cast<double>(all) * static_cast<double>(shard))
+            first[static_cast<std::size_t>(shard++)] = k;
+        before += std::ssize(sequences[k]);
+    }
+    return first;
+}
+
+/// One step of Baum-Welch (Hmm::step) on sequences shared out over ranks, and Σ log P(sequence) before it, on every rank.
+/// The expected counts of each shard of sequences are made by one rank and summed over the tree of TreeSum: with the same
+/// shards 1, 2, 4 … ranks give the same model to the bit, and one shard gives Hmm::step.
+///
+///     hmm::Hmm model({.states = 100, .symbols = V});                  // of the same seed on every rank
+///     for (int k = 0; k < 20; ++k) baum_welch_step(model, sequences, ranks, 4);
+///
+/// Collective: every rank has the same model, and all sequences; it reads those of its shards.
+///
+/// Memory   of a step (see Hmm), and as many expected counts more as the tree over a rank's shards has levels, and
+///          twice for sending and receiving
+/// Errors   UsageError for fewer shards than ranks. What Hmm::step throws; on one rank: it is for the program to end the
+///          others. The model has not changed then.
+template <Communicator C> double baum_welch_step(hmm::Hmm& model,
+                                                 std::span<const std::vector<Token>> sequences, C& ranks,
+                                                 Index shards) {
+    require("baum_welch_step", "shards", shards, 1, Index{1} << 20);
+    if (shards < ranks.size())
+        throw UsageError("baum_welch_step: found ", ranks.size(), " ranks for ", shards,
+                         " shards, expected at most one rank a shard; raise shards, or start fewer ranks");
+    const auto first = shards_of_sequences(sequences, shards);
+    const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
+    TreeSum<hmm::ExpectedCounts> tree(shards);
+    for (Index s = mine.first; s < mine.last; ++s) {
+        const std::size_t begin = first[static_cast<std::size_t>(s)],
+                          end = first[static_cast<std::size_t>(s) + 1];
+        tree.push({s, 0}, model.expect(sequences.subspan(begin, end - begin)),
+                  [](hmm::ExpectedCounts& a, const hmm::ExpectedCounts& b) {
+                      for (std::size_t i = 0; i < a.numbers.size(); ++i) a.numbers[i] += b.numbers[i];
+                  });
+    }
+    auto pieces = tree.take();
+    hmm::ExpectedCounts sum;
+    if (ranks.size() == 1) {
+        sum = std::move(pieces[0].value);
+    } else {
+        std::vector<const double*> arrays;
+        for (const auto& piece : pieces) arrays.push_back(piece.value.numbers.data());
+        sum = hmm::ExpectedCounts(model.states(), model.symbols());
+        ArrayTreeSum<double>().run(ranks, shards, std::span<const double* const>(arrays),
+                                   std::span<double>(sum.numbers));
+        pieces.clear();
+    }
+    const double before = sum.log_likelihood();
+    model.maximise(std::move(sum));
+    return before;
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

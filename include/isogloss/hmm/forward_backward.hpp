@@ -1,0 +1,295 @@
+/// @file hmm/forward_backward.hpp  The forward-backward recursions of many sequences side by side.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/array.hpp>
+#include <isogloss/error.hpp>
+#include <isogloss/kernel/transpose.hpp>
+#include <isogloss/linalg.hpp>
+#include <isogloss/sizes.hpp>
+#include <isogloss/subnormals.hpp>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
+
+/// Expected counts of a hidden Markov model given sequences, and their log-likelihood: what the E-step of Baum-Welch
+/// makes and the M-step takes. Counts of several sets of sequences add up, number by number.
+struct ExpectedCounts {
+    Index states = 0, symbols = 0;  ///< N, A
+    Array<double> numbers;          ///< all of it in one array: N + N² + A N + 1
+
+    ExpectedCounts() = default;
+    /// Zeros. Throws UsageError where the machine has no memory for them.
+    ExpectedCounts(Index states_, Index symbols_) : states(states_), symbols(symbols_) {
+        const Index size = elements_of("hmm: expected counts", {states, 2 + states + symbols});
+        within_memory("hmm: expected counts", 8 * size,
+                      [&] { numbers.assign(states * (1 + states + symbols) + 1, 0); });
+    }
+    double* starts() { return numbers.data(); }          ///< Σ γ_0(i), [N]
+    double* moves() { return numbers.data() + states; }  ///< Σ_t ξ_t(i, j) / P_ij, [N, N]
+    /// Σ_{t: x_t = x} γ_t(i), [A, N]: a row is a symbol's.
+    double* emissions() { return numbers.data() + states * (1 + states); }
+    double& log_likelihood() { return numbers.back(); }  ///< Σ log P(sequence), nats
+};
+
+/// What the recursions read of a model, and the transitions above 0 by state.
+struct ModelView {
+    Index states, symbols;
+    const double *initial, *transition, *emission;  ///< [N], [N, N], [N, A]
+    ArrayView<const Index> first, to;  ///< state i moves to to[first[i]] … to[first[i + 1] - 1]
+
+    /// Whether products of whole matrices cost less than the listed transitions one by one.
+    bool dense() const { return std::ssize(to) > states * states / 4; }
+};
+
+/// The recursions of Hmm for many sequences at once. Sequences are sorted by length, the longest first, and stand side
+/// by side as rows; at time t the n_t rows are left that are longer than t, and a step of all of them is one product
+///
+///     α_{t+1} [n, N] = u_t [n, N] P,    v_t [n, N] = w_t [n, N] Pᵀ,    w_t(j) = E_{j x_{t+1}} v_{t+1}(j) / c_{t+1}
+///     Σ_t u_tᵀ w_t                       one product for a segment of times
+///
+/// in place of matrix-vector products, which read P for every position. The numbers are those of the sequences one by one, but for
+/// rounding. Where u_t(i) = 0, v_t(i) counts as 0: it has no part in any count, and may be beyond the range of numbers.
+/// Subnormal numbers count as 0.
+///
+/// Memory   A N numbers for the transpose of E, N² for that of P, and `budget` bytes for u and w of the sequences side by
+///          side. Where that does not hold all times of at least `worth_it` sequences, u is kept at every S-th time,
+///          S = √(T/2), and computed again from there, which costs a quarter of the work more. A single sequence takes
+///          2 √(2T) N numbers, whatever the budget.
+/// Source   Rabiner 1989, section III; Churchill, Lazareva 1999, checkpoints in time.
+class ForwardBackward {
+public:
+    static constexpr Index most = 256;     ///< sequences side by side
+    static constexpr Index worth_it = 32;  ///< sequences for which no checkpoint is wanted
+
+    /// The model must outlive it and not change.
+    ForwardBackward(const ModelView& model, Index budget)
+        : m_(model), rows_(budget / (Index{sizeof(double)} * model.states)) {
+        const Index N = m_.states, A = m_.symbols;
+        const Index bytes = bytes_of("hmm", {N, A + N}, sizeof(double));
+        within_memory("hmm", bytes, [&] {
+            emission_.resize(A * N);
+            if (m_.dense()) back_.resize(N * N);
+        });
+        kernel::transpose_add<double>(N, A, m_.emission, A, 0, emission_.data(), N);
+        if (m_.dense()) kernel::transpose_add<double>(N, N, m_.transition, N, 0, back_.data(), N);
+    }
+
+    /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range, before it
+    /// has added any, NumericError for a sequence the model holds impossible, UsageError where memory ends.
+    void add(std::span<const std::vector<Token>> sequences, ExpectedCounts& to) {
+        each_group(sequences, [&] { counts(to); });
+    }
+
+    /// Σ log P(sequence) in nats. Throws as add().
+    double log_likelihood(std::span<const std::vector<Token>> sequences) {
+        double total = 0;
+        each_group(sequences, [&] {
+            for (Index t = 0; t < time_; t += segment_) total += forward(t, std::min(t + segment_, time_));
+        });
+        return total;
+    }
+
+private:
+    const std::vector<Token>& text(Index row) const { return all_[std::size_t(order_[group_ + row])]; }
+    Index active(Index t) const { return first_[t + 1] - first_[t]; }  // n_t
+    double* row(Array<double>& of, Index t) const { return of.data() + (first_[t] - start_) * m_.states; }
+    const double* emission(Token s) const { return emission_.data() + Index{s} * m_.states; }
+
+    // Calls f() for groups of sequences, of which order_, first_, time_ and segment_ tell.
+    template <class F> void each_group(std::span<const std::vector<Token>> sequences, F&& f) {
+        const BlasOnOneThread blas;
+        const SubnormalsAreZero flush;
+        all_ = sequences;
+        order_.clear();
+        for (std::size_t k = 0; k < all_.size(); ++k) {
+            for (std::size_t t = 0; t < all_[k].size(); ++t)
+                if (const Token s = all_[k][t]; s >= m_.symbols || s < not_predicted)
+                    throw DataError("hmm: found symbol ", s, " at position ", t, " of sequence ", k,
+                                    ", expected 0 to ", m_.symbols - 1, ", or -1 where it is missing");
+            if (!all_[k].empty()) order_.push_back(static_cast<Index>(k));
+        }
+        std::stable_sort(order_.begin(), order_.end(), [&](Index a, Index b) {
+            return all_[std::size_t(a)].size() > all_[std::size_t(b)].size();
+        });
+        for (Index sequence = 0; sequence < std::ssize(order_);) {
+            const Index count = choose_group(sequence);
+            f();
+            sequence += count;
+        }
+    }
+
+    // How many of the sequences that are left go side by side, and how their time is cut into segments.
+    Index choose_group(Index begin) {
+        group_ = begin;
+        time_ = std::ssize(text(0));
+        const Index all = std::ssize(order_) - begin, groups = (all + most - 1) / most;
+        const Index left = (all + groups - 1) / groups, whole = rows_ / (2 * time_);
+        Index count = std::min(left, whole);
+        segment_ = time_;
+        if (count < std::min(left, worth_it)) {
+            segment_ = std::max<Index>(1, static_cast<Index>(std::sqrt(static_cast<double>(time_) / 2)));
+            const Index rows = 2 * segment_ + (time_ + segment_ - 1) / segment_;
+            count = std::clamp<Index>(rows_ / rows, 1, left);
+        }
+        first_.assign(1, 0);
+        for (Index t = 0, n = count; t < time_; ++t) {
+            while (std::ssize(text(n - 1)) <= t) --n;
+            first_.push_back(first_.back() + n);
+        }
+        const Index N = m_.states, most_rows = std::min(first_.back(), count * segment_);
+        const Index bytes = bytes_of("hmm", {2 * most_rows + count * (time_ / segment_), N}, sizeof(double));
+        within_memory("hmm", bytes, [&] {
+            u_.resize(most_rows * N), w_.resize(most_rows * N), v_.resize(count * N);
+            c_.resize(first_.back());
+            checkpoints_.resize(segment_ < time_ ? count * N * ((time_ - 1) / segment_) : 0);
+        });
+        return count;
+    }
+
+    // u of the last time of each segment but the last, as a block of as many rows as the group has sequences.
+    double* checkpoint(Index t) { return checkpoints_.data() + (t / segment_ - 1) * active(0) * m_.states; }
+
+    void counts(ExpectedCounts& to) {
+        Index t = 0;
+        for (;; t += segment_) {
+            to.log_likelihood() += forward(t, std::min(t + segment_, time_));
+            if (t + segment_ >= time_) break;
+        }
+        backward(t, time_, to);
+        while (t > 0) {
+            t -= segment_;
+            forward(t, t + segment_);
+            backward(t, t + segment_, to);
+        }
+    }
+
+    // u and c of the times [from, to), with u at from - 1 in its checkpoint; leaves that of to - 1. Returns Σ log c.
+    double forward(Index from, Index to) {
+        const Index N = m_.states;
+        double total = 0;
+        start_ = first_[from];
+        for (Index t = from; t < to; ++t) {
+            const Index n = active(t);
+            double* const u = row(u_, t);
+            if (t == 0)
+                for (Index b = 0; b < n; ++b) std::copy_n(m_.initial, N, u + b * N);
+            else move(t == from ? checkpoint(t) : row(u_, t - 1), n, u);
+            for (Index b = 0; b < n; ++b) {
+                const Token s = text(b)[std::size_t(t)];
+                double c = 1;
+                if (s >= 0) {
+                    const double* const e = emission(s);
+                    double* const of = u + b * N;
+                    c = 0;
+                    for (Index i = 0; i < N; ++i) c += of[i] *= e[i];
+                    if (!(c > 0))
+                        throw NumericError(
+                            "hmm: symbol ", s, " at position ", t, " of sequence ", order_[group_ + b],
+                            " has probability 0 under the model; give emissions a prior above 0");
+                    for (Index i = 0; i < N; ++i) of[i] /= c;
+                }
+                c_[first_[t] + b] = c;
+                total += std::log(c);
+            }
+        }
+        if (to < time_) std::copy_n(row(u_, to - 1), active(to) * N, checkpoint(to));
+        return total;
+    }
+
+    // Counts of the times [from, to) of which forward() has left u; v_ is that of time `to` and becomes that of `from`.
+    void backward(Index from, Index to, ExpectedCounts& counts) {
+        const Index N = m_.states;
+        for (Index t = to - 1; t >= from; --t) {
+            const Index n = active(t), next = t + 1 < time_ ? active(t + 1) : 0;
+            double *const w = row(w_, t), *const u = row(u_, t);
+            for (Index b = 0; b < next; ++b) {
+                const Token s = text(b)[std::size_t(t) + 1];
+                const double *const v = v_.data() + b * N, scale = 1 / c_[first_[t + 1] + b];
+                double* const of = w + b * N;
+                if (s < 0) {
+                    std::copy_n(v, N, of);
+                    continue;
+                }
+                const double* const e = emission(s);
+                for (Index i = 0; i < N; ++i) of[i] = v[i] * e[i] * scale;
+            }
+            std::fill(w + next * N, w + n * N, 0.0);  // rows that end here move nowhere
+            move_back(w, next, v_.data());
+            std::fill(v_.data() + next * N, v_.data() + n * N, 1.0);
+            for (Index b = 0; b < n; ++b) {
+                const Token s = text(b)[std::size_t(t)];
+                double* const v = v_.data() + b * N;
+                const double* const of = u + b * N;
+                for (Index i = 0; i < N; ++i) v[i] = of[i] > 0 ? v[i] : 0;
+                if (t == 0) add_products(of, v, counts.starts());
+                if (s >= 0) add_products(of, v, counts.emissions() + Index{s} * N);
+            }
+        }
+        count_moves((to < time_ ? first_[to] : first_.back()) - start_, counts.moves());
+    }
+    void add_products(const double* u, const double* v, double* to) const {
+        for (Index i = 0; i < m_.states; ++i) to[i] += u[i] * v[i];
+    }
+
+    // Calls f(j, P_ij) for every state j that i may move to.
+    template <class F> void each_target(Index i, F&& f) const {
+        for (Index k = m_.first[i]; k < m_.first[i + 1]; ++k)
+            f(m_.to[k], m_.transition[i * m_.states + m_.to[k]]);
+    }
+    // out [n, N] = in [n, N] P
+    void product(const double* in, Index n, const double* P, double* out) const {
+        const Index N = m_.states;
+        constexpr Index worth_calling =
+            512;  // multiply-adds below which BLAS takes longer to begin than to work
+        if (n * N * N >= worth_calling) return gemm<double>(1, {in, n, N}, {P, N, N}, 0, {out, n, N});
+        std::fill_n(out, n * N, 0.0);
+        for (Index b = 0; b < n; ++b)
+            for (Index i = 0; i < N; ++i)
+                for (Index j = 0; j < N; ++j) out[b * N + j] += in[b * N + i] * P[i * N + j];
+    }
+    // out = in P, n rows
+    void move(const double* in, Index n, double* out) const {
+        const Index N = m_.states;
+        if (m_.dense()) return product(in, n, m_.transition, out);
+        std::fill_n(out, n * N, 0.0);
+        for (Index b = 0; b < n; ++b, in += N, out += N)
+            for (Index i = 0; i < N; ++i) each_target(i, [&](Index j, double p) { out[j] += in[i] * p; });
+    }
+    // out = in Pᵀ, n rows
+    void move_back(const double* in, Index n, double* out) const {
+        const Index N = m_.states;
+        if (m_.dense()) return product(in, n, back_.data(), out);
+        for (Index b = 0; b < n; ++b, in += N, out += N)
+            for (Index i = 0; i < N; ++i) {
+                double sum = 0;
+                each_target(i, [&](Index j, double p) { sum += p * in[j]; });
+                out[i] = sum;
+            }
+    }
+    // moves += uᵀ w over the rows of a segment
+    void count_moves(Index rows, double* moves) const {
+        const Index N = m_.states;
+        if (m_.dense())
+            return gemm<double>(1, t(MatrixRef<const double>(u_.data(), rows, N)), {w_.data(), rows, N}, 1,
+                                {moves, N, N});
+        for (Index r = 0; r < rows; ++r)
+            for (Index i = 0; i < N; ++i)
+                each_target(i, [&](Index j, double) { moves[i * N + j] += u_[r * N + i] * w_[r * N + j]; });
+    }
+
+    ModelView m_;
+    Index rows_;                     // of u and w together that the budget holds
+    Array<double> emission_, back_;  // Eᵀ, Pᵀ
+    std::span<const std::vector<Token>> all_;
+    Array<Index> order_;                         // sequences that are not empty, the longest first
+    Index group_ = 0, time_ = 0, segment_ = 0;   // first of the group, its longest, times of a segment
+    Array<Index> first_;                         // the row where each time begins
+    Index start_ = 0;                            // and that of the segment at hand
+    Array<double> u_, w_, v_, c_, checkpoints_;  // c of the whole group
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm

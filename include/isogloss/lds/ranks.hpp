@@ -1,0 +1,205 @@
+/// @file lds/ranks.hpp  EM and subspace identification by several ranks, each on some rows of the co-occurrences.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/distributed/tree_sum.hpp>
+#include <isogloss/lds/asos.hpp>
+#include <isogloss/lds/subspace.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+/// The first word of each of so many ranges of words and, last, V: ranges whose rows cost about the same in products with
+/// N_1 … N_r, `dense` terms being added for each row.
+template <class T> Array<Index> ranges_of_words(const LagMoments<T>& moments, Index dense, Index ranges) {
+    const Index V = moments.vocabulary();
+    double all = 0, before = 0;
+    Array<double> cost;
+    for (Index i = 0; i < V; ++i) {
+        cost.push_back(static_cast<double>(moments.row_terms(i) + dense));
+        all += cost.back();
+    }
+    Array<Index> first(1, 0);
+    for (Index i = 0; i < V; before += cost[i++])
+        while (std::ssize(first) < ranges && (before + cost[i] / 2) * static_cast<double>(ranges) >=
+                                                 all * static_cast<double>(first.size()))
+            first.push_back(i);
+    first.resize(ranges + 1, V);
+    return first;
+}
+
+namespace detail {
+
+/// Makes rows first[r] … first[r + 1] - 1 of each of x.rows / V blocks of x, which rank r has, known to all ranks.
+template <class T, distributed::Communicator C>
+void gather_rows(C& ranks, const Array<Index>& first, MatrixRef<T> x) {
+    if (ranks.size() == 1) return;
+    const Index V = first.back(), blocks = x.rows / V, l = x.cols;
+    Array<T> own, whole(x.rows * l);
+    std::vector<Index> bytes;
+    for (Index r = 0; r < ranks.size(); ++r)
+        bytes.push_back(blocks * (first[r + 1] - first[r]) * l * Index{sizeof(T)});
+    const auto rows = [&](Index r, auto&& f) {
+        for (Index block = 0; block < blocks; ++block)
+            f(x.row(block * V + first[r]), (first[r + 1] - first[r]) * l);
+    };
+    rows(ranks.rank(), [&](const T* from, Index n) { own.insert(own.end(), from, from + n); });
+    ranks.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(whole)), bytes);
+    const T* from = whole.data();
+    for (Index r = 0; r < ranks.size(); ++r)
+        rows(r, [&](T* to, Index n) { std::copy_n(std::exchange(from, from + n), n, to); });
+}
+
+/// Where the words of each rank begin if it has the shards of shards_of().
+inline Array<Index> ranges_of_ranks(const Array<Index>& shards, Index ranks) {
+    Array<Index> first;
+    for (Index r = 0; r < ranks; ++r)
+        first.push_back(shards[distributed::shards_of(r, ranks, std::ssize(shards) - 1).first]);
+    first.push_back(shards.back());
+    return first;
+}
+
+inline void require_shards(const char* who, Index shards, Index ranks) {
+    require(who, "shards", shards, 1, Index{1} << 20);
+    if (shards < ranks)
+        throw UsageError(who, ": found ", ranks, " ranks for ", shards,
+                         " shards, expected at most one rank a shard; raise shards, or start fewer ranks");
+}
+
+}  // namespace detail
+
+/// asos_statistics by several ranks: words are cut into shards, and a rank makes the rows of its shards of U_l, Z_l and
+/// E[yx̄ᵀ]. Sums over words, B_l and mᵀE[yx̄ᵀ], are those of a fixed tree over the shards; the h × h algebra is done by
+/// every rank. With the same shards 1, 2, 4 … ranks give the same statistics to the bit, on every rank, and maximise()
+/// so the same system.
+///
+///     const LagMoments<float> moments(counts);              // on every rank, from one mapped file for instance
+///     for (…) maximise(asos_statistics(system, steady_state(system), moments, 7, ranks, 4), system);
+///
+/// Collective. Every rank has the system and all counts, of which it reads the rows of its words and, for Z_l, their
+/// columns within all rows.
+///
+/// Departure from asos_statistics: Π is applied to the sum E[yx̄ᵀ] and not to each U_l and Z_l, which is the same since
+/// Cᵀm = 0, but for rounding.
+///
+/// Cost     a rank's share of the products; sent (k + 1) h² + h doubles, once or twice, and its share of V h numbers
+/// Errors   as asos_statistics; UsageError for fewer shards than ranks.
+template <class T, distributed::Communicator C>
+Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k,
+                              C& ranks, Index shards) {
+    require_asos(s, moments, k);
+    detail::require_shards("ASOS", shards, ranks.size());
+    const Index h = s.states(), V = s.vocabulary();
+    const Array<double>& m = s.whitening.m;
+    const AsosRecursion recursion(s.A, s.M, f, k);
+    const Array<Index> first = ranges_of_words(moments, 3 * k * h / 2, shards);
+    const auto mine = distributed::shards_of(ranks.rank(), ranks.size(), shards);
+    Statistics<T> out;
+    out.yx = zeros<T>(V, h);
+    const TallMatrix<T> z = moments.weighted(ref(s.C));
+
+    distributed::TreeSum<Array<double>> tree(shards);
+    for (Index shard = mine.first; shard < mine.last; ++shard) {
+        const Index begin = first[shard], end = first[shard + 1], n = end - begin;
+        const auto c = ref(s.C).rows_from(begin, n);
+        const auto yx = ref(out.yx).rows_from(begin, n);
+        TallMatrix<T> U = zeros<T>(n, h);
+        Array<double> sums;
+        for (Index l = 0; l <= k; ++l) {
+            if (l == 0) std::copy_n(c.data, n * h, U.data());
+            else moments.apply_rows(l, ref(z), begin, end, ref(U));
+            const SmallMatrix b = inner_products<T>(c, ref(std::as_const(U)));
+            sums.insert(sums.end(), b.data(), b.data() + h * h);
+            add_product<T>(1, ref(U), recursion.weight(l), yx);
+            if (l == 0) continue;
+            moments.apply_transposed_rows(l, ref(z), begin, end, ref(U));
+            add_product<T>(1, ref(U), recursion.weight_transposed(l), yx);
+        }
+        Array<double> along(h);
+        for (Index i = 0; i < n; ++i)
+            for (Index j = 0; j < h; ++j) along[j] += m[begin + i] * static_cast<double>(yx.row(i)[j]);
+        sums.insert(sums.end(), along.begin(), along.end());
+        tree.push({shard, 0}, std::move(sums), [](Array<double>& a, const Array<double>& b) {
+            for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+        });
+    }
+    std::vector<const double*> arrays;
+    for (const auto& piece : tree.pieces()) arrays.push_back(piece.value.data());
+    Array<double> sums((k + 1) * h * h + h);
+    distributed::ArrayTreeSum<double>().run(ranks, shards, std::span<const double* const>(arrays),
+                                            std::span<double>(sums));
+    Array<SmallMatrix> B;
+    for (Index l = 0; l <= k; ++l) {
+        B.push_back(zeros<double>(h, h));
+        std::copy_n(sums.data() + l * h * h, h * h, B.back().data());
+    }
+    const double* const along = sums.data() + (k + 1) * h * h;
+
+    const SmallMatrix beyond = recursion.finish(B, B[0], s.whitening.words, out);  // U_0 = C
+    for (Index shard = mine.first; shard < mine.last; ++shard) {
+        const Index begin = first[shard], n = first[shard + 1] - begin;
+        const auto yx = ref(out.yx).rows_from(begin, n);
+        for (Index i = 0; i < n; ++i)
+            for (Index j = 0; j < h; ++j) yx.row(i)[j] -= static_cast<T>(m[begin + i] * along[j]);
+        add_product<T>(1, ref(s.C).rows_from(begin, n), beyond, yx);
+    }
+    detail::gather_rows(ranks, detail::ranges_of_ranks(first, ranks.size()), ref(out.yx));
+    return out;
+}
+
+/// HankelOperator of which each rank makes the rows of some words; every rank has the whole of each result.
+template <class T, distributed::Communicator C> class RankHankel {
+public:
+    using Scalar = T;
+    /// The moments and the communicator must outlive it. Throws as HankelOperator.
+    RankHankel(const LagMoments<T>& moments, Index r, C& ranks)
+        : moments_(moments), r_(r), ranks_(ranks), first_(ranges_of_words(moments, 1, ranks.size())) {
+        const HankelOperator<T> checked(moments, r);
+    }
+    Index size() const { return r_ * moments_.vocabulary(); }                                   ///< rV
+    void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
+    void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
+
+private:
+    template <bool transpose> void run(const TallMatrix<T>& x, TallMatrix<T>& y) const {
+        const Index V = moments_.vocabulary(), l = cols(x), begin = first_[ranks_.rank()],
+                    n = first_[ranks_.rank() + 1] - begin;
+        y = zeros<T>(size(), l);
+        TallMatrix<T> part = zeros<T>(n, l);
+        for (Index from = 0; from < r_; ++from) {
+            const TallMatrix<T> z = moments_.weighted(ref(x).rows_from(from * V, V));
+            for (Index to = 0; to < r_; ++to) {
+                if constexpr (transpose)
+                    moments_.apply_transposed_rows(r_ - to + from, ref(z), begin, begin + n, ref(part));
+                else moments_.apply_rows(r_ - from + to, ref(z), begin, begin + n, ref(part));
+                T* const sum = y.data() + (to * V + begin) * l;
+                for (std::size_t k = 0; k < part.size(); ++k) sum[k] += part.data()[k];
+            }
+        }
+        detail::gather_rows(ranks_, first_, ref(y));
+        for (Index block = 0; block < r_; ++block)
+            project_out<T>(moments_.whitening().m, ref(y).rows_from(block * V, V));
+    }
+
+    const LagMoments<T>& moments_;
+    Index r_;
+    C& ranks_;
+    Array<Index> first_;  // words of each rank
+};
+
+/// subspace_identification by several ranks: products with N_k by rows, a rank's words each; everything else, the
+/// orthonormal blocks [rV, h + oversampling] among it, is done by every rank. Every row of a product is the same
+/// whoever makes it: any number of ranks gives the same system to the bit.
+///
+/// Departure from subspace_identification: Π once for each block of a product with the Hankel operator, so that results
+/// differ by rounding.
+///
+/// Collective. Sent: a rank's share of r V (h + oversampling) numbers for each product.
+template <class T, distributed::Communicator C>
+Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options, C& ranks) {
+    return detail::identify(RankHankel<T, C>(moments, options.lags, ranks), moments.whitening(), options);
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

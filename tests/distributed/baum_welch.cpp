@@ -1,0 +1,101 @@
+#include <isogloss/distributed/baum_welch.hpp>
+#include <isogloss/distributed/thread_group.hpp>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+using distributed::Alone;
+using distributed::baum_welch_step;
+using distributed::ThreadGroup;
+
+namespace {
+
+std::vector<std::vector<Token>> texts(Index count) {
+    const Random random(5, 8);
+    std::vector<std::vector<Token>> all;
+    Index place = 0;
+    for (Index k = 0; k < count; ++k) {
+        all.emplace_back();
+        for (Index left = random.below(place++, 40); left > 0; --left)
+            all.back().push_back(static_cast<Token>(random.below(place++, 6)));
+    }
+    return all;
+}
+
+struct Model {
+    std::vector<double> initial, transition, emission, likelihoods;
+    bool operator==(const Model&) const = default;
+};
+
+template <class C> Model train(C& ranks, Index shards, const std::vector<std::vector<Token>>& sequences) {
+    hmm::Hmm m({.states = 9, .symbols = 6, .prior = 0.01});
+    Model out;
+    for (int k = 0; k < 4; ++k) out.likelihoods.push_back(baum_welch_step(m, sequences, ranks, shards));
+    out.initial = m.initial, out.transition = m.transition, out.emission = m.emission;
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("Any number of ranks gives the hidden Markov model of one, to the bit", "[distributed][hmm]") {
+    const auto sequences = texts(60);
+    const Index shards = GENERATE(4, 5, 7);
+    Alone alone;
+    const Model expected = train(alone, shards, sequences);
+    for (const Index n : {1, 2, 3, 4}) {
+        std::vector<Model> found(static_cast<std::size_t>(n));
+        ThreadGroup::run(
+            n, [&](auto& ranks) { found[std::size_t(ranks.rank())] = train(ranks, shards, sequences); });
+        for (const Model& model : found) REQUIRE(model == expected);
+    }
+    // The same text cut otherwise: other sums, which agree but for rounding.
+    const Model whole = train(alone, 1, sequences);
+    REQUIRE_FALSE(whole == expected);
+    for (std::size_t k = 0; k < whole.emission.size(); ++k)
+        REQUIRE(whole.emission[k] == Approx(expected.emission[k]).epsilon(1e-9).margin(1e-12));
+}
+
+TEST_CASE("One shard is a step of the model itself", "[distributed][hmm]") {
+    const auto sequences = texts(30);
+    Alone alone;
+    const Model found = train(alone, 1, sequences);
+    hmm::Hmm m({.states = 9, .symbols = 6, .prior = 0.01});
+    for (int k = 0; k < 4; ++k) REQUIRE(m.step(sequences) == found.likelihoods[std::size_t(k)]);
+    REQUIRE(m.emission == found.emission);
+    REQUIRE(m.transition == found.transition);
+}
+
+TEST_CASE("Shards of sequences are consecutive and have about as many symbols each", "[distributed][hmm]") {
+    const auto sequences = texts(200);
+    Index all = 0;
+    for (const auto& x : sequences) all += std::ssize(x);
+    for (const Index shards : {1, 2, 3, 8}) {
+        const auto first = distributed::shards_of_sequences(sequences, shards);
+        REQUIRE(first.size() == std::size_t(shards) + 1);
+        REQUIRE(first.front() == 0);
+        REQUIRE(first.back() == sequences.size());
+        for (std::size_t s = 0; s < std::size_t(shards); ++s) {
+            REQUIRE(first[s] <= first[s + 1]);
+            Index symbols = 0;
+            for (std::size_t k = first[s]; k < first[s + 1]; ++k) symbols += std::ssize(sequences[k]);
+            REQUIRE(std::abs(symbols - all / shards) <= 41);
+        }
+    }
+    // One sequence for four shards, and no sequence at all.
+    const auto one = distributed::shards_of_sequences(std::span(sequences).subspan(1, 1), 4);
+    REQUIRE(one.back() == 1);
+    REQUIRE(distributed::shards_of_sequences({}, 3) == std::vector<std::size_t>{0, 0, 0, 0});
+}
+
+TEST_CASE("Ranks that share a hidden Markov model say what is wrong", "[distributed][hmm]") {
+    const auto sequences = texts(8);
+    REQUIRE_THROWS_MATCHES(ThreadGroup::run(3, [&](auto& ranks) { train(ranks, 2, sequences); }), UsageError,
+                           says("3 ranks for 2 shards", "fewer ranks"));
+    auto wrong = sequences;
+    wrong.back().push_back(6);
+    REQUIRE_THROWS_MATCHES(ThreadGroup::run(2, [&](auto& ranks) { train(ranks, 2, wrong); }), DataError,
+                           says("found symbol 6"));
+    Alone alone;
+    hmm::Hmm m({.states = 2, .symbols = 6});
+    REQUIRE_THROWS_MATCHES(baum_welch_step(m, sequences, alone, 0), UsageError, says("shards = 0"));
+}
