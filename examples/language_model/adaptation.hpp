@@ -64,14 +64,14 @@ inline ig::Index window_of(const std::optional<ig::Index>& asked, const ig::text
     return std::min(asked.value_or(ig::NeuralCacheOptions().window), std::max<ig::Index>(1, corpus.size()));
 }
 
-/// Collects the gradient statistics of rms over a text, and returns what to say of it.
+/// Collects the gradient statistics of rms over a text, and returns what to say of it. `shown`: whether a bar is.
 inline std::string collect(LoadedModel& it, const std::string& path, ig::Index steps,
-                           ig::DynamicUpdate<float>& update) {
+                           ig::DynamicUpdate<float>& update, bool shown) {
     const auto corpus = ig::text::Corpus::read(path, it.vocabulary);
     const ig::Index columns = std::clamp<ig::Index>(corpus.size() / steps, 1, statistics_columns);
     auto batches = in_order(corpus, it.vocabulary, steps, columns);
     const ig::Index count = batches.count();
-    Progress progress("statistics");
+    Progress progress("statistics", shown);
     collect_mean_squares(*it.g, it.model.nll, it.model.x, it.model.y, std::move(batches), update,
                          [&](const ig::text::Batch& batch) {
                              progress.update(batch.index + 1, count, [] { return std::string(); });

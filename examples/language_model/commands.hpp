@@ -1,4 +1,4 @@
-/// @file commands.hpp  The seven things the program does. Each returns the exit status.
+/// @file commands.hpp  The eight things the program does. Each returns the exit status.
 #pragma once
 
 #include <optional>
@@ -21,6 +21,10 @@ struct EvaluateOptions {
     std::string dynamic, dynamic_text;
     std::optional<double> dynamic_rate, dynamic_decay;
     std::optional<ig::Index> dynamic_steps;
+    std::optional<double> softmax_temperature;
+    std::vector<std::string> mix_with, mix_probabilities;
+    std::vector<double> mix_weight;
+    bool json = false;
 };
 
 /// Options of `tune`: lists to try, an empty one is the default.
@@ -32,6 +36,10 @@ struct TuneOptions {
     std::string dynamic, dynamic_text;
     std::vector<double> dynamic_rate, dynamic_decay;
     std::optional<ig::Index> dynamic_steps;
+    ig::Index columns = 1;
+    bool softmax_temperature = false;
+    std::vector<std::string> mix_with, mix_probabilities;
+    bool json = false;
 };
 
 /// Options of `sample`.
@@ -41,13 +49,24 @@ struct SampleOptions {
     std::uint64_t seed = 1;
     double temperature = 1;
     bool unknowns = false;
+    ig::Index top_k = 0;
+    double top_p = 1;
+    ig::Index samples = 1;
+};
+
+/// Options of `complete`.
+struct CompleteOptions {
+    std::string model, text;
+    ig::Index k = 10;
+    bool json = false;
 };
 
 /// Options of `score`.
 struct ScoreOptions {
     std::string model, text = "-", sort;
-    ig::Index batch = 16;
+    ig::Index batch = 64;
     int threads = 2;
+    bool json = false;
 };
 
 /// Options of `neighbours`.
@@ -56,7 +75,7 @@ struct NeighbourOptions {
     std::vector<std::string> words;
     ig::Index k = 10;
     std::string export_to, format = "word2vec-text";
-    bool overwrite = false;
+    bool overwrite = false, json = false;
 };
 
 /// Options of `compare`.
@@ -72,6 +91,7 @@ int train(const Options& given, const std::set<std::string>& named);
 int evaluate(const EvaluateOptions& o);
 int tune(const TuneOptions& o);
 int sample(const SampleOptions& o);
+int complete(const CompleteOptions& o);
 int score(const ScoreOptions& o);
 int neighbours(const NeighbourOptions& o);
 int compare(const CompareOptions& o);

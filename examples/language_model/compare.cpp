@@ -10,6 +10,7 @@
 
 #include "../shared/outputs.hpp"
 #include "comparison.hpp"
+#include "likeliest.hpp"
 #include "model_file.hpp"
 #include "print.hpp"
 #include "progress.hpp"
@@ -54,14 +55,10 @@ std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>&
     return lists;
 }
 
-std::vector<std::pair<ig::Token, float>> likeliest(Distribution p, ig::Index k) {
-    std::vector<std::pair<ig::Token, float>> all;
-    for (std::size_t v = 0; v < p.size(); ++v) all.emplace_back(static_cast<ig::Token>(v), p[v]);
-    std::partial_sort(all.begin(), all.begin() + k, all.end(), [](const auto& a, const auto& b) {
-        return a.second != b.second ? a.second > b.second : a.first < b.first;
-    });
-    all.resize(static_cast<std::size_t>(k));
-    return all;
+std::vector<std::pair<ig::Token, float>> with_probabilities(Distribution p, ig::Index k) {
+    std::vector<std::pair<ig::Token, float>> list;
+    for (const ig::Token v : likeliest(p, k)) list.emplace_back(v, p[static_cast<std::size_t>(v)]);
+    return list;
 }
 
 /// Goes over the text with both models at once.
@@ -69,12 +66,8 @@ class Comparer {
 public:
     explicit Comparer(const CompareOptions& o)
         : o_(o), models_{load_model(o.model, o.columns), load_model(o.against, o.columns)} {
-        const auto &a = models_[0].vocabulary, &b = models_[1].vocabulary;
-        if (a.checksum() != b.checksum())
-            throw ig::DataError(ig::message("compare: the models have different vocabularies, ",
-                                            ig::file::hex16(a.checksum()), " of ", a.size(), " types and ",
-                                            ig::file::hex16(b.checksum()), " of ", b.size(),
-                                            "; train both on the same text with the same options"));
+        const auto& a = models_[0].vocabulary;
+        require_same_vocabulary("compare", a, models_[1].vocabulary);
         const ig::Index V = a.size(), special = a.has_unk() + a.has_eos();
         for (const auto& [name, value] :
              {std::pair("--neighbours", o.neighbours), std::pair("--frequent", o.frequent),
@@ -200,7 +193,7 @@ private:
         const auto place =
             std::find_if(list.begin(), list.end(), [&](const Shown& x) { return better(s.gain, x.gain); });
         if (place - list.begin() >= o_.show) return;
-        s.likeliest = {likeliest(a, o_.likeliest), likeliest(b, o_.likeliest)};
+        s.likeliest = {with_probabilities(a, o_.likeliest), with_probabilities(b, o_.likeliest)};
         list.insert(place, std::move(s));
         if (std::ssize(list) > o_.show) list.pop_back();
     }

@@ -2,15 +2,24 @@
 #include <iostream>
 #include <optional>
 
-#include "adaptation.hpp"
 #include "commands.hpp"
+#include "mixing.hpp"
 
 namespace lm {
 
 namespace {
 
+// A bar, as the function that passes ask whether to go on.
+auto shown_by(Progress& progress) {
+    return [&progress](ig::Index done, ig::Index all) {
+        progress.update(done, all, [] { return std::string(); });
+        return true;
+    };
+}
+
 // With a cache, dynamic evaluation, or both, in one column.
-int evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus) {
+ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
+                                   Report& report, std::optional<double>& without) {
     Graph& g = *it.g;
     const Model& m = it.model;
     const ig::NeuralCacheOptions defaults, cache{.window = window_of(o.cache_window, corpus),
@@ -20,17 +29,17 @@ int evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::tex
     const std::vector<double> flatness = {cache.flatness},
                               weights = {0, cache.weight};  // without it, and with it
     const auto h = g.hidden(m.o);
-    if (o.cache)
-        std::cout << "cache       window " << grouped(cache.window) << ", flatness " << exact(cache.flatness)
-                  << ", weight " << exact(cache.weight) << ": every word joins it after it was predicted"
-                  << std::endl;
+    if (o.cache) {
+        report.line(ig::message("cache       window ", grouped(cache.window), ", flatness ",
+                                exact(cache.flatness), ", weight ", exact(cache.weight),
+                                ": every word joins it after it was predicted"));
+        report.values["cache"] = {
+            {"window", cache.window}, {"flatness", cache.flatness}, {"weight", cache.weight}};
+    }
     const ig::Index steps = o.dynamic.empty() ? it.options.bptt : o.dynamic_steps.value_or(5);
     auto batches = in_order(corpus, it.vocabulary, steps);
-    Progress progress("evaluation");
-    const auto go_on = [&](ig::Index done, ig::Index all) {
-        progress.update(done, all, [] { return std::string(); });
-        return true;
-    };
+    Progress progress("evaluation", !o.json);
+    const auto go_on = shown_by(progress);
     std::optional<ig::NeuralCacheTrials<float>> trials;
     ig::Perplexity p;
     if (o.dynamic.empty()) {
@@ -42,22 +51,36 @@ int evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::tex
         dynamic.decay = o.dynamic_decay.value_or(dynamic.decay);
         if (o.cache) trials.emplace(h.width, cache.window, flatness, weights);
         ig::DynamicUpdate<float> update(g.parameters(), dynamic);
-        std::cout << describe(dynamic, steps) << std::endl;
-        if (o.dynamic == "rms") std::cout << collect(it, o.dynamic_text, steps, update) << std::endl;
+        report.line(describe(dynamic, steps));
+        report.values["dynamic"] = {
+            {"rule", o.dynamic}, {"rate", dynamic.rate}, {"decay", dynamic.decay}, {"steps", steps}};
+        if (o.dynamic == "rms") report.line(collect(it, o.dynamic_text, steps, update, !o.json));
         p = evaluate_dynamically(g, m.nll, m.x, m.y, batches, update, [&](const ig::text::Batch& batch) {
             if (trials) trials->add(g, m.nll, h, batch.target);
             return go_on(batch.index + 1, batches.count());
         });
     }
+    if (!trials) return p;
+    without = trials->all().front().perplexity.value();
+    return trials->all().back().perplexity;
+}
+
+// Under a temperature of the softmax, mixed with other predictions, or both.
+ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
+                              Report& report) {
+    const auto weights = all_weights(o);
+    const double temperature = o.softmax_temperature.value_or(1);
+    Progress progress("evaluation", !o.json);
+    const auto go_on = shown_by(progress);
+    auto own = token_nats(it, corpus, o.columns, temperature, go_on);
+    const Mixture mixture = mixture_of(o, it, std::move(own), corpus, go_on);
     progress.clear();
-    if (trials) p = trials->all().back().perplexity;
-    count_characters(p, it.vocabulary);
-    std::cout << describe(p, corpus, it.vocabulary, 1);
-    if (trials)
-        std::cout << "\n    with the cache; without it perplexity "
-                  << fixed(trials->all().front().perplexity.value(), 2);
-    std::cout << std::endl;
-    return 0;
+    if (o.softmax_temperature) {
+        report.line("softmax     temperature " + exact(temperature));
+        report.values["softmax_temperature"] = temperature;
+    }
+    if (is_mixed(o)) report_mixture(report, mixture, weights);
+    return mixture.perplexity(weights);
 }
 
 }  // namespace
@@ -68,24 +91,45 @@ int evaluate(const EvaluateOptions& o) {
     require_with(o.cache, "--cache", "--cache-flatness", o.cache_flatness);
     require_with(o.cache, "--cache", "--cache-weight", o.cache_weight);
     require_dynamic(o);
+    require_with(is_mixed(o), "--mix-with or --mix-probabilities", "--mix-weight", o.mix_weight);
+    require_not_adaptive(o, o.cache, o.softmax_temperature.has_value());
+    if (is_mixed(o)) all_weights(o);
+    if (o.softmax_temperature)
+        ig::require("evaluate", "--softmax-temperature", *o.softmax_temperature, 0.01, 100);
     const bool adaptive = o.cache || !o.dynamic.empty();
     if (adaptive && o.columns != 1)
         throw ig::UsageError(
             ig::message("--columns is ", o.columns, ", expected 1 with ", o.cache ? "--cache" : "--dynamic",
                         ": what a word adapts the model to is the text right before the next"));
     auto it = adaptive ? load_adaptable(o) : load_model(o.model, o.columns);
-    const auto corpus = ig::text::Corpus::read(o.text, it.vocabulary);
-    std::cout << "text        " << describe(corpus, o.text) << "\nunigram     perplexity "
-              << fixed(unigram_perplexity(it.vocabulary, corpus), 2) << ", for comparison" << std::endl;
-    if (adaptive) return evaluate_adaptively(o, it, corpus);
-    Progress progress("evaluation");
-    const auto p = measure(*it.g, it.model, corpus, it.vocabulary, o.columns, it.g->capacity().time,
-                           [&](ig::Index done, ig::Index all) {
-                               progress.update(done, all, [] { return std::string(); });
-                               return true;
-                           });
-    progress.clear();
-    std::cout << describe(*p, corpus, it.vocabulary, o.columns) << std::endl;
+    const auto corpus = read_text(o.text, it.vocabulary);
+    const double unigram = unigram_perplexity(it.vocabulary, corpus);
+    Report report(o.json);
+    report.line("text        " + describe(corpus, o.text));
+    report.line("unigram     perplexity " + fixed(unigram, 2) + ", for comparison");
+    report.values["text"] = counts_of(corpus);
+    report.values["unigram_perplexity"] = unigram;
+
+    ig::Perplexity p;
+    std::optional<double> without;  // the cache
+    if (adaptive) {
+        p = evaluate_adaptively(o, it, corpus, report, without);
+        count_characters(p, it.vocabulary);
+    } else if (is_mixed(o) || o.softmax_temperature) {
+        p = evaluate_mixed(o, it, corpus, report);
+        count_characters(p, it.vocabulary);
+    } else {
+        Progress progress("evaluation", !o.json);
+        p = *measure(*it.g, it.model, corpus, it.vocabulary, o.columns, it.g->capacity().time,
+                     shown_by(progress));
+    }
+    report.line(describe(p, corpus, it.vocabulary, o.columns));
+    if (without) report.line("    with the cache; without it perplexity " + fixed(*without, 2));
+    add_perplexity(report.values, p);
+    if (without) report.values["perplexity_without_cache"] = *without;
+    report.values["columns"] = o.columns;
+    report.values["vocabulary_checksum"] = ig::file::hex16(it.vocabulary.checksum());
+    report.finish();
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/// @file main.cpp  The command line of language_model: train, evaluate, tune, sample, score,
-/// neighbours, compare.
+/// @file main.cpp  The command line of language_model: train, evaluate, tune, sample, complete, score, neighbours,
+/// compare.
 #include <CLI/CLI.hpp>
 
 #include "../shared/program.hpp"
@@ -46,10 +46,26 @@ template <class O> void add_adaptation(CLI::App& app, O& o, const std::string& s
                    "training text, or some of it, for the gradient statistics of --dynamic rms");
 }
 
+/// Puts what a model is mixed with on a command line.
+template <class O> void add_mixture(CLI::App& app, O& o) {
+    const auto list = [&](const char* name, auto& value, const char* help) {
+        return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    };
+    list("--mix-with", o.mix_with, "another model of the same vocabulary, or several, mixed in");
+    list("--mix-probabilities", o.mix_probabilities,
+         "file of the probabilities of the text's tokens by another program, mixed in, or several");
+    if constexpr (requires { o.mix_weight; })
+        list("--mix-weight", o.mix_weight,
+             "weights of those models, then of those files, 0 to 1; the model has the rest");
+}
+
 int work(int argc, char** argv) {
     CLI::App app("Neural language models: training, perplexity, sampling, scores, word vectors.");
     app.require_subcommand(1);
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    const auto add_json = [](CLI::App* command, bool& json) {
+        command->add_flag("--json", json, "for programs: results as JSON, an object a line");
+    };
     const auto with_model = [](CLI::App* command, std::string& model) {
         command->add_option("--model", model, "a file that `train` wrote")->required();
         return command;
@@ -61,21 +77,32 @@ int work(int argc, char** argv) {
 
     lm::EvaluateOptions e;
     auto* evaluate = with_model(app.add_subcommand("evaluate", "Perplexity of a text"), e.model);
-    evaluate->add_option("--text", e.text, "text file")->required();
+    evaluate->add_option("--text", e.text, "text file; -: standard input")->required();
     evaluate->add_option("--columns", e.columns, "columns that run side by side; 1: the text in its order")
         ->capture_default_str();
     evaluate->add_option("--threads", e.threads, "threads")->capture_default_str();
 
     evaluate->add_flag("--cache", e.cache, "with a neural cache of the text so far");
     add_adaptation(*evaluate, e, "");
+    evaluate->add_option("--softmax-temperature", e.softmax_temperature,
+                         "the logits are divided by it; `tune` finds the best [1]");
+    add_mixture(*evaluate, e);
+    add_json(evaluate, e.json);
 
     lm::TuneOptions u;
-    auto* tune = with_model(
-        app.add_subcommand("tune", "Try settings of the cache, or of --dynamic, on a validation text"),
-        u.model);
-    tune->add_option("--text", u.text, "validation text")->required();
+    auto* tune =
+        with_model(app.add_subcommand(
+                       "tune", "Find the best cache, --dynamic, temperature or mixture on a validation text"),
+                   u.model);
+    tune->add_option("--text", u.text, "validation text; -: standard input")->required();
     tune->add_option("--threads", u.threads, "threads")->capture_default_str();
     add_adaptation(*tune, u, ", or several");
+    tune->add_flag("--softmax-temperature", u.softmax_temperature,
+                   "find the temperature of the softmax, in place of the cache");
+    add_mixture(*tune, u);
+    tune->add_option("--columns", u.columns, "as for evaluate; 1 for the cache and --dynamic")
+        ->capture_default_str();
+    add_json(tune, u.json);
 
     lm::SampleOptions s;
     auto* sample = with_model(app.add_subcommand("sample", "Write a text"), s.model);
@@ -88,6 +115,21 @@ int work(int argc, char** argv) {
         ->capture_default_str();
     sample->add_option("--prompt", s.prompt, "beginning of a line to go on with");
     sample->add_flag("--unknowns", s.unknowns, "let <unk> appear");
+    sample->add_option("--top-k", s.top_k, "draw among so many likeliest words; 0: among all")
+        ->capture_default_str();
+    sample
+        ->add_option("--top-p", s.top_p,
+                     "draw among the likeliest words that together have this probability, above 0 to 1")
+        ->capture_default_str();
+    sample->add_option("--samples", s.samples, "how many texts, with an empty line between")
+        ->capture_default_str();
+
+    lm::CompleteOptions f;
+    auto* complete = with_model(
+        app.add_subcommand("complete", "The most probable next words, with their probabilities"), f.model);
+    complete->add_option("--text", f.text, "beginning of a line; -: each line of standard input")->required();
+    complete->add_option("--k", f.k, "how many words")->capture_default_str();
+    add_json(complete, f.json);
 
     lm::ScoreOptions r;
     auto* score = with_model(
@@ -97,6 +139,7 @@ int work(int argc, char** argv) {
         ->check(CLI::IsMember({"total", "mean"}));
     score->add_option("--batch", r.batch, "lines that run side by side")->capture_default_str();
     score->add_option("--threads", r.threads, "threads")->capture_default_str();
+    add_json(score, r.json);
 
     lm::NeighbourOptions n;
     auto* neighbours =
@@ -105,6 +148,7 @@ int work(int argc, char** argv) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     neighbours->add_option("--k", n.k, "how many")->capture_default_str();
     neighbours->add_option("--export", n.export_to, "write all word vectors to this file");
+    add_json(neighbours, n.json);
     neighbours->add_flag("--overwrite", n.overwrite, "even where there is a file of that name");
     neighbours->add_option("--format", n.format, "of that file")
         ->check(CLI::IsMember({"word2vec-text", "word2vec-binary", "glove"}))
@@ -136,6 +180,7 @@ int work(int argc, char** argv) {
     if (*evaluate) return lm::evaluate(e);
     if (*tune) return lm::tune(u);
     if (*sample) return lm::sample(s);
+    if (*complete) return lm::complete(f);
     if (*score) return lm::score(r);
     if (*neighbours) return lm::neighbours(n);
     return lm::compare(c);

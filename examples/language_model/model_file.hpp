@@ -92,4 +92,14 @@ inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Inde
     return it;
 }
 
+/// Throws DataError, which begins with `who`, where two models do not predict the same types.
+inline void require_same_vocabulary(const std::string& who, const ig::text::Vocabulary& a,
+                                    const ig::text::Vocabulary& b) {
+    if (a.checksum() != b.checksum())
+        throw ig::DataError(ig::message(who, ": the models have different vocabularies, ",
+                                        ig::file::hex16(a.checksum()), " of ", a.size(), " types and ",
+                                        ig::file::hex16(b.checksum()), " of ", b.size(),
+                                        "; train both on the same text with the same options"));
+}
+
 }  // namespace lm

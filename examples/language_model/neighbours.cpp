@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "model_file.hpp"
 #include "print.hpp"
+#include "report.hpp"
 
 namespace lm {
 
@@ -18,8 +19,9 @@ void export_vectors(const NeighbourOptions& o, const ig::text::Vocabulary& vocab
                                                         : ig::io::WordVectorFormat::word2vec_text;
     ig::io::write_word_vectors(o.export_to, {vocabulary.words(), width, {table.begin(), table.end()}},
                                format);
-    std::cout << counted(vocabulary.size(), "word vector") << " of width " << width << " written to '"
-              << o.export_to << "'\n";
+    if (!o.json)
+        std::cout << counted(vocabulary.size(), "word vector") << " of width " << width << " written to '"
+                  << o.export_to << "'\n";
 }
 
 }  // namespace
@@ -38,10 +40,14 @@ int neighbours(const NeighbourOptions& o) {
             throw ig::DataError(ig::message(ig::in_quotes(word), " is not among the ",
                                             grouped(it.vocabulary.size()),
                                             " types of the model; check its spelling and case"));
-        std::cout << ig::escaped(word, false) << '\n';
-        for (const auto& n : ig::nearest(table, E.rows, E.cols, *token, o.k))
-            std::cout << "  " << fixed(n.similarity, 4) << "  "
-                      << ig::escaped(it.vocabulary.word(static_cast<ig::Token>(n.row)), false) << '\n';
+        Json found = Json::array();
+        if (!o.json) std::cout << ig::escaped(word, false) << '\n';
+        for (const auto& n : ig::nearest(table, E.rows, E.cols, *token, o.k)) {
+            const auto& near = it.vocabulary.word(static_cast<ig::Token>(n.row));
+            if (o.json) found.push_back({{"word", near}, {"similarity", n.similarity}});
+            else std::cout << "  " << fixed(n.similarity, 4) << "  " << ig::escaped(near, false) << '\n';
+        }
+        if (o.json) std::cout << dump({{"word", word}, {"neighbours", found}}) << '\n';
     }
     if (!o.export_to.empty()) export_vectors(o, it.vocabulary, table, E.cols);
     return 0;

@@ -52,10 +52,12 @@ struct Options {
     double warm_up = 0.1;
     ig::Index batch = 20, bptt = 35, shards = 0;
     bool random_bptt = false;
+    std::string shuffle = "none";
     std::uint64_t seed = 1;
     std::string precision = "fp32";
     double epsilon = 0;
-    std::string train_tokens, vocabulary, start_from;
+    std::string train_tokens, vocabulary, start_from, vectors;
+    bool freeze = false;
 
     std::string train, valid, test, model, log, corpus, preset;
     ig::Index epochs = 3, patience = 0, checkpoint_every = 500;
@@ -139,7 +141,10 @@ template <class O, class F> void each_option(O& o, F&& f) {
       any);
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);
-    f("seed", o.seed, Kind::training, "of start values, masks and lengths", any);
+    f("shuffle", o.shuffle, Kind::training,
+      "partial: in every epoch each column of the batches begins at a random place of its part of the text",
+      Choices{"none", "partial"});
+    f("seed", o.seed, Kind::training, "of start values, masks, lengths and places", any);
     f("precision", o.precision, Kind::training,
       "what the factors of matrix products are rounded to in training; auto: bf16 where it is faster here",
       Choices{"fp32", "bf16", "auto"});
@@ -154,6 +159,10 @@ template <class O, class F> void each_option(O& o, F&& f) {
       any);
     f("start-from", o.start_from, Kind::training,
       "file of a model: its parameters and vocabulary to start with, and its options of the model", any);
+    f("vectors", o.vectors, Kind::training,
+      "file of word vectors, as word2vec or GloVe write it, to start with; --embedding has their width", any);
+    f("freeze", o.freeze, Kind::training,
+      "leave the word vectors as they start, those of --vectors or --start-from; needs --head free", any);
 
     f("train", o.train, Kind::run, "training text; without it the bundled text is split 90 to 10", any);
     f("valid", o.valid, Kind::run, "validation text", any);
@@ -358,6 +367,13 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
         throw ig::UsageError(ig::message("--update ", o.update,
                                          " needs --shards 1: its metrics are sums over the ",
                                          "positions of a whole batch, which are not summed over shards"));
+    if (o.freeze && o.head == "tied")
+        throw ig::UsageError(
+            "--freeze needs --head free: a tied table is the matrix of the head, too, which would learn "
+            "nothing");
+    if (o.freeze && o.vectors.empty() && o.start_from.empty())
+        throw ig::UsageError(
+            "--freeze is given without --vectors or --start-from: the word vectors would stay random");
     if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
     if (o.precision == "auto")  // a training keeps what it began with, wherever it is resumed
         o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";

@@ -1,4 +1,4 @@
-/// @file sample.cpp  A text, drawn token by token from the model's own predictions.
+/// @file sample.cpp  Texts, drawn token by token from the model's own predictions, and printed as they are drawn.
 #include <iostream>
 
 #include "sampling.hpp"
@@ -6,8 +6,22 @@
 namespace lm {
 
 int sample(const SampleOptions& o) {
+    require_sampling(o);
     auto it = load_model(o.model, 1);
-    std::cout << sample_text(it, o);
+    for (ig::Index i = 0; i < o.samples; ++i) {
+        if (i > 0) std::cout << '\n';
+        std::vector<ig::Token> before;  // the last token, if there is one
+        std::string last;
+        draw_text(it, o, i, [&](ig::Token token) {
+            // What the token adds to the text is what it adds behind the one before it.
+            const auto begun = it.vocabulary.decode(before).size();
+            before.push_back(token);
+            last = it.vocabulary.decode(before).substr(begun);
+            std::cout << last << std::flush;
+            before = {token};
+        });
+        if (!last.ends_with('\n')) std::cout << '\n' << std::flush;
+    }
     return 0;
 }
 

@@ -2,48 +2,74 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "commands.hpp"
+#include "likeliest.hpp"
 #include "model_file.hpp"
 
 namespace lm {
 
-/// The prompt and what a model of one column or more writes after it, with a line end at the end; the same for the same
-/// seed.
-inline std::string sample_text(LoadedModel& it, const SampleOptions& o) {
+/// Runs the first column of a model over tokens, from the states that it has, in as few passes as its capacity allows.
+/// Returns the row of the last pass that is of the last token: what comes next.
+inline ig::Index feed(LoadedModel& it, std::span<const ig::Token> tokens) {
+    ig::Index steps = 0;
+    for (; !tokens.empty(); tokens = tokens.subspan(static_cast<std::size_t>(steps))) {
+        steps = std::min(it.g->capacity().time, std::ssize(tokens));
+        it.g->forward(it.model.o, {it.model.x, ig::TokenBlock{tokens.data(), steps, 1}});
+    }
+    return steps - 1;
+}
+
+/// Throws UsageError for options of `sample` out of range.
+inline void require_sampling(const SampleOptions& o) {
     ig::require("sample", "--words", o.length, 1);
     ig::require("sample", "--temperature", o.temperature, 0);
+    ig::require("sample", "--top-k", o.top_k, 0);
+    ig::require("sample", "--top-p", o.top_p, ig::Exclusive{0}, 1);
+    ig::require("sample", "--samples", o.samples, 1);
+}
+
+/// Draws what a model of one column or more writes after the prompt, and calls show(token) for each token as soon as it
+/// is drawn, those of the prompt first. The same for the same seed and number of the sample.
+template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig::Index number, Show&& show) {
     it.g->reset();
     const auto& vocabulary = it.vocabulary;
     const ig::Token unk = vocabulary.has_unk() ? vocabulary.unk() : -1, eos = vocabulary.eos();
-
-    std::vector<ig::Token> shown;
-    vocabulary.encode_prefix(o.prompt, shown);
+    std::vector<ig::Token> begun = {eos};
+    vocabulary.encode_prefix(o.prompt, begun);
+    for (const ig::Token token : std::span(begun).subspan(1)) show(token);
 
     std::vector<float> p(static_cast<std::size_t>(vocabulary.size()));
-    const auto feed = [&](ig::Token token) {
-        it.g->forward(it.model.o, {it.model.x, std::span<const ig::Token>(&token, 1)});
-    };
-    const ig::Random random(o.seed, ig::stream_of("sample"));
-    feed(eos);
-    for (const ig::Token token : shown) feed(token);
-    ig::Index drawn = 0;
+    const ig::Random random(o.seed, ig::stream_of("sample"), static_cast<std::uint64_t>(number));
+    ig::Index row = feed(it, begun), drawn = 0;
     // A model that ends line after line comes to an end too.
     for (ig::Index i = 0; drawn < o.length && i < 20 * o.length; ++i) {
         const bool likeliest = o.temperature == 0;
-        it.g->probabilities(it.model.o, 0, {p.data(), 1, vocabulary.size()}, likeliest ? 1 : o.temperature);
+        it.g->probabilities(it.model.o, row, {p.data(), 1, vocabulary.size()}, likeliest ? 1 : o.temperature);
         if (!o.unknowns && unk >= 0) p[static_cast<std::size_t>(unk)] = 0;
         const auto most = std::max_element(p.begin(), p.end());
-        const ig::Token token = likeliest   ? static_cast<ig::Token>(most - p.begin())
-                                : *most > 0 ? ig::sample(p, random.uniform(i))
-                                            : eos;  // it is sure of <unk>
-        shown.push_back(token);
+        ig::Token token = eos;  // where it is sure of <unk>
+        if (likeliest) {
+            token = static_cast<ig::Token>(most - p.begin());
+        } else if (*most > 0) {
+            keep_likeliest(p, o.top_k, o.top_p);
+            token = ig::sample(p, random.uniform(i));
+        }
+        show(token);
         if (token != eos) ++drawn;
-        feed(token);
+        row = feed(it, {&token, 1});
     }
-    std::string text = vocabulary.decode(shown);
+}
+
+/// The whole of the first text as draw_text draws it, with a line end at the end.
+inline std::string sample_text(LoadedModel& it, const SampleOptions& o) {
+    require_sampling(o);
+    std::vector<ig::Token> shown;
+    draw_text(it, o, 0, [&](ig::Token token) { shown.push_back(token); });
+    std::string text = it.vocabulary.decode(shown);
     if (text.empty() || text.back() != '\n') text += '\n';
     return text;
 }

@@ -7,14 +7,28 @@
 
 #include "commands.hpp"
 #include "print.hpp"
+#include "report.hpp"
 #include "scoring.hpp"
 
 namespace lm {
 
 namespace {
 
+/// Writes the lines as objects.
+void print_json(const std::vector<Line>& lines) {
+    for (const Line& line : lines)
+        std::cout << dump({{"text", line.text},
+                           {"log_probability", line.log_probability},
+                           {"mean", line.mean()},
+                           {"tokens", line.tokens.size()},
+                           {"unknowns", line.unknowns}})
+                  << '\n';
+    std::cout.flush();
+}
+
 /// Writes the lines, and before the first of them, to stderr, what the columns are.
-void print(const std::vector<Line>& lines, bool& titled) {
+void print(const std::vector<Line>& lines, bool json, bool& titled) {
+    if (json) return print_json(lines);
     if (!std::exchange(titled, true))
         std::cerr
             << "columns: log probability (nats, base e, the line end included), the same per token, tokens "
@@ -43,7 +57,7 @@ int score(const ScoreOptions& o) {
         line.unknowns = it.vocabulary.encode_checked(text, line.tokens, {reader.name(), reader.line()});
         if (lines.size() < window) continue;
         score_all(it, lines);
-        print(lines, titled);
+        print(lines, o.json, titled);
         lines.clear();
     }
     if (reader.line() == 0)
@@ -54,7 +68,7 @@ int score(const ScoreOptions& o) {
                          [by_mean = o.sort == "mean"](const Line& a, const Line& b) {
                              return by_mean ? a.mean() > b.mean() : a.log_probability > b.log_probability;
                          });
-    print(lines, titled);
+    print(lines, o.json, titled);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <isogloss/metric/perplexity.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <optional>
@@ -121,8 +122,15 @@ inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig:
     return at;
 }
 
+/// The tokens of a file, or of standard input where it is "-".
+inline ig::text::Corpus read_text(const std::string& path, const ig::text::Vocabulary& vocabulary) {
+    return path == "-" ? ig::text::Corpus::read_stream(std::cin, "standard input", vocabulary)
+                       : ig::text::Corpus::read(path, vocabulary);
+}
+
 /// How a corpus is counted: tokens, types, unknowns, line ends, checksum.
-inline std::string describe(const ig::text::Corpus& corpus, const std::string& name) {
+inline std::string describe(const ig::text::Corpus& corpus, std::string name) {
+    if (name == "-") name = corpus.source();
     const double share = 100.0 * static_cast<double>(corpus.unknowns()) / static_cast<double>(corpus.size());
     return ig::message(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()),
                        " of them line ends, ", grouped(corpus.unknowns()), " <unk> (", fixed(share, 1),

@@ -35,9 +35,9 @@ void require_same_architecture(const Options& o, const Options& model) {
 }
 
 /// The options of this run: those of the command line over a preset, over what was stored, those of the model
-/// to start from, or the defaults.
+/// to start from, or the defaults. The table has the width of `vectors`, if there are any.
 Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored,
-                ig::Index ranks) {
+                const ig::io::WordVectors* vectors, ig::Index ranks) {
     std::optional<Options> start;
     if (!stored && !given.start_from.empty())
         start = stored_options(ig::io::Safetensors::open(given.start_from));
@@ -63,6 +63,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         if (stored) o.head_bias = stored->head_bias;
         else if (start) o.head_bias = start->head_bias;
     }
+    if (vectors && !start && !named.contains("embedding")) o.embedding = vectors->dimension;
     if (ranks > 0 && !named.contains("threads")) o.threads = 1;  // the ranks share the cores
     settle(o, o.train.empty() && o.corpus.empty(), ranks);
     if (start) require_same_architecture(o, *start);
@@ -98,6 +99,8 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     const bool natural = o.update == "ruop" || o.update == "rbpm";
     for (const char* name : {"damping", "floor", "head-rate", "table-rate"})
         require(natural, name, "--update " + o.update);
+    require(!o.freeze, "table-rate", "--freeze");
+    require(o.start_from.empty(), "vectors", "--start-from, whose word vectors they are");
     require(o.schedule == "decay", "decay-from", "--schedule " + o.schedule);
     require(o.schedule != "one-cycle", "decay", "--schedule " + o.schedule);
     require(o.schedule == "one-cycle", "warm-up", "--schedule " + o.schedule);
@@ -110,7 +113,7 @@ void require_utf8(const Options& o) {
     for (const auto& [name, path] :
          {std::pair("train", o.train), std::pair("valid", o.valid), std::pair("test", o.test),
           std::pair("log", o.log), std::pair("vocabulary", o.vocabulary),
-          std::pair("start-from", o.start_from)})
+          std::pair("start-from", o.start_from), std::pair("vectors", o.vectors)})
         if (ig::bad_byte(path))
             throw ig::UsageError(
                 ig::message("--", name, " ", ig::in_quotes(path),
@@ -127,6 +130,7 @@ void require_outputs(const Options& o) {
         .read("--test", texts.test ? texts.test->path : "")
         .read("--vocabulary", o.vocabulary)
         .read("--start-from", o.start_from)
+        .read("--vectors", o.vectors)
         .write("--model", o.model, model_kind())
         .write("--model", o.model + ".train", model_kind())
         .write_unmarked("--model", o.model + ".lock", false)
@@ -164,8 +168,11 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
     std::optional<Training> training;
     const auto begin = [&](const ig::io::Safetensors* file) {
         const auto stored = file ? std::optional(stored_options(*file)) : std::nullopt;
+        std::optional<ig::io::WordVectors> vectors;
+        if (!file && !given.vectors.empty()) vectors = ig::io::read_word_vectors(given.vectors);
+        const auto* const start = vectors ? &*vectors : nullptr;
         const Options o =
-            resolve(given, named, stored ? &*stored : nullptr, Ranks::launched() ? ranks.size() : 0);
+            resolve(given, named, stored ? &*stored : nullptr, start, Ranks::launched() ? ranks.size() : 0);
         require_utf8(o);
         if (!file) require_effect(o, named);
         if (ranks.first()) {
@@ -177,7 +184,7 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
             std::cout << "resume      '" << state
                       << "' is not there yet: the training starts from the beginning\n";
         ranks.barrier();
-        training.emplace(ranks, o, file);
+        training.emplace(ranks, o, file, start);
     };
     if (given.resume && files::exists(state)) {
         const auto file = ig::io::Safetensors::open(state);

@@ -37,7 +37,8 @@ ig::distributed::DataParallelOptions cut_of(const Options& o) {
 
 }  // namespace
 
-Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from)
+Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from,
+                   const ig::io::WordVectors* vectors)
     : ranks_(ranks),
       o_(with_threads(options)),
       texts_(find_texts(o_)),
@@ -50,7 +51,7 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
           .precision = o_.precision == "bf16" ? ig::Precision::bf16 : ig::Precision::full,
           .epsilon = o_.epsilon}),
       model_(build(g_, o_, vocabulary_.size())),
-      parallel_(g_, g_.parameters(), ranks, cut_of(o_)),
+      parallel_(g_, trained(g_, o_), ranks, cut_of(o_)),
       update_(g_, o_),
       schedule_(o_) {
     if (texts_.test) test_ = texts_.test->read(vocabulary_);
@@ -74,12 +75,18 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
         .counter("valid_checksum", state_.valid_checksum);
     best_.model(g_).text("vocabulary", state_.vocabulary);
     if (from) load(*from);
-    else if (!o_.start_from.empty())
-        ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.start_from),
-                                            ig::io::Restore::parameters);
+    else start(vectors);
     if (!from) checkpoint_.state("health", health_).number("cpu_seconds", state_.cpu_seconds);
     if (ranks_.first()) log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
     introduce();
+}
+
+// The parameters that a new training begins with, where they are not drawn.
+void Training::start(const ig::io::WordVectors* vectors) {
+    if (!o_.start_from.empty())
+        ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.start_from),
+                                            ig::io::Restore::parameters);
+    if (vectors) started_ = start_table(g_.parameter("E"), *vectors, vocabulary_, o_.vectors);
 }
 
 // Files of earlier versions have no health, or no computing time: what they count begins with the resumption then.
@@ -156,10 +163,13 @@ void Training::introduce() {
               << grouped(g_.parameters().elements()) << " parameters"
               << (o_.start_from.empty() ? ""
                                         : "\n            parameters to start with: '" + o_.start_from + "'")
-              << "\ntraining    " << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column")
-              << " of " << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
+              << (started_.empty() ? "" : "\nvectors     " + started_)
+              << (o_.freeze ? "\n            the word vectors stay as they start" : "") << "\ntraining    "
+              << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column") << " of "
+              << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
               << (ranks_.size() > 1 ? ig::message(" on each of ", ranks_.size(), " ranks") : "")
               << (o_.shards > 1 ? ", " + counted(o_.shards, "shard") + " a batch" : "")
+              << (o_.shuffle == "partial" ? ", partially shuffled" : "")
               << (o_.precision == "bf16" ? ", products in bfloat16" : "")
               << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
               << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
@@ -187,6 +197,7 @@ Training::Sums Training::gradients(const ig::text::Batch& batch) {
         g_.forward(model_.loss, {model_.x, part.input}, {model_.y, part.target});
         g_.backward(model_.loss);
         if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
+        if (o_.freeze) g_.parameter("E").clear_gradient();  // which no update takes
         return std::array{g_.value(model_.text), g_.cross_entropy(model_.text),
                           static_cast<double>(g_.predicted(model_.text)), interrupt::wanted ? 1. : 0.};
     });
@@ -252,6 +263,7 @@ void Training::explain(Stop why) {
 bool Training::run_epoch() {
     const ig::text::BatchOptions cut{.time = o_.bptt,
                                      .random_length = o_.random_bptt,
+                                     .rotate = o_.shuffle == "partial",
                                      .seed = o_.seed,
                                      .epoch = state_.epoch,
                                      .start = static_cast<ig::Index>(state_.batch)};

@@ -16,6 +16,7 @@
 #include "ranks.hpp"
 #include "texts.hpp"
 #include "updates.hpp"
+#include "vectors.hpp"
 
 namespace lm {
 
@@ -36,8 +37,9 @@ struct State {
 /// the columns of every batch; all are at the same place with the same parameters, and the first writes the files.
 class Training {
 public:
-    /// `from`: the FILE.train to go on from.
-    Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from = nullptr);
+    /// `from`: the FILE.train to go on from. `vectors`: of the file that options.vectors names, for a new training.
+    Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from,
+             const ig::io::WordVectors* vectors);
 
     /// Trains; returns the exit status: 0, 3 where it ran away, or that of the signal that interrupted it, 130 after
     /// Ctrl-C.
@@ -47,6 +49,7 @@ private:
     ig::text::Vocabulary make_vocabulary(const ig::io::Safetensors* from) const;
     ig::text::Corpus read_train();
     void load(const ig::io::Safetensors& from);
+    void start(const ig::io::WordVectors* vectors);
     void require_same_texts() const;
     void introduce();
     bool run_epoch();
@@ -81,6 +84,7 @@ private:
     Schedule schedule_;
     State state_;
     Health health_;
+    std::string started_;  // what is printed of the word vectors, where they come from a file
     ig::io::Checkpoint checkpoint_, best_;
     std::optional<Log> log_;
 };

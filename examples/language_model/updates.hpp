@@ -7,6 +7,7 @@
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <isogloss/update/weight_drop.hpp>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -22,8 +23,13 @@ struct Step {
     bool clipped = false;  ///< whether it was longer than allowed
 };
 
-/// Riemannian for the cells and the head, Adam for the word vectors, which are no units. The rates of head
-/// and vectors fall with that of the cells.
+/// The parameters that a training moves: all, or all but the word vectors.
+inline ig::Parameters<float> trained(Graph& g, const Options& o) {
+    return g.parameters(o.freeze ? "!E" : "*");
+}
+
+/// Riemannian for the cells and the head, Adam for the word vectors, which are no units, unless they are held. The rates
+/// of head and vectors fall with that of the cells.
 class Natural {
 public:
     Natural(Graph& g, const Options& o)
@@ -32,23 +38,29 @@ public:
           table_rate_(o.table_rate),
           clip_(o.clip),
           cells_(g, o.cell + "*", metric(o, first_rate_)),
-          head_(g, "softmax.*", metric(o, head_rate_)),
-          table_(g.parameters("E"), {.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay}) {}
+          head_(g, "softmax.*", metric(o, head_rate_)) {
+        if (!o.freeze)
+            table_.emplace(
+                g.parameters("E"),
+                ig::AdamOptions{.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay});
+    }
 
     bool wants_modulus() const { return cells_.wants_modulus(); }
     void rate(double r) {
         const double share = first_rate_ > 0 ? r / first_rate_ : 1;
-        cells_.rate(r), head_.rate(share * head_rate_), table_.rate(share * table_rate_);
+        cells_.rate(r), head_.rate(share * head_rate_);
+        if (table_) table_->rate(share * table_rate_);
     }
     /// The three are clipped apart; the length is that of cells and head.
     Step step() {
-        const double cells = cells_.step(), head = head_.step(), table = table_.step();
+        const double cells = cells_.step(), head = head_.step(), table = table_ ? table_->step() : 0;
         return {std::hypot(cells, head), clip_ > 0 && std::max({cells, head, table}) > clip_};
     }
     /// For the checkpoint.
     template <class Visitor> void visit(Visitor& v) {
         Part<Visitor> cells{v, "cells/"}, head{v, "head/"}, table{v, "table/"};
-        cells_.visit(cells), head_.visit(head), table_.visit(table);
+        cells_.visit(cells), head_.visit(head);
+        if (table_) table_->visit(table);
     }
 
 private:
@@ -72,19 +84,19 @@ private:
 
     double first_rate_, head_rate_, table_rate_, clip_;
     ig::Riemannian<float> cells_, head_;
-    ig::Adam<float> table_;
+    std::optional<ig::Adam<float>> table_;
 };
 
 /// One of Sgd, AveragedSgd, Adam and Natural.
 class Update {
 public:
     Update(Graph& g, const Options& o)
-        : rule_(std::in_place_type<ig::Sgd<float>>, g.parameters(), sgd(o)), clip_(o.clip) {
+        : rule_(std::in_place_type<ig::Sgd<float>>, trained(g, o), sgd(o)), clip_(o.clip) {
         if (o.update == "asgd")
-            rule_.emplace<ig::AveragedSgd<float>>(g.parameters(), ig::AveragedSgdOptions{.sgd = sgd(o)});
+            rule_.emplace<ig::AveragedSgd<float>>(trained(g, o), ig::AveragedSgdOptions{.sgd = sgd(o)});
         else if (o.update == "adam")
             rule_.emplace<ig::Adam<float>>(
-                g.parameters(),
+                trained(g, o),
                 ig::AdamOptions{.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
         else if (o.update != "sgd") rule_.emplace<Natural>(g, o);
     }

@@ -40,8 +40,9 @@ private:
 /// Shows how much of something is done; see update().
 class Progress {
 public:
-    explicit Progress(std::string title)
-        : title_(std::move(title)), terminal_(::isatty(STDOUT_FILENO) == 1) {}
+    /// `shown`: false where nothing but results goes to standard output.
+    explicit Progress(std::string title, bool shown = true)
+        : title_(std::move(title)), shown_(shown), terminal_(::isatty(STDOUT_FILENO) == 1) {}
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     ~Progress() { clear(); }
@@ -49,7 +50,7 @@ public:
     /// `done` of `all`; `note` is whatever else is worth knowing. Draws at most ten times a second on a
     /// terminal, and writes a line every twenty seconds elsewhere.
     template <class Note> void update(std::int64_t done, std::int64_t all, Note&& note) {
-        if (since_.seconds() < (terminal_ ? 0.1 : 20)) return;
+        if (!shown_ || since_.seconds() < (terminal_ ? 0.1 : 20)) return;
         since_.reset();
         const double share = static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(all, 1));
         if (!terminal_) {
@@ -80,7 +81,7 @@ private:
     }
 
     std::string title_;
-    bool terminal_, drawn_ = false;
+    bool shown_, terminal_, drawn_ = false;
     Stopwatch since_;
 };
 

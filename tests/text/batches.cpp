@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <isogloss/text/batches.hpp>
 #include <limits>
@@ -176,11 +177,47 @@ TEST_CASE("Random lengths keep within 5 and the capacity, and differ by seed and
     for (const Index t : lengths({.time = 3, .batch = 1}, {})) REQUIRE(t <= 3);
 }
 
+TEST_CASE("Rotated columns make every prediction once, from places of their own", "[text][batches]") {
+    for (const auto tail : {Tail::drop, Tail::pad})
+        for (const bool first : {false, true})
+            for (const Index n : {8, 50, 1001}) {
+                CAPTURE(tail == Tail::pad, first, n);
+                const auto s = numbers(n);
+                const Capacity capacity{.time = 9, .batch = 4};
+                BatchOptions options{.time = 7, .tail = tail, .random_length = true, .seed = 3, .epoch = 5};
+                if (first) options.predict_first = Token{0};
+                // Of each column its pairs of input and target, in order.
+                const auto columns = [&](bool rotate, std::uint64_t epoch) {
+                    options.rotate = rotate, options.epoch = epoch;
+                    std::vector<std::vector<std::pair<Token, Token>>> pairs(4);
+                    for (const auto& b : all(Batches(s, n, capacity, options)))
+                        for (std::size_t i = 0; i < b.input.size(); ++i)
+                            pairs[i % 4].emplace_back(b.input[i], b.target[i]);
+                    return pairs;
+                };
+                const auto still = columns(false, 5), turned = columns(true, 5), later = columns(true, 6);
+                const auto L = static_cast<Index>(still[0].size());
+                const Random places(3, stream_of("rotation"), 5);
+                for (std::size_t b = 0; b < 4; ++b) {
+                    auto expected = still[b];
+                    std::rotate(expected.begin(), expected.begin() + places.below(static_cast<Index>(b), L),
+                                expected.end());
+                    REQUIRE(turned[b] == expected);
+                }
+                if (n == 1001) {
+                    REQUIRE((turned != still && later != turned && turned == columns(true, 5)));
+                    options.seed = 4;
+                    REQUIRE(turned != columns(true, 5));
+                }
+            }
+}
+
 TEST_CASE("A pass goes on where it was stopped", "[text][batches]") {
     const auto s = numbers(997);
     for (const bool random : {false, true})
         for (const auto tail : {Tail::drop, Tail::pad}) {
-            BatchOptions options{.time = 9, .tail = tail, .random_length = random, .seed = 4, .epoch = 2};
+            BatchOptions options{
+                .time = 9, .tail = tail, .random_length = random, .rotate = random, .seed = 4, .epoch = 2};
             const Capacity capacity{.time = 13, .batch = 4};
             const auto whole = all(Batches(s, 997, capacity, options));
             for (std::size_t k = 0; k <= whole.size(); ++k) {

@@ -28,8 +28,9 @@ struct BatchOptions {
     Index time = 0;              ///< steps of a segment, 1 … capacity.time; 0: capacity.time
     Tail tail = Tail::drop;      ///< what happens to the predictions that are left over
     bool random_length = false;  ///< segments of random length, with `time` as the usual mean
-    std::uint64_t seed = 1;      ///< of the random lengths
-    std::uint64_t epoch = 0;     ///< of the random lengths: another number, other lengths; below 2⁴⁰
+    bool rotate = false;         ///< every column begins at a random place of its own and wraps around
+    std::uint64_t seed = 1;      ///< of the random lengths and places
+    std::uint64_t epoch = 0;     ///< of the same: another number, other lengths and places; below 2⁴⁰
     Index start = 0;             ///< index of the first batch to give, 0 … count()
     /// A token fed before the first one of the text, `<eos>` for instance, so that the first token is
     /// predicted too; nothing: the first token is only an input.
@@ -50,7 +51,8 @@ struct Batch {
 ///     n = N-1 predictions: input s_j, target s_{j+1}
 ///     n = N   with predict_first: input s_{j-1}, target s_j
 ///     L = ⌊n/B⌋ (drop) or ⌈n/B⌉ (pad) steps per column
-///     batch k, step t, column b: prediction j = b·L + p_k + t,   p_k = sum of the lengths before
+///     batch k, step t, column b: prediction j = b·L + (p_k + t + r_b) mod L,   p_k = sum of the lengths before
+///     r_b = 0; with rotate uniform among 0 … L-1, a function of (seed, epoch, b) alone
 ///
 /// All batches have `time` steps but the last, which has what is left of L. So column b of batch k+1 goes on
 /// where column b of batch k stopped: carry the state, and reset it where `first` is set. With `pad` every
@@ -62,12 +64,17 @@ struct Batch {
 ///                 A function of (seed, epoch, k) alone. Where an update divides by the tokens
 ///                 (Divisor::tokens), which makes a mean over the steps, its rate is scaled by T_k/time,
 ///                 T_k = batch.input.time; with Divisor::batch it is not.
+/// Rotation        partial shuffling: each pass begins every column elsewhere, so that the segments are cut at other places
+///                 and other parts of the text run side by side. Once in a pass a column jumps from the end of its part to
+///                 the beginning; each prediction has the input that it has without rotation, and is made as often.
 /// Memory          two blocks of T·B tokens, allocated at the start; no allocation in the loop.
 /// Resuming        `.start = k` gives batches k, k+1 … exactly as an uninterrupted pass does.
 /// Errors          DataError: capacity or options out of range or beyond the memory, too few tokens for B
 ///                 columns, a token outside the vocabulary.
 /// Source          Merity, Keskar, Socher 2017, "Regularizing and optimizing LSTM language models",
 ///                 section 4.1, for the random length. Departures: capacity.time bounds it; the generator is ours.
+///                 Press 2019, "Partially shuffling the training data to improve language models", for the rotation.
+///                 Departure: there the token behind the jump is predicted from the one before it.
 ///
 ///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // one loop at a time per object
 class Batches {
@@ -94,6 +101,9 @@ public:
                             " columns of 1 step; use a longer text",
                             predictions_ > 0 ? ", fewer columns or Tail::pad" : "");
         for (Index at = 0; at < length_; ++count_) at += steps(count_, at);
+        const Random places(options_.seed, stream_of("rotation"), options_.epoch);
+        if (options_.rotate)
+            for (Index b = 0; b < capacity_.batch; ++b) places_.push_back(places.below(b, length_));
         if (options_.start > count_)
             throw DataError(source_, ": batch ", options_.start, " is asked for first, but there are ",
                             count_, "; is it the same text, capacity, seed and epoch as before?");
@@ -192,8 +202,11 @@ private:
         const Token* const targets = tokens_.data() + (before_first ? 0 : 1);
         batch_.predicted = 0;
         for (Index b = 0; b < B; ++b) {
+            Index from = at_ + (options_.rotate ? places_[static_cast<std::size_t>(b)] : 0);
+            if (from >= length_) from -= length_;
             for (Index t = 0; t < T; ++t) {
-                const Index j = b * length_ + at_ + t;
+                const Index step = from + t < length_ ? from + t : from + t - length_;
+                const Index j = b * length_ + step;
                 const bool made = j < predictions_;
                 const Index near = made ? j : predictions_ - 1;
                 const Index to = t * B + b;
@@ -221,6 +234,7 @@ private:
     std::string source_;
     std::shared_ptr<const void> owner_;
     Index predictions_ = 0, length_ = 0, count_ = 0;  // n, L
+    std::vector<Index> places_;                       // r_b, with rotate
     std::vector<Token> input_, target_;
     Index at_ = 0;  // p_k
     Batch batch_;

@@ -64,6 +64,21 @@ def every_kind():
         assert abs(sum(x * x for x in values[8 * i:8 * i + 8]) - 1) < 1e-5, i
 
 
+def shuffled():
+    """Partial shuffling trains on the same tokens in another order: another model, of as many tokens, that is as good."""
+    texts = ["--train", "train.txt", "--valid", "valid.txt", "--units", 16, "--keep", 1, "--loss", "ce", "--epochs", 2]
+    train("still", *texts, "--log", "still.csv")
+    out = train("turned", *texts, "--log", "turned.csv", "--shuffle", "partial").stdout
+    assert ", partially shuffled\n" in out, out
+    still, turned = rows("still.csv"), rows("turned.csv")
+    assert [row["train_tokens"] for row in turned] == ["5396"] * 2
+    for a, b in zip(still, turned):
+        a, b = float(a["train_perplexity"]), float(b["train_perplexity"])
+        assert a != b and abs(a / b - 1) < 0.2, (a, b)
+    train("other", *texts, "--shuffle", "partial", "--seed", 2)
+    assert tensors("other")[0]["E"] != tensors("turned")[0]["E"]
+
+
 def presets():
     """A preset is the paper's table; what stands on the command line wins over it; corpora lie under ISOGLOSS_DATA."""
     os.makedirs("data/wikitext-2")
@@ -95,4 +110,5 @@ with Folder():
     write("valid.txt", sentences(100, seed=2))
     learns()
     every_kind()
+    shuffled()
     presets()

@@ -83,7 +83,7 @@ def models():
     write("cut", content[:len(content) // 2])
     write("foreign", len(foreign).to_bytes(8, "little") + foreign + b"\0\0\0\0")
     write("nothing", "")
-    for command, rest in [("evaluate", ["--text", "valid.txt"]), ("sample", []), ("score", ["--text", "valid.txt"]),
+    for command, rest in [("evaluate", ["--text", "valid.txt"]), ("sample", []), ("complete", ["--text", "the"]), ("score", ["--text", "valid.txt"]),
                           ("neighbours", ["--word", "king"])]:
         for name, says in [("absent", "absent"), ("damaged", "damaged"), ("cut", "cut"), ("foreign", "foreign"),
                            ("nothing", "nothing"), ("train.txt", "train.txt"), ("folder", "folder")]:
@@ -149,7 +149,7 @@ def usage_errors():
     usage("train", "--model", "m", "--units", "many", says="--units")
     usage("train", "--model", "m", "--no-such-option", says="no-such-option")
     usage("evaluate", "--model", "model", says="--text")
-    for command in ["train", "evaluate", "sample", "score", "neighbours"]:
+    for command in ["train", "evaluate", "tune", "sample", "complete", "score", "neighbours", "compare"]:
         assert "--model" in run(command, "--help").stdout
 
 

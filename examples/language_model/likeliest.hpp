@@ -1,0 +1,48 @@
+/// @file likeliest.hpp  The most probable entries of a distribution.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/array.hpp>
+#include <isogloss/types.hpp>
+#include <span>
+#include <vector>
+
+namespace lm {
+
+namespace ig = isogloss;
+
+/// The numbers of the k largest of the p, the largest first and of equal ones the lower number; all where k is more than
+/// there are.
+inline std::vector<ig::Token> likeliest(std::span<const float> p, ig::Index k) {
+    std::vector<ig::Token> order(p.size());
+    for (std::size_t v = 0; v < p.size(); ++v) order[v] = static_cast<ig::Token>(v);
+    const auto kept = order.begin() + std::min(k, std::ssize(order));
+    std::partial_sort(order.begin(), kept, order.end(), [p](ig::Token a, ig::Token b) {
+        const float x = p[static_cast<std::size_t>(a)], y = p[static_cast<std::size_t>(b)];
+        return x != y ? x > y : a < b;
+    });
+    order.erase(kept, order.end());
+    return order;
+}
+
+/// Sets all entries to 0 but the k likeliest (0: all of them) and, of those, the fewest that make up the share `mass` of
+/// their sum, 0 < mass ≤ 1, the likeliest first.
+///
+/// Source   top-k: Fan, Lewis, Dauphin 2018, "Hierarchical neural story generation"; top-p, the nucleus: Holtzman, Buys,
+///          Du, Forbes, Choi 2020, "The curious case of neural text degeneration".
+inline void keep_likeliest(std::span<float> p, ig::Index k, double mass) {
+    if (k == 0 && mass == 1) return;
+    const auto order = likeliest(p, k > 0 ? k : std::ssize(p));
+    std::vector<float> kept;
+    double sum = 0, reached = 0;
+    for (const ig::Token v : order) sum += p[static_cast<std::size_t>(v)];
+    for (const ig::Token v : order) {
+        if (!kept.empty() && reached >= mass * sum && mass < 1) break;
+        kept.push_back(p[static_cast<std::size_t>(v)]);
+        reached += kept.back();
+    }
+    std::ranges::fill(p, 0.f);
+    for (std::size_t i = 0; i < kept.size(); ++i) p[static_cast<std::size_t>(order[i])] = kept[i];
+}
+
+}  // namespace lm

@@ -1,0 +1,78 @@
+/// @file mixing.hpp  The temperature and the mixture that a command line asks for.
+#pragma once
+
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "adaptation.hpp"
+#include "mixture.hpp"
+#include "predictions.hpp"
+#include "report.hpp"
+
+namespace lm {
+
+/// Whether options of `evaluate` or of `tune` ask for a mixture.
+template <class O> bool is_mixed(const O& o) { return !o.mix_with.empty() || !o.mix_probabilities.empty(); }
+
+/// Throws UsageError where a temperature or a mixture is asked for together with the cache or --dynamic.
+template <class O> void require_not_adaptive(const O& o, bool cache, bool tempered) {
+    if (!(tempered || is_mixed(o)) || !(cache || !o.dynamic.empty())) return;
+    throw ig::UsageError(ig::message(
+        tempered              ? "--softmax-temperature"
+        : !o.mix_with.empty() ? "--mix-with"
+                              : "--mix-probabilities",
+        " is given with ", cache ? "the cache" : "--dynamic",
+        ", expected one of the two: a model that follows the text is not mixed; leave one of them out"));
+}
+
+/// Throws UsageError unless there is one weight for each component beside the model, none below 0, of a sum of at most 1.
+/// Returns the weights of all components, that of the model first.
+template <class O> std::vector<double> all_weights(const O& o) {
+    const std::size_t others = o.mix_with.size() + o.mix_probabilities.size();
+    if (o.mix_weight.size() != others)
+        throw ig::UsageError(ig::message(
+            "--mix-weight has ", counted(std::ssize(o.mix_weight), "number"), ", expected ", others,
+            ", one for each --mix-with and then each --mix-probabilities; `tune` "
+            "finds them on a validation text"));
+    std::vector<double> weights = {1};
+    for (const double w : o.mix_weight) {
+        ig::require("evaluate", "--mix-weight", w, 0, 1);
+        weights.push_back(w);
+        weights.front() -= w;
+    }
+    if (weights.front() < -1e-9)
+        throw ig::UsageError(ig::message("--mix-weight: the weights sum to ", exact(1 - weights.front()),
+                                         ", expected at most 1: the model has the rest"));
+    weights.front() = std::max(0., weights.front());
+    return weights;
+}
+
+/// The model, whose -log p of every token are `own`, and what it is mixed with on a text.
+template <class O, class GoOn> Mixture mixture_of(const O& o, const LoadedModel& it, std::vector<double> own,
+                                                  const ig::text::Corpus& corpus, GoOn&& go_on) {
+    Mixture mixture;
+    mixture.add(o.model, std::move(own));
+    for (const auto& path : o.mix_with) {
+        auto other = load_model(path, o.columns);
+        require_same_vocabulary("--mix-with '" + path + "'", it.vocabulary, other.vocabulary);
+        mixture.add(path, token_nats(other, corpus, o.columns, 1, go_on));
+    }
+    for (const auto& path : o.mix_probabilities)
+        mixture.add(path, read_probabilities(path, corpus.size(), corpus.source()));
+    return mixture;
+}
+
+/// What a mixture is printed as, and its components as values.
+inline void report_mixture(Report& to, const Mixture& mixture, const std::vector<double>& weights) {
+    to.values["mixture"] = Json::array();
+    for (std::size_t k = 0; k < mixture.size(); ++k) {
+        to.line(ig::message(k == 0 ? "mixture     " : "            ", exact(weights[k]), " of '",
+                            mixture.name(k), "', by itself perplexity ", fixed(mixture.alone(k), 2)));
+        to.values["mixture"].push_back(
+            {{"name", mixture.name(k)}, {"weight", weights[k]}, {"perplexity", mixture.alone(k)}});
+    }
+}
+
+}  // namespace lm

@@ -1,0 +1,126 @@
+/// @file mixture.hpp  A model mixed with other models, and with probabilities that another program has written.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <isogloss/error.hpp>
+#include <isogloss/file/reader.hpp>
+#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/text/words.hpp>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "print.hpp"
+
+namespace lm {
+
+/// The probabilities of the tokens of a text in a file: numbers from 0 to 1 with white space between, one for each of
+/// the `tokens`, line ends included. Returns -log p, infinite for 0. DataError with file and line for anything else;
+/// `text` is the name of the text in messages.
+inline std::vector<double> read_probabilities(const std::string& path, ig::Index tokens,
+                                              const std::string& text) {
+    ig::file::LineReader reader(path);
+    std::vector<double> nats;
+    for (std::string_view line; reader.next(line);)
+        ig::text::for_each_word(line, [&](std::string_view word) {
+            double p = 0;
+            const char* const end = word.data() + word.size();
+            const auto read = std::from_chars(word.data(), end, p);
+            if (read.ec != std::errc() || read.ptr != end || !(p >= 0 && p <= 1))
+                throw ig::DataError(
+                    ig::message(path, ":", reader.line(), ": ", ig::in_quotes(word),
+                                " is no probability; expected numbers from 0 to 1, one for each token of '",
+                                text, "'", word.starts_with('-') ? ", not their logarithms" : ""));
+            nats.push_back(-std::log(p));
+        });
+    if (std::ssize(nats) != tokens)
+        throw ig::DataError(ig::message(path, ": ", grouped(std::ssize(nats)),
+                                        " probabilities in it, expected ", grouped(tokens),
+                                        ", one for each token of '", text, "', line ends included"));
+    return nats;
+}
+
+/// Several predictions of one text, mixed:
+///
+///     p(x_i) = Σ_k w_k p_k(x_i),   w_k ≥ 0,   Σ_k w_k = 1
+///
+/// Source   Jelinek, Mercer 1980, "Interpolated estimation of Markov source parameters from sparse data", which finds the
+///          weights by EM on a held-out text, too.
+class Mixture {
+public:
+    /// Adds a component: its name for messages, and -log p_k of every token.
+    void add(std::string name, std::vector<double> nats) {
+        names_.push_back(std::move(name));
+        nats_.push_back(std::move(nats));
+    }
+
+    std::size_t size() const { return nats_.size(); }                   ///< components
+    const std::string& name(std::size_t k) const { return names_[k]; }  ///< of a component
+    ig::Index tokens() const { return std::ssize(nats_.front()); }      ///< of the text
+
+    /// The perplexity of component k by itself; infinite where it gives some token probability 0.
+    double alone(std::size_t k) const {
+        return std::exp(std::accumulate(nats_[k].begin(), nats_[k].end(), 0.) /
+                        static_cast<double>(tokens()));
+    }
+
+    /// The perplexity of the mixture. NumericError where a token has probability 0.
+    ig::Perplexity perplexity(const std::vector<double>& weights) const {
+        ig::Perplexity p;
+        for (std::size_t i = 0; i < nats_.front().size(); ++i) {
+            const double least = least_nats(i, weights);
+            double sum = 0;
+            for (std::size_t k = 0; k < size(); ++k)
+                if (weights[k] > 0) sum += weights[k] * std::exp(least - nats_[k][i]);
+            if (!std::isfinite(least))
+                throw ig::NumericError(ig::message("evaluate: token ", i + 1,
+                                                   " of the text has probability 0 under the mixture, for "
+                                                   "--mix-weight gives all weight to what gives it none; "
+                                                   "lower the weights"));
+            p.add(least - std::log(sum), 1);
+        }
+        return p;
+    }
+
+    /// The weights of least cross-entropy, by EM from equal ones: w_k ← w_k g_k, g_k = mean_i p_k(x_i) / p(x_i). No other
+    /// weights are better by more than max_k g_k - 1 nats a token; it ends where that is below 10⁻⁷, or after 10,000
+    /// rounds. Some component gives every token more than 0.
+    std::vector<double> best_weights() const {
+        const std::vector<double> all(size(), 1);
+        std::vector<double> p(nats_.front().size() * size());  // relative to the likeliest of a token
+        for (std::size_t i = 0; i < nats_.front().size(); ++i) {
+            const double least = least_nats(i, all);
+            for (std::size_t k = 0; k < size(); ++k) p[i * size() + k] = std::exp(least - nats_[k][i]);
+        }
+        std::vector<double> w(size(), 1 / static_cast<double>(size())), g(size());
+        for (int round = 0; round < 10000; ++round) {
+            std::fill(g.begin(), g.end(), 0.);
+            for (std::size_t i = 0; i < p.size(); i += size()) {
+                const double mixed =
+                    std::inner_product(w.begin(), w.end(), p.begin() + std::ptrdiff_t(i), 0.);
+                for (std::size_t k = 0; k < size(); ++k) g[k] += p[i + k] / mixed;
+            }
+            for (double& x : g) x /= static_cast<double>(tokens());
+            if (*std::max_element(g.begin(), g.end()) - 1 < 1e-7) break;
+            for (std::size_t k = 0; k < size(); ++k) w[k] *= g[k];
+        }
+        return w;
+    }
+
+private:
+    double least_nats(std::size_t i, const std::vector<double>& weights) const {
+        double least = std::numeric_limits<double>::infinity();
+        for (std::size_t k = 0; k < size(); ++k)
+            if (weights[k] > 0) least = std::min(least, nats_[k][i]);
+        return least;
+    }
+
+    std::vector<std::string> names_;
+    std::vector<std::vector<double>> nats_;  // [component][token]
+};
+
+}  // namespace lm

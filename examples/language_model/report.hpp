@@ -1,0 +1,63 @@
+/// @file report.hpp  What a command has found: lines for people as they come, or one object for programs at the end.
+#pragma once
+
+#include <iostream>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/text/corpus.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace lm {
+
+namespace ig = isogloss;
+
+/// An object whose keys stay in the order in which they were set.
+using Json = nlohmann::ordered_json;
+
+/// On one line, in UTF-8; bytes of file names that are none are replaced.
+inline std::string dump(const Json& j) {
+    return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Standard output of a command with --json or without it.
+class Report {
+public:
+    explicit Report(bool json) : json_(json) {}
+
+    /// Whether it is for programs: then nothing else is printed, and no progress shown.
+    bool json() const { return json_; }
+    /// For people alone, with a line end, at once.
+    void line(const std::string& text) const {
+        if (!json_) std::cout << text << std::endl;
+    }
+    /// Prints `values`, for programs alone.
+    void finish() const {
+        if (json_) std::cout << dump(values) << std::endl;
+    }
+
+    Json values = Json::object();  ///< for programs
+
+private:
+    bool json_;
+};
+
+/// The counts of a text.
+inline Json counts_of(const ig::text::Corpus& corpus) {
+    return {{"name", corpus.source()},
+            {"tokens", corpus.size()},
+            {"line_ends", corpus.lines()},
+            {"unknowns", corpus.unknowns()},
+            {"checksum", ig::file::hex16(corpus.checksum())}};
+}
+
+/// Adds a perplexity to an object.
+inline void add_perplexity(Json& to, const ig::Perplexity& p) {
+    to["perplexity"] = p.value();
+    to["nats_per_token"] = p.nats();
+    to["bits_per_token"] = p.bits_per_token();
+    if (p.characters() > 0) to["bits_per_character"] = p.bits_per_character();
+    to["tokens"] = p.tokens();
+}
+
+}  // namespace lm
