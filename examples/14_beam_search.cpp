@@ -1,12 +1,12 @@
 // A beam search: hypotheses are the columns of a batch, and a column goes on from the state of any other. In this
-// language the most probable next word leads astray: forks are more frequent than roads, but lead to four places.
+// language the most probable next word leads astray: crossings are more frequent than roads, but lead to four places.
 #include <algorithm>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
 
 namespace ig = isogloss;
 
-enum Word : ig::Token { begin, fork, road, home, north, east, south, west, words };
+enum Word : ig::Token { begin, crossing, road, home, north, east, south, west, words };
 struct Hypothesis {
     std::vector<ig::Token> text;
     double log_p = 0;
@@ -42,7 +42,7 @@ int main() {
     std::vector<ig::Token> text;
     for (ig::Index i = 0; i < 5000; ++i) {
         const auto r = static_cast<ig::Token>(ig::Random(1, 1).below(i, 20));
-        text.insert(text.end(), {begin, r < 8 ? road : fork, r < 8 ? home : north + r % 4});
+        text.insert(text.end(), {begin, r < 8 ? road : crossing, r < 8 ? home : north + r % 4});
     }
     ig::Graph<float> g({.time = 12, .batch = 10});
     auto x = g.tokens("x", words), y = g.tokens("y", words);
@@ -55,6 +55,6 @@ int main() {
     g.training(false);
     const auto greedy = search(g, x, o, 1, 2), best = search(g, x, o, 3, 2);
     std::printf("log p: %.2f by the best next word, %.2f by a beam of 3\n", greedy.log_p, best.log_p);
-    return greedy.text[1] == fork && best.text == std::vector<ig::Token>{begin, road, home} ? 0 : 1;
+    return greedy.text[1] == crossing && best.text == std::vector<ig::Token>{begin, road, home} ? 0 : 1;
 }
 // log p: -1.73 by the best next word, -1.03 by a beam of 3
