@@ -29,7 +29,7 @@ public:
     /// At most as many lines as the model has columns.
     GroupScorer(LoadedModel& it, std::span<Line* const> lines) : it_(it), lines_(lines) {
         it_.g->reset();
-        std::vector<std::size_t> from;
+        std::vector<ig::Index> from;
         part({0, lines.size()}, 0, from);
     }
     void run() {
@@ -91,7 +91,7 @@ private:
     }
 
     // Columns for those of the lines that have a token at at_, by that token; they go on from column `of`.
-    void part(Column lines, std::size_t of, std::vector<std::size_t>& from) {
+    void part(Column lines, ig::Index of, std::vector<ig::Index>& from) {
         std::size_t before = lines.last;  // the line before in the column that is being made
         for (std::size_t i = lines.first; i < lines.last; ++i) {
             if (at_ >= tokens(i).size()) continue;
@@ -107,21 +107,9 @@ private:
 
     void regroup() {
         const auto old = std::exchange(columns_, {});
-        std::vector<std::size_t> from;
-        for (std::size_t b = 0; b < old.size(); ++b) part(old[b], b, from);
-        bool moved = false;
-        for (std::size_t b = 0; b < from.size(); ++b) moved = moved || from[b] != b;
-        if (!moved) return;
-        const auto before = it_.g->carried();
-        auto after = before;
-        const auto B = static_cast<std::size_t>(it_.g->capacity().batch);
-        for (std::size_t s = 0; s < before.values.size(); ++s) {
-            const auto width = static_cast<std::ptrdiff_t>(before.values[s].size() / B);
-            for (std::size_t b = 0; b < from.size(); ++b)
-                std::copy_n(before.values[s].begin() + static_cast<std::ptrdiff_t>(from[b]) * width, width,
-                            after.values[s].begin() + static_cast<std::ptrdiff_t>(b) * width);
-        }
-        it_.g->carry(after);
+        std::vector<ig::Index> from;
+        for (std::size_t b = 0; b < old.size(); ++b) part(old[b], static_cast<ig::Index>(b), from);
+        it_.g->copy_states(from);
     }
 
     LoadedModel& it_;
