@@ -139,6 +139,7 @@ foreach(script links architecture)
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)
 endforeach()
 tests_in_python(docs/tables ../examples/language_model/tables.py report --check)
+tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
 include(docs/programs.cmake)
 
 if(TARGET docs)

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/array.hpp>
-#include <isogloss/types.hpp>
+#include <isogloss/graph/top_k.hpp>
 #include <span>
 #include <vector>
 
@@ -14,15 +13,7 @@ namespace ig = isogloss;
 /// The numbers of the k largest of the p, the largest first and of equal ones the lower number; all where k is more than
 /// there are.
 inline std::vector<ig::Token> likeliest(std::span<const float> p, ig::Index k) {
-    std::vector<ig::Token> order(p.size());
-    for (std::size_t v = 0; v < p.size(); ++v) order[v] = static_cast<ig::Token>(v);
-    const auto kept = order.begin() + std::min(k, std::ssize(order));
-    std::partial_sort(order.begin(), kept, order.end(), [p](ig::Token a, ig::Token b) {
-        const float x = p[static_cast<std::size_t>(a)], y = p[static_cast<std::size_t>(b)];
-        return x != y ? x > y : a < b;
-    });
-    order.erase(kept, order.end());
-    return order;
+    return ig::largest(std::ssize(p), p.data(), std::min(k, std::ssize(p)));
 }
 
 /// Sets all entries to 0 but the k likeliest (0: all of them) and, of those, the fewest that make up the share `mass` of

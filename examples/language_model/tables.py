@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from tables_report import HERE, ROWS, TABLES, Refused, append_result, curves, log_rows, read_results, report
+from tables_report import HEADER, HERE, ROWS, RUN, TABLES, Refused, append_result, curves, log_rows, read_results, report
 
 # What each row is beside the preset. The bias is said aloud: a training that was begun without it is refused, not continued.
 OPTIONS = {
@@ -110,7 +110,7 @@ class Run:
         if not log:
             raise Failed(f"found no epoch in '{self.base}.csv', expected those of the training. Put its log there")
         hours = sum(seconds for _, _, seconds in log) / 3600
-        if not append_result(o.results, [o.table, self.row, self.seed, len(log), *perplexities, f'{hours:.4f}']):
+        if not append_result(o.results, HEADER, RUN, [o.table, self.row, self.seed, len(log), *perplexities, f'{hours:.4f}']):
             print(f"{self.title}: has a line in '{o.results}' already, by another call; it stays", flush=True)
             return
         print(f'{self.title}: validation {perplexities[0]}, test {perplexities[1]}, {len(log)} epochs, {hours:.4f} core-hours',
@@ -183,17 +183,21 @@ def require_same_options(o):
         f.write(ours)
 
 
-def run_table(o):
+def require_program_and_texts(o, corpus):
+    """What a run needs is there; the program's path is one from the root then."""
     program = shutil.which(o.program)
     if not program:
         raise Refused(f"found no program '{o.program}', expected the language_model that was built. Build it (cmake --preset release && "
                       'cmake --build --preset release --target language_model), or give --program its path')
     o.program = os.path.abspath(program)
-    corpus = TABLES[o.table][0]
     for part in 'train', 'valid', 'test':
         if not os.path.isfile(text_of(corpus, part)):
             raise Refused(f"found no text '{text_of(corpus, part)}', expected the corpus {corpus} there. Set ISOGLOSS_DATA to the folder "
                           f'that holds {corpus}/')
+
+
+def run_table(o):
+    require_program_and_texts(o, TABLES[o.table][0])
     for option in o.extra:
         if re.sub('=.*', '', option)[2:] in OURS and option.startswith('--'):
             raise Refused(f"found {option} after --, expected options of the model and the training: this one is set for each run. "
@@ -210,7 +214,7 @@ def run_table(o):
             run.check()
             runs.append(run)
     require_same_options(o)
-    append_result(o.results, None)  # whether it can be written is seen now
+    append_result(o.results, HEADER, RUN, None)  # whether it can be written is seen now
     pool = Pool(o.jobs)
     pool.work(runs)
     if pool.stopped:
@@ -234,11 +238,15 @@ def seed(text):
     return int(text)
 
 
+def split_arguments():
+    """The arguments of the script before --, and those of the training behind it."""
+    arguments = sys.argv[1:]
+    at = arguments.index('--') if '--' in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1:]
+
+
 def main():
-    arguments, extra = sys.argv[1:], []
-    if '--' in arguments:
-        at = arguments.index('--')
-        arguments, extra = arguments[:at], arguments[at + 1:]
+    arguments, extra = split_arguments()
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
     commands = parser.add_subparsers(dest='command', required=True)
 

@@ -9,6 +9,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = 'table,row,seed,epochs,valid,test,core_hours'
+RUN = ['table', 'row', 'seed']  # what makes a line another one
 ROWS = ['VD', 'AL', 'RE', 'REAL']
 TABLES = {'ptb-small': ('ptb', 'small'), 'ptb-medium': ('ptb', 'medium'), 'wikitext-2-small': ('wikitext-2', 'small')}
 # Table 1 of the source, validation and test. Of those with a question mark no text of the source was at hand.
@@ -17,7 +18,6 @@ SOURCE = {
     'ptb-medium': {'VD': ('82.0', '77.7'), 'AL': ('77.4', '74.7'), 'RE': ('77.1', '73.9'), 'REAL': ('75.7', '73.2')},
     'wikitext-2-small': {'VD': ('112.2?', '105.9?'), 'AL': ('110.3', '103.8'), 'RE': ('106.1', '100.5'), 'REAL': ('105.6', '98.9')},
 }
-BEGIN, END = '<!-- tables.py report writes from here -->', '<!-- to here -->'
 NONE = 'no finished training yet'
 CURVES = 'row,seed,epoch,valid'
 
@@ -26,47 +26,56 @@ class Refused(Exception):
     """What cannot be done, with what was found, what was expected and what to do."""
 
 
-def read_results(path):
-    """The lines of finished runs; none where the file is not there yet."""
+def read_lines(path, header, run, fine, expected):
+    """The lines of a results file as dictionaries; none where it is not there yet. `run` are the columns that tell lines apart,
+    fine(row) converts and says whether a row is one of `expected`."""
     if not os.path.exists(path):
         return []
     with open(path, newline='') as f:
         lines = f.read().splitlines()
-    if lines and lines[0] != HEADER:
-        raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{HEADER}': these are no results of this "
+    if lines and lines[0] != header:
+        raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{header}': these are no results of this "
                       'script, and the file is left as it is. Give --results another name')
     results, seen = [], set()
     for number, line in enumerate(lines[1:], 2):
-        row = dict(zip(HEADER.split(','), line.split(',')))
+        row = dict(zip(header.split(','), line.split(',')))
         try:
-            row['seed'], row['epochs'] = int(row['seed']), int(row['epochs'])
-            fine = row['table'] in TABLES and row['row'] in ROWS and line.count(',') == HEADER.count(',')
-            fine = fine and all(0 <= float(row[name]) < math.inf for name in ('valid', 'test', 'core_hours'))
+            good = line.count(',') == header.count(',') and fine(row)
         except (KeyError, ValueError):
-            fine = False
-        if not fine:
-            raise Refused(f"found '{line}' in line {number} of '{path}', expected {HEADER} of a table ({', '.join(TABLES)}) and a row "
-                          f"({', '.join(ROWS)}). Mend or remove the line")
-        run = row['table'], row['row'], row['seed']
-        if run in seen:
-            raise Refused(f"found {row['table']} {row['row']} seed {row['seed']} again in line {number} of '{path}', expected "
-                          'each run once. Remove one of the lines')
-        seen.add(run)
+            good = False
+        if not good:
+            raise Refused(f"found '{line}' in line {number} of '{path}', expected {header} of {expected}. Mend or remove the line")
+        if tuple(row[name] for name in run) in seen:
+            title = ' '.join(f'seed {row[name]}' if name == 'seed' else row[name] for name in run)
+            raise Refused(f"found {title} again in line {number} of '{path}', expected each run once. Remove one of the lines")
+        seen.add(tuple(row[name] for name in run))
         results.append(row)
     return results
 
 
-def append_result(path, fields):
-    """Appends a line to the results, unless the run has one, and waits for the disk; returns whether it did. Without fields: the
+def read_results(path):
+    """The lines of finished runs of the tables."""
+    def fine(row):
+        row['seed'], row['epochs'] = int(row['seed']), int(row['epochs'])
+        return (row['table'] in TABLES and row['row'] in ROWS
+                and all(0 <= float(row[name]) < math.inf for name in ('valid', 'test', 'core_hours')))
+    return read_lines(path, HEADER, RUN, fine, f"a table ({', '.join(TABLES)}) and a row ({', '.join(ROWS)})")
+
+
+def append_result(path, header, run, fields):
+    """Appends a line to the results, unless its run has one, and waits for the disk; returns whether it did. Without fields: the
     header where there is no file yet."""
+    places = [header.split(',').index(name) for name in run]
     with open(path, 'a+b') as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         f.seek(0)
         before = f.read()
-        run = ','.join(map(str, (fields or [])[:3])) + ','
-        if fields and any(line.startswith(run) for line in before.decode().splitlines()):
-            return False  # another call was faster
-        text = '' if before else HEADER + '\n'
+        key = fields and [str(fields[i]) for i in places]
+        for line in before.decode().splitlines():
+            there = line.split(',')
+            if fields and len(there) == len(fields) and [there[i] for i in places] == key:
+                return False  # another call was faster
+        text = '' if before else header + '\n'
         if fields:
             text += ('' if not before or before.endswith(b'\n') else '\n') + ','.join(map(str, fields)) + '\n'
         f.write(text.encode())
@@ -119,26 +128,31 @@ def markdown(results):
     return '\n'.join(out)
 
 
+def write_between(page, script, made, check, results):
+    """Puts what a script has made between its two marks on a page, or checks that it stands there; returns 0."""
+    begin, end = f'<!-- {script} report writes from here -->', f'<!-- {script}: to here -->'
+    with open(page) as f:
+        text = f.read()
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
+        raise Refused(f"found {text.count(begin)} times '{begin}' and {text.count(end)} times '{end}' in '{page}', expected "
+                      'each once, in this order. Put them back around the place of the tables')
+    new = text[:text.index(begin) + len(begin)] + '\n' + made + text[text.index(end):]
+    if check and text != new:
+        raise Refused(f"the tables in '{page}' are not those of {results}. Run: python3 examples/language_model/{script} report")
+    if not check:
+        with open(page + '.part', 'w') as f:
+            f.write(new)
+        os.replace(page + '.part', page)
+    return 0
+
+
 def report(o):
     """The command report."""
     made = markdown(read_results(o.results))
     if o.print:
         print(made, end='')
         return 0
-    with open(o.page) as f:
-        page = f.read()
-    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(END) < page.index(BEGIN):
-        raise Refused(f"found {page.count(BEGIN)} times '{BEGIN}' and {page.count(END)} times '{END}' in '{o.page}', expected "
-                      'each once, in this order. Put them back around the place of the tables')
-    start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    new = page[:start] + '\n' + made + page[end:]
-    if o.check and page != new:
-        raise Refused(f"the tables in '{o.page}' are not those of '{o.results}'. Run: python3 examples/language_model/tables.py report")
-    if not o.check:
-        with open(o.page + '.part', 'w') as f:
-            f.write(new)
-        os.replace(o.page + '.part', o.page)
-    return 0
+    return write_between(o.page, 'tables.py', made, o.check, f"'{o.results}'")
 
 
 def require_own(option, path, mark, what):
@@ -150,13 +164,13 @@ def require_own(option, path, mark, what):
                               'another name, or remove the file')
 
 
-def draw(path, table, curves):
-    """A figure of the curves, by gnuplot."""
-    script = ["set terminal svg size 800,500 font 'sans-serif,12' background 'white'", f"set title '{table}'",
-              "set xlabel 'epoch'", "set ylabel 'validation perplexity'", 'set logscale y', 'set key top right']
-    script += ['plot ' + ', '.join(f"'-' using 1:2 with lines lw 2 title '{row}, seed {seed}'" for row, seed in curves)]
+def draw(path, title, x, y, curves, style='lines lw 2'):
+    """A figure of curves, points (x, y) by their names, by gnuplot."""
+    script = ["set terminal svg size 800,500 font 'sans-serif,12' background 'white'", f"set title '{title}'",
+              f"set xlabel '{x}'", f"set ylabel '{y}'", 'set logscale y', 'set key top right']
+    script += ['plot ' + ', '.join(f"'-' using 1:2 with {style} title '{name}'" for name in curves)]
     for points in curves.values():
-        script += [*(f'{epoch} {valid}' for epoch, valid in points), 'e']
+        script += [*(f'{a} {b}' for a, b in points), 'e']
     try:
         drawn = subprocess.run(['gnuplot'], input='\n'.join(script) + '\n', capture_output=True, text=True)
     except FileNotFoundError:
@@ -184,7 +198,8 @@ def curves(o):
         require_own('--csv', o.csv, CURVES.encode() + b'\n', 'curves of this script')
     if o.svg:
         require_own('--svg', o.svg, b'GNUPLOT', 'a picture of gnuplot')
-        draw(o.svg, o.table, found)
+        draw(o.svg, o.table, 'epoch', 'validation perplexity',
+             {f'{row}, seed {seed}': points for (row, seed), points in found.items()})
     if o.csv or not o.svg:
         with open(o.csv, 'w') if o.csv else os.fdopen(os.dup(1), 'w') as f:
             f.write('\n'.join(lines) + '\n')

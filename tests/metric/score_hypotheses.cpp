@@ -79,6 +79,10 @@ TEST_CASE("What texts have in common is read once", "[metric][hypotheses]") {
     CHECK(positions({{0, 1, 2, 3, 4, 5}, {0, 1, 2, 4, 4, 5}}) == 3 + 2 * 2);  // 0 1 2, then 3 4 and 4 4
     CHECK(positions({{0, 1, 2, 3}, {0, 1, 2, 4}}) == 3);                      // both from the row after 2
     CHECK(positions({{0, 1, 2, 3}, {5, 1, 2, 4}}) == 2 * 3);
+    // One of four ends after a step; the others go on in three columns. Of five, the two that have ended are not a quarter
+    // before the second does.
+    CHECK(positions({{0, 1}, {1, 1, 2}, {2, 1, 2}, {3, 1, 2}}) == 2 * 4);
+    CHECK(positions({{0, 1}, {1, 1}, {2, 1, 2}, {3, 1, 2}, {4, 1, 2}}) == 5 + 3);
     CHECK(positions({{0}, {1}}) == 0);
     CHECK(positions({}) == 0);
 }

@@ -15,20 +15,25 @@ struct Candidate {
     bool operator==(const Candidate&) const = default;
 };
 
+/// The places of the k largest of n values, the largest first and of equal ones the lower place. 1 ≤ k ≤ n.
+template <class T> std::vector<Token> largest(Index n, const T* values, Index k) {
+    require("largest", "k", k, 1, n);
+    std::vector<Token> order(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), Token{0});
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), [values](Token a, Token b) {
+        return values[a] != values[b] ? values[a] > values[b] : a < b;
+    });
+    order.resize(static_cast<std::size_t>(k));
+    return order;
+}
+
 /// The k entries of a row of log-probabilities [vocabulary] that are largest, in descending order; of equal ones the
 /// word of the smaller number comes first. 1 ≤ k ≤ vocabulary.
 template <class T> std::vector<Candidate> top_k(Index vocabulary, const T* log_p, Index k) {
     require("top_k", "k", k, 1, vocabulary);
-    std::vector<Token> order(static_cast<std::size_t>(vocabulary));
-    std::iota(order.begin(), order.end(), Token{0});
-    std::partial_sort(order.begin(), order.begin() + k, order.end(), [log_p](Token a, Token b) {
-        return log_p[a] != log_p[b] ? log_p[a] > log_p[b] : a < b;
-    });
     std::vector<Candidate> best;
-    for (Index i = 0; i < k; ++i) {
-        const Token word = order[static_cast<std::size_t>(i)];
+    for (const Token word : largest(vocabulary, log_p, k))
         best.push_back({word, static_cast<double>(log_p[word])});
-    }
     return best;
 }
 

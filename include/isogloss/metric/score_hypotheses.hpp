@@ -59,7 +59,8 @@ inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_
 ///     const auto scores = score_hypotheses(g, x, o, texts);   // texts[i] = {eos, w_2, …, w_n}
 ///
 /// Beginnings that texts have in common are read and scored once: texts are the columns of passes of as many steps as none
-/// of them parts from another, and where they part, columns go on from copies of their states. More texts than the
+/// of them parts from another, and where they part, columns go on from copies of their states. A pass ends where a
+/// quarter of its columns have ended, so that little is computed behind the end of a text. More texts than the
 /// graph has columns are taken in groups of alphabetical order, and share beginnings within these. The bits of a score may
 /// depend on the other texts, by the order of sums in matrix products of another size.
 ///
@@ -93,6 +94,7 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
         within_memory("score_hypotheses", bytes_of("score_hypotheses", {block, o.vocabulary}, sizeof(T)),
                       [&] { return std::vector<T>(static_cast<std::size_t>(block * o.vocabulary)); });
     std::vector<detail::Branch> columns, next;
+    std::vector<std::size_t> ends;  // steps that the longest text of each column still has
     std::vector<Token> input;
     std::vector<Index> from;
 
@@ -105,14 +107,17 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
         columns.clear();
         detail::branch(texts, {begin, end, 0}, 0, depth, columns);
         while (!columns.empty()) {
-            std::size_t steps = 0, parts = std::numeric_limits<std::size_t>::max();
-            input.clear();
+            std::size_t parts = std::numeric_limits<std::size_t>::max();
+            input.clear(), ends.clear();
             for (const auto& c : columns) {
+                ends.push_back(0);
                 for (std::size_t i = c.first; i < c.last; ++i)
-                    steps = std::max(steps, texts[i].size() - depth);
+                    ends.back() = std::max(ends.back(), texts[i].size() - depth);
                 parts = std::min(parts, detail::parting(texts, c, depth));
             }
-            steps = std::min(steps, static_cast<std::size_t>(most_steps));
+            const auto quarter = ends.begin() + std::ssize(ends) / 4;
+            std::nth_element(ends.begin(), quarter, ends.end());
+            std::size_t steps = std::min(*quarter, static_cast<std::size_t>(most_steps));
             if (parts < depth + steps) steps = parts - depth + 1;
             for (std::size_t t = 0; t < steps; ++t)
                 for (const auto& c : columns) {

@@ -136,8 +136,8 @@ def adopted():
 def written_once():
     """A run that another call has finished meanwhile keeps the line it has."""
     write("r.csv", f"{HEADER}\nptb-small,AL,1,40,90.0,87.0,2.5\n")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from tables_report import append_result as f; print(" \
-           "f('r.csv', ['ptb-small', 'AL', 1, 41, 91, 88, 3]), f('r.csv', ['ptb-small', 'AL', 11, 41, 91, 88, 3]))"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from tables_report import HEADER, RUN, append_result as f; print(" \
+           "f('r.csv', HEADER, RUN, ['ptb-small', 'AL', 1, 41, 91, 88, 3]), f('r.csv', HEADER, RUN, ['ptb-small', 'AL', 11, 41, 91, 88, 3]))"
     done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT)], capture_output=True, text=True)
     assert done.stdout == "False True\n", done
     assert [(line["seed"], line["valid"]) for line in rows("r.csv")] == [("1", "90.0"), ("11", "91")]

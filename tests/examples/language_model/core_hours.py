@@ -1,0 +1,95 @@
+"""recipes.py on a tiny corpus: what a preset costs and reaches, alone and adapted; what it writes down, shows and refuses."""
+import os
+import shutil
+import subprocess
+import sys
+
+from program import PROGRAM, Folder, read, rows, run, sentences, write
+
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+SCRIPT = os.path.join(SOURCES, "examples", "language_model", "recipes.py")
+HEADER = "recipe,corpus,seed,core_hours,valid,test,adaptation"
+TINY = "--units 8 --batch 4 --bptt 10 --epochs 3".split()
+CALL = ["run", "fast", "--program", PROGRAM, "--folder", "f"]
+
+
+def recipes(*arguments, status=0):
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == status, f"{arguments}\nstatus {done.returncode}, expected {status}\n{done.stdout}{done.stderr}"
+    return done.stderr if status else done.stdout
+
+
+def refuses(*arguments, says):
+    error = recipes(*arguments, status=1)
+    assert error.startswith("recipes.py: "), error
+    for part in says:
+        assert part in error, (part, error)
+
+
+def trained():
+    """The lines of a preset are the figures of the program by itself; what is there is not done again."""
+    recipes(*CALL, "--adaptations", "none", "--", *TINY)
+    before = read("f/recipes.csv")
+    out = recipes(*CALL, "--", *TINY)
+    assert read("f/recipes.csv").startswith(before) and "none" not in out, out
+    lines = {line["adaptation"]: line for line in rows("f/recipes.csv")}
+    assert list(lines) == ["none", "cache", "rms"], lines
+    hours = sum(float(row["cpu_seconds"]) for row in rows("f/fast-ptb-1.csv")) / 3600
+    assert abs(float(lines["none"]["core_hours"]) - hours) < 1e-4
+    assert all(float(lines[a]["core_hours"]) >= float(lines["none"]["core_hours"]) for a in lines)
+
+    run("train", "--corpus", "ptb", "--preset", "fast", "--seed", 1, "--threads", 1, *TINY, "--model", "alone")
+    assert read("alone") == read("f/fast-ptb-1.safetensors")
+    for part, name in ("valid", "valid"), ("test", "test"):
+        printed = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt").stdout
+        assert f"perplexity {float(lines['none'][name]):.2f} " in printed, (printed, lines)
+        printed = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt", "--dynamic", "rms",
+                      "--dynamic-text", "ptb/ptb.train.txt").stdout
+        assert f"perplexity {float(lines['rms'][name]):.2f} " in printed, (printed, lines)
+    best = next(line for line in read("f/fast-ptb-1.out").decode().splitlines() if '"best"' in line)
+    assert f'"perplexity":{float(lines["cache"]["valid"]):.2f}'[:-1] in best.replace(" ", ""), (best, lines)
+    assert recipes(*CALL, "--", *TINY) == "fast on ptb, seed 1: finished\n"
+
+
+def shown():
+    """The table of the page, and the figure."""
+    write("r.csv", f"{HEADER}\nfast,ptb,1,0.5000,100.04,97.26,none\nfast,ptb,2,0.6000,101,98,none\nfast,ptb,1,0.5500,90,88,cache\n")
+    page = os.path.join(SOURCES, "docs", "examples", "language_model.md")
+    recipes("report", "--check")  # of the project, with its own results
+    shutil.copy(page, "page.md")
+    refuses("report", "--check", "--page", "page.md", "--results", "r.csv", says=["are not those of 'r.csv'", "recipes.py report"])
+    recipes("report", "--page", "page.md", "--results", "r.csv")
+    assert "| fast | ptb | none | 2 | 100.5 (100.0 … 101.0) | 97.6 (97.3 … 98.0) | 0.55 (0.50 … 0.60) |\n" \
+           "| fast | ptb | cache | 1 | 90.0 | 88.0 | 0.55 |\n" in read("page.md").decode()
+    recipes("report", "--page", "page.md")
+    assert read("page.md") == read(page), "the rest of the page is not as it was"
+
+    recipes("figure", "--results", "r.csv", "--svg", "r.svg")
+    svg = read("r.svg").decode()
+    assert "<svg" in svg and "fast, none" in svg and "fast, cache" in svg, svg[:300]
+    refuses("figure", "--results", "r.csv", "--svg", "r.csv", says=["--svg 'r.csv'", "left as it is"])
+    refuses("figure", "--results", "r.csv", "--corpus", "wikitext-2", "--svg", "w.svg", says=["no result on wikitext-2"])
+
+
+def refused():
+    """Wrong results, programs and options; a run that fails."""
+    write("wrong.csv", "a,b\n")
+    refuses("report", "--page", "page.md", "--results", "wrong.csv", says=["found the first line 'a,b'", HEADER])
+    write("wrong.csv", f"{HEADER}\nfast,ptb,1,0.5,100,97,magic\n")
+    refuses("report", "--page", "page.md", "--results", "wrong.csv", says=["magic", "in line 2", "cache"])
+    write("wrong.csv", f"{HEADER}\nfast,ptb,1,0.5,100,97,none\nfast,ptb,1,0.6,100,97,none\n")
+    refuses("report", "--page", "page.md", "--results", "wrong.csv", says=["fast ptb seed 1 none again in line 3"])
+    refuses("run", "fast", "--program", "nowhere", says=["found no program 'nowhere'"])
+    refuses("run", "fast", "--corpus", "wikitext-2", "--program", PROGRAM, says=["found no text", "ISOGLOSS_DATA"])
+    refuses(*CALL, "--folder", "g", "--", "--units", "0", says=["train ended with status 1", "--units is 0, expected"])
+
+
+if __name__ == "__main__":
+    with Folder():
+        os.environ["ISOGLOSS_DATA"] = "."
+        os.mkdir("ptb")
+        for seed, (part, count) in enumerate([("train", 2000), ("valid", 100), ("test", 100)], 1):
+            write(f"ptb/ptb.{part}.txt", sentences(count, seed))
+        trained()
+        shown()
+        refused()
