@@ -343,11 +343,11 @@ inline std::string fault(const Options& o) {
         require(n >= 1, name, n, "at least 1");
         require(n <= most_size, name, n, ig::message("at most ", most_size));
     };
+    for (const auto n : o.units) require_size("units", n);  // before what follows from them
     for (const auto& [name, n] :
          {std::pair("layers", o.layers.value_or(0)), std::pair("depth", o.depth),
           std::pair("embedding", o.embedding), std::pair("batch", o.batch), std::pair("bptt", o.bptt)})
         require_size(name, n);
-    for (const auto n : o.units) require_size("units", n);
     require(o.units.size() == 1 || o.layers == std::ssize(o.units), "units", to_json(o.units).dump(),
             ig::message("one number for all of --layers ", o.layers.value_or(0), ", or one for each"));
     require(o.shards >= 1 && o.shards <= o.batch, "shards", o.shards, ig::message("1 to --batch, ", o.batch));
