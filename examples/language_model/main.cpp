@@ -1,11 +1,37 @@
 /// @file main.cpp  The command line of language_model: train, evaluate, tune, sample, complete, score, neighbours,
 /// compare.
 #include <CLI/CLI.hpp>
+#include <charconv>
 
 #include "../shared/program.hpp"
 #include "commands.hpp"
 
 namespace {
+
+namespace ig = isogloss;
+
+/// An option of one value.
+template <class V>
+CLI::Option* add_value(CLI::App& app, const std::string& name, V& value, const std::string& help) {
+    return app.add_option(name, value, help);
+}
+/// One of numbers with commas between them: a list of CLI11 would go on through all that stand on the command line.
+CLI::Option* add_value(CLI::App& app, const std::string& name, std::vector<ig::Index>& value,
+                       const std::string& help) {
+    const auto read = [&value, name](const std::string& list) {
+        value.clear();
+        for (const char *at = list.data(), *end = at + list.size();; ++at) {
+            const auto found = std::from_chars(at, end, value.emplace_back());
+            if (found.ec != std::errc{} || (found.ptr != end && *found.ptr != ','))
+                throw CLI::ConversionError(name + " is '" + list +
+                                           "', expected numbers with commas between them");
+            if ((at = found.ptr) == end) return;
+        }
+    };
+    std::string now;
+    for (const auto n : value) now += (now.empty() ? "" : ",") + std::to_string(n);
+    return app.add_option_function<std::string>(name, read, help)->type_name("INT,...")->default_str(now);
+}
 
 /// Puts every option of the trainer on its command line.
 void add_train(CLI::App& app, lm::Options& o) {
@@ -14,8 +40,8 @@ void add_train(CLI::App& app, lm::Options& o) {
             if constexpr (std::is_same_v<V, bool>) {
                 app.add_flag("--" + name, value, help);
             } else {
-                auto* option = app.add_option("--" + name, value, help);
-                if constexpr (!lm::is_optional<V> && !std::is_same_v<V, std::string>)
+                auto* option = add_value(app, "--" + name, value, help);
+                if constexpr (!lm::is_optional<V> && !lm::is_list<V> && !std::is_same_v<V, std::string>)
                     option->capture_default_str();
                 if constexpr (std::is_same_v<V, std::string>) {
                     if (!value.empty()) option->capture_default_str();

@@ -43,18 +43,19 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
     Model it;
     it.x = g.tokens("x", V);
     it.y = g.tokens("y", V);
-    it.E = g.weight("E", V, m.embedding, ig::uniform(m.init), {.unit_rows = m.unit_rows});
+    it.E =
+        g.weight("E", V, m.embedding, ig::uniform(m.init), {.unit_rows = m.unit_rows, .trained = !m.freeze});
 
     // Under the scheme gal a layer masks its own input; under recurrent the masks between layers are nodes.
     const bool inside = m.scheme == "gal", between = m.scheme == "recurrent";
     const Keeps keep = keeps(m);
     auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : keep.input, .keep_words = m.keep_words},
                                   it.x, it.E);
-    for (ig::Index l = 1; l <= m.layers; ++l) {
-        h = add_cell(g, m, ig::message(m.cell, l), l < m.layers ? m.units : m.last_units, h);
-        if (between || (inside && l == m.layers))
+    for (ig::Index l = 1; l <= *m.layers; ++l) {
+        h = add_cell(g, m, ig::message(m.cell, l), width(m, l), h);
+        if (between || (inside && l == *m.layers))
             h = g.add<ig::Dropout>(ig::message("dropout", l),
-                                   {.keep = l < m.layers ? keep.between : keep.output, .variational = true},
+                                   {.keep = l < *m.layers ? keep.between : keep.output, .variational = true},
                                    h);
     }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <isogloss/io.hpp>
 #include <memory>
 #include <string>
@@ -29,13 +30,13 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     for (const auto& t : file.tensors())
         if (!t.name.starts_with("state/"))
             room += static_cast<double>(t.bytes.size()) * 8 / static_cast<double>(ig::io::info(t.dtype).bits);
-    const double units = static_cast<double>(o.units), last = static_cast<double>(o.last_units),
-                 steps = o.cell == "rhn" ? static_cast<double>(o.depth) : 1;
-    const double least = steps * (static_cast<double>(o.layers - 1) * units * units + last * last);
+    double least = 0;
+    for (ig::Index l = 1; l <= *o.layers; ++l)
+        least += std::pow(static_cast<double>(width(o, l)), 2) *
+                 (o.cell == "rhn" ? static_cast<double>(o.depth) : 1);
     if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
-        throw ig::FileError(ig::message(file.name(), ": it says ", o.layers, " x ", o.units, " ", o.cell,
-                                        ", the last of ", o.last_units, ", and word vectors of width ",
-                                        o.embedding,
+        throw ig::FileError(ig::message(file.name(), ": it says ", layers_in_words(o),
+                                        ", and word vectors of width ", o.embedding,
                                         ", but its tensors are not of these sizes; it is damaged"));
 }
 

@@ -26,11 +26,16 @@ enum class Kind {
     run        ///< this run alone: files, threads, how long
 };
 
+/// Largest size that is taken for one and not for a slip of the finger.
+inline constexpr ig::Index most_size = 100000;
+
 /// The options of `train`, at the defaults of the program. An empty optional has a default that depends on
 /// the others, see settle().
 struct Options {
     std::string cell = "lstm";
-    ig::Index layers = 2, units = 200, last_units = 0, embedding = 0, depth = 5;
+    std::optional<ig::Index> layers;
+    ig::Index embedding = 0, depth = 5;
+    std::vector<ig::Index> units = {200};  ///< one for all layers, or one for each; see width()
     double keep = 0.7, keep_words = 1;
     std::optional<double> keep_input, keep_between, keep_state, keep_output;
     std::string scheme = "tied", head = "tied", loss = "al";
@@ -72,11 +77,10 @@ template <class O, class F> void each_option(O& o, F&& f) {
     using Choices = std::vector<std::string>;
     const Choices any;
     f("cell", o.cell, Kind::model, "recurrent cell", Choices{"rnn", "lstm", "gru", "rhn"});
-    f("layers", o.layers, Kind::model, "recurrent layers", any);
-    f("units", o.units, Kind::model, "units of a layer", any);
-    f("last-units", o.last_units, Kind::model, "units of the last recurrent layer; 0: as many as the others",
-      any);
-    f("embedding", o.embedding, Kind::model, "width of the word vectors; 0: as many as units", any);
+    f("layers", o.layers, Kind::model, "recurrent layers [as many as --units has numbers, 2 for one]", any);
+    f("units", o.units, Kind::model, "units of a layer, or of each from the bottom up: 1150,1150,400", any);
+    f("embedding", o.embedding, Kind::model,
+      "width of the word vectors; 0: as many as the last layer has units", any);
     f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
     f("keep", o.keep, Kind::model, "probability that dropout keeps a unit", any);
     f("keep-input", o.keep_input, Kind::model,
@@ -162,7 +166,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("vectors", o.vectors, Kind::training,
       "file of word vectors, as word2vec or GloVe write it, to start with; --embedding has their width", any);
     f("freeze", o.freeze, Kind::training,
-      "leave the word vectors as they start, those of --vectors or --start-from; needs --head free", any);
+      "leave the word vectors as they start, those of --vectors or --start-from", any);
 
     f("train", o.train, Kind::run, "training text; without it the bundled text is split 90 to 10", any);
     f("valid", o.valid, Kind::run, "validation text", any);
@@ -188,10 +192,14 @@ template <class O, class F> void each_option(O& o, F&& f) {
 
 template <class V> inline constexpr bool is_optional = false;
 template <class V> inline constexpr bool is_optional<std::optional<V>> = true;
+template <class V> inline constexpr bool is_list = false;
+template <class V> inline constexpr bool is_list<std::vector<V>> = true;
 
-/// One value as JSON; an empty optional is null.
+/// One value as JSON; an empty optional is null, a list of one number that number.
 template <class V> nlohmann::json to_json(const V& value) {
     if constexpr (is_optional<V>) return value ? nlohmann::json(*value) : nlohmann::json();
+    else if constexpr (is_list<V>)
+        return value.size() == 1 ? nlohmann::json(value[0]) : nlohmann::json(value);
     else return value;
 }
 
@@ -206,11 +214,28 @@ inline nlohmann::json to_json(const Options& o, bool of_run = true) {
 
 /// Whether a JSON value is one of the type V as it stands: of its kind, and no number that V cannot hold.
 template <class V> bool is_one(const nlohmann::json& j) {
-    if constexpr (std::is_same_v<V, bool>) return j.is_boolean();
+    if constexpr (is_list<V>)
+        return (j.is_array() || j.is_number()) && std::ranges::all_of(j, is_one<typename V::value_type>);
+    else if constexpr (std::is_same_v<V, bool>) return j.is_boolean();
     else if constexpr (std::is_floating_point_v<V>) return j.is_number();
     else if constexpr (!std::is_integral_v<V>) return j.is_string();
     else if (j.is_number_unsigned()) return std::in_range<V>(j.get<std::uint64_t>());
     else return j.is_number_integer() && std::in_range<V>(j.get<std::int64_t>());
+}
+
+/// Widths of layers as they are stored: one number where all are the same.
+inline void even(std::vector<ig::Index>& units) {
+    if (std::ranges::count(units, units.front()) == std::ssize(units)) units.resize(1);
+}
+/// Units of layer l, counted from 1.
+inline ig::Index width(const Options& o, ig::Index l) {
+    return o.units.size() == 1 ? o.units[0] : o.units[static_cast<std::size_t>(l - 1)];
+}
+/// The layers in words: "2 x 200 lstm", or "1150, 1150, 400 lstm".
+inline std::string layers_in_words(const Options& o) {
+    std::string words;
+    for (const auto n : o.units) words += ig::message(words.empty() ? "" : ", ", n);
+    return ig::message(o.units.size() == 1 ? ig::message(*o.layers, " x ") : "", words, " ", o.cell);
 }
 
 /// Options from JSON; what is not there keeps its default. `where` stands for the file in messages.
@@ -224,7 +249,12 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
         }
         const auto take = [&]<class T>(T& to) {
             const bool fits = is_one<T>(*at);
-            if (fits) to = at->template get<T>();
+            if constexpr (is_list<T>) {
+                if (fits && !at->is_array()) to = {at->template get<typename T::value_type>()};
+                else if (fits) to = at->template get<T>();
+            } else if (fits) {
+                to = at->template get<T>();
+            }
             return fits;
         };
         bool taken = false;
@@ -236,8 +266,19 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
                             ", which is no value for it; the file is of another version of this program"));
         }
     });
-    if (!j.contains("last-units")) o.last_units = o.units;  // earlier versions had layers of one width
-    if (!j.contains("shards")) o.shards = 1;                // and batches in one piece
+    // Earlier versions had a width for all layers, and for a while another one for the last.
+    if (const auto last = j.find("last-units"); last != j.end()) {
+        if (!is_one<ig::Index>(*last) || o.units.size() != 1 || !o.layers || *o.layers < 1 ||
+            *o.layers > most_size)
+            throw ig::FileError(
+                ig::message(where, ": the options 'layers', 'units' and 'last-units' are stored as ",
+                            j.value("layers", nlohmann::json()).dump(), ", ", to_json(o.units).dump(),
+                            " and ", last->dump(), ", which are no widths of layers"));
+        o.units.resize(static_cast<std::size_t>(*o.layers), o.units[0]);
+        o.units.back() = last->get<ig::Index>();
+        even(o.units);
+    }
+    if (!j.contains("shards")) o.shards = 1;  // and batches in one piece
     // Earlier versions stored a flag in place of `target`, and held the target where it was not set.
     if (!j.contains("target")) {
         const auto flag = j.find("differentiate-target");
@@ -266,9 +307,6 @@ inline void copy_named(const Options& from, Options& to, const std::set<std::str
     for (const auto& name : names) j[name] = source[name];
     to = from_json(j, "command line");
 }
-
-/// Largest size that is taken for one and not for a slip of the finger.
-inline constexpr ig::Index most_size = 100000;
 
 /// Probabilities to keep an entry, where a model has masks.
 struct Keeps {
@@ -301,13 +339,17 @@ inline std::string fault(const Options& o) {
                                 "'" + value + "'", "one of its values, which --help lists");
                     }
                 });
-    for (const auto& [name, n] :
-         {std::pair("layers", o.layers), std::pair("depth", o.depth), std::pair("units", o.units),
-          std::pair("last-units", o.last_units), std::pair("embedding", o.embedding),
-          std::pair("batch", o.batch), std::pair("bptt", o.bptt)}) {
+    const auto require_size = [&](const char* name, ig::Index n) {
         require(n >= 1, name, n, "at least 1");
         require(n <= most_size, name, n, ig::message("at most ", most_size));
-    }
+    };
+    for (const auto n : o.units) require_size("units", n);  // before what follows from them
+    for (const auto& [name, n] :
+         {std::pair("layers", o.layers.value_or(0)), std::pair("depth", o.depth),
+          std::pair("embedding", o.embedding), std::pair("batch", o.batch), std::pair("bptt", o.bptt)})
+        require_size(name, n);
+    require(o.units.size() == 1 || o.layers == std::ssize(o.units), "units", to_json(o.units).dump(),
+            ig::message("one number for all of --layers ", o.layers.value_or(0), ", or one for each"));
     require(o.shards >= 1 && o.shards <= o.batch, "shards", o.shards, ig::message("1 to --batch, ", o.batch));
     require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
     require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
@@ -351,8 +393,9 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
     if (o.shards < ranks)
         throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks,
                                          " ranks that mpirun has started: each takes one or more of them"));
-    if (o.last_units == 0) o.last_units = o.units;
-    if (o.embedding == 0) o.embedding = o.last_units;
+    if (!o.layers) o.layers = o.units.size() == 1 ? 2 : std::ssize(o.units);
+    if (std::ssize(o.units) == *o.layers) even(o.units);
+    if (o.embedding == 0) o.embedding = o.units.back();
     if (o.loss == "al" && !o.gamma && !o.alpha) o.gamma = 0.65;
     if (o.loss == "mixture" && !o.beta)
         throw ig::UsageError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");
@@ -367,10 +410,6 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
         throw ig::UsageError(ig::message("--update ", o.update,
                                          " needs --shards 1: its metrics are sums over the ",
                                          "positions of a whole batch, which are not summed over shards"));
-    if (o.freeze && o.head == "tied")
-        throw ig::UsageError(
-            "--freeze needs --head free: a tied table is the matrix of the head, too, which would learn "
-            "nothing");
     if (o.freeze && o.vectors.empty() && o.start_from.empty())
         throw ig::UsageError(
             "--freeze is given without --vectors or --start-from: the word vectors would stay random");

@@ -26,8 +26,8 @@ struct Recipe {
 inline void apply_awd(Options& o, const std::string& corpus) {
     o.cell = "lstm";
     o.layers = 3;
-    o.units = 1150;
-    o.last_units = o.embedding = 400;
+    o.units = {1150, 1150, 400};
+    o.embedding = 400;
     o.scheme = "recurrent";
     o.keep_words = 0.9;
     o.keep = 0.6;
@@ -98,7 +98,8 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
     o.cell = highway ? "rhn" : "lstm";
     o.layers = highway ? 1 : 2;
     if (highway) o.depth = 10;
-    o.units = o.last_units = o.embedding = r.units;
+    o.units = {r.units};
+    o.embedding = r.units;
     o.keep = wikitext ? r.keep_wikitext : r.keep_ptb;
     o.keep_words = highway ? 0.75 : 1;
     o.keep_input = o.keep_between = o.keep_state = o.keep_output = std::nullopt;

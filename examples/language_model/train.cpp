@@ -23,8 +23,7 @@ Options options_of_model(const Options& stored) {
 
 /// Throws unless the parameters of a model to start from have a place in this one.
 void require_same_architecture(const Options& o, const Options& model) {
-    std::set<std::string> which = {"cell",      "layers", "units", "last-units",
-                                   "embedding", "head",   "level", "unit-rows"};
+    std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
     if (o.cell == "rhn") which.insert("depth");
     if (o.head == "tied") which.insert("head-bias");
     const auto differ = differences(o, model, which);
@@ -46,10 +45,9 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (!given.preset.empty()) {
         if (o.corpus.empty() && given.train.empty()) o.corpus = "ptb";
         apply_preset(o, given.preset, o.corpus);
-        if (named.contains("units") && !named.contains("last-units")) o.last_units = 0;
-        if ((named.contains("units") || named.contains("last-units")) && !named.contains("embedding"))
-            o.embedding = 0;
+        if (named.contains("units") && !named.contains("embedding")) o.embedding = 0;
     }
+    if (given.units.size() > 1 && !named.contains("layers")) o.layers.reset();  // it says how many
     if (start || !given.preset.empty()) {  // what is named replaces what is said there in other words
         if (named.contains("alpha") && !named.contains("gamma")) o.gamma.reset();
         if (named.contains("gamma") && !named.contains("alpha")) o.alpha.reset();
@@ -105,7 +103,7 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(o.schedule != "one-cycle", "decay", "--schedule " + o.schedule);
     require(o.schedule == "one-cycle", "warm-up", "--schedule " + o.schedule);
     require(o.scheme == "recurrent", "keep-between", "--scheme " + o.scheme);
-    require(o.layers > 1, "keep-between", "--layers 1");
+    require(*o.layers > 1, "keep-between", "--layers 1");
 }
 
 /// Throws where a file that --resume looks for again has a name that the options cannot be stored with.

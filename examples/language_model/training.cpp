@@ -51,7 +51,7 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
           .precision = o_.precision == "bf16" ? ig::Precision::bf16 : ig::Precision::full,
           .epsilon = o_.epsilon}),
       model_(build(g_, o_, vocabulary_.size())),
-      parallel_(g_, trained(g_, o_), ranks, cut_of(o_)),
+      parallel_(g_, g_.parameters(), ranks, cut_of(o_)),
       update_(g_, o_),
       schedule_(o_) {
     if (texts_.test) test_ = texts_.test->read(vocabulary_);
@@ -157,8 +157,8 @@ void Training::introduce() {
               << "), checksum " << ig::file::hex16(V.checksum()) << "\nunigram     validation perplexity "
               << fixed(unigram_perplexity(V, valid_), 2)
               << ", for comparison (counts of the vocabulary, one added to each)"
-              << "\nmodel       " << o_.layers << " x " << o_.units << " " << o_.cell << ", " << o_.head
-              << " head" << (o_.head == "tied" && o_.head_bias ? " with a bias" : "") << ", loss " << o_.loss
+              << "\nmodel       " << layers_in_words(o_) << ", " << o_.head << " head"
+              << (o_.head == "tied" && o_.head_bias ? " with a bias" : "") << ", loss " << o_.loss
               << (o_.loss == "ce" ? "" : ", target " + o_.target) << ", "
               << grouped(g_.parameters().elements()) << " parameters"
               << (o_.start_from.empty() ? ""
@@ -197,7 +197,6 @@ Training::Sums Training::gradients(const ig::text::Batch& batch) {
         g_.forward(model_.loss, {model_.x, part.input}, {model_.y, part.target});
         g_.backward(model_.loss);
         if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
-        if (o_.freeze) g_.parameter("E").clear_gradient();  // which no update takes
         return std::array{g_.value(model_.text), g_.cross_entropy(model_.text),
                           static_cast<double>(g_.predicted(model_.text)), interrupt::wanted ? 1. : 0.};
     });

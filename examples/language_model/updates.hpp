@@ -23,11 +23,6 @@ struct Step {
     bool clipped = false;  ///< whether it was longer than allowed
 };
 
-/// The parameters that a training moves: all, or all but the word vectors.
-inline ig::Parameters<float> trained(Graph& g, const Options& o) {
-    return g.parameters(o.freeze ? "!E" : "*");
-}
-
 /// Riemannian for the cells and the head, Adam for the word vectors, which are no units, unless they are held. The rates
 /// of head and vectors fall with that of the cells.
 class Natural {
@@ -91,12 +86,12 @@ private:
 class Update {
 public:
     Update(Graph& g, const Options& o)
-        : rule_(std::in_place_type<ig::Sgd<float>>, trained(g, o), sgd(o)), clip_(o.clip) {
+        : rule_(std::in_place_type<ig::Sgd<float>>, g.parameters(), sgd(o)), clip_(o.clip) {
         if (o.update == "asgd")
-            rule_.emplace<ig::AveragedSgd<float>>(trained(g, o), ig::AveragedSgdOptions{.sgd = sgd(o)});
+            rule_.emplace<ig::AveragedSgd<float>>(g.parameters(), ig::AveragedSgdOptions{.sgd = sgd(o)});
         else if (o.update == "adam")
             rule_.emplace<ig::Adam<float>>(
-                trained(g, o),
+                g.parameters(),
                 ig::AdamOptions{.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
         else if (o.update != "sgd") rule_.emplace<Natural>(g, o);
     }

@@ -139,7 +139,7 @@ template <class Build> std::optional<Breach> allocation(Build& build, const LawO
     if (!allocations) return std::nullopt;
     detail::Subject<double> s(build, o);
     std::optional<Sgd<double>> sgd;
-    if (!s.g.store().parameters.empty()) sgd.emplace(s.g.parameters(), SgdOptions{.rate = 0, .clip = 1});
+    if (s.parameter_count() > 0) sgd.emplace(s.g.parameters(), SgdOptions{.rate = 0, .clip = 1});
     std::size_t count = 0;
     for (int step = 0; step < 2; ++step) {
         const std::size_t before = allocations();
@@ -265,16 +265,52 @@ template <class Build> std::optional<Breach> evaluation(Build& build, const LawO
     return std::nullopt;
 }
 
+/// 11. Weights that are not trained have no gradient, and change none of the others: tried with every second one. A
+/// node may refuse it with UsageError, which breaks no law.
+template <class Build> std::optional<Breach> freezing(Build& build, const LawOptions& o) {
+    using Condition = Parameter<double>::Condition;
+    const auto all = detail::Subject<double>(build, o).gradients();
+    for (const std::size_t first : {0, 1}) {
+        detail::Subject<double> s(build, o);
+        s.poison();
+        auto expected = all;
+        auto rest = expected.begin();
+        std::size_t number = 0;
+        for (auto& p : s.g.store().parameters) {
+            if (!p.is_trained()) continue;
+            if (number++ % 2 == first) {
+                p.trained = false;
+                rest = expected.erase(rest, rest + p.size());
+            } else {
+                rest += p.size();
+            }
+        }
+        std::vector<double> found;
+        try {
+            found = s.gradients();
+        } catch (const UsageError&) {
+            return std::nullopt;
+        }
+        for (const auto& p : s.g.store().parameters)
+            if (!p.trained && p.condition != Condition::empty)
+                return Breach{"freezing", message(p.name, ", which is not trained, has a gradient")};
+        if (auto breach =
+                detail::compare("freezing", s, found, expected, 1e-12 * (1 + detail::length(expected))))
+            return breach;
+    }
+    return std::nullopt;
+}
+
 }  // namespace law
 
 /// The laws that a model breaks, in their order; the model is given as `build(Graph<T>&) -> Loss<T>` for float
 /// and double.
 template <class Build> std::vector<Breach> broken_laws(Build build, const LawOptions& o = {}) {
     std::vector<Breach> broken;
-    for (const auto& breach :
-         {law::gradient(build, o), law::accumulation(build, o), law::allocation(build, o),
-          law::capacity(build, o), law::determinism(build, o), law::guards(build, o), law::carrying(build, o),
-          law::precision(build, o), law::modulus(build, o), law::evaluation(build, o)})
+    for (const auto& breach : {law::gradient(build, o), law::accumulation(build, o),
+                               law::allocation(build, o), law::capacity(build, o), law::determinism(build, o),
+                               law::guards(build, o), law::carrying(build, o), law::precision(build, o),
+                               law::modulus(build, o), law::evaluation(build, o), law::freezing(build, o)})
         if (breach) broken.push_back(*breach);
     return broken;
 }

@@ -22,7 +22,8 @@ std::string fuzz::fresh(Dice& dice) {
     o.loss = dice.pick(losses);
     o.head = dice.chance(0.5) ? "tied" : "free";
     o.layers = static_cast<Index>(1 + dice.below(2));
-    o.units = static_cast<Index>(1 + dice.below(4));
+    o.units = {static_cast<Index>(1 + dice.below(4))};
+    if (dice.chance(0.3)) o.units.resize(static_cast<std::size_t>(*o.layers), 3);
     o.embedding = static_cast<Index>(1 + dice.below(4));
     o.depth = static_cast<Index>(1 + dice.below(2));
     o.bptt = static_cast<Index>(1 + dice.below(4));

@@ -198,6 +198,47 @@ TEST_CASE("Networks on sparse graphs obey the laws of a node", "[node][edges]") 
             }) == "");
 }
 
+namespace {
+
+template <template <class> class Node, bool many> void holds_each_weight() {
+    Model<Node, many> m(Activation::tanh);
+    const auto pass = [&] {
+        m.g.parameters().clear_gradients();
+        m.forward();
+        m.g.backward(m.l);
+    };
+    const auto gradient = [](Parameter<double>& p) {
+        return Numbers(p.dense_gradient().data, p.gradient + p.size());
+    };
+    pass();
+    std::vector<Numbers> all;
+    for (auto* p : m.g.parameters()) all.push_back(gradient(*p));
+    for (auto* held : m.g.parameters("net.*")) {
+        m.g.parameters(held->name).trained(false);
+        pass();
+        std::size_t k = 0;
+        for (auto* p : m.g.parameters()) {
+            CAPTURE(held->name, p->name);
+            if (p == held) CHECK(p->condition == Parameter<double>::Condition::empty);
+            else CHECK(gradient(*p) == all[k]);
+            ++k;
+        }
+        m.g.parameters(held->name).trained(true);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("A weight of a sparse network that is not trained leaves the others theirs",
+          "[node][edges][trained]") {
+    holds_each_weight<Glnn, false>();
+    holds_each_weight<Glnn, true>();
+    holds_each_weight<Gnn, false>();
+    holds_each_weight<Gnn, true>();
+    holds_each_weight<SparseRnn, false>();
+    holds_each_weight<SparseRnn, true>();
+}
+
 TEST_CASE("With one-hot input a network gated by vectors is the one gated by symbols", "[node][edges]") {
     Graph<double> g({.time = T, .batch = 1});
     const auto x = g.tokens("x", A);

@@ -82,7 +82,7 @@ template <class T> struct Subject {
     void clear() {
         if (!g.store().parameters.empty()) g.parameters().clear_gradients();
     }
-    /// All gradients of one pass one after the other: parameters, then inputs.
+    /// All gradients of one pass one after the other: parameters that are trained, then inputs.
     std::vector<T> gradients() {
         forward();
         clear();
@@ -92,6 +92,7 @@ template <class T> struct Subject {
     std::vector<T> collect() {
         std::vector<T> all;
         for (auto& p : g.store().parameters) {
+            if (!p.is_trained()) continue;
             const auto m = p.dense_gradient();
             all.insert(all.end(), m.data, m.data + p.size());
         }
@@ -105,13 +106,14 @@ template <class T> struct Subject {
     /// How many of them are of parameters.
     Index parameter_count() {
         Index n = 0;
-        for (const auto& p : g.store().parameters) n += p.size();
+        for (const auto& p : g.store().parameters) n += p.is_trained() ? p.size() : 0;
         return n;
     }
     /// The name of one of them.
     std::string entry(std::size_t i) {
         Index k = static_cast<Index>(i);
         for (const auto& p : g.store().parameters) {
+            if (!p.is_trained()) continue;
             if (k < p.size()) return message(p.name, "[", k / p.cols, ", ", k % p.cols, "]");
             k -= p.size();
         }
@@ -126,7 +128,7 @@ template <class T> struct Subject {
     std::vector<T*> variables() {
         std::vector<T*> all;
         for (auto& p : g.store().parameters)
-            for (Index i = 0; i < p.size(); ++i) all.push_back(p.value + i);
+            for (Index i = 0; i < p.size() && p.is_trained(); ++i) all.push_back(p.value + i);
         for (auto& block : values)
             for (T& v : block) all.push_back(&v);
         return all;
@@ -136,7 +138,8 @@ template <class T> struct Subject {
         std::vector<std::size_t> all, some;
         std::size_t next = 0;
         for (const auto& p : g.store().parameters)
-            for (const std::size_t end = next + static_cast<std::size_t>(p.size()); next < end; ++next)
+            for (const std::size_t size = p.is_trained() ? std::size_t(p.size()) : 0, end = next + size;
+                 next < end; ++next)
                 if (hold.empty() || !matches(hold, p.name)) all.push_back(next);
         for (const std::size_t end = variables().size(); next < end; ++next) all.push_back(next);
         if (all.size() <= 250) return all;
@@ -159,7 +162,8 @@ template <class T> struct Subject {
     /// Fills what a backward pass must not read.
     void poison() {
         const T nan = std::numeric_limits<T>::quiet_NaN();
-        for (auto& p : g.store().parameters) std::fill_n(p.gradient, p.size(), nan);
+        for (auto& p : g.store().parameters)
+            if (p.is_trained()) std::fill_n(p.gradient, p.size(), nan);
         for (auto& s : g.store().seqs)
             std::fill_n(s.adjoint[0], (s.lead + g.capacity().time) * g.capacity().batch * s.width, nan);
     }

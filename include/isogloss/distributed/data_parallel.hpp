@@ -64,8 +64,8 @@ public:
           ranks_(ranks),
           options_(checked(options, ranks.size())),
           mine_(shards_of(ranks.rank(), ranks.size(), options.shards)),
-          group_(group),
-          sum_(std::move(group), ranks, options.shards, options.ordered) {
+          group_(group.trained()),
+          sum_(group_, ranks, options.shards, options.ordered) {
         if (g.capacity().batch < widest_shard(options))
             throw UsageError("data parallel: found a graph of ", g.capacity().batch,
                              " columns, expected at least ", widest_shard(options), ", the widest of ",
@@ -73,7 +73,7 @@ public:
         if (options_.shards > 1)
             for (auto& s : g.store().seqs)
                 if (s.carried) states_.push_back({&s, std::vector<T>(count(options.columns * s.width))});
-        for (Parameter<T>* p : group_)
+        for (Parameter<T>* p : group)
             broadcast(ranks, std::span(p->value, static_cast<std::size_t>(p->size())));
     }
 

@@ -41,9 +41,10 @@ public:
         });
     }
 
-    Weight<T> weight(const std::string& name, Index rows, Index cols, const Init& init, bool unit_rows) {
+    Weight<T> weight(const std::string& name, Index rows, Index cols, const Init& init, bool unit_rows,
+                     bool trained) {
         return all_or_nothing("weight", name, [&] {
-            const Weight<T> w = add_weight(store_, name, rows, cols, init);
+            const Weight<T> w = add_weight(store_, name, rows, cols, init, trained);
             if (unit_rows) {
                 auto& p = store_[w];
                 p.unit_rows = true;

@@ -102,7 +102,8 @@ template <class T> std::string describe(const Graph<T>& g) {
         if (s.node < 0) text += message("input ", s.name, ": width ", s.width, "\n");
     for (const int i : graph::weights_of_no_node(g)) {
         const auto& p = store.parameters[i];
-        text += message("weight ", p.name, ": [", p.rows, ", ", p.cols, "], ", p.size(), " parameters\n");
+        text += message("weight ", p.name, ": [", p.rows, ", ", p.cols, "], ", p.size(), " parameters",
+                        p.trained ? "" : ", not trained", "\n");
     }
     for (int id = 0; id < static_cast<int>(g.nodes().size()); ++id) {
         const auto& n = g.nodes()[id];
@@ -113,7 +114,7 @@ template <class T> std::string describe(const Graph<T>& g) {
         for (int i = n.first_parameter; i < n.last_parameter; ++i) {
             const auto& p = store.parameters[i];
             own += message(own.empty() ? "" : ", ", p.name.substr(name.size() + 1), " [", p.rows, ", ",
-                           p.cols, "]");
+                           p.cols, "]", p.trained ? "" : " not trained");
             count += p.size();
         }
         const std::string made = graph::made_by(store, n, id);

@@ -39,6 +39,10 @@ struct GraphOptions {
 /// How a weight made with Graph::weight is kept.
 struct WeightOptions {
     bool unit_rows = false;  ///< every row has norm 1, at the start and after every update
+    /// false: it stays as it is made, loaded or written. Passes compute no gradient of it and the graph has no memory for
+    /// one; updates leave it out. Moduli flow through it as before. Of weights that nodes make, and for a while:
+    /// Parameters::trained.
+    bool trained = true;
 };
 
 /// What a graph carries from one pass to the next, as a copy.
@@ -86,10 +90,10 @@ public:
     /// An input of vectors [T, B, width].
     Seq<T> input(const std::string& name, Index width) { return builder_.input(name, width); }
 
-    /// A trained matrix [rows, cols].
+    /// A matrix [rows, cols], trained unless the options say otherwise.
     Weight<T> weight(const std::string& name, Index rows, Index cols, const Init& init,
                      WeightOptions options = {}) {
-        return builder_.weight(name, rows, cols, init, options.unit_rows);
+        return builder_.weight(name, rows, cols, init, options.unit_rows, options.trained);
     }
 
     /// Adds a node and returns what its setup returns. The inputs must fit that setup's parameters.
@@ -103,18 +107,20 @@ public:
     /// Runs what the loss needs, in the order of building, on the given inputs; returns the loss summed
     /// over time and batch, in nats. In training mode a step begins: masks are drawn anew.
     double forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
-                   const Feed<T>& d = {}) {
-        return forward(l, std::array{a, b, c, d});
+                   const Feed<T>& d = {}, const Feed<T>& e = {}, const Feed<T>& f = {}) {
+        return forward(l, std::array{a, b, c, d, e, f});
     }
     double forward(Loss<T> l, std::span<const Feed<T>> inputs);  ///< any number of inputs, see above
     /// The same up to a sequence or to logits; nothing is returned, see value() and probabilities().
-    void forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {}) {
-        forward(to, std::array{a, b, c});
+    void forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
+                 const Feed<T>& d = {}, const Feed<T>& e = {}, const Feed<T>& f = {}) {
+        forward(to, std::array{a, b, c, d, e, f});
     }
-    void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {}) {
-        forward(to, std::array{a, b, c});
+    void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
+                 const Feed<T>& d = {}, const Feed<T>& e = {}, const Feed<T>& f = {}) {
+        forward(to, std::array{a, b, c, d, e, f});
     }                                                           ///< see above
-    void forward(Seq<T> to, std::span<const Feed<T>> inputs) {  ///< see above
+    void forward(Seq<T> to, std::span<const Feed<T>> inputs) {  ///< any number of inputs, see above
         runner_.set_upstream(-1);
         runner_.forward(record(to).node, inputs);
     }

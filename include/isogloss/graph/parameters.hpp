@@ -41,6 +41,7 @@ template <class T> struct Parameter {
     T* value = nullptr;
     T* gradient = nullptr;
     bool unit_rows = false;  ///< every row is brought back to norm 1 after each update
+    bool trained = true;     ///< false: it stays as it is, see WeightOptions::trained and Parameters::trained
     Condition condition = Condition::empty;
     int staged_by = -1;           ///< node that wrote a staged gradient
     Array<Index> touched;         ///< capacity `rows`, taken when the first lookup is declared
@@ -48,10 +49,12 @@ template <class T> struct Parameter {
     Index lookups = 0, uses = 0;  ///< declared uses as a table read by rows, and all declared uses
 
     Index size() const { return rows * cols; }
+    /// Whether it takes gradients: not where it is held, nor in a graph without gradients.
+    bool is_trained() const { return trained && gradient; }
     MatrixRef<T> values() const { return {value, rows, cols}; }
 
-    /// The gradient as a whole matrix to add to, whatever its condition was. Throws UsageError where the graph has
-    /// none (GraphOptions::gradients).
+    /// The gradient as a whole matrix to add to, whatever its condition was. Throws UsageError where there is none: the
+    /// weight is not trained, or the graph has none (GraphOptions::gradients).
     MatrixRef<T> dense_gradient() {
         require_gradient("gradient");
         switch (condition) {
@@ -69,8 +72,12 @@ template <class T> struct Parameter {
         return {gradient, rows, cols};
     }
 
-    /// Throws UsageError, which begins with `who`, unless the graph has memory for gradients.
+    /// Throws UsageError, which begins with `who`, unless it takes gradients.
     void require_gradient(std::string_view who) const {
+        if (!trained)
+            throw UsageError(who, ": the weight '", name,
+                             "' is not trained and has no gradient; leave it out, or make it with ",
+                             "WeightOptions::trained = true");
         if (!gradient) graph::refuse_gradients(who);
     }
 
@@ -84,7 +91,7 @@ template <class T> struct Parameter {
         return T(1);
     }
 
-    /// One row of the gradient to add to; marks it touched.
+    /// One row of the gradient to add to; marks it touched. For weights that are trained.
     T* gradient_row(Index i) {
         if (condition == Condition::staged) condition = Condition::empty;
         if (condition == Condition::empty) condition = Condition::rows;
@@ -222,6 +229,29 @@ public:
     /// Forgets all gradients of the group.
     void clear_gradients() const {
         for (auto* p : members_) p->clear_gradient();
+    }
+
+    /// Those of the group that are trained: all, unless WeightOptions or trained(false) has said otherwise.
+    Parameters trained() const {
+        std::vector<Parameter<T>*> some;
+        for (auto* p : members_)
+            if (p->trained) some.push_back(p);
+        return {*store_, std::move(some)};
+    }
+    /// false: from now on the weights of the group stay as they are. Passes compute no gradient of them, one that
+    /// counts is forgotten; only its memory, taken when the graph was built, stays (WeightOptions::trained = false takes
+    /// none). true: trained again. Updates have those that are trained when they are made: make them afterwards. Throws
+    /// UsageError for true where there is no memory for a gradient, and changes nothing then.
+    void trained(bool on) const {
+        for (const auto* p : members_)
+            if (on && !p->gradient)
+                throw UsageError("trained: the weight '", p->name,
+                                 "' was made without memory for a gradient; make it with ",
+                                 "WeightOptions::trained = true, in a graph with gradients");
+        for (auto* p : members_) {
+            p->trained = on;
+            p->clear_gradient();
+        }
     }
 
 private:

@@ -83,6 +83,8 @@ public:
     /// The head behind logits.
     const graph::LogitsRecord<T>& head(Logits<T> o) const { return store_[o]; }
     Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
+    /// Whether a weight takes gradients. Those of others are not computed: Backward::gradient refuses them.
+    bool is_trained(Weight<T> w) const { return store_[w].is_trained(); }
 
 protected:
     /// Calls f for the parts of the batch that threads() work on, or for `all`. Parts are worth it where the
@@ -213,10 +215,15 @@ public:
     /// every weight and the bias: one product each.
     void affine_backward(Units<T> z) const;
 
-    /// The gradient of a weight as a matrix to add to.
+    /// The gradient of a weight as a matrix to add to. Throws UsageError where the weight is not trained; ask
+    /// is_trained() first.
     MatrixRef<T> gradient(Weight<T> w) const { return this->store_[w].dense_gradient(); }
-    /// One row of it, marked as touched; for weights declared with lookup().
-    T* gradient_row(Weight<T> w, Index row) const { return this->store_[w].gradient_row(row); }
+    /// One row of it, marked as touched; for weights declared with lookup(), and likewise.
+    T* gradient_row(Weight<T> w, Index row) const {
+        auto& p = this->store_[w];
+        if (!p.is_trained()) p.require_gradient(message("node '", this->name(), "'"));
+        return p.gradient_row(row);
+    }
 
 private:
     MatrixRef<const T> matrix(const graph::Source<T>& s) const {
@@ -276,10 +283,11 @@ template <class T, class Quantity> void Backward<T, Quantity>::affine_backward(U
             graph::add_term_to_input<!is_gradient>(store, u, s, dz, matrix(s), 0, this->rows(), 0, beta,
                                                    store.adjoint(s.input.id, quantity));
         }
-        if constexpr (is_gradient) graph::add_term_to_weight(store, u, s, dz);
+        if constexpr (is_gradient)
+            if (this->is_trained(s.weight)) graph::add_term_to_weight(store, u, s, dz);
     }
     if constexpr (is_gradient)
-        if (u.bias.id >= 0)
+        if (u.bias.id >= 0 && this->is_trained(u.bias))
             kernel::add_column_sums(this->rows(), u.width, dz.data, store[u.bias].dense_gradient().data);
 }
 

@@ -14,8 +14,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
-template <class T>
-Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index cols, const Init& init) {
+template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index cols,
+                                        const Init& init, bool trained = true) {
     store.claim(name, "weight");
     if (rows < 1 || cols < 1)
         throw UsageError(
@@ -34,7 +34,8 @@ Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index
             for (Index j = 0; j < cols; ++j)
                 p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
     }
-    if (store.gradients) p.gradient = store.arena.template take<T>({rows, cols}, who);
+    p.trained = trained;
+    if (store.gradients && trained) p.gradient = store.arena.template take<T>({rows, cols}, who);
     store.parameters.push_back(std::move(p));
     return {store.parameters.count() - 1, rows, cols, store.serial};
 }
@@ -174,7 +175,7 @@ public:
     void lookup(Weight<T> w) {
         auto& p = store_[w];
         ++p.uses;
-        if (p.lookups++ == 0 && gradients()) {
+        if (p.lookups++ == 0 && p.gradient) {
             p.touched.reserve(p.rows);
             p.hit.assign(p.rows, std::uint8_t{0});
         }
@@ -223,6 +224,9 @@ public:
     /// Whether the graph computes gradients. Where it does not, no pass is in training and backward never runs, so
     /// that what they alone need may be left out.
     bool gradients() const { return store_.gradients; }
+    /// Whether there is memory for the gradient of a weight: not with WeightOptions::trained = false. Whether a pass
+    /// computes it is another question, see Pass::is_trained.
+    bool has_gradient(Weight<T> w) const { return store_[w].gradient != nullptr; }
     /// Bytes a loss over logits from this table may take for blocks of them (GraphOptions::budget). In bfloat16 the
     /// packed table is held in memory by the loss, and too few rows beside it would cost a pass over it each.
     Index budget(Weight<T> table) const {

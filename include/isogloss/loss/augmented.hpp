@@ -24,6 +24,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///           temperature  τ > 0, default 20
 ///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
 ///                        constant, which under a tied table can run away, see docs/surprises.md
+///                        Of an E that is not trained it is constant in any case
 /// Gradient  ∂l/∂o = a (p - 1_y) + (c / τ) (p̃ - ỹ). Through the target, on s_i = <e_y, e_i>:
 ///           ∂l/∂s_i = (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), and from there
 ///           e_i += ∂l/∂s_i e_y,  e_y += Σ_i ∂l/∂s_i e_i
@@ -70,7 +71,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         row_count_ = std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1,
                                        std::max<Index>(1, s.budget(s.table(o)) / row / 8));
         tied_ = s.table(o).id == E.id;
-        const bool own = !tied_, through = options.differentiate_target;
+        const bool own = !tied_, through = options.differentiate_target && s.has_gradient(E);
         head.setup(s, o, y,
                    {.arrays = through ? 3 : 2,
                     .sorted = true,
@@ -105,7 +106,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
     /// A block of rows, see SoftmaxLoss.
     void rows(Pass<T>& p, LogitBlock<T>& block) {
         if (!tied_) own_words(p, block);
-        const bool through = options.differentiate_target && block.gradient;
+        const bool through = options.differentiate_target && block.gradient && p.is_trained(E);
         if (through) differences(block);
         soft_targets(block);
         const double seed = p.upstream(l), tau = options.temperature;

@@ -28,7 +28,8 @@ template <class T> struct LogitBlock {
 
     // With HeadNeeds::word_logits: the products of the table with its own rows `word`, without the bias.
     MatrixRef<T> s = {};  ///< [words, V]: E e_{word[g]} on entry; where `word_gradient`, d l / d s on exit
-    bool word_gradient = false;  ///< set by the loss: `s` holds a derivative
+    bool word_gradient =
+        false;  ///< set by the loss: `s` holds a derivative; not for a table that is not trained
 };
 
 /// A term c Var_p(w_i) of a loss's modulus, p = softmax(o / τ).
@@ -50,6 +51,8 @@ struct FisherTerm {
 /// is read from memory once: three products in all. What it computes is staged until backward commits it
 /// (StagedGradient). Where a gradient already counts (several losses on one table or on the same hidden
 /// states, or no update since the last backward) and in evaluation, backward computes the logits again.
+///
+/// The product of a table's gradient is left out where the table is not trained.
 ///
 /// With GraphOptions::epsilon above 0 a training pass computes the gradient from some entries of dl/dz alone: those
 /// of at least ε |upstream| and a sample of the others, see kernel::sample. Its mean over the draws is the
@@ -105,8 +108,10 @@ public:
     /// A further weight that the loss differentiates (besides the head's table and bias).
     void also_writes(Weight<T> w) { also_ = w; }
     /// The gradient of a weight, within f, as (matrix, beta): what comes is added to beta times
-    /// it, beta being 0 or 1.
-    std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, Weight<T> w) { return staged_.weight(p, w); }
+    /// it, beta being 0 or 1. Its data are null where the weight is not trained (Pass::is_trained), or there is none.
+    std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, Weight<T> w) {
+        return w.id >= 0 && p.is_trained(w) ? staged_.weight(p, w) : std::pair<MatrixRef<T>, T>{};
+    }
 
     /// Calls f(LogitBlock<T>&) for every block; f puts the loss of each row where it belongs and, where
     /// block.gradient is set, d l / d z times p.upstream(l) into block.z. Returns the number of predicted
@@ -247,7 +252,7 @@ private:
         Index pieces = 1;
         T* sums = states();
         if (rows > Skinny::most(n) || p.precision() == Precision::bf16) {
-            product<T>(p.precision(), t(dl), h, beta, dE);
+            if (dE.data) product<T>(p.precision(), t(dl), h, beta, dE);
             product<T>(p.precision(), dl, E, T(0), {sums, rows, n});  // the states have served
         } else {
             constexpr Index part = 384;  // of dl/dz, that stays in the cache while both products read it
@@ -261,7 +266,7 @@ private:
                              const MatrixRef<const T> dz = dl.columns(v, some);
                              detail::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1),
                                                  sum);
-                             detail::gemm_serial<T>(T(1), t(dz), h, beta, dE.rows_from(v, some));
+                             if (dE.data) detail::gemm_serial<T>(T(1), t(dz), h, beta, dE.rows_from(v, some));
                          }
                      });
         }
@@ -269,8 +274,8 @@ private:
             T* to = r < block.z.rows ? dh + block.position[r] * n : dE.row(block.word[r - block.z.rows]);
             for (Index piece = 0; piece < pieces; ++piece) kernel::add(n, sums + (piece * rows + r) * n, to);
         }
-        if (head.bias.id < 0) return;
         const auto [db, bias_beta] = weight_gradient(p, head.bias);
+        if (!db.data) return;
         if (bias_beta == T(0)) std::fill_n(db.data, db.cols, T(0));
         kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
     }
@@ -304,13 +309,14 @@ private:
         const auto& head = p.head(logits_);
         const MatrixRef<const T> E = p.parameter(head.table).values();
         const auto [dE, beta] = weight_gradient(p, head.table);
-        const auto [db, bias_beta] =
-            head.bias.id >= 0 ? weight_gradient(p, head.bias) : std::pair<MatrixRef<T>, T>{};
+        const auto [db, bias_beta] = weight_gradient(p, head.bias);
         const Index n = hidden_.width;
-        sparse_.table_gradient({p.data(hidden_), p.rows(), n}, dE, beta, db.data, bias_beta, memory_.pool);
+        if (dE.data || db.data)
+            sparse_.table_gradient(E.rows, {p.data(hidden_), p.rows(), n}, dE, beta, db.data, bias_beta,
+                                   memory_.pool);
         sparse_.add_state_gradient(E, [&](Index position) { return dh + position * n; });
         if (!sparse_words_.empty()) {
-            sparse_words_.table_gradient(E, dE, T(1), nullptr, T(1), memory_.pool);
+            sparse_words_.table_gradient(E.rows, E, dE, T(1), nullptr, T(1), memory_.pool);
             sparse_words_.add_state_gradient(E, [dE = dE](Index word) { return dE.row(word); });
         }
         sparse_.clear(), sparse_words_.clear();

@@ -104,13 +104,14 @@ public:
         }
     }
 
-    /// dE = beta dE + Σ (dl/dz)ᵀ h over all kept rows, whose states h are rows of `states`, beta 0 or 1, and, unless it
-    /// is null, db likewise. The entries, sorted by word, go to `memory`, that of a block of dl/dz.
-    void table_gradient(MatrixRef<const T> states, MatrixRef<T> dE, T beta, T* db, T db_beta, T* memory) {
+    /// dE = beta dE + Σ (dl/dz)ᵀ h over all kept rows, whose states h are rows of `states`, beta 0 or 1, and db likewise;
+    /// either may be null. There are `words` of them. The entries, sorted by word, go to `memory`, that of a block of dl/dz.
+    void table_gradient(Index words, MatrixRef<const T> states, MatrixRef<T> dE, T beta, T* db, T db_beta,
+                        T* memory) {
         const Index n = states.cols;
         T* const value = memory;
         auto* const state = reinterpret_cast<Token*>(memory + kept());
-        parallel(dE.rows, 64, dE.rows, [&](Index first, Index last, Index) {
+        parallel(words, 64, words, [&](Index first, Index last, Index) {
             const auto of_row = [&](Index r, Index word) {  // the row's first entry that is not before a word
                 return std::lower_bound(column_ + begin_[r], column_ + begin_[r + 1],
                                         static_cast<Token>(word)) -
@@ -131,8 +132,8 @@ public:
                     value[place] = value_[k], state[place] = state_[r];
                 }
             for (Index v = first; v < last; begin = end_[v++]) {
-                if (beta == T(0)) std::fill_n(dE.row(v), n, T(0));
-                if (end_[v] > begin)  // rows that nothing is added to need not pass through memory
+                if (dE.data && beta == T(0)) std::fill_n(dE.row(v), n, T(0));
+                if (dE.data && end_[v] > begin)  // rows that nothing is added to need not pass through memory
                     kernel::add_weighted_rows(n, end_[v] - begin, state + begin, value + begin, states.data,
                                               states.stride, dE.row(v));
                 if (!db) continue;

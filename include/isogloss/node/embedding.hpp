@@ -14,7 +14,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///                      per training pass, the same at all steps
 ///          keep_words  probability to keep a word, (0, 1], default 1: k is 0 or 1/keep_words, the same for
 ///                      every occurrence of the word in the column within the pass
-/// Gradient only the rows of E that were looked up are touched; exact also where E is shared with a head.
+/// Gradient only the rows of E that were looked up are touched; exact also where E is shared with a head. None of a
+///          table that is not trained (WeightOptions)
 /// Errors   the table must have a row for every token of the vocabulary.
 /// Source   m: m_0 of Inan, Khosravi, Socher 2017, section 5; k: the word-type mask of Gal 2015, as used by
 ///          Zilly et al. 2016.
@@ -66,6 +67,7 @@ template <class T> struct Embedding {
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         // Nothing is below the tokens: there is no modulus to carry.
         if constexpr (Backward<T, Quantity>::is_gradient) {
+            if (!p.is_trained(table)) return;
             const Index n = y.width, rows = p.rows(), batch = p.batch();
             const Token* tokens = p.data(x);
             const T *dy = p.adjoint_data(y), *m = p.data(mask);

@@ -174,7 +174,8 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         if (by_matrix && is_gradient) dense.by_target(edges(), weights);
         else if (by_matrix) dense.squares_by_target(edges(), !leak, weights);
         T* shared = nullptr;  // the gradient of a row of tau that serves all symbols
-        if constexpr (is_gradient && !gated) shared = p.gradient(tau).data;
+        if constexpr (is_gradient && !gated)
+            if (p.is_trained(tau)) shared = p.gradient(tau).data;
         for (Index t = p.time() - 1; t >= -1; --t)
             for (Index b = 0; b < p.batch(); ++b) {
                 flow_to_potential(p, t, b);
@@ -183,11 +184,11 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
                 else modulus_step(p, t, b, by_matrix);
             }
         if constexpr (is_gradient) {
-            if (by_matrix)
+            if (by_matrix && p.is_trained(tau))
                 dense.collect(edges(), [&](Index symbol) {
                     return shared ? shared : p.gradient_row(tau, symbol) + options.units;
                 });
-            for (Index b = 0; b < p.batch(); ++b)
+            for (Index b = 0; b < p.batch() && p.is_trained(start); ++b)
                 if (!(p.data(started, -1)[b] > 0))
                     kernel::add(options.units, p.adjoint_data(V, -1) + b * options.units,
                                 p.gradient(start).data);
@@ -261,18 +262,19 @@ private:
         const T* before = p.data(a, t - 1) + b * N;
         const T* flow = p.adjoint_data(V, t) + b * N;
         T* back = p.adjoint_data(a, t - 1) + b * N;
-        T* d_bias = rows    ? p.adjoint_data(rows->z, t) + b * rows->z.width
-                    : gated ? p.gradient_row(tau, p.data(x, t)[b])
-                            : p.gradient_row(rho, p.data(x, t)[b]);
-        kernel::add(N, flow, d_bias);
-        if (by_matrix) return dense.back(symbol(p, t, b), flow, before, back);
-        T* d_weight = shared ? shared : d_bias + N;
+        T* d_bias = nullptr;  // null, as d_weight, where it is not trained
+        if (rows) d_bias = p.adjoint_data(rows->z, t) + b * rows->z.width;
+        else if (const auto w = gated ? tau : rho; p.is_trained(w))
+            d_bias = p.gradient_row(w, p.data(x, t)[b]);
+        if (d_bias) kernel::add(N, flow, d_bias);
+        if (by_matrix) return dense.back(symbol(p, t, b), flow, p.is_trained(tau) ? before : nullptr, back);
+        T* d_weight = !gated ? shared : d_bias ? d_bias + N : nullptr;
         const T* weight = row_at(p, t, b).weight;
         const Index* from = edges().from.data();
         for (Index j = 0, e = 0; j < N; ++j) {
             const T B_j = flow[j];
             for (const Index end = edges().first[j + 1]; e < end; ++e) {
-                d_weight[e] += before[from[e]] * B_j;
+                if (d_weight) d_weight[e] += before[from[e]] * B_j;
                 back[from[e]] += weight[e] * B_j;
             }
         }

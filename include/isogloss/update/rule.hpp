@@ -29,11 +29,12 @@ public:
     template <class Visitor> void visit(Visitor& v) { v.number("rate", options_.rate); }
 
 protected:
-    /// `who`, a literal, begins the messages. Throws UsageError for options out of range, and for a group of a
-    /// graph without gradients.
+    /// `who`, a literal, begins the messages. The group is those of `group` that are trained. Throws UsageError for
+    /// options out of range, for a group of which none is trained, and for one of a graph without gradients.
     Rule(std::string_view who, Parameters<T> group, O options)
-        : who_(who), group_(std::move(group)), options_(std::move(options)) {
-        for (const auto* p : group_) p->require_gradient(who);
+        : who_(who), group_(group.trained()), options_(std::move(options)) {
+        for (const auto* p : group_.size() > 0 ? group_ : group)
+            p->require_gradient(who);  // says what is wrong
         require(who, "rate", options_.rate, 0.0);
         if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
         if constexpr (requires { options_.weight_decay; })

@@ -54,9 +54,12 @@ public:
         WeightDrop& of_;
     };
 
-    WeightDrop(Parameters<T> group, WeightDropOptions options) : group_(std::move(group)), options_(options) {
+    /// For those of the group that are trained.
+    WeightDrop(const Parameters<T>& group, WeightDropOptions options)
+        : group_(group.trained()), options_(options) {
         require("weight drop", "keep", options.keep, Exclusive{0}, 1);
-        if (group_.size() == 0) throw UsageError("weight drop: the group of parameters is empty");
+        if (group_.size() == 0)
+            throw UsageError("weight drop: the group of parameters is empty, or none of it is trained");
         for (const Parameter<T>* p : group_) p->require_gradient("weight drop");
         for (const Parameter<T>* p : group_)
             if (p->unit_rows)

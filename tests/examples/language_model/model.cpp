@@ -10,7 +10,7 @@ namespace {
 
 Options small(const std::string& scheme) {
     Options o;
-    o.layers = 2, o.units = 4, o.scheme = scheme;
+    o.layers = 2, o.units = {4}, o.scheme = scheme;
     o.keep = 0.5;
     return o;
 }

@@ -11,7 +11,7 @@ RUNS = [
     ["--loss", "al", "--keep", 0.7],
     ["--loss", "ce", "--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt", "--cell", "gru", "--shuffle", "partial"],
     ["--loss", "ce", "--update", "ruop", "--rate", 0.003, "--damping", 0.1, "--head", "free", "--layers", 1],
-    ["--keep-weights", 0.6, "--ar", 0.5, "--tar", 0.3, "--schedule", "one-cycle", "--rate", 2, "--last-units", 8],
+    ["--keep-weights", 0.6, "--ar", 0.5, "--tar", 0.3, "--schedule", "one-cycle", "--rate", 2, "--units", "12,8"],
     ["--start-from", "start", "--train-tokens", "10%:9000", "--scheme", "recurrent", "--keep-input", 0.6, "--keep-state", 0.9,
      "--keep-output", 0.5, "--patience", 2],
     # Whatever the model learns of the grammar is wrong for sentences read backwards: validation worsens a

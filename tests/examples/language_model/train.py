@@ -1,8 +1,9 @@
 """Training: every kind of model, what is printed, what is written."""
+import json
 import math
 import os
 
-from program import Folder, floats, number, rows, run, sentences, tensors, train, write
+from program import Folder, craft, floats, number, rows, run, sentences, tensors, train, write
 
 MODELS = [
     ["--cell", "rnn", "--head", "free", "--loss", "ce"],
@@ -12,7 +13,7 @@ MODELS = [
     ["--cell", "rhn", "--depth", 2, "--scheme", "recurrent", "--layers", 1, "--loss", "ce"],
     ["--cell", "lstm", "--scheme", "gal", "--keep-words", 0.9, "--loss", "mixture", "--beta", 0.001],
     ["--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt"],
-    ["--schedule", "one-cycle", "--warm-up", 0.3, "--keep-weights", 0.5, "--last-units", 6, "--layers", 3, "--scheme",
+    ["--schedule", "one-cycle", "--warm-up", 0.3, "--keep-weights", 0.5, "--units", "12,9,6", "--scheme",
      "recurrent", "--keep-between", 0.9, "--ar", 0.1, "--tar", 0.1],
     ["--cell", "rhn", "--depth", 2, "--layers", 1, "--keep-weights", 0.5],
     ["--cell", "gru", "--keep-weights", 0.5, "--loss", "ce", "--ar", 1],
@@ -92,13 +93,19 @@ def presets():
         assert expected in options, (expected, options)
     for expected in ['"epochs":1,', '"patience":10,', '"target":"differentiated"']:
         assert expected in tensors("p.train")[1]["language_model"], expected
-    awd = ["--preset", "awd", "--units", 12, "--last-units", 6, "--epochs", 1, "--batch", 2]
+    awd = ["--preset", "awd", "--units", "12,12,6", "--epochs", 1, "--batch", 2]
     run("train", "--model", "w", "--corpus", "wikitext-2", *awd, environment={"ISOGLOSS_DATA": "data"})
     options = tensors("w")[1]["language_model"]
-    for expected in ['"units":12', '"last-units":6', '"embedding":6', '"keep-weights":0.5', '"keep-input":0.35', '"ar":2.0',
+    for expected in ['"units":[12,12,6]', '"layers":3', '"embedding":6', '"keep-weights":0.5', '"keep-input":0.35', '"ar":2.0',
                      '"update":"asgd"', '"loss":"ce"', '"bptt":70']:
         assert expected in options, (expected, options)
     assert tensors("w")[0]["lstm3.U"][1] == [6, 24] and tensors("w")[0]["lstm2.U"][1] == [12, 48]
+    # For a while the last layer alone could have a width of its own.
+    craft("w", "old", {**{name: value for name, value in json.loads(options).items() if name != "units"}, "units": 12, "last-units": 6})
+    assert run("evaluate", "--model", "old", "--text", "valid.txt").stdout == run("evaluate", "--model", "w", "--text", "valid.txt").stdout
+    # One width for all is stored as one number, however it was said.
+    train("even", "--train", "train.txt", "--valid", "valid.txt", "--units", "8,8,8", "--epochs", 1)
+    assert '"units":8' in tensors("even")[1]["language_model"] and '"layers":3' in tensors("even")[1]["language_model"]
     missing = run("train", "--model", "q", "--preset", "small", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
     assert "data/ptb/ptb.train.txt' is not there" in missing and "ISOGLOSS_DATA" in missing, missing
     large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr

@@ -58,6 +58,11 @@ def stays():
         moved = [name for name in start if not name.startswith("state/") and name != "E" and found[name] != start[name]]
         assert len(moved) == sum(not name.startswith("state/") for name in start) - 1, (options, moved)
     assert before["king"] == VECTORS["king"]
+    # So does one that is tied to the head, which then learns no more than its bias.
+    for options in [["--loss", "al"], ["--loss", "ce", "--epsilon", 0.01], ["--loss", "al", "--update", "adam", "--rate", 0.01]]:
+        train("m", *TEXTS, "--vectors", "v.txt", "--freeze", "--head-bias", *options)
+        found = table("m")
+        assert all(found[word] == VECTORS[word] for word in VECTORS if word in found), options
     # From a model: its table stays.
     train("free", *TEXTS, "--head", "free", "--loss", "ce")
     train("tuned", *TEXTS, "--start-from", "free", "--freeze")
@@ -89,7 +94,6 @@ def wrong():
     refuses("--vectors", "none.txt", says="none of the 14 types of the vocabulary is among its 2 words, the first of which is 'zebra'")
     refuses("--vectors", "broken.txt", says="broken.txt: line 2: 2 numbers after the word 'queen', expected 3")
     refuses("--vectors", "absent.txt", says="absent.txt")
-    refuses("--vectors", "v.txt", "--freeze", says="--freeze needs --head free")
     refuses("--freeze", "--head", "free", says="--freeze is given without --vectors or --start-from")
     refuses("--vectors", "v.txt", "--start-from", "free", says="--vectors has no effect with --start-from")
     refuses(*FROZEN, "--update", "ruop", "--table-rate", 0.1, says="--table-rate has no effect with --freeze")

@@ -33,7 +33,7 @@ def options_out_of_range():
             ("--epochs", 0, "--epochs is 0"), ("--rate", -1, "rate"), ("--clip", -1, "clip = -1"),
             ("--weight-decay", "inf", "weight_decay"), ("--temperature", 0, "temperature = 0"), ("--gamma", -1, "gamma = -1"),
             ("--epsilon", 1, "--epsilon is 1"), ("--keep-weights", 0, "--keep-weights is 0"), ("--warm-up", 1, "--warm-up is 1"),
-            ("--ar", -1, "size = -1"), ("--keep-between", 7, "--keep-between is 7"), ("--tar", "nan", "change"), ("--last-units", -2, "--last-units is -2"),
+            ("--ar", -1, "size = -1"), ("--keep-between", 7, "--keep-between is 7"), ("--tar", "nan", "change"), ("--units", "8,-2", "--units is -2"), ("--units", f"8,{10**6}", "--units is 1000000"),
             ("--decay", 0, "--decay is 0"), ("--decay-from", -1, "--decay-from is -1"), ("--init", 0, "--init is 0"),
             ("--threads", 0, "threads"), ("--min-count", 0, "min_count"), ("--max-vocabulary", -1, "max_size"),
             ("--min-count", 10**6, "no type occurs"), ("--checkpoint-every", 0, "--checkpoint-every is 0"),
@@ -42,6 +42,7 @@ def options_out_of_range():
             ("--rate", "1e999", "--rate is 1e999"), ("--threads", 2147483647, "1 to 1024")]:
         refuses("train", "--model", "m", *TEXTS, option, value, says=says)
     refuses("train", "--model", "m", *TEXTS, "--cell", "rhn", "--depth", 0, says="--depth is 0")
+    refuses("train", "--model", "m", *TEXTS, "--units", "8,9,8", "--layers", 2, says="--units is [8,9,8], expected one number for all of --layers 2, or one for each")
     refuses("train", "--model", "m", *TEXTS, "--alpha", 1, "--gamma", 1, says="more than one of alpha, gamma and beta")
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", says="--beta")
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", "--beta", 2, says="beta = 2")
@@ -114,7 +115,9 @@ def crafted_options():
             ({"embedding": 10**5}, "not of these sizes"), ({"cell": "rhn", "depth": 10**5}, "not of these sizes"), ({"units": 9}, "does not fit the model"),
             ({"threads": 2**40}, "stored as 1099511627776"), ({"seed": -1}, "stored as -1"), ({"cell": "transformer"}, "'transformer'"),
             ({"head": ""}, "--head is ''"), ({"keep": "much"}, 'stored as "much"'), ({"random-bptt": 1}, "stored as 1"),
-            ({"keep": 0}, "keep = 0"), ({"temperature": -1}, "temperature = -1")]:
+            ({"keep": 0}, "keep = 0"), ({"temperature": -1}, "temperature = -1"),
+            ({"units": [8, 9, 8]}, "--units is [8,9,8], expected one number for all of --layers 2, or one for each"), ({"units": []}, "--units is []"), ({"units": {"a": 8}}, 'stored as {"a":8}'),
+            ({"units": [8, "9"]}, 'stored as [8,"9"]'), ({"last-units": "4"}, "no widths of layers"), ({"units": [8, 4]}, "does not fit the model")]:
         craft("model", "crafted", {**stored, **changes})
         for arguments in [("evaluate", "--text", "valid.txt"), ("sample",)]:
             refuses(*arguments, "--model", "crafted", says=says)
@@ -146,7 +149,8 @@ def usage_errors():
     usage("trian", "--model", "m", says="'trian' is no command, expected one of train, evaluate,")
     usage("train", says="--model")
     usage("train", "--model", "m", "--cell", "transformer", says="--cell")
-    usage("train", "--model", "m", "--units", "many", says="--units")
+    for units in ["many", "8,", ",8", "8 8", "8;8", ""]:
+        usage("train", "--model", "m", "--units", units, says="--units")
     usage("train", "--model", "m", "--no-such-option", says="no-such-option")
     usage("evaluate", "--model", "model", says="--text")
     for command in ["train", "evaluate", "tune", "sample", "complete", "score", "neighbours", "compare"]:

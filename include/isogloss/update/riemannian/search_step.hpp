@@ -122,9 +122,10 @@ public:
     }
 
 protected:
-    /// A group that gets its metrics from the derived class; without one Δ = -G. `behind`: see behind().
-    SearchStep(Parameters<T> group, Damping damping, Seq<T> behind = {})
-        : group_(std::move(group)), damping_(damping), behind_(behind) {
+    /// Those of a group that are trained; it gets its metrics from the derived class; without one Δ = -G. `behind`: see
+    /// behind().
+    SearchStep(const Parameters<T>& group, Damping damping, Seq<T> behind = {})
+        : group_(group.trained()), damping_(damping), behind_(behind) {
         require("riemannian", "damping", damping.relative, 0.0);
         require("riemannian", damping.relative > 0 ? "floor" : "damping", damping.absolute, 0.0);
         for (const Parameter<T>* p : group_) {

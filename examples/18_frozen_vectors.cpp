@@ -1,0 +1,60 @@
+// Word vectors of a file that a model uses and does not change: it then knows words that it was never trained on.
+#include <cmath>
+#include <cstdio>
+#include <isogloss/io.hpp>
+#include <isogloss/isogloss.hpp>
+
+namespace ig = isogloss;
+constexpr ig::Index T = 5, B = 20, words = 400, width = 20;
+// A file as another program may have written it: animals lie to one side, tools to the other.
+void write_vectors(const std::string& path) {
+    ig::io::WordVectors v;
+    v.dimension = width;
+    const ig::Random random(1, 1);
+    for (ig::Index i = 0; i < words; ++i) {
+        v.words.insert((i % 2 ? "tool" : "animal") + std::to_string(i));
+        for (ig::Index k = 0; k < width; ++k)
+            v.values.push_back(static_cast<float>(random.normal(i * width + k)) + (i % 2 ? -0.5f : 0.5f));
+    }
+    ig::io::write_glove_text(path, v);
+}
+
+int main() {
+    write_vectors("vectors.txt");
+    const auto vectors = ig::io::read_word_vectors("vectors.txt");
+    ig::Graph<float> g({.time = T, .batch = B});
+    auto x = g.tokens("x", vectors.words.size()), y = g.tokens("y", 2);
+    auto E = g.weight("E", vectors.words.size(), vectors.dimension, ig::constant(0), {.trained = false});
+    std::copy(vectors.values.begin(), vectors.values.end(), g.value(E).data());
+    auto h = g.add<ig::Gru>("gru", {.units = 16, .keep = 0.7}, g.add<ig::Embedding>("embed", {}, x, E));
+    auto l = g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("class", {.vocabulary = 2}, h), y);
+    ig::Adam<float> adam(g.parameters(), {.rate = 0.01, .divisor = ig::Divisor::tokens});  // of all but E
+    std::printf("%td numbers are trained, %td of word vectors are not\n", adam.group().elements(),
+                words * width);
+
+    // Lists of T words from [first, first + count): of what are there more? That is asked at the last word.
+    const auto forward = [&](std::uint32_t draw, ig::Index first, ig::Index count) {
+        const ig::Random random(2, draw);
+        std::vector<ig::Token> list(T * B), most(T * B, ig::not_predicted);
+        for (ig::Index b = 0; b < B; ++b) {
+            int tools = 0;
+            for (ig::Index i = b; i < T * B; i += B)
+                tools += (list[std::size_t(i)] = ig::Token(first + random.below(i, count))) % 2;
+            most[std::size_t((T - 1) * B + b)] = 2 * tools > T;
+        }
+        g.reset();
+        return g.forward(l, {x, {list.data(), T, B}}, {y, {most.data(), T, B}});
+    };
+    for (std::uint32_t step = 0; step < 400; ++step) {
+        forward(step, 0, words / 2);
+        g.backward(l);
+        adam.step();
+    }
+    g.training(false);
+    const double nats = forward(1000, words / 2, words / 2) / double(B);  // of words that no list has had
+    std::printf("new words: %.2f nats, %.2f by guessing\n", nats, std::log(2.));
+    return nats < 0.4 ? 0 : 1;
+}
+
+// 1810 numbers are trained, 8000 of word vectors are not
+// new words: 0.00 nats, 0.69 by guessing
