@@ -32,7 +32,7 @@ const Options& with_threads(const Options& o) {
 ig::Index most_steps(const Options& o) { return o.bptt + (o.random_bptt ? 15 : 0); }
 
 ig::distributed::DataParallelOptions cut_of(const Options& o) {
-    return {.columns = o.batch, .shards = o.shards};
+    return {.columns = o.batch, .shards = o.shards, .overlap = o.overlap};
 }
 
 }  // namespace
@@ -345,8 +345,14 @@ bool Training::finish_epoch() {
               << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
               << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
                              " nats a token"
-                       : "")
-              << std::endl;
+                       : "");
+    if (ranks_.size() > 1) {
+        const double waited = parallel_.waited();
+        std::cout << "\n        ranks: " << fixed(waited - waited_, 2)
+                  << " s of waiting and sending beside the passes";
+        waited_ = waited;
+    }
+    std::cout << std::endl;
     if (log_) log_->append(row);
     schedule_.observe(valid->nats());
     update_.observe(valid->nats());

@@ -18,6 +18,11 @@ struct DataParallelOptions {
     Index columns = 1;    ///< columns of a batch, of all ranks together, 1 … 2³¹
     Index shards = 1;     ///< parts that a batch is cut into, from the number of ranks up to `columns`
     bool ordered = true;  ///< sums in an order that does not depend on the number of ranks; else the fastest
+    /// Gradients travel as soon as they are complete, while the pass goes on backward: for passes that run backward
+    /// once and leave the gradients alone. The head's part of a tied table is summed by itself then, so that bits
+    /// are others than without, for any number of ranks.
+    bool overlap = false;
+    Index pack = Index{1} << 14;  ///< parameters of fewer numbers travel together, at the end; ≥ 0
 };
 
 /// Columns that a graph needs for the widest of the shards.
@@ -65,7 +70,11 @@ public:
           options_(checked(options, ranks.size())),
           mine_(shards_of(ranks.rank(), ranks.size(), options.shards)),
           group_(group),
-          sum_(std::move(group), ranks, options.shards, options.ordered) {
+          sum_(std::move(group), ranks,
+               {.shards = options.shards,
+                .ordered = options.ordered,
+                .overlap = options.overlap,
+                .pack = options.pack}) {
         if (g.capacity().batch < widest_shard(options))
             throw UsageError("data parallel: found a graph of ", g.capacity().batch,
                              " columns, expected at least ", widest_shard(options), ", the widest of ",
@@ -103,6 +112,9 @@ public:
             for (std::size_t i = 0; i < n; ++i) total[i] += part[i];
         return total;
     }
+
+    /// Seconds in which gradients() has waited for other ranks and for what no pass has hidden, so far.
+    double waited() const { return sum_.finishing(); }
 
     C& ranks() const { return ranks_; }
     Graph<T>& graph() const { return g_; }
@@ -153,6 +165,7 @@ private:
     struct Within {
         DataParallel& of;
         ~Within() {
+            of.g_.store().left = nullptr;
             of.g_.columns(0, 0);
             of.g_.reset();
             of.sum_.clear();
@@ -215,6 +228,7 @@ private:
         std::vector<Counted<Numbers>> own;
         {
             const Within within{*this};
+            if (gradients && options_.overlap) g_.store().left = [this](int node) { sum_.left(node); };
             const std::uint64_t step = g_.training_step();
             for (Index shard = mine_.first; shard < mine_.last; ++shard) {
                 const Index first = first_column(shard), columns = first_column(shard + 1) - first;
