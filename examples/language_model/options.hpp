@@ -368,10 +368,6 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
             ig::message("--update ", o.update,
                         " needs --head free: the metric is that of a layer's units, and a tied "
                         "table is both the head's and the words'"));
-    if (natural && o.shards > 1)
-        throw ig::UsageError(ig::message("--update ", o.update,
-                                         " needs --shards 1: its metrics are sums over the ",
-                                         "positions of a whole batch, which are not summed over shards"));
     if (o.freeze && o.head == "tied")
         throw ig::UsageError(
             "--freeze needs --head free: a tied table is the matrix of the head, too, which would learn "

@@ -193,14 +193,17 @@ double Training::rate_of(const ig::text::Batch& batch, double done) const {
 Training::Sums Training::gradients(const ig::text::Batch& batch) {
     std::optional<ig::WeightDrop<float>::Dropped> dropped;
     if (drop_) dropped.emplace(*drop_);
-    const auto sums = parallel_.gradients(batch, [&](const ig::text::Batch& part) {
+    const auto pass = [&](const ig::text::Batch& part) {
         g_.forward(model_.loss, {model_.x, part.input}, {model_.y, part.target});
         g_.backward(model_.loss);
         if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
         if (o_.freeze) g_.parameter("E").clear_gradient();  // which no update takes
         return std::array{g_.value(model_.text), g_.cross_entropy(model_.text),
                           static_cast<double>(g_.predicted(model_.text)), interrupt::wanted ? 1. : 0.};
-    });
+    };
+    Natural* const natural = update_.natural();
+    const auto sums = natural ? parallel_.gradients(batch, pass, natural->cells(), natural->head())
+                              : parallel_.gradients(batch, pass);
     return {sums[0], sums[1], sums[2], sums[3] > 0};
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <isogloss/distributed/gradient_sum.hpp>
+#include <isogloss/distributed/shard_sum.hpp>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/metric/evaluate.hpp>
 #include <isogloss/text/batches.hpp>
@@ -52,7 +53,8 @@ inline Index widest_shard(const DataParallelOptions& o) {
 /// - States are carried for every column here; the graph itself is at its zero states between two calls. A batch whose
 ///   `first` is set starts from zero.
 /// - With one shard, everything is as it is without this class, to the bit.
-/// - Moduli and metrics of Riemannian updates are not summed.
+/// - Metrics of Riemannian updates are summed where the updates are handed to gradients(), but for those of networks
+///   on sparse graphs.
 ///
 /// All functions but the const ones are collective. Throws UsageError for options out of range, a graph of fewer
 /// columns than its widest shard, a batch of other columns; what is thrown by a pass goes on to the caller, with the
@@ -88,17 +90,20 @@ public:
 
     /// Runs `pass(part)`, a forward and a backward pass, for the parts of this rank, and leaves the gradients of the
     /// whole batch in the parameters. What it returns, nothing or a std::array of doubles, is summed over all parts.
-    template <class Pass> auto gradients(const text::Batch& batch, Pass&& pass) {
+    /// `metrics`: updates that will step, with metrics that are sums over positions, too (Riemannian::sums).
+    template <class Pass, class... Metrics>
+    auto gradients(const text::Batch& batch, Pass&& pass, Metrics&... metrics) {
         if (options_.shards == 1) return whole(batch, pass);
         group_.require_no_gradients("data parallel");
-        return over_parts(batch, pass, true);
+        ShardMetrics<T, C, Metrics...> sums(ranks_, options_.shards, options_.ordered, metrics...);
+        return over_parts(batch, pass, &sums);
     }
 
     /// Runs `pass(part)` for the parts of this rank and sums what it returns over all parts: for passes without
     /// gradients.
     template <class Pass> auto each(const text::Batch& batch, Pass&& pass) {
         if (options_.shards == 1) return whole(batch, pass);
-        return over_parts(batch, pass, false);
+        return over_parts(batch, pass, static_cast<ShardMetrics<T, C>*>(nullptr));
     }
 
     /// Sums an array of doubles over the ranks, in the order of the ranks: the same number on each.
@@ -217,7 +222,7 @@ private:
         return pass(batch);
     }
 
-    template <class Pass> auto over_parts(const text::Batch& batch, Pass&& pass, bool gradients) {
+    template <class Pass, class M> auto over_parts(const text::Batch& batch, Pass&& pass, M* gradients) {
         if (batch.input.batch != options_.columns)
             throw UsageError("data parallel: found a batch of ", batch.input.batch, " columns, expected all ",
                              options_.columns);
@@ -247,12 +252,14 @@ private:
                 if (gradients) {
                     numbers.predicted = static_cast<double>(g_.store().predicted);
                     sum_.take();
+                    gradients->take(shard);
                 }
                 own.push_back(numbers);
             }
             if (gradients) sum_.finish();
         }
         const Counted<Numbers> total = over_shards(own);
+        if (gradients) gradients->give();
         if (gradients) g_.summed_over(options_.columns, static_cast<Index>(total.predicted));
         if constexpr (!std::is_void_v<Result>) return total.numbers;
     }
