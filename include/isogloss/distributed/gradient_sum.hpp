@@ -90,11 +90,13 @@ public:
         for (Block& b : blocks_) {
             if (!b.taken) take(b);
             for (const Parameter<T>* p : b.members)
-                if (p->condition == Condition::dense || (p->condition == Condition::rows && !b.tied))
+                if (p->condition == Condition::dense || (p->condition == Condition::rows && !b.tied)) {
+                    group_.clear_gradients();  // as after any pass that has failed
                     throw UsageError(
                         "gradient sum: the gradient of '", p->name,
                         "' was added to after the backward pass had left its nodes; with `overlap` ",
                         "a pass runs backward once, and whatever changes gradients comes after");
+                }
             b.taken = false;
         }
         for (auto& table : tables_) table.take(taken_);
