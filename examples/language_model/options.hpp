@@ -56,6 +56,7 @@ struct Options {
     std::optional<double> decay;
     double warm_up = 0.1;
     ig::Index batch = 20, bptt = 35, shards = 0;
+    bool overlap = false;
     bool random_bptt = false;
     std::string shuffle = "none";
     std::uint64_t seed = 1;
@@ -142,6 +143,10 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("shards", o.shards, Kind::training,
       "parts that a batch is cut into for the ranks of mpirun, at least one for each; the model depends on "
       "them and not on the number of ranks; 0: 1, and 4 or the ranks where mpirun is at work",
+      any);
+    f("overlap", o.overlap, Kind::training,
+      "with more than one shard: gradients travel between ranks while the pass goes on backward; sums are "
+      "rounded differently, the same for any number of ranks",
       any);
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);
@@ -406,10 +411,6 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
             ig::message("--update ", o.update,
                         " needs --head free: the metric is that of a layer's units, and a tied "
                         "table is both the head's and the words'"));
-    if (natural && o.shards > 1)
-        throw ig::UsageError(ig::message("--update ", o.update,
-                                         " needs --shards 1: its metrics are sums over the ",
-                                         "positions of a whole batch, which are not summed over shards"));
     if (o.freeze && o.vectors.empty() && o.start_from.empty())
         throw ig::UsageError(
             "--freeze is given without --vectors or --start-from: the word vectors would stay random");

@@ -34,7 +34,10 @@ struct Silence : std::streambuf {
 
 // MPI from here to the end of the object.
 struct Session {
-    Session() { MPI_Init(nullptr, nullptr); }
+    Session() {
+        int level = 0;  // gradients travel in the background where MPI allows it
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+    }
     ~Session() { MPI_Finalize(); }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -113,6 +116,27 @@ void Ranks::all_to_all(std::span<const std::byte> send, std::span<const ig::Inde
 void Ranks::all_reduce(std::span<float> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
 void Ranks::all_reduce(std::span<double> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
 
-static_assert(ig::distributed::Communicator<Ranks>);
+// One rank sends nothing.
+#ifdef WITH_MPI
+ig::Index Ranks::start(int tag, std::span<const ig::distributed::Outgoing> out,
+                       std::span<const ig::distributed::Incoming> in) {
+    return mpi_ ? mpi_->world.start(tag, out, in) : 0;
+}
+bool Ranks::done(ig::Index number) { return !mpi_ || mpi_->world.done(number); }
+void Ranks::finish(ig::Index number) {
+    if (mpi_) mpi_->world.finish(number);
+}
+bool Ranks::concurrent() const { return mpi_ && mpi_->world.concurrent(); }
+#else
+ig::Index Ranks::start(int, std::span<const ig::distributed::Outgoing>,
+                       std::span<const ig::distributed::Incoming>) {
+    return 0;
+}
+bool Ranks::done(ig::Index) { return true; }
+void Ranks::finish(ig::Index) {}
+bool Ranks::concurrent() const { return false; }
+#endif
+
+static_assert(ig::distributed::Asynchronous<Ranks>);
 
 }  // namespace lm

@@ -10,8 +10,8 @@ namespace lm {
 
 namespace ig = isogloss;
 
-/// A Communicator of the processes that a launcher of MPI has started together, and of this process alone where none
-/// has. From the second rank on nothing is printed on standard output.
+/// An Asynchronous communicator of the processes that a launcher of MPI has started together, and of this process alone
+/// where none has. From the second rank on nothing is printed on standard output.
 class Ranks {
 public:
     /// Initialises MPI where a launcher is at work. Throws UsageError where one is, but the program was built without
@@ -35,6 +35,11 @@ public:
                     std::span<std::byte> received, std::span<const ig::Index> counts);
     void all_reduce(std::span<float> numbers);
     void all_reduce(std::span<double> numbers);
+    ig::Index start(int tag, std::span<const ig::distributed::Outgoing> out,
+                    std::span<const ig::distributed::Incoming> in);
+    bool done(ig::Index number);
+    void finish(ig::Index number);
+    bool concurrent() const;
 
     /// What f() returns. Where it throws and there are other ranks, says so and ends them all; an error that all have,
     /// such as a wrong option, is told once.

@@ -32,7 +32,7 @@ const Options& with_threads(const Options& o) {
 ig::Index most_steps(const Options& o) { return o.bptt + (o.random_bptt ? 15 : 0); }
 
 ig::distributed::DataParallelOptions cut_of(const Options& o) {
-    return {.columns = o.batch, .shards = o.shards};
+    return {.columns = o.batch, .shards = o.shards, .overlap = o.overlap};
 }
 
 }  // namespace
@@ -193,13 +193,16 @@ double Training::rate_of(const ig::text::Batch& batch, double done) const {
 Training::Sums Training::gradients(const ig::text::Batch& batch) {
     std::optional<ig::WeightDrop<float>::Dropped> dropped;
     if (drop_) dropped.emplace(*drop_);
-    const auto sums = parallel_.gradients(batch, [&](const ig::text::Batch& part) {
+    const auto pass = [&](const ig::text::Batch& part) {
         g_.forward(model_.loss, {model_.x, part.input}, {model_.y, part.target});
         g_.backward(model_.loss);
         if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
         return std::array{g_.value(model_.text), g_.cross_entropy(model_.text),
                           static_cast<double>(g_.predicted(model_.text)), interrupt::wanted ? 1. : 0.};
-    });
+    };
+    Natural* const natural = update_.natural();
+    const auto sums = natural ? parallel_.gradients(batch, pass, natural->cells(), natural->head())
+                              : parallel_.gradients(batch, pass);
     return {sums[0], sums[1], sums[2], sums[3] > 0};
 }
 
@@ -344,8 +347,14 @@ bool Training::finish_epoch() {
               << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
               << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
                              " nats a token"
-                       : "")
-              << std::endl;
+                       : "");
+    if (ranks_.size() > 1) {
+        const double waited = parallel_.waited();
+        std::cout << "\n        ranks: " << fixed(waited - waited_, 2)
+                  << " s of waiting and sending beside the passes";
+        waited_ = waited;
+    }
+    std::cout << std::endl;
     if (log_) log_->append(row);
     schedule_.observe(valid->nats());
     update_.observe(valid->nats());

@@ -84,6 +84,7 @@ private:
     Schedule schedule_;
     State state_;
     Health health_;
+    double waited_ = 0;    // seconds of the epochs before in which ranks waited
     std::string started_;  // what is printed of the word vectors, where they come from a file
     ig::io::Checkpoint checkpoint_, best_;
     std::optional<Log> log_;

@@ -41,6 +41,8 @@ public:
     }
 
     bool wants_modulus() const { return cells_.wants_modulus(); }
+    ig::Riemannian<float>& cells() { return cells_; }
+    ig::Riemannian<float>& head() { return head_; }
     void rate(double r) {
         const double share = first_rate_ > 0 ? r / first_rate_ : 1;
         cells_.rate(r), head_.rate(share * head_rate_);
@@ -101,6 +103,8 @@ public:
         const auto* u = std::get_if<Natural>(&rule_);
         return u && u->wants_modulus();
     }
+    /// The one with metrics, if it is.
+    Natural* natural() { return std::get_if<Natural>(&rule_); }
     /// Moves the parameters, at a rate.
     Step step(double rate) {
         return std::visit(

@@ -1,7 +1,8 @@
 /// @file mpi.hpp  Ranks that are processes, on one machine or many: the component isogloss::mpi.
 ///
 /// The host program owns MPI: it calls MPI_Init or MPI_Init_thread (MPI_THREAD_FUNNELED is enough) before it makes a
-/// Communicator, and MPI_Finalize after the last one is gone. Any implementation of MPI 2.2 or later.
+/// Communicator, and MPI_Finalize after the last one is gone. Any implementation of MPI 2.2 or later. With MPI_Init_thread
+/// and MPI_THREAD_SERIALIZED gradients travel while the backward pass goes on (DataParallelOptions::overlap).
 #pragma once
 
 // The C++ bindings that some versions add, which were withdrawn in MPI 3, are not wanted.
@@ -23,7 +24,7 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi {
 
 /// The processes of an MPI communicator, as a distributed::Communicator. Works on a duplicate of it, so that its
-/// messages never meet those of the host program. Called by one thread at a time.
+/// messages never meet those of the host program. Called by one thread at a time. Also distributed::Asynchronous.
 ///
 ///     MPI_Init(&argc, &argv);
 ///     {
@@ -110,6 +111,44 @@ public:
                      counts[at(from)], from);
         }
     }
+    Index start(int tag, std::span<const distributed::Outgoing> out,
+                std::span<const distributed::Incoming> in) {
+        Index number = 0;
+        while (number < std::ssize(under_way_) && !under_way_[at(number)].empty()) ++number;
+        if (number == std::ssize(under_way_)) under_way_.emplace_back();
+        auto& requests = under_way_[at(number)];
+        requests.push_back(
+            MPI_REQUEST_NULL);  // where there is nothing to move the number is taken all the same
+        const auto move = [&](const char* what, auto call, auto* bytes, Index size, Index rank) {
+            for_pieces(size, [&](Index first, int n) {
+                requests.push_back(MPI_REQUEST_NULL);
+                check(what,
+                      call(bytes + first, n, MPI_BYTE, static_cast<int>(rank), tag, comm_, &requests.back()));
+            });
+        };
+        for (const auto& i : in) move("MPI_Irecv", MPI_Irecv, i.bytes.data(), std::ssize(i.bytes), i.from);
+        for (const auto& o : out) move("MPI_Isend", MPI_Isend, o.bytes.data(), std::ssize(o.bytes), o.to);
+        return number;
+    }
+    bool done(Index number) {
+        auto& requests = under_way_[at(number)];
+        int all = 0;
+        check("MPI_Testall",
+              MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, MPI_STATUSES_IGNORE));
+        if (all) requests.clear();
+        return all != 0;
+    }
+    void finish(Index number) {
+        auto& requests = under_way_[at(number)];
+        check("MPI_Waitall",
+              MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
+        requests.clear();
+    }
+    bool concurrent() const {
+        int level = MPI_THREAD_SINGLE;
+        MPI_Query_thread(&level);
+        return level >= MPI_THREAD_SERIALIZED;
+    }
     void all_reduce(std::span<float> numbers) { all_reduce(numbers, MPI_SUM); }
     void all_reduce(std::span<double> numbers) { all_reduce(numbers, MPI_SUM); }
 
@@ -163,10 +202,11 @@ private:
     }
 
     MPI_Comm comm_ = MPI_COMM_NULL;
+    std::vector<std::vector<MPI_Request>> under_way_;  // by number; an empty one is free
     Index largest_, rank_ = 0, size_ = 1;
 };
 
-static_assert(distributed::Communicator<Communicator>);
+static_assert(distributed::Asynchronous<Communicator>);
 
 /// Runs f() on every rank. Where it throws on one, that rank writes "isogloss: rank r of n: …" to standard error and
 /// ends all ranks with status 1, so that none waits for it. Returns what f returns.

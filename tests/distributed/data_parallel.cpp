@@ -75,11 +75,12 @@ TEMPLATE_TEST_CASE("Shards sum to the gradient of the whole batch, masks and sam
     const bool tied = GENERATE(false, true);
     const double epsilon = GENERATE(0., 0.05);
     const Index columns = GENERATE(6, 7);
+    const bool overlap = GENERATE(false, true);
     const auto text = text_of(200);
     LanguageModel<T> whole(columns, tied, epsilon);
     Sgd<T> step(whole.g.parameters(), {.rate = 0.5, .clip = 1, .divisor = Divisor::tokens});
     Alone ranks;
-    const DataParallelOptions cut{.columns = columns, .shards = 3};
+    const DataParallelOptions cut{.columns = columns, .shards = 3, .overlap = overlap, .pack = 0};
     LanguageModel<T> parts(distributed::widest_shard(cut), tied, epsilon);
     DataParallel parallel(parts.g, parts.g.parameters(), ranks, cut);
     Sgd<T> parts_step(parts.g.parameters(), {.rate = 0.5, .clip = 1, .divisor = Divisor::tokens});
@@ -119,6 +120,8 @@ TEMPLATE_TEST_CASE("1, 2, 3 and 4 ranks train the same model, to the bit", "[dis
     using T = TestType;
     const bool tied = GENERATE(false, true);
     const Index shards = GENERATE(4, 6);
+    const bool overlap = GENERATE(false, true);
+    const Index pack = GENERATE(0, 100);
     const auto text = text_of(400);
     struct Found {
         Numbers values;
@@ -127,7 +130,8 @@ TEMPLATE_TEST_CASE("1, 2, 3 and 4 ranks train the same model, to the bit", "[dis
         bool operator==(const Found&) const = default;
     };
     const auto train = [&](auto& ranks, bool ordered) {
-        const DataParallelOptions cut{.columns = 7, .shards = shards, .ordered = ordered};
+        const DataParallelOptions cut{
+            .columns = 7, .shards = shards, .ordered = ordered, .overlap = overlap, .pack = pack};
         LanguageModel<T> m(distributed::widest_shard(cut), tied, 0.02);
         if (ranks.rank() > 0)  // rank 0 says what a training begins with
             for (auto* p : m.g.parameters()) std::fill_n(p->value, p->size(), T(1));
@@ -294,4 +298,22 @@ TEST_CASE("What cannot be shared out is refused, and a pass that fails leaves a 
     DataParallel anew(other.g, other.g.parameters(), ranks, {.columns = 6, .shards = 2});
     anew.gradients(batch, [&](const text::Batch& part) { other.pass(part); });
     REQUIRE(after == other.gradients());
+}
+
+TEST_CASE("With overlap a gradient that is added to after it was taken is refused",
+          "[distributed][data_parallel]") {
+    const auto text = text_of(200);
+    LanguageModel<double> m(2, false);
+    Alone ranks;
+    DataParallel parallel(m.g, m.g.parameters(), ranks,
+                          {.columns = 4, .shards = 2, .overlap = true, .pack = 0});
+    auto batches = batches_of(text, 4);
+    const auto twice = [&](const text::Batch& part) {
+        m.pass(part);
+        m.g.backward(m.l);
+    };
+    REQUIRE_THROWS_AS(parallel.gradients(*batches.begin(), twice), UsageError);
+    REQUIRE_THROWS_WITH(parallel.gradients(*batches.begin(), twice),
+                        Catch::Contains("after the backward pass"));
+    parallel.gradients(*batches.begin(), [&](const text::Batch& part) { m.pass(part); });
 }

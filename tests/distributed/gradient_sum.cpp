@@ -51,6 +51,7 @@ TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on 
     using T = TestType;
     const Index size = GENERATE(1, 2, 3, 4);
     const bool ordered = GENERATE(true, false);
+    const Index pack = GENERATE(0, 1000);
     struct Found {
         Values dense, table, unused;
         std::vector<Index> touched;
@@ -60,7 +61,8 @@ TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on 
     ThreadGroup::run(size, [&](auto& ranks) {
         using Condition = typename Parameter<T>::Condition;
         Group<T> group;
-        GradientSum<T, ThreadGroup::Member> sum(group.g.parameters(), ranks, 4, ordered);
+        GradientSum<T, ThreadGroup::Member> sum(group.g.parameters(), ranks,
+                                                {.shards = 4, .ordered = ordered, .pack = pack});
         const auto mine = distributed::shards_of(ranks.rank(), size, 4);
         Found& f = found[static_cast<std::size_t>(ranks.rank())];
         for (int repeat = 0; repeat < 2; ++repeat) {  // nothing of the sum before is left
@@ -98,7 +100,7 @@ TEST_CASE("Ordered sums are those of the tree, to the bit", "[distributed][gradi
     std::vector<Values> found(static_cast<std::size_t>(size));
     ThreadGroup::run(size, [&](auto& ranks) {
         Group<float> group;
-        GradientSum<float, ThreadGroup::Member> sum(group.g.parameters(), ranks, 4, true);
+        GradientSum<float, ThreadGroup::Member> sum(group.g.parameters(), ranks, {.shards = 4});
         const auto mine = distributed::shards_of(ranks.rank(), size, 4);
         for (Index shard = mine.first; shard < mine.last; ++shard) {
             group.W().dense_gradient().data[0] += numbers[shard];
@@ -117,7 +119,7 @@ TEST_CASE("A shard without a gradient counts as zeros, one with a dense table wi
           "[distributed][gradient_sum]") {
     Alone ranks;
     Group<double> group;
-    GradientSum<double, Alone> sum(group.g.parameters(), ranks, 3, true);
+    GradientSum<double, Alone> sum(group.g.parameters(), ranks, {.shards = 3});
     group.pass(0);
     sum.take();
     sum.take();  // of a shard whose pass has reached no parameter
@@ -133,7 +135,7 @@ TEST_CASE("A shard without a gradient counts as zeros, one with a dense table wi
 TEST_CASE("What was taken is forgotten where a pass has failed", "[distributed][gradient_sum]") {
     Alone ranks;
     Group<double> group;
-    GradientSum<double, Alone> sum(group.g.parameters(), ranks, 4, true);
+    GradientSum<double, Alone> sum(group.g.parameters(), ranks, {.shards = 4});
     for (Index shard = 0; shard < 3; ++shard) {
         group.pass(shard + 1);
         sum.take();

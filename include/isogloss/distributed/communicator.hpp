@@ -38,6 +38,36 @@ concept Communicator = requires(C& c, std::span<std::byte> bytes, std::span<cons
     c.all_reduce(d);
 };
 
+/// Bytes for another rank, and room for some of one.
+struct Outgoing {
+    Index to;
+    std::span<const std::byte> bytes;
+};
+struct Incoming {
+    Index from;
+    std::span<std::byte> bytes;
+};
+
+/// A Communicator that moves bytes while a rank works on:
+///
+///     start(tag, out, in)      begins to send and to receive, and returns a number by which this is known from then on;
+///                              the memory is left alone until it is done. 0 ≤ tag < 2¹⁵; between two ranks what is on
+///                              its way at the same time has tags of its own
+///     done(number)             whether all has been sent and received; the number is forgotten where it has
+///     finish(number)           waits for it
+///     concurrent()             whether these three may be called by another thread than the one that made it, as long
+///                              as no two are called at the same time
+///
+/// Model: mpi::Communicator.
+template <class C>
+concept Asynchronous = Communicator<C> &&
+    requires(C& c, int tag, std::span<const Outgoing> out, std::span<const Incoming> in) {
+    { c.start(tag, out, in) } -> std::convertible_to<Index>;
+    { c.done(Index{0}) } -> std::convertible_to<bool>;
+    c.finish(Index{0});
+    { c.concurrent() } -> std::convertible_to<bool>;
+};
+
 /// One rank.
 struct Alone {
     Index rank() const { return 0; }

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <isogloss/distributed/gradient_sum.hpp>
+#include <isogloss/distributed/shard_sum.hpp>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/metric/evaluate.hpp>
 #include <isogloss/text/batches.hpp>
@@ -18,6 +19,11 @@ struct DataParallelOptions {
     Index columns = 1;    ///< columns of a batch, of all ranks together, 1 … 2³¹
     Index shards = 1;     ///< parts that a batch is cut into, from the number of ranks up to `columns`
     bool ordered = true;  ///< sums in an order that does not depend on the number of ranks; else the fastest
+    /// Gradients travel as soon as they are complete, while the pass goes on backward: for passes that run backward
+    /// once and leave the gradients alone. The head's part of a tied table is summed by itself then, so that bits
+    /// are others than without, for any number of ranks.
+    bool overlap = false;
+    Index pack = Index{1} << 14;  ///< parameters of fewer numbers travel together, at the end; ≥ 0
 };
 
 /// Columns that a graph needs for the widest of the shards.
@@ -47,7 +53,8 @@ inline Index widest_shard(const DataParallelOptions& o) {
 /// - States are carried for every column here; the graph itself is at its zero states between two calls. A batch whose
 ///   `first` is set starts from zero.
 /// - With one shard, everything is as it is without this class, to the bit.
-/// - Moduli and metrics of Riemannian updates are not summed.
+/// - Metrics of Riemannian updates are summed where the updates are handed to gradients(), but for those of networks
+///   on sparse graphs.
 ///
 /// All functions but the const ones are collective. Throws UsageError for options out of range, a graph of fewer
 /// columns than its widest shard, a batch of other columns; what is thrown by a pass goes on to the caller, with the
@@ -65,7 +72,11 @@ public:
           options_(checked(options, ranks.size())),
           mine_(shards_of(ranks.rank(), ranks.size(), options.shards)),
           group_(group.trained()),
-          sum_(group_, ranks, options.shards, options.ordered) {
+          sum_(group_, ranks,
+               {.shards = options.shards,
+                .ordered = options.ordered,
+                .overlap = options.overlap,
+                .pack = options.pack}) {
         if (g.capacity().batch < widest_shard(options))
             throw UsageError("data parallel: found a graph of ", g.capacity().batch,
                              " columns, expected at least ", widest_shard(options), ", the widest of ",
@@ -79,17 +90,20 @@ public:
 
     /// Runs `pass(part)`, a forward and a backward pass, for the parts of this rank, and leaves the gradients of the
     /// whole batch in the parameters. What it returns, nothing or a std::array of doubles, is summed over all parts.
-    template <class Pass> auto gradients(const text::Batch& batch, Pass&& pass) {
+    /// `metrics`: updates that will step, with metrics that are sums over positions, too (Riemannian::sums).
+    template <class Pass, class... Metrics>
+    auto gradients(const text::Batch& batch, Pass&& pass, Metrics&... metrics) {
         if (options_.shards == 1) return whole(batch, pass);
         group_.require_no_gradients("data parallel");
-        return over_parts(batch, pass, true);
+        ShardMetrics<T, C, Metrics...> sums(ranks_, options_.shards, options_.ordered, metrics...);
+        return over_parts(batch, pass, &sums);
     }
 
     /// Runs `pass(part)` for the parts of this rank and sums what it returns over all parts: for passes without
     /// gradients.
     template <class Pass> auto each(const text::Batch& batch, Pass&& pass) {
         if (options_.shards == 1) return whole(batch, pass);
-        return over_parts(batch, pass, false);
+        return over_parts(batch, pass, static_cast<ShardMetrics<T, C>*>(nullptr));
     }
 
     /// Sums an array of doubles over the ranks, in the order of the ranks: the same number on each.
@@ -103,6 +117,9 @@ public:
             for (std::size_t i = 0; i < n; ++i) total[i] += part[i];
         return total;
     }
+
+    /// Seconds in which gradients() has waited for other ranks and for what no pass has hidden, so far.
+    double waited() const { return sum_.finishing(); }
 
     C& ranks() const { return ranks_; }
     Graph<T>& graph() const { return g_; }
@@ -153,6 +170,7 @@ private:
     struct Within {
         DataParallel& of;
         ~Within() {
+            of.g_.store().left = nullptr;
             of.g_.columns(0, 0);
             of.g_.reset();
             of.sum_.clear();
@@ -204,7 +222,7 @@ private:
         return pass(batch);
     }
 
-    template <class Pass> auto over_parts(const text::Batch& batch, Pass&& pass, bool gradients) {
+    template <class Pass, class M> auto over_parts(const text::Batch& batch, Pass&& pass, M* gradients) {
         if (batch.input.batch != options_.columns)
             throw UsageError("data parallel: found a batch of ", batch.input.batch, " columns, expected all ",
                              options_.columns);
@@ -215,6 +233,7 @@ private:
         std::vector<Counted<Numbers>> own;
         {
             const Within within{*this};
+            if (gradients && options_.overlap) g_.store().left = [this](int node) { sum_.left(node); };
             const std::uint64_t step = g_.training_step();
             for (Index shard = mine_.first; shard < mine_.last; ++shard) {
                 const Index first = first_column(shard), columns = first_column(shard + 1) - first;
@@ -233,12 +252,14 @@ private:
                 if (gradients) {
                     numbers.predicted = static_cast<double>(g_.store().predicted);
                     sum_.take();
+                    gradients->take(shard);
                 }
                 own.push_back(numbers);
             }
             if (gradients) sum_.finish();
         }
         const Counted<Numbers> total = over_shards(own);
+        if (gradients) gradients->give();
         if (gradients) g_.summed_over(options_.columns, static_cast<Index>(total.predicted));
         if constexpr (!std::is_void_v<Result>) return total.numbers;
     }

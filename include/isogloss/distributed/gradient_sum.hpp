@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <isogloss/array.hpp>
-#include <isogloss/distributed/tree_sum.hpp>
+#include <isogloss/distributed/background.hpp>
+#include <isogloss/distributed/row_sum.hpp>
+#include <isogloss/distributed/tree_exchange.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/update/gradients.hpp>
 #include <memory>
@@ -11,195 +14,260 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
+/// How GradientSum works.
+struct GradientSumOptions {
+    Index shards = 1;
+    bool ordered = true;  ///< the same bits for any number of ranks; else in whatever order is fastest
+    bool overlap =
+        false;  ///< gradients travel as soon as they are complete: left() is called in backward passes
+    Index pack = Index{1} << 14;  ///< parameters of fewer numbers travel together, at the end; ≥ 0
+};
+
 /// Sums the gradients of a group of parameters over shards, in the order of TreeSum or in any.
 ///
+///     sum.left(node);     // with `overlap`: the backward pass of a shard has left that node
 ///     sum.take();         // after the backward pass of each shard of this rank, in their order
 ///     sum.finish();       // collective: the gradients are those of all shards, on every rank
 ///
 /// Parameters that are tables read by rows alone (the input of a model with a head of its own) send the rows that some
-/// shard has touched, the others all they have.
+/// shard has touched, the others all they have. With `overlap` a table that is read by rows and by a head (a tied one) is
+/// sent in two parts: what the head adds as soon as the head is left, and at the end the rows.
 ///
-/// Memory   the group's dense numbers once for every level of the tree over a rank's shards, and twice for sending and
+/// With `overlap`, an Asynchronous communicator and its concurrent() a thread of the sum's own keeps the messages going
+/// while this one computes; without concurrent() they go on at each left().
+///
+/// Memory   the group's dense numbers once for every level of the tree over a rank's shards but the lowest, and once for
 ///          receiving
 template <class T, Communicator C> class GradientSum {
 public:
-    /// `ordered`: the same bits for any number of ranks; else in whatever order is fastest.
-    GradientSum(Parameters<T> group, C& ranks, Index shards, bool ordered)
+    GradientSum(Parameters<T> group, C& ranks, GradientSumOptions options)
         : group_(std::move(group)),
           ranks_(ranks),
-          shards_(shards),
-          mine_(shards_of(ranks.rank(), ranks.size(), shards)),
-          ordered_(ordered),
-          tree_(shards) {
+          options_(options),
+          mine_(shards_of(ranks.rank(), ranks.size(), options.shards)) {
+        require("gradient sum", "pack", options.pack, 0);
+        Block packed(options.shards);
         for (Parameter<T>* p : group_) {
-            if (p->lookups > 0 && p->uses == p->lookups) {
-                tables_.push_back({p, Array<Touched>(mine_.last - mine_.first), {}});
+            const bool looked_up = p->lookups > 0, by_rows = looked_up && p->uses == p->lookups;
+            if (by_rows) {
+                add_table(p);
+            } else if (p->size() < options.pack) {
+                packed.members.push_back(p);
+                packed.numbers += p->size();
             } else {
-                dense_.push_back(p);
-                numbers_ += p->size();
+                Block& b = blocks_.emplace_back(options.shards);
+                b.members.push_back(p);
+                b.numbers = p->size();
+                b.tied = options.overlap && looked_up;
+                b.complete_at = b.tied ? p->first_product : p->first_node;
+                if (b.complete_at == Parameter<T>::unused) b.complete_at = -1;
+                if (b.tied) add_table(p);
             }
         }
+        std::stable_sort(blocks_.begin(), blocks_.end(),
+                         [](const Block& a, const Block& b) { return a.complete_at > b.complete_at; });
+        if (!packed.members.empty()) blocks_.push_back(std::move(packed));
+        if constexpr (Asynchronous<C>)
+            if (asynchronous() && options.overlap && ranks.concurrent())
+                background_ = std::make_unique<Background>([this] { return advance(); });
+    }
+    GradientSum(const GradientSum&) = delete;
+    GradientSum& operator=(const GradientSum&) = delete;
+
+    /// With `overlap`: takes the gradients that are complete once a backward pass has left `node` and those after it.
+    void left(int node) {
+        if (!options_.overlap) return;
+        for (Block& b : blocks_)
+            if (!b.taken && b.complete_at >= node) take(b);
+        if (background_ || !last_shard()) return;
+        advance();
     }
 
-    /// Takes the gradients of the next shard of this rank away from the parameters.
+    /// Takes the gradients of the next shard of this rank away from the parameters. Throws UsageError where a gradient
+    /// that left() has taken was added to later.
     void take() {
-        auto buffer = unused();
-        T* to = buffer->data();
-        for (Parameter<T>* p : dense_) {
-            if (p->condition == Parameter<T>::Condition::empty) std::fill_n(to, p->size(), T(0));
-            else std::copy_n(p->dense_gradient().data, p->size(), to);
-            to += p->size();
-            p->clear_gradient();
+        using Condition = typename Parameter<T>::Condition;
+        for (Block& b : blocks_) {
+            if (!b.taken) take(b);
+            for (const Parameter<T>* p : b.members)
+                if (p->condition == Condition::dense || (p->condition == Condition::rows && !b.tied)) {
+                    group_.clear_gradients();  // as after any pass that has failed
+                    throw UsageError(
+                        "gradient sum: the gradient of '", p->name,
+                        "' was added to after the backward pass had left its nodes; with `overlap` ",
+                        "a pass runs backward once, and whatever changes gradients comes after");
+                }
+            b.taken = false;
         }
-        if (ordered_ || tree_.pieces().empty()) {
-            tree_.push({mine_.first + taken_, 0}, std::move(buffer),
-                       [&](Buffer& a, Buffer& b) { add(*a, *b), free_.push_back(std::move(b)); });
-        } else {
-            add(*tree_.pieces()[0].value, *buffer);
-            free_.push_back(std::move(buffer));
-        }
-        for (Table& table : tables_) take_rows(table, table.touched[taken_]);
+        for (auto& table : tables_) table.take(taken_);
         ++taken_;
     }
 
     /// Gives the parameters the sums of all shards.
     void finish() {
-        Buffer sum = unused();
-        reduce(tree_, *sum);
-        const T* from = sum->data();
-        for (Parameter<T>* p : dense_) {
-            p->begin_product();
-            std::copy_n(from, p->size(), p->gradient);
-            from += p->size();
-        }
-        free_.push_back(std::move(sum));
-        recycle(tree_);
-        for (Table& table : tables_) finish_table(table);
+        const auto begin = std::chrono::steady_clock::now();
+        if (background_)
+            if (const auto error = background_->pause()) std::rethrow_exception(error);
+        for (Block& b : blocks_) start(b);
+        if (background_) background_->pause();
+        for (Block& b : blocks_) wait(b);
+        for (Block& b : blocks_) give(b);
+        for (auto& table : tables_)
+            table.finish(ranks_, mine_, taken_, options_.shards, options_.ordered,
+                         [&](const auto& own, std::span<T> sum) { reduce(own, sum); });
         taken_ = 0;
+        finishing_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
-    /// Forgets what was taken since the last finish(), where a pass has failed.
+    /// Forgets what was taken since the last finish(), where a pass has failed. What is on its way to other ranks cannot
+    /// be called back: where they are not ended too, no further sum is right.
     void clear() {
-        recycle(tree_);
+        if (background_) background_->pause();
+        for (Block& b : blocks_) recycle(b), b.taken = false;
         taken_ = 0;
     }
+    /// Seconds spent in finish() so far: what the ranks wait for each other, and the sending that no pass has hidden.
+    double finishing() const { return finishing_; }
 
 private:
     using Buffer = std::unique_ptr<Array<T>>;
-    struct Touched {
-        std::vector<Index> rows;  // ascending
-        std::vector<T> values;
+    // The dense gradient of a shard or of several: in a buffer, or where the pass has left it.
+    struct Term {
+        T* numbers = nullptr;
+        Buffer memory;
     };
-    struct Table {
-        Parameter<T>* parameter;
-        Array<Touched> touched;  // of each shard of this rank
-        Array<Index> rows;       // touched by any shard, ascending
+    // Parameters whose dense gradients travel together.
+    struct Block {
+        explicit Block(Index shards) : tree(shards) {}
+        std::vector<Parameter<T>*> members;
+        Index numbers = 0;
+        int complete_at = -1;  // the node after which a backward pass adds nothing more; -1: its end
+        bool tied = false;     // but rows
+        bool taken = false;    // of the current shard
+        bool started = false, done = false;
+        TreeSum<Term> tree;
+        std::vector<Buffer> free;
+        TreeExchange<T> exchange;
+        Term sum;
     };
 
-    Buffer unused() {
-        if (free_.empty()) return std::make_unique<Array<T>>(numbers_);
-        Buffer buffer = std::move(free_.back());
-        free_.pop_back();
-        return buffer;
+    bool last_shard() const { return taken_ == mine_.last - mine_.first - 1; }
+    bool asynchronous() const { return Asynchronous<C> && options_.ordered && ranks_.size() > 1; }
+    void add_table(Parameter<T>* p) { tables_.emplace_back(p, mine_.last - mine_.first); }
+
+    static Term buffer(Block& b) {
+        if (b.free.empty()) b.free.push_back(std::make_unique<Array<T>>(b.numbers));
+        Buffer memory = std::move(b.free.back());
+        b.free.pop_back();
+        T* const numbers = memory->data();
+        return {numbers, std::move(memory)};
     }
-    void recycle(TreeSum<Buffer>& tree) {
-        for (auto& piece : tree.take()) free_.push_back(std::move(piece.value));
+    static void recycle(Block& b, Term& term) {
+        if (term.memory) b.free.push_back(std::move(term.memory));
+        term.numbers = nullptr;
     }
-    static void add(Array<T>& to, const Array<T>& from) {
-        over_numbers(std::ssize(to), [&](Index first, Index last, Index) {
-            for (Index i = first; i < last; ++i) to.data()[i] += from.data()[i];
-        });
+    static void recycle(Block& b) {
+        for (auto& piece : b.tree.take()) recycle(b, piece.value);
+        recycle(b, b.sum);
+        b.started = b.done = false;
+    }
+    static void add(Index n, T* to, const T* from) {
+        over_numbers(
+            n, [&](Index first, Index last, Index) { add_numbers(last - first, to + first, from + first); });
     }
 
-    // The sum over all shards of what the pieces of a rank's shards hold.
-    void reduce(const TreeSum<Buffer>& tree, Array<T>& sum) {
-        const auto& pieces = tree.pieces();
-        if (!ordered_) {
-            sum = *pieces[0].value;
-            ranks_.all_reduce(std::span<T>(sum));
-            return;
-        }
-        std::vector<const T*> arrays;
-        for (const auto& piece : pieces) arrays.push_back(piece.value->data());
-        exchange_.run(ranks_, shards_, std::span<const T* const>(arrays), std::span<T>(sum));
-    }
-
-    void take_rows(Table& table, Touched& to) {
-        Parameter<T>& p = *table.parameter;
-        to.rows.clear(), to.values.clear();
-        if (p.condition == Parameter<T>::Condition::rows)
-            for (const Index i : p.touched) to.rows.push_back(i);
-        if (p.condition == Parameter<T>::Condition::dense)
-            for (Index i = 0; i < p.rows; ++i) to.rows.push_back(i);
-        std::sort(to.rows.begin(), to.rows.end());
-        for (const Index i : to.rows)
-            to.values.insert(to.values.end(), p.gradient + i * p.cols, p.gradient + (i + 1) * p.cols);
-        p.clear_gradient();
-    }
-
-    void finish_table(Table& table) {
-        find_rows(table);
-        Parameter<T>& p = *table.parameter;
-        const Index numbers = std::ssize(table.rows) * p.cols;
-        TreeSum<Buffer> tree(shards_);
-        for (Index s = 0; s < taken_; ++s) {
-            // Rows that a shard has not touched count as zeros, so that every sum has the same terms anywhere.
-            auto buffer = std::make_unique<Array<T>>(numbers);
-            const Touched& own = table.touched[s];
-            auto place = table.rows.begin();
-            for (std::size_t k = 0; k < own.rows.size(); ++k) {
-                place = std::lower_bound(place, table.rows.end(), own.rows[k]);
-                std::copy_n(own.values.data() + static_cast<Index>(k) * p.cols, p.cols,
-                            buffer->data() + (place - table.rows.begin()) * p.cols);
+    // The last shard's gradient stays where it is, unless that memory is wanted.
+    void take(Block& b) {
+        Term term;
+        if (b.members.size() == 1 && !b.tied && last_shard()) {
+            term.numbers = b.members[0]->dense_gradient().data;
+            b.members[0]->clear_gradient();
+        } else {
+            term = buffer(b);
+            T* to = term.numbers;
+            for (Parameter<T>* p : b.members) {
+                using Condition = typename Parameter<T>::Condition;
+                if (p->condition == Condition::empty || p->condition == Condition::staged)
+                    std::fill_n(to, p->size(), T(0));
+                else std::copy_n(p->dense_gradient().data, p->size(), to);
+                to += p->size();
+                p->clear_gradient();
             }
-            const auto merge = [](Buffer& a, Buffer& b) { add(*a, *b); };
-            if (ordered_ || tree.pieces().empty()) tree.push({mine_.first + s, 0}, std::move(buffer), merge);
-            else add(*tree.pieces()[0].value, *buffer);
         }
-        Array<T> sum(numbers);
-        reduce(tree, sum);
-        const T* from = sum.data();
-        for (const Index i : table.rows) {
-            std::copy_n(from, p.cols, p.gradient_row(i));
-            from += p.cols;
-        }
+        const auto merge = [&](Term& a, Term& c) { add(b.numbers, a.numbers, c.numbers), recycle(b, c); };
+        if (options_.ordered || b.tree.pieces().empty())
+            b.tree.push({mine_.first + taken_, 0}, std::move(term), merge);
+        else add(b.numbers, b.tree.pieces()[0].value.numbers, term.numbers), recycle(b, term);
+        b.taken = true;
+        if (options_.overlap && last_shard()) start(b);
     }
 
-    // The rows that some shard of some rank has touched.
-    void find_rows(Table& table) {
-        Array<Index> own;
-        for (Index s = 0; s < taken_; ++s) {
-            const auto& rows = table.touched[s].rows;
-            own.insert(own.end(), rows.begin(), rows.end());
-        }
-        unite(own);
-        const Array<Index> bytes(ranks_.size(), Index{sizeof(Index)});
-        Array<Index> counts(ranks_.size());
-        const Index count = std::ssize(own) * Index{sizeof(Index)};
-        ranks_.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)),
-                          bytes);
-        Index all = 0;
-        for (const Index n : counts) all += n;
-        table.rows.resize(all / Index{sizeof(Index)});
-        ranks_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(table.rows)),
-                          counts);
-        unite(table.rows);
+    // Begins to send a block whose shards of this rank are all in.
+    void start(Block& b) {
+        if (b.started) return;
+        const bool in_place = b.members.size() == 1 && !b.tied;
+        b.sum = in_place ? Term{b.members[0]->gradient, {}} : buffer(b);
+        if constexpr (Asynchronous<C>)
+            if (asynchronous()) {
+                std::vector<T*> own;
+                for (const auto& piece : b.tree.pieces()) own.push_back(piece.value.numbers);
+                const auto alone = background_ ? background_->alone() : std::unique_lock<std::mutex>();
+                b.exchange.start(ranks_, 2 * static_cast<int>(&b - blocks_.data()), options_.shards,
+                                 std::span<T* const>(own), whole(b));
+                b.started = true;
+                if (background_) background_->go_on();
+                return;
+            }
+        b.started = true;
     }
-    static void unite(Array<Index>& rows) {
-        std::sort(rows.begin(), rows.end());
-        rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    static std::span<T> whole(const Block& b) { return {b.sum.numbers, static_cast<std::size_t>(b.numbers)}; }
+    // What can be done without waiting; whether something is left. With a lock on the background, where there is one.
+    bool advance() {
+        bool left = false;
+        if constexpr (Asynchronous<C>)
+            for (Block& b : blocks_)
+                if (asynchronous() && b.started && !b.done) {
+                    b.done = b.exchange.advance(ranks_);
+                    left = left || !b.done;
+                }
+        return left;
+    }
+    void wait(Block& b) {
+        if constexpr (Asynchronous<C>)
+            if (asynchronous()) {
+                if (!b.done) b.exchange.finish(ranks_);
+                return;
+            }
+        std::vector<const T*> own;
+        for (const auto& piece : b.tree.pieces()) own.push_back(piece.value.numbers);
+        reduce(own, whole(b));
+    }
+    // The sum over all shards of what this rank's have added up to; every rank waits for all.
+    void reduce(const std::vector<const T*>& own, std::span<T> sum) {
+        if (options_.ordered)
+            return exchange_.run(ranks_, options_.shards, std::span<const T* const>(own), sum);
+        if (own[0] != sum.data()) std::copy_n(own[0], sum.size(), sum.data());
+        ranks_.all_reduce(sum);
+    }
+    void give(Block& b) {
+        const T* from = b.sum.numbers;
+        for (Parameter<T>* p : b.members) {
+            const bool rows = p->begin_product() != 0;  // never: take() has seen to it
+            if (!rows && from != p->gradient) std::copy_n(from, p->size(), p->gradient);
+            from += p->size();
+        }
+        recycle(b);
     }
 
     Parameters<T> group_;
     C& ranks_;
-    Index shards_;
+    GradientSumOptions options_;
     ShardRange mine_;
-    bool ordered_;
-    std::vector<Parameter<T>*> dense_;
-    std::vector<Table> tables_;
-    Index numbers_ = 0, taken_ = 0;  // numbers of dense_; shards taken
-    TreeSum<Buffer> tree_;
-    std::vector<Buffer> free_;
+    std::vector<Block> blocks_;  // in the order in which backward passes complete them
+    std::vector<RowSum<T>> tables_;
+    Index taken_ = 0;  // shards
+    double finishing_ = 0;
     ArrayTreeSum<T> exchange_;
+    std::unique_ptr<Background> background_;  // the last, so that it ends before what it looks after
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <isogloss/distributed/communicator.hpp>
+#include <isogloss/subnormals.hpp>
 #include <isogloss/types.hpp>
 #include <span>
 #include <utility>
@@ -76,17 +77,24 @@ inline std::vector<TreeNode> subtrees(ShardRange range, Index shards) {
     return nodes;
 }
 
+/// a ← a + b, with the same bits on whatever thread and within whatever pass.
+template <class T> void add_numbers(Index n, T* a, const T* b) {
+    const SubnormalsAreZero flush;
+    for (Index i = 0; i < n; ++i) a[i] += b[i];
+}
+
 /// Sums of arrays over all shards, everywhere. The ranks share the work: each adds up a part of the array, and gets for
 /// it the subtrees of all others. A rank sends (size - 1) / size of its subtrees, one or a few arrays, and as much of
 /// the sum.
 template <class T> class ArrayTreeSum {
 public:
-    /// `own`: the arrays of this rank's subtrees(), `sum`: where the sum goes, all of sum.size() numbers.
+    /// `own`: the arrays of this rank's subtrees(), `sum`: where the sum goes, which may be one of them; all of
+    /// sum.size() numbers.
     template <Communicator C>
     void run(C& ranks, Index shards, std::span<const T* const> own, std::span<T> sum) {
         const Index size = ranks.size(), rank = ranks.rank(), n = std::ssize(sum);
         if (size == 1) {
-            std::copy_n(own[0], n, sum.data());
+            if (own[0] != sum.data()) std::copy_n(own[0], n, sum.data());
             return;
         }
         const auto first = [&](Index r) { return n * r / size; };
@@ -111,9 +119,7 @@ public:
         T* at = received_.data();
         for (const auto& of_rank : nodes)
             for (const TreeNode node : of_rank) {
-                tree.push(node, at, [&](T* a, const T* b) {
-                    for (Index i = 0; i < count(rank); ++i) a[i] += b[i];
-                });
+                tree.push(node, at, [&](T* a, const T* b) { add_numbers(count(rank), a, b); });
                 at += count(rank);
             }
         const std::span<const T> part(tree.pieces()[0].value, static_cast<std::size_t>(count(rank)));

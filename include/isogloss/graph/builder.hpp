@@ -116,9 +116,10 @@ private:
                     std::apply([](const auto&... r) { return std::array{r.size()...}; }, records);
                 const std::size_t claimed = s.claimed.size();
                 std::vector<bool> read;
-                std::vector<std::pair<Index, Index>> uses;
+                std::vector<std::tuple<Index, Index, int, int>> uses;
                 for (const auto& x : s.tokens) read.push_back(x.read_by_node);
-                for (const auto& p : s.parameters) uses.emplace_back(p.lookups, p.uses);
+                for (const auto& p : s.parameters)
+                    uses.emplace_back(p.lookups, p.uses, p.first_node, p.first_product);
                 const Arena::Mark taken = s.arena.mark();
                 try {
                     return build();
@@ -129,7 +130,8 @@ private:
                     for (; s.claimed.size() > claimed; s.claimed.pop_back()) s.names.erase(s.claimed.back());
                     for (std::size_t i = 0; i < read.size(); ++i) s.tokens[i].read_by_node = read[i];
                     for (std::size_t i = 0; i < uses.size(); ++i)
-                        std::tie(s.parameters[i].lookups, s.parameters[i].uses) = uses[i];
+                        std::tie(s.parameters[i].lookups, s.parameters[i].uses, s.parameters[i].first_node,
+                                 s.parameters[i].first_product) = uses[i];
                     throw;
                 }
             });

@@ -8,6 +8,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/matrix_ref.hpp>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,7 +48,17 @@ template <class T> struct Parameter {
     Array<Index> touched;         ///< capacity `rows`, taken when the first lookup is declared
     Array<std::uint8_t> hit;      ///< by row: listed in `touched`
     Index lookups = 0, uses = 0;  ///< declared uses as a table read by rows, and all declared uses
+    /// The first node with a declared use, and with one that is no lookup; `unused` where there is none. A backward
+    /// pass that has left it adds nothing more, or nothing more but rows.
+    int first_node = unused, first_product = unused;
+    static constexpr int unused = std::numeric_limits<int>::max();
 
+    /// Notes a use by a node, to look rows up or for a product.
+    void used_by(int node, bool lookup = false) {
+        ++uses;
+        first_node = std::min(first_node, node);
+        if (!lookup) first_product = std::min(first_product, node);
+    }
     Index size() const { return rows * cols; }
     /// Whether it takes gradients: not where it is held, nor in a graph without gradients.
     bool is_trained() const { return trained && gradient; }

@@ -110,6 +110,7 @@ public:
             Backward<T, Quantity> pass(store_, id);
             n.node->backward(pass);
             if (checking) check_backward<Quantity>(id);
+            if (q == 0 && store_.left) store_.left(id);
         }
     }
 

@@ -174,7 +174,7 @@ public:
     /// Declares that a weight is read, and its gradient added to, row by row.
     void lookup(Weight<T> w) {
         auto& p = store_[w];
-        ++p.uses;
+        p.used_by(node_, true);
         if (p.lookups++ == 0 && p.gradient) {
             p.touched.reserve(p.rows);
             p.hit.assign(p.rows, std::uint8_t{0});
@@ -195,8 +195,8 @@ public:
         r.table = table;
         r.bias = bias;
         r.node = node_;
-        ++store_[table].uses;
-        if (bias.id >= 0) ++store_[bias].uses;
+        store_[table].used_by(node_);
+        if (bias.id >= 0) store_[bias].used_by(node_);
         store_.logits.push_back(r);
         return {store_.logits.count() - 1, r.vocabulary, store_.serial};
     }
@@ -311,7 +311,7 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
         matrices = x.vocabulary;
     }
     source.weight = weight(w, elements_of(record.name, {matrices, width}), record.width);
-    ++store[source.weight].uses;
+    store[source.weight].used_by(setup_.node_);
     if (mask.id >= 0 && store[mask].keep < 1) {
         const auto& m = store[mask];
         if (m.width != width || record.width % m.groups != 0)
@@ -335,7 +335,7 @@ template <class T> UnitsBuilder<T>& UnitsBuilder<T>::bias(const std::string& nam
     auto& store = setup_.store_;
     auto& record = store[units_];
     record.bias = setup_.weight(name, 1, record.width, init);
-    ++store[record.bias].uses;
+    store[record.bias].used_by(setup_.node_);
     return *this;
 }
 

@@ -7,6 +7,7 @@
 #include <any>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <isogloss/error.hpp>
 #include <isogloss/graph/affine.hpp>
 #include <isogloss/graph/arena.hpp>
@@ -119,10 +120,11 @@ template <class T> struct Store {
     double epsilon = 0;                     // below which entries of dl/dz are sampled in training, 0: none
     bool exact = false;                     // in this pass all the same
     bool moduli = false;
-    Index time = 0, batch = 0;    // of the current pass
-    Index predicted = 0;          // positions that counted in the last loss carried backward
-    Index columns = 0;            // batch columns of that pass, which a later forward pass does not change
-    std::optional<Index> budget;  // bytes a loss may take for its blocks of logits
+    Index time = 0, batch = 0;      // of the current pass
+    Index predicted = 0;            // positions that counted in the last loss carried backward
+    Index columns = 0;              // batch columns of that pass, which a later forward pass does not change
+    std::optional<Index> budget;    // bytes a loss may take for its blocks of logits
+    std::function<void(int)> left;  // called by backward() with each node that it has left, from the last on
     Index first_column = 0, all_columns = 0;  // a pass has those from here of so many; 0: it has all
 
     Records<Parameter<T>> parameters;

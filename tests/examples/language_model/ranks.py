@@ -14,7 +14,8 @@ from program import PROGRAM, Folder, read, rows, run, same_training, sentences, 
 RECIPES = [
     ["--loss", "al", "--keep", 0.7, "--head-bias", "--epsilon", 0.01],
     ["--loss", "ce", "--head", "free", "--cell", "gru", "--update", "adam", "--rate", 0.01, "--random-bptt", "--keep-words", 0.9],
-    ["--loss", "ce", "--keep-weights", 0.6, "--tar", 0.3, "--update", "asgd", "--batch", 7, "--precision", "bf16"],
+    ["--loss", "ce", "--keep-weights", 0.6, "--tar", 0.3, "--update", "asgd", "--batch", 7, "--precision", "bf16", "--overlap"],
+    ["--loss", "ce", "--head", "free", "--update", "rbpm"],
 ]
 
 
@@ -101,8 +102,7 @@ with Folder():
 
     # What is wrong is said once.
     for options, says in [(["--shards", 2], "--shards is 2, expected at least the 4 ranks"), (["--batch", 3], "--shards is 3"),
-                          (["--keep", 2], "keep"), (["--train", "none.txt"], "none.txt"),
-                          (["--update", "ruop", "--head", "free", "--loss", "ce"], "--update ruop needs --shards 1")]:
+                          (["--keep", 2], "keep"), (["--train", "none.txt"], "none.txt")]:
         done = together(4, "wrong", options, status=1)
         assert len(errors(done)) == 1 and says in errors(done)[0], (options, done)
     together(2, "m0_2", RECIPES[0])  # a finished one is trained anew, as without mpirun

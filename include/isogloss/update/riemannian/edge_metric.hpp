@@ -95,6 +95,9 @@ public:
         return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
     }
 
+    /// Start values are averaged over the passes that begin a sequence.
+    bool additive() const override { return false; }
+
     void add(double weight) override {
         this->require_modulus();
         const bool rbpm = this->wants_modulus();

@@ -76,6 +76,8 @@ public:
     /// Whether the last pass holds what is in few passes only, so that none of these should be left out of an
     /// average.
     virtual bool due() const { return false; }
+    /// Whether the sums over several passes are the sums of what each adds, so that they can be added up elsewhere.
+    virtual bool additive() const { return true; }
     /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters, `group` having a slot for each one of the group.
     virtual void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) = 0;
 

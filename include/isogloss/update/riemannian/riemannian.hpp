@@ -4,6 +4,8 @@
 
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/rule.hpp>
+#include <span>
+#include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -77,6 +79,55 @@ public:
     /// Whether the next step needs backward<Modulus>(l) after backward(l); to be asked after the forward pass.
     bool wants_modulus() const { return options_.modulus == UnitModulus::rbpm && refreshes(); }
 
+    /// Numbers of the metric's sums that the next step wants of the passes it follows; 0 where it refreshes nothing.
+    /// Where these passes are shards of a batch, the sums are taken after each and given once added up over all, in
+    /// place of those of the last pass alone (distributed::DataParallel does it):
+    ///
+    ///     update.take_sums(numbers);     // raw, unweighted sums over the positions of the last passes
+    ///     update.give_sums(total);       // for the next step
+    ///
+    /// Throws UsageError for networks on sparse graphs, whose start values are averaged otherwise.
+    Index sums() const {
+        if (!refreshes()) return 0;
+        Index n = 0;
+        for (const auto& m : metrics_) {
+            if (!m->additive())
+                throw UsageError(
+                    "riemannian: the metric of a network on a sparse graph is not summed over shards; train "
+                    "it "
+                    "with one shard");
+            for (const auto& s : m->sums()) n += std::ssize(*s.values);
+        }
+        return n;
+    }
+    /// Writes sums() numbers; the averages stay as they are.
+    void take_sums(std::span<T> numbers) {
+        const SubnormalsAreZero flush;
+        const BlasOnOneThread blas;
+        T* to = numbers.data();
+        for (auto& m : metrics_) {
+            m->require_modulus();
+            std::vector<std::vector<T>> averages;
+            for (const auto& s : m->sums())
+                averages.push_back(std::exchange(*s.values, std::vector<T>(s.values->size())));
+            m->clear(0);
+            m->add(1);
+            for (std::size_t k = 0; k < averages.size(); ++k) {
+                auto& values = *m->sums()[k].values;
+                to = std::copy(values.begin(), values.end(), to);
+                values = std::move(averages[k]);
+            }
+        }
+    }
+    /// See sums(). Throws UsageError for another number of them.
+    void give_sums(std::span<const T> numbers) {
+        const Index wanted = sums();
+        if (std::ssize(numbers) != wanted)
+            throw UsageError("riemannian: give_sums: found ", numbers.size(), " numbers, expected the ",
+                             wanted, " of sums()");
+        given_.assign(numbers.begin(), numbers.end());
+    }
+
     /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
     /// and changes no weight when a gradient or the metric is not finite.
     double step() {
@@ -131,8 +182,12 @@ private:
     }
 
     void refresh(double d) {
-        for (const auto& m : metrics_) m->require_modulus();
         const double keep = std::min(options_.decay, plain());
+        if (!given_.empty()) {
+            ++refreshments_;
+            return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
+        }
+        for (const auto& m : metrics_) m->require_modulus();
         ++refreshments_;
         const BlasOnOneThread blas;
         for (auto& m : metrics_) {
@@ -141,10 +196,23 @@ private:
         }
     }
 
+    // M ← keep M + weight S, with the sums that were given.
+    void average(T keep, T weight) {
+        const T* from = given_.data();
+        for (auto& m : metrics_)
+            for (const auto& s : m->sums())
+                for (T& v : *s.values) {
+                    const T part = weight * *from++;
+                    v = keep == 0 ? part : keep * v + part;
+                }
+        given_.clear();
+    }
+
     using Rule<T, RiemannianOptions>::group_, Rule<T, RiemannianOptions>::options_;
     Metrics<T> metrics_;
     std::vector<Slot<T>> slots_;
     std::vector<std::vector<T>> delta_;
+    std::vector<T> given_;  // sums of the batch that the next step follows, if not those of the last pass
     std::uint64_t steps_ = 0, refreshments_ = 0;
 };
 

@@ -1,0 +1,104 @@
+/// @file distributed/row_sum.hpp  The gradient of a table of which a shard touches some rows, summed on every rank.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/array.hpp>
+#include <isogloss/distributed/tree_sum.hpp>
+#include <isogloss/graph/parameters.hpp>
+#include <memory>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+
+/// Sums the rows of a parameter's gradient over shards, in the order of TreeSum or in any: a part of GradientSum. Sent are
+/// the rows that some shard has touched.
+template <class T> class RowSum {
+public:
+    /// For a parameter, of which a rank has so many shards.
+    RowSum(Parameter<T>* parameter, Index shards) : parameter_(parameter), touched_(shards) {}
+
+    /// Takes the gradient of this rank's shard number `taken` away from the parameter.
+    void take(Index taken) {
+        Parameter<T>& p = *parameter_;
+        Touched& to = touched_[taken];
+        to.rows.clear(), to.values.clear();
+        if (p.condition == Parameter<T>::Condition::rows)
+            for (const Index i : p.touched) to.rows.push_back(i);
+        if (p.condition == Parameter<T>::Condition::dense)
+            for (Index i = 0; i < p.rows; ++i) to.rows.push_back(i);
+        std::sort(to.rows.begin(), to.rows.end());
+        for (const Index i : to.rows)
+            to.values.insert(to.values.end(), p.gradient + i * p.cols, p.gradient + (i + 1) * p.cols);
+        p.clear_gradient();
+    }
+
+    /// Adds the sums of all shards to the parameter's gradient. `reduce(arrays, sum)` sums the arrays of this rank's
+    /// subtrees over all ranks. Collective.
+    template <Communicator C, class Reduce>
+    void finish(C& ranks, ShardRange mine, Index taken, Index shards, bool ordered, Reduce&& reduce) {
+        find_rows(ranks, taken);
+        Parameter<T>& p = *parameter_;
+        const Index numbers = std::ssize(rows_) * p.cols;
+        TreeSum<Buffer> tree(shards);
+        const auto add = [&](Buffer& a, const Buffer& b) { add_numbers(numbers, a->data(), b->data()); };
+        for (Index s = 0; s < taken; ++s) {
+            // Rows that a shard has not touched count as zeros, so that every sum has the same terms anywhere.
+            auto buffer = std::make_unique<Array<T>>(numbers);
+            const Touched& own = touched_[s];
+            auto place = rows_.begin();
+            for (std::size_t k = 0; k < own.rows.size(); ++k) {
+                place = std::lower_bound(place, rows_.end(), own.rows[k]);
+                std::copy_n(own.values.data() + static_cast<Index>(k) * p.cols, p.cols,
+                            buffer->data() + (place - rows_.begin()) * p.cols);
+            }
+            if (ordered || tree.pieces().empty()) tree.push({mine.first + s, 0}, std::move(buffer), add);
+            else add_numbers(numbers, tree.pieces()[0].value->data(), buffer->data());
+        }
+        Array<T> sum(numbers);
+        std::vector<const T*> own;
+        for (const auto& piece : tree.pieces()) own.push_back(piece.value->data());
+        reduce(own, std::span<T>(sum));
+        const T* from = sum.data();
+        for (const Index i : rows_) {
+            add_numbers(p.cols, p.gradient_row(i), from);
+            from += p.cols;
+        }
+    }
+
+private:
+    using Buffer = std::unique_ptr<Array<T>>;
+    struct Touched {
+        std::vector<Index> rows;  // ascending
+        std::vector<T> values;
+    };
+
+    // The rows that some shard of some rank has touched.
+    template <class C> void find_rows(C& ranks, Index taken) {
+        Array<Index> own;
+        for (Index s = 0; s < taken; ++s) {
+            const auto& rows = touched_[s].rows;
+            own.insert(own.end(), rows.begin(), rows.end());
+        }
+        unite(own);
+        const Array<Index> bytes(ranks.size(), Index{sizeof(Index)});
+        Array<Index> counts(ranks.size());
+        const Index count = std::ssize(own) * Index{sizeof(Index)};
+        ranks.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)),
+                         bytes);
+        Index all = 0;
+        for (const Index n : counts) all += n;
+        rows_.resize(all / Index{sizeof(Index)});
+        ranks.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(rows_)), counts);
+        unite(rows_);
+    }
+    static void unite(Array<Index>& rows) {
+        std::sort(rows.begin(), rows.end());
+        rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    }
+
+    Parameter<T>* parameter_;
+    Array<Touched> touched_;  // of each shard of this rank
+    Array<Index> rows_;       // touched by any shard, ascending
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

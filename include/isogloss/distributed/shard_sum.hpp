@@ -1,0 +1,93 @@
+/// @file distributed/shard_sum.hpp  Numbers of one kind that every shard has, summed on every rank.
+#pragma once
+
+#include <isogloss/distributed/tree_sum.hpp>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+
+/// Sums arrays over shards, in the order of TreeSum or in any.
+///
+///     ShardSum<float> sum(ranks, shards, ordered);
+///     sum.take(shard, numbers);           // each of this rank's, in their order
+///     const auto total = sum.finish();    // collective: the sum over all, on every rank
+template <class T, Communicator C> class ShardSum {
+public:
+    ShardSum(C& ranks, Index shards, bool ordered)
+        : ranks_(ranks), shards_(shards), ordered_(ordered), tree_(shards) {}
+
+    /// All have the same size.
+    void take(Index shard, std::vector<T> numbers) {
+        const auto add = [](std::vector<T>& a, const std::vector<T>& b) {
+            add_numbers(std::ssize(a), a.data(), b.data());
+        };
+        if (ordered_ || tree_.pieces().empty()) {
+            tree_.push({shard, 0}, std::move(numbers), add);
+        } else {
+            auto pieces = tree_.take();
+            add(pieces[0].value, numbers);
+            tree_.push(pieces[0].node, std::move(pieces[0].value), add);
+        }
+    }
+    std::vector<T> finish() {
+        auto pieces = tree_.take();
+        std::vector<T> sum = pieces[0].value;
+        if (ordered_) {
+            std::vector<const T*> own;
+            for (const auto& piece : pieces) own.push_back(piece.value.data());
+            ArrayTreeSum<T>().run(ranks_, shards_, std::span<const T* const>(own), std::span<T>(sum));
+        } else {
+            ranks_.all_reduce(std::span<T>(sum));
+        }
+        return sum;
+    }
+
+private:
+    C& ranks_;
+    Index shards_;
+    bool ordered_;
+    TreeSum<std::vector<T>> tree_;
+};
+
+/// The sums over all shards of the metrics of some updates, for their next steps (Riemannian::sums).
+template <class T, Communicator C, class... Updates> class ShardMetrics {
+public:
+    ShardMetrics(C& ranks, Index shards, bool ordered, Updates&... updates)
+        : updates_(updates...), wanted_{updates.sums()...} {
+        for (std::size_t k = 0; k < sizeof...(updates); ++k) sums_.emplace_back(ranks, shards, ordered);
+    }
+    /// After the passes of a shard of this rank.
+    void take(Index shard) {
+        each([&](auto& update, std::size_t size, auto& sum) {
+            std::vector<T> numbers(size);
+            update.take_sums(std::span<T>(numbers));
+            sum.take(shard, std::move(numbers));
+        });
+    }
+    /// Collective.
+    void give() {
+        each([](auto& update, std::size_t, auto& sum) {
+            const std::vector<T> total = sum.finish();
+            update.give_sums(std::span<const T>(total));
+        });
+    }
+
+private:
+    // f(update, numbers that it wants, their sum), for each that wants some.
+    template <class F> void each(F&& f) {
+        std::size_t k = 0;
+        const auto one = [&](auto& update) {
+            if (wanted_[k] > 0) f(update, static_cast<std::size_t>(wanted_[k]), sums_[k]);
+            ++k;
+        };
+        std::apply([&](auto&... update) { (one(update), ...); }, updates_);
+    }
+    std::tuple<Updates&...> updates_;
+    std::vector<Index> wanted_;
+    std::vector<ShardSum<T, C>> sums_;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
