@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hypotheses a second of isogloss and of onnxruntime, on the same weights and one thread each.
 
-    rescoring.py BUILD [--rounds 5] [--shapes 2x650x10000,3x2048x500] [--json FILE]      needs: pip install numpy onnx onnxruntime safetensors
+    rescoring.py BUILD [--rounds 5] [--lists 2] [--shapes 2x650x10000,3x2048x500] [--json FILE]      needs: pip install numpy onnx onnxruntime safetensors
 
 BUILD is the folder of the benchmark programs (build/release/benchmarks). peer_rescoring makes a tied LSTM language model of random
 weights, tools/export_onnx.py turns it into ONNX. Both score the same n-best lists of 50 texts of 20 tokens: `alike`, of which each is a sentence
@@ -80,9 +80,9 @@ class Onnx:
         return time.process_time() - begin, found
 
 
-def measure(build, shape, kind, rounds):
+def measure(build, shape, kind, rounds, count):
     layers, units, vocabulary = map(int, shape.split("x"))
-    lists = n_best(kind, vocabulary, 1 if units > 1000 else 2)
+    lists = n_best(kind, vocabulary, count)
     count = len(lists) * TEXTS
     with tempfile.TemporaryDirectory() as folder:
         model, texts = os.path.join(folder, "m"), os.path.join(folder, "lists")
@@ -100,7 +100,7 @@ def measure(build, shape, kind, rounds):
             return float(seconds), int(positions), np.array(scores, float)
 
         _, positions, scores = ask()
-        difference = max(np.abs(scores - theirs.round(lists, one)[1]).max() for one in ([False] if units > 1000 else [True, False])) / LENGTH
+        difference = max(np.abs(scores - theirs.round(lists, one)[1]).max() for one in (True, False)) / LENGTH
         assert difference < 1e-4, f"scores differ by {difference} a token"
         times = []
         for _ in range(rounds):
@@ -118,6 +118,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", help="folder of the benchmark programs")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--lists", type=int, default=2, help="n-best lists of each kind")
     parser.add_argument("--shapes", default="2x650x10000,3x2048x500", help="layers x units x vocabulary, with commas between")
     parser.add_argument("--json", help="write all figures to this file")
     o = parser.parse_args()
@@ -126,7 +127,7 @@ def main():
     rows = []
     for shape in o.shapes.split(","):
         for kind in ("alike", "different"):
-            r = measure(o.build, shape, kind, o.rounds)
+            r = measure(o.build, shape, kind, o.rounds, o.lists)
             rows.append(r)
             print(f"| {shape} | {kind} | {r['positions']} / {r['tokens']} | {r['isogloss']:.1f} | {r['onnxruntime batch']:.1f} | {r['ratio to batch']:.2f} | "
                   f"{r['onnxruntime one by one']:.1f} | {r['ratio to one by one']:.2f} |", flush=True)
