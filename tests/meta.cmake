@@ -134,6 +134,31 @@ if(ISOGLOSS_INSTALL)
     endforeach()
 endif()
 
+# The port of vcpkg, with plain CMake in place of vcpkg.
+if(ISOGLOSS_INSTALL)
+    add_test(NAME packaging/vcpkg COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
+        -DWORK=${CMAKE_CURRENT_BINARY_DIR}/packaging/vcpkg -DCOMPILER=${CMAKE_CXX_COMPILER} -DGENERATOR=${CMAKE_GENERATOR}
+        -P ${CMAKE_CURRENT_SOURCE_DIR}/packaging/vcpkg.cmake)
+endif()
+
+# What takes programs that .ci/install does not bring is left out where they are not there.
+find_program(ISOGLOSS_CONAN conan HINTS ${PROJECT_SOURCE_DIR}/build/python/bin)
+if(ISOGLOSS_CONAN)
+    add_test(NAME packaging/conan COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/conan.sh ${ISOGLOSS_CONAN}
+        ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/packaging/conan)
+else()
+    message(STATUS "isogloss: no test of the Conan recipe, conan was not found (build/python/bin/pip install conan)")
+endif()
+find_program(ISOGLOSS_AARCH64 aarch64-linux-gnu-g++)
+find_program(ISOGLOSS_QEMU_AARCH64 qemu-aarch64)
+if(ISOGLOSS_AARCH64 AND ISOGLOSS_QEMU_AARCH64 AND EXISTS /usr/lib/aarch64-linux-gnu/libopenblas.so)
+    add_test(NAME packaging/aarch64 COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/aarch64.sh ${PROJECT_SOURCE_DIR}
+        ${CMAKE_CURRENT_BINARY_DIR}/packaging/aarch64)
+    set_tests_properties(packaging/aarch64 PROPERTIES PASS_REGULAR_EXPRESSION "perplexity before training: [45][.]")
+else()
+    message(STATUS "isogloss: no test of another processor, its compiler, qemu or OpenBLAS was not found (docs/building.md)")
+endif()
+
 foreach(script links architecture)
     tests_in_python(docs/${script} docs/${script}.py ${PROJECT_SOURCE_DIR})
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)

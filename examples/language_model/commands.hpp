@@ -1,4 +1,4 @@
-/// @file commands.hpp  The eight things the program does. Each returns the exit status.
+/// @file commands.hpp  The nine things the program does. Each returns the exit status.
 #pragma once
 
 #include <optional>
@@ -86,6 +86,11 @@ struct CompareOptions {
     int threads = 2;
 };
 
+/// Options of `convert`.
+struct ConvertOptions {
+    std::string model, to, store;
+};
+
 /// `named`: the options that stand on the command line.
 int train(const Options& given, const std::set<std::string>& named);
 int evaluate(const EvaluateOptions& o);
@@ -95,5 +100,6 @@ int complete(const CompleteOptions& o);
 int score(const ScoreOptions& o);
 int neighbours(const NeighbourOptions& o);
 int compare(const CompareOptions& o);
+int convert(const ConvertOptions& o);
 
 }  // namespace lm

@@ -1,5 +1,5 @@
 /// @file main.cpp  The command line of language_model: train, evaluate, tune, sample, complete, score, neighbours,
-/// compare.
+/// compare, convert.
 #include <CLI/CLI.hpp>
 #include <charconv>
 
@@ -196,6 +196,17 @@ int work(int argc, char** argv) {
     compare->add_option("--csv", c.csv, "write a row for each position to this file");
     compare->add_option("--threads", c.threads, "threads")->capture_default_str();
 
+    lm::ConvertOptions v;
+    auto* convert =
+        with_model(app.add_subcommand("convert", "The same model in a file of fewer bytes"), v.model);
+    convert->add_option("--to", v.to, "where it goes")->required();
+    convert
+        ->add_option(
+            "--store", v.store,
+            "type of its matrices: fp32; bf16, half the bytes; int8 with a scale for each row, a quarter")
+        ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
+        ->required();
+
     if (const auto end = program::parse(app, argc, argv)) return *end;
     if (*train) {
         std::set<std::string> named;
@@ -209,6 +220,7 @@ int work(int argc, char** argv) {
     if (*complete) return lm::complete(f);
     if (*score) return lm::score(r);
     if (*neighbours) return lm::neighbours(n);
+    if (*convert) return lm::convert(v);
     return lm::compare(c);
 }
 

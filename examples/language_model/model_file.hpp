@@ -78,13 +78,13 @@ struct LoadedModel {
     Model model;
 };
 
-/// Reads a model for passes of as many steps as it was trained with, or `time` where these are more, and at most
+/// Reads a model, in float or made smaller by `convert`, for passes of as many steps as it was trained with, or `time` where these are more, and at most
 /// `batch` columns.
 inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Index time = 1) {
     if (batch > most_size)
         throw ig::UsageError(
             ig::message(batch, " columns side by side are asked for, expected at most ", most_size));
-    const auto file = ig::io::Safetensors::open(path);
+    const auto file = ig::io::widened(ig::io::Safetensors::open(path));
     LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
     it.g = std::make_unique<Graph>(ig::GraphOptions{.time = std::max(time, it.options.bptt), .batch = batch});
     it.model = build(*it.g, it.options, it.vocabulary.size());

@@ -84,7 +84,7 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
 // The parameters that a new training begins with, where they are not drawn.
 void Training::start(const ig::io::WordVectors* vectors) {
     if (!o_.start_from.empty())
-        ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.start_from),
+        ig::io::Checkpoint().model(g_).load(ig::io::widened(ig::io::Safetensors::open(o_.start_from)),
                                             ig::io::Restore::parameters);
     if (vectors) started_ = start_table(g_.parameter("E"), *vectors, vocabulary_, o_.vectors);
 }

@@ -48,7 +48,7 @@ ig::io::WordVectors read(const Options& o) {
     if (tensor->shape[0] != vocabulary.size())
         throw ig::FileError(ig::message(o.model, ": '", o.table, "' has ", tensor->shape[0], " rows for ",
                                         vocabulary.size(), " words, expected one for each"));
-    return {vocabulary.words(), tensor->shape[1], file.values<float>(o.table)};
+    return {vocabulary.words(), tensor->shape[1], ig::io::numbers<float>(file, o.table)};
 }
 
 /// Files of the folder whose names say what they are, unless files were named.

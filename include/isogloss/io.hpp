@@ -5,6 +5,7 @@
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
 #include <isogloss/io/checkpoint.hpp>
+#include <isogloss/io/compact.hpp>
 #include <isogloss/io/mismatch.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/tensor_view.hpp>

@@ -259,6 +259,20 @@ public:
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
     /// What keeps the bytes of the tensors: for views that outlive this object.
     const std::shared_ptr<const void>& owner() const { return owner_; }
+    /// The file with other tensors in place of its own, kept alive by `owner`. Throws DataError for a name that comes twice.
+    Safetensors with(std::vector<TensorView> tensors, std::shared_ptr<const void> owner) const {
+        Safetensors other;
+        other.name_ = name_;
+        other.owner_ = std::move(owner);
+        other.tensors_ = std::move(tensors);
+        other.metadata_ = metadata_;
+        other.has_checksum_ = has_checksum_;
+        for (Index i = 0; const TensorView& t : other.tensors_)
+            if (other.index_.insert(t.name) != i++)
+                throw DataError("safetensors: two tensors are named ", in_quotes(t.name),
+                                "; names must differ");
+        return other;
+    }
     /// True where the file carries isogloss's checksum, which then was right.
     bool has_checksum() const { return has_checksum_; }
     /// Name of the file.

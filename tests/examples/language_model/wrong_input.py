@@ -153,7 +153,7 @@ def usage_errors():
         usage("train", "--model", "m", "--units", units, says="--units")
     usage("train", "--model", "m", "--no-such-option", says="no-such-option")
     usage("evaluate", "--model", "model", says="--text")
-    for command in ["train", "evaluate", "tune", "sample", "complete", "score", "neighbours", "compare"]:
+    for command in ["train", "evaluate", "tune", "sample", "complete", "score", "neighbours", "compare", "convert"]:
         assert "--model" in run(command, "--help").stdout
 
 

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Hypotheses a second of isogloss and of onnxruntime, on the same weights and one thread each.
+
+    rescoring.py BUILD [--rounds 5] [--lists 2] [--shapes 2x650x10000,3x2048x500] [--json FILE]      needs: pip install numpy onnx onnxruntime safetensors
+
+BUILD is the folder of the benchmark programs (build/release/benchmarks). peer_rescoring makes a tied LSTM language model of random
+weights, tools/export_onnx.py turns it into ONNX. Both score the same n-best lists of 50 texts of 20 tokens: `alike`, of which each is a sentence
+with one to three words changed, and `different`, which have nothing in common. onnxruntime takes them one by one and as one padded
+batch; the logarithms are picked inside its graph, so that no table of them is handed out. Scores must agree to 1e-4 a token. The sides
+take turns; time is processor time, a figure the median over the rounds, a ratio the median of the rounds' ratios.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import export_onnx  # noqa: E402
+
+TEXTS, LENGTH = 50, 20
+
+
+def n_best(kind, vocabulary, lists):
+    """Lists of texts, each behind the token 0."""
+    draw = random.Random(1)
+
+    def sentence():
+        return [draw.randrange(1, vocabulary) for _ in range(LENGTH)]
+
+    out = []
+    for _ in range(lists):
+        best = sentence()
+        texts = []
+        for _ in range(TEXTS):
+            text = best[:] if kind == "alike" else sentence()
+            if kind == "alike":
+                for at in draw.sample(range(LENGTH), draw.randint(1, 3)):
+                    text[at] = draw.randrange(1, vocabulary)
+            texts.append([0] + text)
+        out.append(texts)
+    return out
+
+
+class Onnx:
+    """onnxruntime, on a graph that picks the logarithms of given targets."""
+
+    def __init__(self, path):
+        model = export_onnx.export(path)
+        graph = model.graph
+        graph.input.append(helper.make_tensor_value_info("targets", TensorProto.INT64, ["T", "B", 1]))
+        graph.node.append(helper.make_node("GatherElements", ["log_probabilities", "targets"], ["picked"], axis=-1))
+        del graph.output[:]
+        graph.output.append(helper.make_tensor_value_info("picked", TensorProto.FLOAT, ["T", "B", 1]))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        self.states = {one.name: one.shape[1] for one in self.session.get_inputs() if one.name not in ("tokens", "targets")}
+
+    def score(self, texts):
+        """Of texts of one length, [B, T + 1]."""
+        texts = np.array(texts, np.int64).T
+        states = {name: np.zeros((texts.shape[1], width), np.float32) for name, width in self.states.items()}
+        (picked,) = self.session.run(["picked"], {"tokens": texts[:-1], "targets": texts[1:, :, None], **states})
+        return picked[..., 0].sum(0, dtype=np.float64)
+
+    def round(self, lists, one_by_one):
+        begin = time.process_time()
+        found = [self.score([text])[0] for texts in lists for text in texts] if one_by_one else [p for texts in lists for p in self.score(texts)]
+        return time.process_time() - begin, found
+
+
+def measure(build, shape, kind, rounds, count):
+    layers, units, vocabulary = map(int, shape.split("x"))
+    lists = n_best(kind, vocabulary, count)
+    count = len(lists) * TEXTS
+    with tempfile.TemporaryDirectory() as folder:
+        model, texts = os.path.join(folder, "m"), os.path.join(folder, "lists")
+        with open(texts, "w") as file:
+            file.write("\n\n".join("\n".join(" ".join(map(str, text)) for text in one) for one in lists))
+        ours = subprocess.Popen([os.path.join(build, "peer_rescoring"), str(layers), str(units), str(vocabulary), model, texts],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        assert ours.stdout.readline() == "ready\n"
+        theirs = Onnx(model)
+
+        def ask():
+            ours.stdin.write("\n")
+            ours.stdin.flush()
+            seconds, positions, *scores = ours.stdout.readline().split()
+            return float(seconds), int(positions), np.array(scores, float)
+
+        _, positions, scores = ask()
+        difference = max(np.abs(scores - theirs.round(lists, one)[1]).max() for one in (True, False)) / LENGTH
+        assert difference < 1e-4, f"scores differ by {difference} a token"
+        times = []
+        for _ in range(rounds):
+            times.append((ask()[0], theirs.round(lists, False)[0], theirs.round(lists, True)[0]))
+            print(shape, kind, times[-1], file=sys.stderr, flush=True)
+        ours.stdin.close()
+        ours.wait()
+    speed = [count / statistics.median(t) for t in zip(*times)]
+    ratio = [statistics.median(t[k] / t[0] for t in times) for k in (1, 2)]
+    return {"shape": shape, "lists": kind, "positions": positions, "tokens": count * LENGTH, "isogloss": speed[0], "onnxruntime batch": speed[1],
+            "onnxruntime one by one": speed[2], "ratio to batch": ratio[0], "ratio to one by one": ratio[1], "difference": difference}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("build", help="folder of the benchmark programs")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--lists", type=int, default=2, help="n-best lists of each kind")
+    parser.add_argument("--shapes", default="2x650x10000,3x2048x500", help="layers x units x vocabulary, with commas between")
+    parser.add_argument("--json", help="write all figures to this file")
+    o = parser.parse_args()
+    print(f"onnxruntime {onnxruntime.__version__}, onnx {onnx.__version__}")
+    print("| model | lists | read / tokens | isogloss | onnxruntime, batch | ratio | one by one | ratio |\n|---|---|---|---|---|---|---|---|")
+    rows = []
+    for shape in o.shapes.split(","):
+        for kind in ("alike", "different"):
+            r = measure(o.build, shape, kind, o.rounds, o.lists)
+            rows.append(r)
+            print(f"| {shape} | {kind} | {r['positions']} / {r['tokens']} | {r['isogloss']:.1f} | {r['onnxruntime batch']:.1f} | {r['ratio to batch']:.2f} | "
+                  f"{r['onnxruntime one by one']:.1f} | {r['ratio to one by one']:.2f} |", flush=True)
+    if o.json:
+        with open(o.json, "w") as file:
+            json.dump(rows, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+/// @file io/compact.hpp  Numbers of other types than float in files: read as float, and tables written in fewer bytes.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <isogloss/array.hpp>
+#include <isogloss/error.hpp>
+#include <isogloss/io/safetensors.hpp>
+#include <isogloss/io/tensor_view.hpp>
+#include <isogloss/kernel/bf16.hpp>
+#include <isogloss/sizes.hpp>
+#include <isogloss/utf8.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+
+/// A number of the type F16 (IEEE 754 binary16), by its bits, as a float, exactly.
+inline float half_to_float(std::uint16_t bits) {
+    const std::uint32_t sign = std::uint32_t{bits} >> 15 << 31, exponent = (bits >> 10) & 31u,
+                        fraction = bits & 1023u;
+    if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1p-24f, sign ? -1.f : 1.f);
+    return std::bit_cast<float>(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
+}
+
+namespace detail {
+
+/// Name of the tensor of scales of an int8 table.
+inline std::string scale_name(std::string_view table) { return std::string(table) + ".scale"; }
+
+/// The scales of an int8 table, or null for what is none: I8 [rows, …], with F32 [rows] as `name.scale`.
+inline const TensorView* scales(const Safetensors& file, const TensorView& t) {
+    if (t.dtype != DType::i8 || t.shape.empty()) return nullptr;
+    const TensorView* const s = file.find(scale_name(t.name));
+    return s && s->dtype == DType::f32 && s->shape == std::vector<Index>{t.shape[0]} ? s : nullptr;
+}
+
+/// Calls f(i, number) for the elements of the stored type S, of any alignment.
+template <class S, class F> void each_number(const TensorView& t, F&& f) {
+    const Index n = std::ssize(t.bytes) / Index{sizeof(S)};
+    for (Index i = 0; i < n; ++i) {
+        S number;
+        std::memcpy(&number, t.bytes.data() + i * Index{sizeof(S)}, sizeof(S));
+        f(i, number);
+    }
+}
+
+/// Writes the elements of a tensor to `out`; false, and nothing is written, where it holds no floating numbers.
+template <std::floating_point T> bool widen(const Safetensors& file, const TensorView& t, T* out) {
+    switch (t.dtype) {
+        case DType::f16:
+            each_number<std::uint16_t>(t, [&](Index i, auto bits) { out[i] = T(half_to_float(bits)); });
+            return true;
+        case DType::bf16:
+            each_number<kernel::Bf16>(t, [&](Index i, auto x) { out[i] = T(kernel::to_float(x)); });
+            return true;
+        case DType::f32:
+            each_number<float>(t, [&](Index i, float x) { out[i] = T(x); });
+            return true;
+        case DType::f64:
+            each_number<double>(t, [&](Index i, double x) { out[i] = static_cast<T>(x); });
+            return true;
+        default:
+            break;
+    }
+    const TensorView* const s = scales(file, t);
+    if (!s) return false;
+    const Index rows = t.shape[0], width = rows == 0 ? 0 : std::ssize(t.bytes) / rows;
+    Array<float> scale(rows);
+    each_number<float>(*s, [&](Index i, float x) { scale[i] = x; });
+    each_number<std::int8_t>(t, [&](Index i, std::int8_t q) { out[i] = T(q) * T(scale[i / width]); });
+    return true;
+}
+
+}  // namespace detail
+
+/// The elements of the tensor `name`, of whatever shape, row-major, as T, from any of the types F16, BF16, F32 and F64,
+/// rounded where T is the narrower, and from a table that write_compact has stored as int8.
+///
+///     const auto W = numbers<float>(file, "lstm.weight_ih_l0");     // of a file that numpy or PyTorch wrote
+///
+/// Safetensors::values is for those who want exactly one type. Throws FileError for a tensor that is not there or of
+/// another type.
+template <std::floating_point T> std::vector<T> numbers(const Safetensors& file, std::string_view name) {
+    const TensorView& t = file.at(name);
+    Index n = 1;
+    for (const Index size : t.shape) n *= size;
+    std::vector<T> out(static_cast<std::size_t>(n));
+    if (!detail::widen(file, t, out.data()))
+        throw FileError(file.name(), ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
+                        ", expected F16, BF16, F32, F64, or I8 with a tensor ",
+                        in_quotes(detail::scale_name(name)), " of a scale for each row");
+    return out;
+}
+
+/// The file with its tables in F32: those in F16 and BF16, and those in I8 that have scales, which are left out. Whatever is
+/// in another type stays as it is, and a file without such tables is handed back untouched.
+///
+///     checkpoint.load(widened(Safetensors::open("small.safetensors")), Restore::parameters);
+///
+/// Throws FileError where there is no memory for them.
+inline Safetensors widened(Safetensors file) {
+    const auto narrow = [&file](const TensorView& t) {
+        return t.dtype == DType::f16 || t.dtype == DType::bf16 || detail::scales(file, t);
+    };
+    Index all = 0;
+    for (const TensorView& t : file.tensors())
+        if (narrow(t)) all += std::ssize(t.bytes) * 8 / info(t.dtype).bits;
+    if (std::ranges::none_of(file.tensors(), narrow)) return file;
+    const std::shared_ptr<float[]> room = within_memory<FileError>(
+        file.name(), all * Index{sizeof(float)},
+        [all] { return std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(all)); });
+    std::vector<TensorView> tensors;
+    Index used = 0;
+    for (const TensorView& t : file.tensors()) {
+        constexpr std::string_view end = ".scale";
+        const TensorView* const table =
+            t.name.ends_with(end) ? file.find(std::string_view(t.name).substr(0, t.name.size() - end.size()))
+                                  : nullptr;
+        if (table && detail::scales(file, *table) == &t) continue;
+        tensors.push_back(t);
+        if (!narrow(t)) continue;
+        const Index n = std::ssize(t.bytes) * 8 / info(t.dtype).bits;
+        detail::widen(file, t, room.get() + used);
+        tensors.back().dtype = DType::f32;
+        tensors.back().bytes = std::as_bytes(std::span(room.get() + used, static_cast<std::size_t>(n)));
+        used += n;
+    }
+    // What was read stays too: tensors that were not widened lie in it.
+    const auto owner = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<float[]>>>(
+        file.owner(), room);
+    return file.with(std::move(tensors), owner);
+}
+
+/// How write_compact stores tables.
+enum class Compact {
+    none,  ///< F32
+    bf16,  ///< BF16, the nearest: half the bytes, 8 bits of precision
+    int8  ///< I8 with a scale for each row, F32: a quarter of the bytes. w ≈ s q, s = max |w| / 127 over the row
+};
+
+/// Writes `file` anew with its tables in fewer bytes: the tensors in F32 of two dimensions and at least two rows whose name does
+/// not begin with "state/". All else stays as it is, the metadata too. `widened` reads it back. Tables that were narrow before
+/// are widened first.
+///
+/// Throws DataError for a number in a table that is not finite, under int8; and what write_safetensors does.
+inline void write_compact(const std::filesystem::path& path, Safetensors file, Compact type) {
+    file = widened(std::move(file));
+    std::vector<TensorView> tensors;
+    std::vector<std::vector<kernel::Bf16>> halves;
+    std::vector<std::vector<std::int8_t>> quarters;
+    std::vector<Array<float>> scales;
+    for (const TensorView& t : file.tensors()) {
+        tensors.push_back(t);
+        if (type == Compact::none || t.dtype != DType::f32 || t.shape.size() != 2 || t.shape[0] < 2 ||
+            t.name.starts_with("state/"))
+            continue;
+        const Index rows = t.shape[0], width = t.shape[1];
+        const auto n = static_cast<std::size_t>(rows * width);
+        if (type == Compact::bf16) {
+            auto& to = halves.emplace_back(n);
+            detail::each_number<float>(
+                t, [&](Index i, float x) { to[static_cast<std::size_t>(i)] = kernel::to_bf16(x); });
+            tensors.back().dtype = DType::bf16;
+            tensors.back().bytes = std::as_bytes(std::span(to));
+            continue;
+        }
+        auto& scale = scales.emplace_back(rows, 0.f);
+        detail::each_number<float>(t, [&](Index i, float x) {
+            if (!std::isfinite(x))
+                throw DataError("tensor ", in_quotes(t.name), ": row ", i / width, " holds ", x,
+                                ", which has no place in int8; expected finite numbers");
+            scale[i / width] = std::max(scale[i / width], std::abs(x) / 127);
+        });
+        auto& to = quarters.emplace_back(n);
+        detail::each_number<float>(t, [&](Index i, float x) {
+            const float s = scale[i / width];
+            to[static_cast<std::size_t>(i)] =
+                s > 0 ? static_cast<std::int8_t>(std::clamp(std::nearbyint(x / s), -127.f, 127.f))
+                      : std::int8_t{0};
+        });
+        tensors.back().dtype = DType::i8;
+        tensors.back().bytes = std::as_bytes(std::span(to));
+        tensors.push_back(tensor_view<float>(detail::scale_name(t.name), {rows},
+                                             {scale.data(), static_cast<std::size_t>(rows)}));
+    }
+    write_safetensors(path, tensors, file.metadata());
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""A model of language_model as ONNX, with its states as inputs and outputs.
+
+    python3 tools/export_onnx.py MODEL.safetensors MODEL.onnx       needs: pip install onnx safetensors
+
+    inputs    tokens [T, B] int64, and for each recurrent layer its states [B, n]: lstm1.h, lstm1.c, gru1.h, rhn1.y ...
+    outputs   log_probabilities [T, B, V] of the token after each, and the states behind the last, lstm1.h.next ...
+
+States begin as zeros; what a run returns as NAME.next goes into the next one as NAME. T and B are free. There is no dropout
+in it: it predicts what `language_model evaluate` does. The metadata hold the options of the model ("language_model") and its
+vocabulary ("vocabulary", as `lds_text count --vocabulary-to` writes one), whose types are numbered from 0 in its order.
+"""
+import argparse
+import json
+import os
+import sys
+
+import numpy as np
+import onnx
+import safetensors
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET = 17
+LIMIT = 2**31 - 2**20  # bytes of a file of protocol buffers, less what is not weights
+
+
+class Refusal(Exception):
+    """What cannot be exported, as a sentence."""
+
+
+class File:
+    """The tensors of a file in float, and its metadata."""
+
+    KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "<i1"}
+
+    def __init__(self, path):
+        self.path = path
+        try:
+            with open(path, "rb") as file:
+                self.tensors = dict(safetensors.deserialize(file.read()))
+            with safetensors.safe_open(path, "np") as file:
+                self.metadata = file.metadata() or {}
+        except OSError as error:
+            raise Refusal(f"{path}: {error.strerror or error}") from error
+        except safetensors.SafetensorError as error:
+            raise Refusal(f"{path}: not a safetensors file, or a damaged one ({error})") from error
+
+    def find(self, name, *shape):
+        """The tensor in float; its shape must be this one."""
+        if name not in self.tensors:
+            raise Refusal(f"{self.path}: holds no tensor '{name}', which a model of its options has; it is damaged")
+        one = self.tensors[name]
+        if tuple(one["shape"]) != shape:
+            raise Refusal(f"{self.path}: tensor '{name}' is {list(one['shape'])}, expected {list(shape)}; it is damaged")
+        if one["dtype"] not in self.KINDS:
+            raise Refusal(f"{self.path}: tensor '{name}' is of type {one['dtype']}; expected one of {', '.join(self.KINDS)}")
+        values = np.frombuffer(one["data"], self.KINDS[one["dtype"]]).reshape(shape)
+        if one["dtype"] == "BF16":  # the upper half of a float
+            return (values.astype(np.uint32) << 16).view(np.float32)
+        if one["dtype"] == "I8":  # a row of whole numbers, times its scale
+            return values.astype(np.float32) * self.find(name + ".scale", shape[0])[:, None]
+        return values.astype(np.float32)
+
+    def text(self, name):
+        return bytes(self.tensors[name]["data"]).decode()
+
+
+class Model:
+    """The graph, as it grows."""
+
+    def __init__(self):
+        self.nodes, self.weights, self.inputs, self.outputs, self.bytes = [], [], [], [], 0
+
+    def constant(self, name, values):
+        values = np.ascontiguousarray(values)
+        self.bytes += values.nbytes
+        if self.bytes > LIMIT:
+            raise Refusal("the weights take more than 2 GiB, which a single file of ONNX cannot hold")
+        self.weights.append(numpy_helper.from_array(values, name))
+        return name
+
+    def indices(self, name, *values):
+        return self.constant(name, np.array(values, np.int64))
+
+    def add(self, kind, inputs, outputs, **attributes):
+        outputs = [outputs] if isinstance(outputs, str) else outputs
+        self.nodes.append(helper.make_node(kind, inputs, outputs, name=outputs[0] or outputs[-1], **attributes))
+        return outputs[0]
+
+    def state(self, name, width):
+        """Makes an input [B, width] and an output of it behind the last step; the name of the latter."""
+        for names, end in ((self.inputs, ""), (self.outputs, ".next")):
+            names.append(helper.make_tensor_value_info(name + end, TensorProto.FLOAT, ["B", width]))
+        return name + ".next"
+
+
+def blocks(values, order):
+    """The gates of [rows, k n], put into another order and on top of each other: [1, k n, rows]."""
+    parts = np.split(values, max(order) + 1, axis=1)
+    return np.concatenate([parts[k] for k in order], axis=1).T[None]
+
+
+def operator_cell(m, file, kind, name, x, width, units):
+    """A layer that is an operator of ONNX: x [T, B, width] to [T, B, units]. Gates there: LSTM i, o, f, c; GRU z, r, h."""
+    if kind == "gru":
+        W, U, b = (np.concatenate([file.find(f"{name}.{one}", rows, 2 * units), file.find(f"{name}.{one}q", rows, units)], 1)
+                   for one, rows in (("W", width), ("U", units), ("b", 1)))
+    else:
+        k = {"lstm": 4, "rnn": 1}[kind]
+        W, U, b = (file.find(f"{name}.{one}", rows, k * units) for one, rows in (("W", width), ("U", units), ("b", 1)))
+    order = {"lstm": [0, 3, 1, 2], "gru": [0, 1, 2], "rnn": [0]}[kind]
+    bias = blocks(b, order)[..., 0]
+    inputs = [x, m.constant(f"{name}.W", blocks(W, order)), m.constant(f"{name}.U", blocks(U, order)),
+              m.constant(f"{name}.b", np.concatenate([bias, np.zeros_like(bias)], 1)), ""]
+    ends = []
+    for state in ["h", "c"] if kind == "lstm" else ["h"]:
+        after = m.state(f"{name}.{state}", units)
+        inputs.append(m.add("Unsqueeze", [f"{name}.{state}", "first"], f"{name}.{state}.one"))
+        ends.append((f"{name}.{state}.end", after))
+    reset = {"linear_before_reset": 0} if kind == "gru" else {}  # r before the product, as isogloss has it
+    m.add(kind.upper(), inputs, [f"{name}.out"] + [end for end, _ in ends], hidden_size=units, **reset)
+    for end, after in ends:
+        m.add("Squeeze", [end, "first"], after)
+    return m.add("Squeeze", [f"{name}.out", "second"], f"{name}.outputs")
+
+
+def rhn(m, file, name, x, width, units, depth):
+    """A recurrent highway layer, for which ONNX has no operator: the step is written out, and Scan runs over it."""
+    projected = m.add("MatMul", [x, m.constant(f"{name}.W", file.find(f"{name}.W", width, 2 * units))], f"{name}.x")
+    halves = m.indices(f"{name}.halves", units, units)
+    one = m.constant(f"{name}.one", np.float32(1))
+    here = lambda one: f"{name}.step.{one}"
+    before, step = len(m.nodes), here("s0")
+    for l in range(1, depth + 1):
+        R = m.constant(f"{name}.R{l}", file.find(f"{name}.R{l}", units, 2 * units))
+        b = m.constant(f"{name}.b{l}", file.find(f"{name}.b{l}", 1, 2 * units))
+        z = m.add("Gemm", [step, R, b], here(f"z{l}"))
+        if l == 1:
+            z = m.add("Add", [z, here("x")], here("z"))
+        m.add("Split", [z, halves], [here(f"a{l}"), here(f"c{l}")], axis=1)
+        h, g = m.add("Tanh", [here(f"a{l}")], here(f"h{l}")), m.add("Sigmoid", [here(f"c{l}")], here(f"g{l}"))
+        new = m.add("Mul", [h, g], here(f"new{l}"))
+        kept = m.add("Mul", [step, m.add("Sub", [one, g], here(f"carry{l}"))], here(f"kept{l}"))
+        step = m.add("Add", [new, kept], here(f"s{l}"))
+    m.add("Identity", [step], here("y"))
+    info = [helper.make_tensor_value_info(s, TensorProto.FLOAT, ["B", n])
+            for s, n in ((here("s0"), units), (here("x"), 2 * units), (step, units), (here("y"), units))]
+    body = helper.make_graph(m.nodes[before:], f"{name}.step", info[:2], info[2:])
+    del m.nodes[before:]
+    m.add("Scan", [f"{name}.y", projected], [m.state(f"{name}.y", units), f"{name}.outputs"], body=body, num_scan_inputs=1)
+    return f"{name}.outputs"
+
+
+def export(path):
+    """The file as an ONNX model."""
+    file = File(path)
+    if "language_model" not in file.metadata or "state/vocabulary" not in file.tensors:
+        raise Refusal(f"{path}: this is no model of language_model; use a file that `language_model train` wrote")
+    o = json.loads(file.metadata["language_model"])
+    o.setdefault("last-units", o["units"])  # as files of earlier versions have it
+    if o["cell"] not in ("rnn", "lstm", "gru", "rhn"):
+        raise Refusal(f"{path}: its cell is '{o['cell']}', expected rnn, lstm, gru or rhn; it has no form in ONNX here")
+    if o["head"] not in ("tied", "free"):
+        raise Refusal(f"{path}: its head is '{o['head']}', expected tied or free; it has no form in ONNX here")
+    vocabulary = file.text("state/vocabulary")
+    V, n = int(vocabulary.split("\ntypes\t")[1].split("\n")[0]), o["embedding"]
+
+    m = Model()
+    m.inputs.append(helper.make_tensor_value_info("tokens", TensorProto.INT64, ["T", "B"]))
+    m.outputs.append(helper.make_tensor_value_info("log_probabilities", TensorProto.FLOAT, ["T", "B", V]))
+    if o["cell"] != "rhn":
+        m.indices("first", 0), m.indices("second", 1)
+    h = m.add("Gather", [m.constant("E", file.find("E", V, n)), "tokens"], "embedded")
+    for l in range(1, o["layers"] + 1):
+        units, name = o["units"] if l < o["layers"] else o["last-units"], f"{o['cell']}{l}"
+        if o["cell"] == "rhn":
+            h = rhn(m, file, name, h, n, units, o["depth"])
+        else:
+            h = operator_cell(m, file, o["cell"], name, h, n, units)
+        n = units
+    if o["head"] == "tied" and n != o["embedding"]:
+        h = m.add("MatMul", [h, m.constant("softmax.P", file.find("softmax.P", n, o["embedding"]))], "projected_hidden")
+    if o["head"] == "tied":
+        table = m.add("Transpose", ["E"], "softmax.E", perm=[1, 0])
+    else:
+        table = m.constant("softmax.W", np.ascontiguousarray(file.find("softmax.W", V, n).T))
+    h = m.add("MatMul", [h, table], "products")
+    if o["head"] == "free" or o["head-bias"]:
+        h = m.add("Add", [h, m.constant("softmax.b", file.find("softmax.b", 1, V)[0])], "logits")
+    m.add("LogSoftmax", [h], "log_probabilities", axis=-1)
+
+    model = helper.make_model(helper.make_graph(m.nodes, "language_model", m.inputs, m.outputs, m.weights),
+                              opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="isogloss")
+    helper.set_model_props(model, {"language_model": file.metadata["language_model"], "vocabulary": vocabulary})
+    onnx.checker.check_model(model)
+    return model
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model", help="a file that `language_model train` or `convert` wrote")
+    parser.add_argument("onnx", help="where the ONNX file goes")
+    paths = parser.parse_args()
+    try:
+        if os.path.exists(paths.onnx) and os.path.exists(paths.model) and os.path.samefile(paths.model, paths.onnx):
+            raise Refusal(f"{paths.onnx}: is the model itself; give another name")
+        onnx.save(export(paths.model), paths.onnx)
+    except Refusal as refusal:
+        sys.exit(f"export_onnx.py: {refusal}")
+    except OSError as error:
+        sys.exit(f"export_onnx.py: {paths.onnx}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()
