@@ -71,7 +71,7 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 /// smallest bias of the others.
 ///
 /// Errors   UsageError: a parameter that is not there or has another shape; rms not above 0.
-/// Source   Belanger, Kakade 2015, section 6.2, eqs. (18)-(19).  Departures: A in the output matrix, the
+/// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh instead of the logistic function; the paper's C is power 0.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,
                                            const SmallMatrix& xx_filtered, const RnnStart& names = {}) {
