@@ -1,4 +1,4 @@
-/// @file commands.hpp  The eight things the program does. Each returns the exit status.
+/// @file commands.hpp  The nine things the program does. Each returns the exit status.
 #pragma once
 
 #include <cstdint>
@@ -83,6 +83,13 @@ struct RnnCommand {
     int threads = 2;
 };
 
+/// Options of `start`.
+struct StartCommand {
+    std::string model, out, cell = "rnn";
+    double rms = 0.3, gain = 1, power = 0, init = 0.1;
+    std::uint64_t seed = 1;
+};
+
 /// Options of `plot`.
 struct PlotCommand {
     std::vector<std::string> logs, systems, names;
@@ -97,6 +104,7 @@ int inspect(const InspectCommand& o);
 int near(const NearCommand& o);
 int tag(const TagCommand& o);
 int rnn(const RnnCommand& o);
+int start(const StartCommand& o);
 int plot(const PlotCommand& o);
 
 }  // namespace lt

@@ -340,7 +340,7 @@ int fit(const FitCommand& given) {
             begun = true;
             if (interrupt::wanted) break;
         }
-    } catch (const Interrupted&) {
+    } catch (const IdentificationInterrupted&) {
         if (!begun) {
             const std::string state = identification_file(o.model);
             interrupt::out() << "Interrupted in subspace identification"

@@ -16,7 +16,7 @@
 namespace lt {
 
 /// Thrown where a signal has come during subspace identification.
-struct Interrupted {};
+struct IdentificationInterrupted {};
 
 /// Where `fit` keeps the state of subspace identification: beside the model, until there is one.
 inline std::string identification_file(const std::string& model) { return model + ".ssid"; }
@@ -28,7 +28,7 @@ inline files::Kind identification_kind() {
 
 /// subspace_identification with a bar. The file, unless its name is empty, gets the state after a product of the singular
 /// vectors where so many seconds have passed since the last one; with `go_on` the work begins with the state in it.
-/// Throws Interrupted after a signal, DataError for a file of other counts or options.
+/// Throws IdentificationInterrupted after a signal, DataError for a file of other counts or options.
 inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
                                      const lds::SubspaceOptions& options, const std::string& file,
                                      double seconds, bool go_on) {
@@ -65,7 +65,7 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
         bar.update(static_cast<std::int64_t>(1000 * share), 1000, [] { return std::string("products"); });
         if (!interrupt::wanted) return;
         bar.clear();
-        throw Interrupted();
+        throw IdentificationInterrupted();
     };
     if (!file.empty())
         watch.checkpoint = [&](ig::Index products, const lds::TallMatrix<float>& block) {

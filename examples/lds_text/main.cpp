@@ -1,4 +1,4 @@
-/// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, near, tag, rnn, plot.
+/// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, near, tag, rnn, start, plot.
 #include <CLI/CLI.hpp>
 
 #include "../shared/program.hpp"
@@ -160,6 +160,21 @@ int work(int argc, char** argv) {
     rnn->add_flag("--resume", r.resume, "go on where FILE.train of --save stopped");
     rnn->add_flag("--overwrite", r.overwrite, "start anew even where FILE.train holds a training");
 
+    lt::StartCommand s;
+    auto* start =
+        app.add_subcommand("start", "Write a model that `language_model train --start-from` begins with");
+    start->add_option("--model", s.model, "file of `fit`")->required();
+    start->add_option("--out", s.out, "file to write")->required();
+    start
+        ->add_option("--cell", s.cell,
+                     "rnn: all of it from the system; others: word vectors and softmax, the cell at random")
+        ->check(CLI::IsMember({"rnn", "lstm", "gru", "rhn"}));
+    start->add_option("--rms", s.rms, "size of a unit at the start");
+    start->add_option("--gain", s.gain, "of the output matrix");
+    start->add_option("--power", s.power, "of the whitening in it, 0 to 1");
+    start->add_option("--init", s.init, "largest start value of a cell at random");
+    start->add_option("--seed", s.seed, "of these");
+
     lt::PlotCommand p;
     auto* plot =
         app.add_subcommand("plot", "Draw curves of `fit` or `rnn` from their logs, or spectra of systems");
@@ -178,6 +193,7 @@ int work(int argc, char** argv) {
     if (*near) return lt::near(n);
     if (*tag) return lt::tag(t);
     if (*rnn) return lt::rnn(r);
+    if (*start) return lt::start(s);
     return lt::plot(p);
 }
 

@@ -1,6 +1,7 @@
 """lds_text: all commands on a small text, shards against one pass, a resumed fit against one in one go, wrong input."""
 import atexit
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -299,6 +300,19 @@ def check_figures():
     run("plot", "--svg", "x.svg", status=1, says="give either --logs")
 
 
+def check_start():
+    """A model of language_model: parameters of one layer, vocabulary, and options as JSON."""
+    for cell, name in (("rnn", "rnn1.W"), ("lstm", "lstm1.W")):
+        run("start", "--model", "once", "--out", f"{cell}.start", "--cell", cell, says=f"--start-from {cell}.start")
+        file = content(f"{cell}.start")
+        length = int.from_bytes(file[:8], "little")
+        head = json.loads(file[8:8 + length])
+        assert {"E", name, "softmax.W", "softmax.b", "state/vocabulary"} <= set(head), head
+        options = json.loads(head["__metadata__"]["language_model"])
+        assert (options["cell"], options["units"], options["layers"], options["head"]) == (cell, 4, 1, "free"), options
+    run("start", "--model", "once", "--out", "text", status=1, says="it is left as it is")
+
+
 def check_wrong_input():
     run("fit", "--train", "text", "--model", "m", "--states", 500, status=1, says="500 states")
     run("fit", "--train", "nothing", "--model", "m", status=1, says="nothing")
@@ -426,6 +440,7 @@ with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
     check_near()
     check_identification()
     check_figures()
+    check_start()
     check_wrong_input()
     check_outputs()
     check_interruptions()
