@@ -29,6 +29,7 @@ struct Options {
     std::vector<ig::Index> widths = {4, 8, 16, 32, 64, 128};
     std::vector<std::string> models = {"tied", "skip-gram"};
     ig::Index tokens = 200000, epochs = 4, batch = 20, bptt = 35, window = 5, max_vocabulary = 0;
+    double vocabulary = 0;  // > 0: nothing but the rule for so many words
     double keep = 1, rate = 1, skip_gram_rate = 0.005;
     std::uint64_t seed = 1;
     int threads = 1;
@@ -239,10 +240,22 @@ std::vector<Row> measure(const Options& o) {
     return rows;
 }
 
+/// The dimension for a vocabulary of N words, as the rule, its exact form and its limit give it.
+int print_rule(double words) {
+    const auto found = ig::embedding_dimension(words);
+    std::printf("N = %.15g words: exact n = %td; rule %.2f, asymptotic %.2f\n", words, found.exact,
+                found.rule, found.asymptotic);
+    for (ig::Index n = std::max<ig::Index>(1, found.exact - 1); n <= found.exact; ++n)
+        std::printf("H(N, %td) = %+.4f nats\n", n, ig::skip_gram_entropy(words, n));
+    return 0;
+}
+
 int work(int argc, char** argv) {
     Options o;
     CLI::App app("The minimal-entropy rule for the width of a table, against measured perplexities.");
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
+    auto* rule = app.add_option("N", o.vocabulary,
+                                "print the dimension for a vocabulary of so many words, and train nothing");
     app.add_option("--train", o.train, "training text; default: ptb/ptb.train.txt under ISOGLOSS_DATA");
     app.add_option("--valid", o.valid, "validation text; default: ptb/ptb.valid.txt");
     app.add_option("--tokens", o.tokens, "of the training text only so many; 0: all");
@@ -269,6 +282,7 @@ int work(int argc, char** argv) {
     app.add_flag("--resume", o.resume, "keep what the table has and train the rest");
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
     if (const auto end = program::parse(app, argc, argv)) return *end;
+    if (*rule) return print_rule(o.vocabulary);
     ig::threads(o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);

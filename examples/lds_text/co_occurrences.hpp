@@ -1,9 +1,12 @@
 /// @file co_occurrences.hpp  What `fit` learns from: the counts of a text, or the text itself.
 #pragma once
 
+#include <algorithm>
 #include <isogloss/lds/text_pairs.hpp>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "common.hpp"
 #include "texts.hpp"
@@ -58,14 +61,25 @@ private:
         if (o.vocabulary && !o.vocabulary_from.empty())
             throw ig::UsageError("--vocabulary has no effect with --vocabulary-from; leave one out");
         Stopwatch clock;
+        const bool tokens =
+            std::ranges::any_of(o.train, [](const auto& path) { return is_token_file(path); });
         if (!o.vocabulary_from.empty()) vocabulary_ = ig::text::Vocabulary::load(o.vocabulary_from);
-        else if (is_token_file(o.train))
-            throw ig::DataError(ig::message("'", o.train,
-                                            "' is a file of tokens, which holds no words; give the "
+        else if (tokens)
+            throw ig::DataError(ig::message("'", o.train.front(),
+                                            o.train.size() > 1 ? "' or one of the others" : "'",
+                                            " is a file of tokens, which holds no words; give the "
                                             "vocabulary it was made with by --vocabulary-from"));
-        else vocabulary_ = read_vocabulary({o.train}, o.vocabulary.value_or(10000), 1);
-        corpus_ = is_token_file(o.train) ? ig::text::Corpus::map(o.train, vocabulary_)
-                                         : ig::text::Corpus::read(o.train, vocabulary_);
+        else vocabulary_ = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
+        if (o.train.size() > 1) {
+            std::vector<ig::Token> all;
+            Texts(o.train, vocabulary_).for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
+                all.insert(all.end(), some.begin(), some.end());
+            });
+            corpus_ = ig::text::Corpus::from_tokens(std::move(all), vocabulary_.size(), o.train.front());
+        } else {
+            corpus_ = tokens ? ig::text::Corpus::map(o.train.front(), vocabulary_)
+                             : ig::text::Corpus::read(o.train.front(), vocabulary_);
+        }
         const double reading = clock.lap();
         const lds::CountOptions options{.lags = lags, .boundary = lt::boundary(o.sentences, vocabulary_)};
         if (o.matrix_free) {

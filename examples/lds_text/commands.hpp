@@ -1,4 +1,4 @@
-/// @file commands.hpp  The seven things the program does. Each returns the exit status.
+/// @file commands.hpp  The nine things the program does. Each returns the exit status.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,18 @@ struct CountCommand {
 
 /// Options of `fit`. Of the lists more than one value is for `select`; an empty one stands for a default.
 struct FitCommand {
-    std::string train, counts, dev, model, log, vocabulary_from;
+    std::vector<std::string> train;
+    std::string counts, dev, model, log, vocabulary_from;
     std::vector<ig::Index> states, ssid_lags;
     std::vector<double> pseudo_counts;
     std::optional<ig::Index> vocabulary, em_lags;
     ig::Index iterations = 20;
-    double stop = 0;
+    double stop = 0, checkpoint_seconds = 30;
     std::uint64_t seed = 1;
     bool sentences = false, random_start = false, scaled = false, select = false, resume = false,
          matrix_free = false;
+    bool go_on =
+        false;  ///< --resume was given, whether or not there is a model: subspace identification may be under way
     int threads = 2;
 };
 
@@ -49,12 +52,21 @@ struct InspectCommand {
     double min_count = 50;
 };
 
+/// Options of `near`.
+struct NearCommand {
+    std::string model, text;
+    std::vector<std::string> words;
+    ig::Index count = 8, occurrences = 5;
+    double min_count = 50;
+    int threads = 2;
+};
+
 /// Options of `tag`.
 struct TagCommand {
     std::string model, vectors, states = "smoother", train, dev, test, format = "conllu", predictions,
-                                against;
-    ig::Index units = 25, epochs = 15, window = 0, batch = 32;
-    double rate = 0.003;
+                                against, features = "vectors";
+    ig::Index units = 25, epochs = 15, window = 0, batch = 32, min_count = 1;
+    std::optional<double> rate;
     bool overwrite = false;
     std::uint64_t seed = 1;
     int threads = 2;
@@ -71,9 +83,16 @@ struct RnnCommand {
     int threads = 2;
 };
 
+/// Options of `start`.
+struct StartCommand {
+    std::string model, out, cell = "rnn";
+    double rms = 0.3, gain = 1, power = 0, init = 0.1;
+    std::uint64_t seed = 1;
+};
+
 /// Options of `plot`.
 struct PlotCommand {
-    std::vector<std::string> logs, names;
+    std::vector<std::string> logs, systems, names;
     std::string svg = "lds.svg";
 };
 
@@ -82,8 +101,10 @@ int count_within(const CountCommand& o, ig::Index memory);  ///< `count --memory
 int fit(const FitCommand& o);
 int embed(const EmbedCommand& o);
 int inspect(const InspectCommand& o);
+int near(const NearCommand& o);
 int tag(const TagCommand& o);
 int rnn(const RnnCommand& o);
+int start(const StartCommand& o);
 int plot(const PlotCommand& o);
 
 }  // namespace lt

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
@@ -17,6 +18,7 @@
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
 #include "co_occurrences.hpp"
+#include "identification.hpp"
 
 namespace lt {
 
@@ -84,8 +86,10 @@ System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<floa
         it.system = random_system(moments.whitening(), c.states, o.seed);
         say("random start\n");
     } else {
-        auto found = lds::subspace_identification(
-            moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}});
+        // the candidates of --select come one after the other, and would find each other's file
+        auto found = identify(
+            moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}},
+            o.select ? "" : identification_file(o.model), o.checkpoint_seconds, o.go_on);
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
         say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
@@ -223,6 +227,9 @@ public:
                 // here and not after the M-step: the file holds a system with its own covariances, whenever the
                 // program ends
                 if (!o_.select || value > selected_) lds::save_lds(o_.model, it);
+                std::error_code ignored;
+                std::filesystem::remove(identification_file(o_.model),
+                                        ignored);  // the model goes on from here
                 if (o_.select && value > selected_) selected_ = value, of_selected_ = {c, iteration};
             }
             const bool settled = o_.select ? iteration >= best_iteration + patience : gain < o_.stop;
@@ -279,6 +286,7 @@ private:
 
 void check(const FitCommand& o) {
     ig::require("fit", "--iterations", o.iterations, 0);
+    ig::require("fit", "--checkpoint-seconds", o.checkpoint_seconds, 0);
     ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
     for (const double kappa : o.pseudo_counts)
         if (kappa != 0 && !(kappa >= 1e-6 && kappa <= 1e12))
@@ -308,13 +316,16 @@ int fit(const FitCommand& given) {
         .read("--counts", given.counts)
         .read("--dev", given.dev)
         .write("--model", given.model, model_kind())
+        .write("--model", identification_file(given.model), identification_kind())
         .write_unmarked("--model", given.model + ".lock", false)
         .write("--log", given.log, files::table("log of `lds_text fit`", fit_header))
         .check();
     FitCommand o = given;
+    o.go_on = given.resume;
     o.resume = given.resume && files::exists(given.model);
     if (o.resume) o = with_stored(o);
-    else if (given.resume) say("'%s' is not there yet: the fit starts from the beginning\n", o.model.c_str());
+    else if (given.resume && !files::exists(identification_file(given.model)))
+        say("'%s' is not there yet: the fit starts from the beginning\n", o.model.c_str());
     if (o.states.empty()) o.states = {default_states};
     if (o.ssid_lags.empty()) o.ssid_lags = {default_ssid_lags};
     interrupt::catch_signals();
@@ -322,9 +333,23 @@ int fit(const FitCommand& given) {
     const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)));
     Fit fit(o, counted);
     ig::Index last = 0;
-    for (const Candidate& c : candidates(o, counted)) {
-        last = fit.run(c);
-        if (interrupt::wanted) break;
+    bool begun = false;  // whether there is a system in the file
+    try {
+        for (const Candidate& c : candidates(o, counted)) {
+            last = fit.run(c);
+            begun = true;
+            if (interrupt::wanted) break;
+        }
+    } catch (const IdentificationInterrupted&) {
+        if (!begun) {
+            const std::string state = identification_file(o.model);
+            interrupt::out() << "Interrupted in subspace identification"
+                             << (files::exists(state) ? "; its state is in '" + state +
+                                                            "'. To go on: the same call with --resume"
+                                                      : ", before its first state was written")
+                             << std::endl;
+            return interrupt::status();
+        }
     }
     if (o.select) {
         const auto& [c, iteration] = fit.selected();

@@ -1,4 +1,4 @@
-/// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, tag, rnn, plot.
+/// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, near, tag, rnn, start, plot.
 #include <CLI/CLI.hpp>
 
 #include "../shared/program.hpp"
@@ -38,7 +38,8 @@ int work(int argc, char** argv) {
     lt::FitCommand f;
     auto* fit = app.add_subcommand("fit", "Fit a system: subspace identification, then EM");
     const auto list = CLI::MultiOptionPolicy::TakeAll;
-    fit->add_option("--train", f.train, "text file, or file of tokens");
+    fit->add_option("--train", f.train, "text files, learnt from as one text; or files of tokens")
+        ->multi_option_policy(list);
     fit->add_option("--counts", f.counts, "file of `count`, in place of a text");
     fit->add_option("--dev", f.dev, "held-out text, whose likelihood is told after every iteration");
     fit->add_flag(
@@ -68,7 +69,10 @@ int work(int argc, char** argv) {
                   "estimate the covariance of the states' noise in subspace identification");
     fit->add_flag("--matrix-free", f.matrix_free,
                   "store no counts: every product with co-occurrences reads --train, whatever its length");
-    fit->add_flag("--resume", f.resume, "go on from the file --model");
+    fit->add_option(
+        "--checkpoint-seconds", f.checkpoint_seconds,
+        "least time between two writings of subspace identification, to FILE.ssid beside --model");
+    fit->add_flag("--resume", f.resume, "go on from the file --model, or from its FILE.ssid");
 
     lt::EmbedCommand e;
     auto* embed = app.add_subcommand("embed", "Write vectors of tokens in their context, and of words");
@@ -87,8 +91,21 @@ int work(int argc, char** argv) {
     inspect->add_option("--words", i.words, "words of each");
     inspect->add_option("--min-count", i.min_count, "words rarer than about this are left out");
 
+    lt::NearCommand n;
+    auto* near =
+        app.add_subcommand("near", "Print the nearest neighbours of words, or of tokens in their context");
+    near->add_option("--model", n.model, "file of `fit`")->required();
+    near->add_option("--words,words", n.words, "words")->required()->multi_option_policy(list);
+    near->add_option("--text", n.text,
+                     "text: the neighbours of each token of the words among all of its tokens");
+    near->add_option("--count", n.count, "neighbours of each");
+    near->add_option("--occurrences", n.occurrences, "with --text: most tokens of a word");
+    near->add_option("--min-count", n.min_count, "without --text: words rarer than about this are left out");
+    near->add_option("--threads", n.threads, "threads");
+
     lt::TagCommand t;
-    auto* tag = app.add_subcommand("tag", "Train and test a tagger that sees one vector per word");
+    auto* tag = app.add_subcommand(
+        "tag", "Train and test a tagger that sees one vector per word, or the words themselves");
     tag->add_option("--model", t.model, "file of `fit`");
     tag->add_option("--vectors", t.vectors, "word vectors, in place of a model");
     tag->add_option("--states", t.states, "what a word's vector is")
@@ -101,7 +118,12 @@ int work(int argc, char** argv) {
     tag->add_option("--epochs", t.epochs, "passes");
     tag->add_option("--window", t.window, "vectors of that many words on either side too");
     tag->add_option("--batch", t.batch, "words in a step")->check(CLI::Range(1, 1024));
-    tag->add_option("--rate", t.rate, "learning rate");
+    tag->add_option("--rate", t.rate, "learning rate [0.003; lexical 0.1]");
+    tag->add_option("--features", t.features,
+                    "vectors: each word by itself from its vector; lexical: a chain of tags from words, "
+                    "affixes, shapes and neighbours, and from vectors where there are any")
+        ->check(CLI::IsMember({"vectors", "lexical"}));
+    tag->add_option("--min-count", t.min_count, "lexical: features seen less often are left out");
     tag->add_option("--seed", t.seed, "of start values and order");
     tag->add_option("--threads", t.threads, "threads");
     tag->add_option("--predictions", t.predictions, "file for the tags of the test text, one a line");
@@ -138,11 +160,27 @@ int work(int argc, char** argv) {
     rnn->add_flag("--resume", r.resume, "go on where FILE.train of --save stopped");
     rnn->add_flag("--overwrite", r.overwrite, "start anew even where FILE.train holds a training");
 
+    lt::StartCommand s;
+    auto* start =
+        app.add_subcommand("start", "Write a model that `language_model train --start-from` begins with");
+    start->add_option("--model", s.model, "file of `fit`")->required();
+    start->add_option("--out", s.out, "file to write")->required();
+    start
+        ->add_option("--cell", s.cell,
+                     "rnn: all of it from the system; others: word vectors and softmax, the cell at random")
+        ->check(CLI::IsMember({"rnn", "lstm", "gru", "rhn"}));
+    start->add_option("--rms", s.rms, "size of a unit at the start");
+    start->add_option("--gain", s.gain, "of the output matrix");
+    start->add_option("--power", s.power, "of the whitening in it, 0 to 1");
+    start->add_option("--init", s.init, "largest start value of a cell at random");
+    start->add_option("--seed", s.seed, "of these");
+
     lt::PlotCommand p;
-    auto* plot = app.add_subcommand("plot", "Draw the log-likelihood over EM from logs of `fit`");
-    plot->add_option("--logs", p.logs, "files of `fit --log`")
-        ->required()
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    auto* plot =
+        app.add_subcommand("plot", "Draw curves of `fit` or `rnn` from their logs, or spectra of systems");
+    plot->add_option("--logs", p.logs, "files of `fit --log`, or of `rnn --log`")->multi_option_policy(list);
+    plot->add_option("--systems", p.systems, "files of `fit`: eigenvalues and singular values")
+        ->multi_option_policy(list);
     plot->add_option("--names", p.names, "what each is called; the files' names otherwise")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     plot->add_option("--svg", p.svg, "picture to write");
@@ -152,8 +190,10 @@ int work(int argc, char** argv) {
     if (*fit) return lt::fit(f);
     if (*embed) return lt::embed(e);
     if (*inspect) return lt::inspect(i);
+    if (*near) return lt::near(n);
     if (*tag) return lt::tag(t);
     if (*rnn) return lt::rnn(r);
+    if (*start) return lt::start(s);
     return lt::plot(p);
 }
 

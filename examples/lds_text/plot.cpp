@@ -1,7 +1,13 @@
-/// @file plot.cpp  Log-likelihood over the iterations of EM, from the logs of several fits.
+/// @file plot.cpp  Curves from logs of fits, or of networks; the spectrum and the singular values of systems.
+#include <cmath>
 #include <filesystem>
 #include <isogloss/file/reader.hpp>
+#include <isogloss/lds.hpp>
+#include <isogloss/lds/files.hpp>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "../shared/gnuplot.hpp"
 #include "common.hpp"
@@ -10,58 +16,157 @@ namespace lt {
 
 namespace {
 
+constexpr const char* colours[] = {"#1f5fa8", "#c0392b", "#2e8b57", "#8e5aa8"};
+
+/// A row of a log: log-likelihood above no dynamics, or perplexities of validation and training.
 struct Point {
-    ig::Index iteration;
-    double above;  // of a model without dynamics
+    ig::Index at = 0;  // iteration, epoch
+    double value = 0;
+    std::optional<double> train;
 };
 
-/// The rows of a log of `fit`.
-std::vector<Point> read_log(const std::string& path) {
-    ig::file::LineReader lines(path);
+std::vector<std::string> columns(std::string_view line) {
+    std::vector<std::string> out{""};
+    for (const char c : line)
+        if (c == ',') out.emplace_back();
+        else out.back() += c;
+    return out;
+}
+
+std::optional<double> number(const std::string& field) {
+    std::istringstream in(field);
+    in.imbue(std::locale::classic());
+    double x = 0;
+    if (!(in >> x) || !in.eof()) return std::nullopt;
+    return x;
+}
+
+/// A log of `fit` or of `rnn`.
+struct Log {
+    bool of_network = false;
     std::vector<Point> points;
-    std::string_view line;
-    if (!lines.next(line) || !line.starts_with("iteration,log_likelihood,above_static,"))
-        throw ig::DataError(ig::message(path, ": is no log of `lds_text fit --log`"));
-    while (lines.next(line)) {
-        std::istringstream in{std::string(line)};
-        in.imbue(std::locale::classic());
-        Point p = {};
-        double likelihood = 0;
-        char a = 0, b = 0;
-        if (!(in >> p.iteration >> a >> likelihood >> b >> p.above) || a != ',' || b != ',')
-            throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
-                                            ", expected iteration,log_likelihood,above_static,…"));
-        points.push_back(p);
+
+    explicit Log(const std::string& path) {
+        ig::file::LineReader lines(path);
+        std::string_view line;
+        const bool any = lines.next(line);
+        of_network = any && line == rnn_header;
+        if (!any || !(of_network || line.starts_with("iteration,log_likelihood,above_static,")))
+            throw ig::DataError(ig::message(path, ": is no log of `lds_text fit --log` or `rnn --log`"));
+        while (lines.next(line)) {
+            const auto fields = columns(line);
+            const std::size_t column = of_network ? 3 : 2;
+            const auto at = number(fields[0]),
+                       value = fields.size() > column ? number(fields[column]) : std::nullopt;
+            if (!at || !value)
+                throw ig::DataError(
+                    ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line), ", expected ",
+                                of_network ? rnn_header : "iteration,log_likelihood,above_static,…"));
+            points.push_back(
+                {static_cast<ig::Index>(*at), *value, of_network ? number(fields[2]) : std::nullopt});
+        }
+        if (points.empty())
+            throw ig::DataError(
+                ig::message(path, ": there is no ", of_network ? "epoch" : "iteration", " in it"));
     }
-    if (points.empty()) throw ig::DataError(ig::message(path, ": there is no iteration in it"));
-    return points;
+};
+
+std::string name(const PlotCommand& o, const std::vector<std::string>& paths, std::size_t i) {
+    return ::plot::quoted(o.names.empty() ? std::filesystem::path(paths[i]).stem().string() : o.names[i]) +
+           " noenhanced";
+}
+
+/// Log-likelihoods over the iterations of EM, or perplexities over the epochs of networks, lines for validation and
+/// dashes for training.
+void draw_logs(const PlotCommand& o) {
+    std::vector<Log> logs;
+    for (const std::string& path : o.logs) {
+        logs.emplace_back(path);
+        if (logs.back().of_network != logs.front().of_network)
+            throw ig::DataError(ig::message("plot: '", path, "' and '", o.logs.front(),
+                                            "' are logs of different kinds; draw them one by one"));
+    }
+    const bool networks = logs.front().of_network;
+    ::plot::Figure figure(o.svg, 640, 400);
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+        figure << "$log" << i << " << end_of_data\n";
+        for (const Point& p : logs[i].points) {
+            figure << p.at << ',' << p.value << ',';
+            if (p.train) figure << *p.train;
+            else figure << "NaN";
+            figure << '\n';
+        }
+        figure << "end_of_data\n";
+    }
+    figure << "set grid lc rgb '#dddddd'\nset key " << (networks ? "top" : "bottom") << " right\n";
+    if (networks)
+        figure << "set xlabel 'epochs'\nset ylabel 'perplexity: validation, training dashed'\nset logscale "
+                  "y\nplot ";
+    else
+        figure << "set xlabel 'iterations of EM'\nset ylabel 'log-likelihood per token above no dynamics, "
+                  "nats'\n"
+               << "plot 0 lc rgb '#777777' dt 2 notitle, ";
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+        const char* colour = colours[i % 4];
+        figure << (i ? ", " : "") << "$log" << i << " using 1:2 with linespoints lw 2 pt 7 ps 0.6 lc rgb '"
+               << colour << "' title " << name(o, o.logs, i);
+        if (networks)
+            figure << ", $log" << i << " using 1:3 with lines lw 1 dt 2 lc rgb '" << colour << "' notitle";
+    }
+    figure << '\n';
+    figure.draw();
+}
+
+/// The eigenvalues of A in the unit circle, and the singular values of the Hankel operator beside them.
+void draw_systems(const PlotCommand& o) {
+    ::plot::Figure figure(o.svg, 900, 420);
+    figure << "set multiplot layout 1,2\nset grid lc rgb '#dddddd'\nset key bottom left\n";
+    std::string values, singular;
+    for (std::size_t i = 0; i < o.systems.size(); ++i) {
+        const auto it = lds::load_lds<float>(o.systems[i]);
+        const auto spectrum = lds::schur<double>(it.system.A, "plot");
+        figure << "$a" << i << " << end_of_data\n";
+        for (std::size_t j = 0; j < spectrum.real.size(); ++j)
+            figure << spectrum.real[j] << ',' << spectrum.imaginary[j] << '\n';
+        figure << "end_of_data\n";
+        const std::string colour = colours[i % 4];
+        values += ig::message(", $a", i, " using 1:2 with points pt 7 ps 0.5 lc rgb '", colour, "' title ",
+                              name(o, o.systems, i));
+        if (it.singular_values.empty()) continue;  // of a random start
+        figure << "$s" << i << " << end_of_data\n";
+        for (std::size_t j = 0; j < it.singular_values.size(); ++j)
+            figure << j + 1 << ',' << it.singular_values[j] << '\n';
+        figure << "end_of_data\n";
+        singular += ig::message(singular.empty() ? "" : ", ", "$s", i, " using 1:2 with lines lw 2 lc rgb '",
+                                colour, "' title ", name(o, o.systems, i));
+    }
+    figure << "set title 'eigenvalues of A'\nset size ratio -1\nset xrange [-1.05:1.05]\nset yrange "
+              "[-1.05:1.05]\n"
+           << "set parametric\nset trange [0:2*pi]\nplot cos(t), sin(t) lc rgb '#777777' notitle" << values
+           << "\nunset parametric\nset autoscale\nset size noratio\nset key top right\n"
+           << "set title 'singular values of the Hankel operator'\nset xlabel 'number'\nset yrange [0:*]\n";
+    if (singular.empty()) figure << "set xrange [0:1]\nplot 0 notitle\n";
+    else figure << "plot " << singular << '\n';
+    figure << "unset multiplot\n";
+    figure.draw();
 }
 
 }  // namespace
 
 int plot(const PlotCommand& o) {
-    if (!o.names.empty() && o.names.size() != o.logs.size())
-        throw ig::DataError(ig::message("plot: found ", o.names.size(), " names for ", o.logs.size(),
-                                        " logs, expected as many"));
-    files::Outputs().read("--logs", o.logs).write("--svg", o.svg, ::plot::kind()).check();
-    ::plot::Figure figure(o.svg, 640, 400);
-    for (std::size_t i = 0; i < o.logs.size(); ++i) {
-        figure << "$log" << i << " << end_of_data\n";
-        for (const Point& p : read_log(o.logs[i])) figure << p.iteration << ',' << p.above << '\n';
-        figure << "end_of_data\n";
-    }
-    figure << "set grid lc rgb '#dddddd'\nset key bottom right\nset xlabel 'iterations of EM'\n"
-           << "set ylabel 'log-likelihood per token above no dynamics, nats'\nplot 0 lc rgb '#777777' dt 2 "
-              "notitle";
-    const char* colours[] = {"#1f5fa8", "#c0392b", "#2e8b57", "#8e5aa8"};
-    for (std::size_t i = 0; i < o.logs.size(); ++i) {
-        const std::string name =
-            o.names.empty() ? std::filesystem::path(o.logs[i]).stem().string() : o.names[i];
-        figure << ", $log" << i << " using 1:2 with linespoints lw 2 pt 7 ps 0.6 lc rgb '" << colours[i % 4]
-               << "' title " << ::plot::quoted(name) << " noenhanced";
-    }
-    figure << '\n';
-    figure.draw();
+    if (o.logs.empty() == o.systems.empty())
+        throw ig::UsageError("plot: give either --logs, of fits or of networks, or --systems");
+    const auto& drawn = o.logs.empty() ? o.systems : o.logs;
+    if (!o.names.empty() && o.names.size() != drawn.size())
+        throw ig::DataError(ig::message("plot: found ", o.names.size(), " names for ", drawn.size(),
+                                        o.logs.empty() ? " systems" : " logs", ", expected as many"));
+    files::Outputs()
+        .read("--logs", o.logs)
+        .read("--systems", o.systems)
+        .write("--svg", o.svg, ::plot::kind())
+        .check();
+    if (o.logs.empty()) draw_systems(o);
+    else draw_logs(o);
     return 0;
 }
 

@@ -1,15 +1,17 @@
-/// @file tag.cpp  Tagging each word by itself from its vector: a network with one hidden layer.
+/// @file tag.cpp  Tags from one vector per word, by a network with one hidden layer, or from words, affixes and shapes, by a
+/// chain model.
 #include <algorithm>
-#include <cmath>
-#include <isogloss/io/word_vectors.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
-#include <isogloss/lds/files.hpp>
-#include <set>
-#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "chain_model.hpp"
 #include "common.hpp"
+#include "lexical_features.hpp"
+#include "tag_scores.hpp"
 #include "tagged_text.hpp"
+#include "token_vectors.hpp"
 
 namespace lt {
 
@@ -39,96 +41,7 @@ template <class T> struct Hidden {
     }
 };
 
-std::string lower(std::string word) {
-    for (char& c : word)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return word;
-}
-
-/// Vectors of all words of a text, one row each.
-using Features = lds::TallMatrix<float>;
-
-/// Words of the text in the vocabulary: as spelled, in lower case, or unknown.
-ig::Token known(const ig::text::Vocabulary& v, const std::string& word) {
-    if (const auto t = v.find(word)) return *t;
-    if (const auto t = v.find(lower(word))) return *t;
-    return v.unk();
-}
-
-Features of_model(const TagCommand& o, const TaggedText& text) {
-    const auto it = lds::load_lds<float>(o.model);
-    std::vector<std::vector<ig::Token>> sentences;
-    const bool eos = it.vocabulary.has_eos();
-    for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
-        auto& tokens = sentences.emplace_back();
-        if (eos) tokens.push_back(it.vocabulary.eos());
-        for (std::size_t i = text.starts[s]; i < text.starts[s + 1]; ++i)
-            tokens.push_back(known(it.vocabulary, text.words[i]));
-        if (eos) tokens.push_back(it.vocabulary.eos());
-    }
-    Features all;
-    if (o.states == "types") {
-        const auto types = lds::type_embedding(it.system, it.xx);
-        ig::Index rows = 0;
-        for (const auto& tokens : sentences) rows += std::ssize(tokens);
-        all = lds::zeros<float>(rows, lds::cols(types));
-        float* to = all.data();
-        for (const auto& tokens : sentences)
-            for (const auto t : tokens)
-                to = std::copy_n(types.data() + t * lds::cols(types), lds::cols(types), to);
-    } else {
-        const bool filter = o.states == "filter";
-        const std::vector<std::span<const ig::Token>> spans(sentences.begin(), sentences.end());
-        all = lds::TokenEmbedding<float>(
-            it.system, lds::steady_state(it.system), filter ? it.xx_filtered : it.xx,
-            filter ? lds::TokenStates::filter : lds::TokenStates::smoother)(spans);
-    }
-    // without the line ends around each sentence
-    const ig::Index n = lds::cols(all);
-    Features out = lds::zeros<float>(std::ssize(text.words), n);
-    float* to = out.data();
-    const float* from = all.data();
-    for (const auto& tokens : sentences) {
-        const auto words = std::ssize(tokens) - (eos ? 2 : 0);
-        to = std::copy_n(from + (eos ? n : 0), words * n, to);
-        from += std::ssize(tokens) * n;
-    }
-    return out;
-}
-
-Features of_vectors(const TagCommand& o, const TaggedText& text) {
-    const auto v = ig::io::read_word_vectors(o.vectors);
-    Features out = lds::zeros<float>(std::ssize(text.words), v.dimension);
-    for (std::size_t i = 0; i < text.words.size(); ++i) {
-        auto at = v.words.find(text.words[i]);
-        if (at < 0) at = v.words.find(lower(text.words[i]));
-        if (at < 0) at = v.words.find("<unk>");
-        if (at < 0) continue;
-        const auto row = v.row(at);
-        std::copy(row.begin(), row.end(), out.data() + static_cast<ig::Index>(i) * v.dimension);
-    }
-    lds::normalise_rows(out);
-    return out;
-}
-
-/// Each row with those of the words around it in its sentence.
-Features with_window(const Features& x, const TaggedText& text, ig::Index window) {
-    const ig::Index n = lds::cols(x), width = n * (2 * window + 1);
-    Features out = lds::zeros<float>(lds::rows(x), width);
-    for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
-        const auto first = static_cast<ig::Index>(text.starts[s]),
-                   end = static_cast<ig::Index>(text.starts[s + 1]);
-        for (ig::Index i = first; i < end; ++i)
-            for (ig::Index d = -window; d <= window; ++d)
-                if (i + d >= first && i + d < end)
-                    std::copy_n(x.data() + (i + d) * n, n, out.data() + i * width + (d + window) * n);
-    }
-    // entries of about unit size
-    const float scale = std::sqrt(static_cast<float>(n));
-    for (float& value : out) value *= scale;
-    return out;
-}
-
+/// A hidden layer and a softmax: tags from one row of numbers.
 struct Network {
     Network(ig::Index width, ig::Index tags, const TagCommand& o)
         : g({.time = 1, .batch = 1024, .seed = o.seed}),
@@ -162,84 +75,109 @@ struct Network {
     ig::Loss<float> loss;
 };
 
-/// Share of words with the right tag, or F1 of entities.
-double score(const TaggedText& text, const std::vector<ig::Token>& found, const Tags& tags,
-             bool of_entities) {
-    if (!of_entities) {
-        std::size_t right = 0;
-        for (std::size_t i = 0; i < found.size(); ++i) right += found[i] == text.tags[i];
-        return static_cast<double>(right) / static_cast<double>(found.size());
+/// Three tagged texts, and what is learnt from them.
+struct Task {
+    Tags tags;
+    TaggedText train, dev, test;
+    Features x, x_dev, x_test;  // vectors of their words
+    bool of_entities = false;
+    const char* measure = "";
+};
+
+/// The tags of test in the epoch that is best on dev.
+class Best {
+public:
+    explicit Best(const Task& task) : task_(task) {}
+    /// Tags of dev after an epoch, and test() for those of test where they are the best.
+    template <class F>
+    void epoch(ig::Index number, double nats, const std::vector<ig::Token>& dev, F&& test) {
+        const double now = score(task_.dev, dev, task_.tags, task_.of_entities);
+        if (now > best_) best_ = now, tags_ = test();
+        say("epoch %td: %.4f nats, %s on dev %.2f %%\n", number,
+            nats / static_cast<double>(task_.train.words.size()), task_.measure, 100 * now);
     }
-    const auto a = entities(text, text.tags, tags), b = entities(text, found, tags);
-    const std::set<Entity> gold(a.begin(), a.end());
-    std::size_t right = 0;
-    for (const auto& e : b) right += gold.count(e);
-    return 2 * static_cast<double>(right) /
-           static_cast<double>(std::max<std::size_t>(1, a.size() + b.size()));
+    const std::vector<ig::Token>& tags() const { return tags_; }
+    double on_dev() const { return best_; }
+
+private:
+    const Task& task_;
+    double best_ = -1;
+    std::vector<ig::Token> tags_;
+};
+
+/// 0 … n - 1 in an order of an epoch's own.
+std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed, ig::Index epoch) {
+    std::vector<std::size_t> order(n);
+    for (std::size_t i = 0; i < n; ++i) order[i] = i;
+    for (ig::Index e = 0; e <= epoch; ++e) {
+        const ig::Random random(seed, ig::stream_of("order"), static_cast<std::uint64_t>(e));
+        for (std::size_t i = n - 1; i > 0; --i)
+            std::swap(order[i], order[std::size_t(random.below(ig::Index(i), ig::Index(i + 1)))]);
+    }
+    return order;
 }
 
-/// How often F1 differs by at least as much as it does, when the answers of two taggers are swapped in random
-/// sentences: a test of the null hypothesis that the two are alike.
-double randomised(const TaggedText& text, const std::vector<ig::Token>& mine,
-                  const std::vector<ig::Token>& theirs, const Tags& tags, std::uint64_t seed) {
-    struct Sentence {
-        double found[2], right[2], gold;
-    };
-    std::vector<Sentence> sentences(text.starts.size() - 1);
-    const auto sentence_of = [&](const Entity& e) -> Sentence& {
-        return sentences[std::size_t(std::upper_bound(text.starts.begin(), text.starts.end(), e.first) -
-                                     text.starts.begin() - 1)];
-    };
-    const auto gold = entities(text, text.tags, tags);
-    const std::set<Entity> known(gold.begin(), gold.end());
-    for (const Entity& e : gold) sentence_of(e).gold += 1;
-    for (const int side : {0, 1})
-        for (const Entity& e : entities(text, side == 0 ? mine : theirs, tags)) {
-            sentence_of(e).found[side] += 1;
-            sentence_of(e).right[side] += static_cast<double>(known.count(e));
-        }
-    constexpr ig::Index rounds = 10000;
-    const ig::Random random(seed, ig::stream_of("randomisation"));
-    const auto difference = [&](ig::Index round) {  // round 0: as they are
-        double found[2] = {0, 0}, right[2] = {0, 0}, all = 0;
-        for (std::size_t i = 0; i < sentences.size(); ++i) {
-            const auto draw = round * std::ssize(sentences) + static_cast<ig::Index>(i);
-            const int swapped = round > 0 && random.uniform(draw) < 0.5 ? 1 : 0;
-            for (const int side : {0, 1}) {
-                found[side] += sentences[i].found[side ^ swapped];
-                right[side] += sentences[i].right[side ^ swapped];
+/// Words one by one from their vectors.
+Best learn_network(const TagCommand& o, const Task& task) {
+    const Features& x = task.x;
+    const auto count = std::ssize(task.tags.names);
+    Network net(lds::cols(x), count, o);
+    ig::Adam<float> adam(net.g.parameters(),
+                         {.rate = o.rate.value_or(0.003), .divisor = ig::Divisor::tokens});
+    Features block = lds::zeros<float>(o.batch, lds::cols(x));
+    std::vector<ig::Token> target(std::size_t(o.batch));
+    Best best(task);
+    for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
+        const auto order = shuffled(task.train.words.size(), o.seed, epoch);
+        double nats = 0;
+        for (std::size_t i = 0; i < order.size(); i += std::size_t(o.batch)) {
+            const auto n = std::min(order.size() - i, std::size_t(o.batch));
+            for (std::size_t r = 0; r < n; ++r) {
+                std::copy_n(x.data() + ig::Index(order[i + r]) * lds::cols(x), lds::cols(x),
+                            block.data() + ig::Index(r) * lds::cols(x));
+                target[r] = task.train.tags[order[i + r]];
             }
-            all += sentences[i].gold;
+            nats += net.g.forward(net.loss, {net.x, block.data(), 1, ig::Index(n)},
+                                  {net.y, ig::TokenBlock{target.data(), 1, ig::Index(n)}});
+            net.g.backward(net.loss);
+            adam.step();
         }
-        return std::abs(2 * right[0] / std::max(1.0, found[0] + all) -
-                        2 * right[1] / std::max(1.0, found[1] + all));
-    };
-    const double observed = difference(0);
-    ig::Index as_large = 1;
-    for (ig::Index round = 1; round <= rounds; ++round) as_large += difference(round) >= observed - 1e-12;
-    return static_cast<double>(as_large) / static_cast<double>(rounds + 1);
+        best.epoch(epoch + 1, nats, net.predict(task.x_dev, count),
+                   [&] { return net.predict(task.x_test, count); });
+    }
+    return best;
 }
 
-/// McNemar's test on the words where exactly one of two taggers is right; for entities a test of F1 too.
-void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found, Tags& tags) {
-    ig::file::LineReader lines(o.against);
-    std::vector<ig::Token> other;
-    for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
-    if (other.size() != found.size())
-        throw ig::DataError(ig::message(o.against, ": holds ", other.size(), " tags, but the test text has ",
-                                        found.size(), " words"));
-    std::size_t mine = 0, theirs = 0;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        mine += found[i] == text.tags[i] && other[i] != text.tags[i];
-        theirs += found[i] != text.tags[i] && other[i] == text.tags[i];
+/// Sentences as chains of tags, from the words themselves and, where there are any, their vectors.
+Best learn_chain(const TagCommand& o, const Task& task) {
+    LexicalFeatures features(task.train, o.min_count);
+    const auto all = [&](const TaggedText& text, const Features& x) {
+        return ChainText{
+            features(text), {x.data(), x.data() + x.size()}, lds::cols(x), text.starts, text.tags};
+    };
+    const ChainText train = all(task.train, task.x), dev = all(task.dev, task.x_dev),
+                    test = all(task.test, task.x_test);
+    const auto count = std::ssize(task.tags.names);
+    say("%td features of words, seen %td times or more\n", features.size(), o.min_count);
+    ChainModel model({.tags = count,
+                      .features = features.size(),
+                      .width = lds::cols(task.x),
+                      .rate = o.rate.value_or(0.1)});
+    const auto predict = [&](const ChainText& text) {
+        std::vector<ig::Token> found;
+        for (std::size_t s = 0; s < text.sentences(); ++s) {
+            const auto tags = model.best_tags(text, s);
+            found.insert(found.end(), tags.begin(), tags.end());
+        }
+        return found;
+    };
+    Best best(task);
+    for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
+        double nats = 0;
+        for (const std::size_t s : shuffled(train.sentences(), o.seed, epoch)) nats -= model.learn(train, s);
+        best.epoch(epoch + 1, nats, predict(dev), [&] { return predict(test); });
     }
-    const double n = static_cast<double>(mine + theirs), d = std::abs(double(mine) - double(theirs));
-    const double chi = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
-    say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n",
-        o.against.c_str(), mine, theirs, chi, std::erfc(std::sqrt(chi / 2)));
-    if (o.format == "conll")
-        say("F1 there %.2f %%; approximate randomisation over sentences, p = %.2g\n",
-            100 * score(text, other, tags, true), randomised(text, found, other, tags, o.seed));
+    return best;
 }
 
 }  // namespace
@@ -249,6 +187,7 @@ int tag(const TagCommand& o) {
     ig::require("tag", "--epochs", o.epochs, 1);
     ig::require("tag", "--window", o.window, 0, 100);
     ig::require("tag", "--units", o.units, 1, 100000);
+    ig::require("tag", "--min-count", o.min_count, 1);
     files::Outputs()
         .read("--model", o.model)
         .read("--vectors", o.vectors)
@@ -258,59 +197,31 @@ int tag(const TagCommand& o) {
         .read("--against", o.against)
         .write_unmarked("--predictions", o.predictions, o.overwrite)
         .check();
-    if (o.model.empty() == o.vectors.empty()) throw ig::DataError("tag: give either --model or --vectors");
-    Tags tags;
-    const TaggedText train = read_tagged(o.train, o.format, tags), dev = read_tagged(o.dev, o.format, tags),
-                     test = read_tagged(o.test, o.format, tags);
-    const auto features = [&](const TaggedText& text) {
-        return with_window(o.model.empty() ? of_vectors(o, text) : of_model(o, text), text, o.window);
-    };
-    const Features x = features(train), x_dev = features(dev), x_test = features(test);
-    const auto count = std::ssize(tags.names);
-    const bool of_entities = o.format == "conll";
-    const char* measure = of_entities ? "F1" : "accuracy";
-    say("%zu words to learn from, %td numbers each, %td tags\n", train.words.size(), lds::cols(x), count);
+    const bool lexical = o.features == "lexical";
+    if (!o.model.empty() && !o.vectors.empty()) throw ig::DataError("tag: give either --model or --vectors");
+    if (o.model.empty() && o.vectors.empty() && !lexical)
+        throw ig::DataError("tag: give either --model or --vectors, or --features lexical");
+    Task task;
+    task.train = read_tagged(o.train, o.format, task.tags);
+    task.dev = read_tagged(o.dev, o.format, task.tags);
+    task.test = read_tagged(o.test, o.format, task.tags);
+    task.x = token_vectors(o, task.train);
+    task.x_dev = token_vectors(o, task.dev);
+    task.x_test = token_vectors(o, task.test);
+    task.of_entities = o.format == "conll";
+    task.measure = task.of_entities ? "F1" : "accuracy";
+    say("%zu words to learn from, %td numbers each, %zu tags\n", task.train.words.size(), lds::cols(task.x),
+        task.tags.names.size());
 
-    Network net(lds::cols(x), count, o);
-    ig::Adam<float> adam(net.g.parameters(), {.rate = o.rate, .divisor = ig::Divisor::tokens});
-    std::vector<std::size_t> order(train.words.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    Features block = lds::zeros<float>(o.batch, lds::cols(x));
-    std::vector<ig::Token> target(std::size_t(o.batch)), best_tags;
-    double best = -1;
-    for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
-        const ig::Random random(o.seed, ig::stream_of("order"), static_cast<std::uint64_t>(epoch));
-        for (std::size_t i = order.size() - 1; i > 0; --i)
-            std::swap(order[i], order[std::size_t(random.below(ig::Index(i), ig::Index(i + 1)))]);
-        double nats = 0;
-        for (std::size_t i = 0; i < order.size(); i += std::size_t(o.batch)) {
-            const auto n = std::min(order.size() - i, std::size_t(o.batch));
-            for (std::size_t r = 0; r < n; ++r) {
-                std::copy_n(x.data() + ig::Index(order[i + r]) * lds::cols(x), lds::cols(x),
-                            block.data() + ig::Index(r) * lds::cols(x));
-                target[r] = train.tags[order[i + r]];
-            }
-            nats += net.g.forward(net.loss, {net.x, block.data(), 1, ig::Index(n)},
-                                  {net.y, ig::TokenBlock{target.data(), 1, ig::Index(n)}});
-            net.g.backward(net.loss);
-            adam.step();
-        }
-        const double now = score(dev, net.predict(x_dev, count), tags, of_entities);
-        if (now > best) {
-            best = now;
-            best_tags = net.predict(x_test, count);
-        }
-        say("epoch %td: %.4f nats, %s on dev %.2f %%\n", epoch + 1, nats / static_cast<double>(order.size()),
-            measure, 100 * now);
-    }
-    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best, measure,
-        100 * score(test, best_tags, tags, of_entities));
+    const Best best = lexical ? learn_chain(o, task) : learn_network(o, task);
+    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best.on_dev(), task.measure,
+        100 * score(task.test, best.tags(), task.tags, task.of_entities));
     if (!o.predictions.empty()) {
         ig::file::write_atomically(o.predictions, [&](ig::file::OutputFile& out) {
-            for (const auto t : best_tags) out.write(tags.names[std::size_t(t)] + "\n");
+            for (const auto t : best.tags()) out.write(task.tags.names[std::size_t(t)] + "\n");
         });
     }
-    if (!o.against.empty()) compare(o, test, best_tags, tags);
+    if (!o.against.empty()) compare(o, task.test, best.tags(), task.tags);
     return 0;
 }
 

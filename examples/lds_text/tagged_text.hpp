@@ -31,6 +31,13 @@ struct Tags {
     }
 };
 
+/// A word with a to z for A to Z.
+inline std::string lower(std::string word) {
+    for (char& c : word)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return word;
+}
+
 /// Reads a file in the format "conllu" or "conll". Throws DataError with file and line for a line that has
 /// not enough columns, and for a file without a word.
 inline TaggedText read_tagged(const std::string& path, const std::string& format, Tags& tags) {

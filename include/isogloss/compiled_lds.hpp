@@ -4,17 +4,18 @@
 #include <isogloss/compiled.hpp>
 #include <isogloss/lds.hpp>
 
-#define ISOGLOSS_COMPILED_LDS_LIST(make, T)                                                                \
-    make class LagMoments<T>;                                                                              \
-    make HankelSvd<T> hankel_svd(const HankelOperator<T>&, Index, RandomisedSvdOptions);                   \
-    make Subspace<T> subspace_identification<T>(const LagMoments<T>&, SubspaceOptions);                    \
-    make Statistics<T> asos_statistics<T>(const Lds<T>&, const SteadyState&, const LagMoments<T>&, Index); \
-    make double maximise<T>(Statistics<T>, Lds<T>&, MaximiseOptions);                                      \
-    make ExactStates<T> exact_smoother<T>(const Lds<T>&, ArrayView<const Token>);                          \
-    make double exact_em_step<T>(Lds<T>&, ArrayView<const Token>);                                         \
-    make class TextFilter<T>;                                                                              \
-    make class TokenEmbedding<T>;                                                                          \
-    make TallMatrix<T> type_embedding<T>(const Lds<T>&, const SmallMatrix&);                               \
+#define ISOGLOSS_COMPILED_LDS_LIST(make, T)                                                             \
+    make class LagMoments<T>;                                                                           \
+    make HankelSvd<T> hankel_svd(const HankelOperator<T>&, Index, RandomisedSvdOptions, SvdState<T>,    \
+                                 const SvdCheckpoint<T>&);                                              \
+    make Subspace<T> subspace_identification(const LagMoments<T>&, SubspaceOptions, SubspaceWatch<T>);  \
+    make Statistics<T> asos_statistics(const Lds<T>&, const SteadyState&, const LagMoments<T>&, Index); \
+    make double maximise<T>(Statistics<T>, Lds<T>&, MaximiseOptions);                                   \
+    make ExactStates<T> exact_smoother<T>(const Lds<T>&, ArrayView<const Token>);                       \
+    make double exact_em_step<T>(Lds<T>&, ArrayView<const Token>);                                      \
+    make class TextFilter<T>;                                                                           \
+    make class TokenEmbedding<T>;                                                                       \
+    make TallMatrix<T> type_embedding<T>(const Lds<T>&, const SmallMatrix&);                            \
     make std::vector<Direction> dynamics<T>(const Lds<T>&, const SmallMatrix&, Index, Index, double);
 
 #ifdef ISOGLOSS_COMPILED_LDS

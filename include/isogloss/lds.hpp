@@ -10,6 +10,7 @@
 #include <isogloss/lds/count_run.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
+#include <isogloss/lds/dense_moments.hpp>
 #include <isogloss/lds/dynamics.hpp>
 #include <isogloss/lds/embedding.hpp>
 #include <isogloss/lds/exact.hpp>
@@ -25,6 +26,7 @@
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/lds/text_filter.hpp>
 #include <isogloss/lds/text_pairs.hpp>
+#include <isogloss/lds/whitening.hpp>
 // IWYU pragma: end_exports
 #ifdef ISOGLOSS_COMPILED_LDS
 #include <isogloss/compiled_lds.hpp>

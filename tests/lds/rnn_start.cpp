@@ -73,3 +73,18 @@ TEST_CASE("Parameters that are not there or do not fit are refused before anythi
     start_rnn(right.g, s, k, k.predicted, {.bias = ""});
     CHECK(right.g.parameter("softmax.b").value[0] == Approx(std::log(0.3)));
 }
+
+TEST_CASE("A cell that takes no transition keeps its own parameters", "[lds][rnn]") {
+    const auto s = texts::recorded<double>();
+    const auto k = steady_state(s);
+    Network<double> whole(6, 2), part(6, 2);
+    const double W = part.g.parameter("rnn.W").value[1], U = part.g.parameter("rnn.U").value[1];
+    start_rnn(whole.g, s, k, k.predicted);
+    start_rnn(part.g, s, k, k.predicted, {.input = "", .recurrent = "", .bias = ""});
+    CHECK(part.g.parameter("rnn.W").value[1] == W);
+    CHECK(part.g.parameter("rnn.U").value[1] == U);
+    CHECK(whole.g.parameter("rnn.W").value[1] == 0);
+    CHECK(whole.g.parameter("rnn.U").value[1] != U);
+    for (const char* name : {"E", "softmax.W"})
+        CHECK(part.g.parameter(name).value[3] == whole.g.parameter(name).value[3]);
+}

@@ -117,3 +117,56 @@ TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") 
     REQUIRE_THROWS_MATCHES(find(few, 0, 2), UsageError, says("states = 0"));
     REQUIRE_THROWS_MATCHES(find(few, 1, 1), UsageError, says("at least 2 lags"));
 }
+
+TEMPLATE_TEST_CASE(
+    "From any state that was kept the system is the same to the bit, and a watch may end the work",
+    "[lds][subspace]", float, double) {
+    LagCounts counts(30, {.lags = 7});
+    counts.add(texts::markov(20000, 30));
+    const LagMoments<TestType> psi(counts, {.pseudo_counts = 1});
+    const SubspaceOptions options{.states = 4, .lags = 4};
+    const auto whole = subspace_identification(psi, options);
+    std::vector<SvdState<TestType>> states;
+    std::vector<double> shares;
+    const auto watched = subspace_identification(psi, options,
+                                                 {.progress = [&](double share) { shares.push_back(share); },
+                                                  .checkpoint =
+                                                      [&](Index made, const TallMatrix<TestType>& block) {
+                                                          states.push_back({made, block});
+                                                      },
+                                                  .from = {}});
+    REQUIRE(watched.system.A == whole.system.A);
+    REQUIRE(states.size() == 7);             // of 8 products, all but the last
+    REQUIRE(shares.size() == (8 + 7) * 16);  // 8 of all columns and 7 of the error's, 4² sparse products each
+    REQUIRE(std::is_sorted(shares.begin(), shares.end()));
+    REQUIRE(shares.back() == Approx(1));
+    for (const auto& state : states) {
+        double first = -1;
+        const auto again = subspace_identification(psi, options,
+                                                   {.progress =
+                                                        [&](double share) {
+                                                            if (first < 0) first = share;
+                                                        },
+                                                    .checkpoint = {},
+                                                    .from = state});
+        CHECK(again.system.A == whole.system.A);
+        CHECK(again.system.C == whole.system.C);
+        CHECK(again.system.M == whole.system.M);
+        CHECK(again.error_bound == whole.error_bound);
+        CHECK(first == Approx(shares[std::size_t(state.products) * 16]));
+    }
+    struct Stop {};
+    REQUIRE_THROWS_AS(subspace_identification(psi, options,
+                                              {.progress =
+                                                   [](double share) {
+                                                       if (share > 0.3) throw Stop();
+                                                   },
+                                               .checkpoint = {},
+                                               .from = {}}),
+                      Stop);
+    auto other = states.front();
+    other.block = zeros<TestType>(120, 3);
+    REQUIRE_THROWS_MATCHES(
+        subspace_identification(psi, options, {.progress = {}, .checkpoint = {}, .from = other}), UsageError,
+        says("a state [120, 3]", "expected [120, 14]"));
+}

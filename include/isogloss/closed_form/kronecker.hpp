@@ -3,6 +3,7 @@
 /// Kronecker products, the commutation matrix, the vec-transpose: readable and slow, for small sizes.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <isogloss/array.hpp>
 #include <isogloss/dense.hpp>
@@ -75,11 +76,12 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
         if (target < 0 || target >= C) throw DataError("kronecker: example ", n, ": found class ", target);
         const Matrix x = matrix(M * V, 1, [&](Index i, Index) { return word(i / V) == i % V ? 1.0 : 0.0; });
         const Matrix phi = product(lift, x), z = product(transposed(phi), W);
-        double sum = 0;
-        for (Index c = 0; c < C; ++c) sum += std::exp(z(0, c));
-        r.value += std::log(sum) - z(0, target);
+        double largest = z(0, 0), sum = 0;  // shifted by the largest, no exponential overflows and one is 1
+        for (Index c = 1; c < C; ++c) largest = std::max(largest, z(0, c));
+        for (Index c = 0; c < C; ++c) sum += std::exp(z(0, c) - largest);
+        r.value += std::log(sum) + largest - z(0, target);
         for (Index c = 0; c < C; ++c) {
-            const double delta = std::exp(z(0, c)) / sum - (c == target ? 1 : 0);
+            const double delta = std::exp(z(0, c) - largest) / sum - (c == target ? 1 : 0);
             const Matrix W_c = matrix(M * H, 1, [&](Index i, Index) { return W(i, c); });
             for (Index i = 0; i < M * H; ++i) r.d_W(i, c) += delta * phi(i, 0);
             const Matrix bracket = transposed(product(product(W_c, transposed(x)), turn));  // [M V, M H]

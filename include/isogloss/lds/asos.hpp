@@ -4,7 +4,7 @@
 #include <cmath>
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/model.hpp>
-#include <isogloss/lds/moments.hpp>
+#include <isogloss/lds/whitening.hpp>
 #include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
@@ -46,8 +46,8 @@ public:
     SmallMatrix weight(Index l) const { return product(Lt_, Ht_to_[l], W_[0]); }  ///< of U_l in E[yx̄ᵀ]
     SmallMatrix weight_transposed(Index l) const { return product(Lt_, W_[l]); }  ///< of Z_l, l ≥ 1
 
-    /// Fills all of `out` but yx from B_0 … B_k and G = CᵀC, for so many words, and returns the weight of C in yx.
-    template <class T> SmallMatrix finish(const Array<SmallMatrix>& B, const SmallMatrix& G, Index words,
+    /// Fills all of `out` but yx from B_0 … B_k and G = CᵀC, for observations of such a dimension, and returns the weight of C in yx.
+    template <class T> SmallMatrix finish(const Array<SmallMatrix>& B, const SmallMatrix& G, Index dimension,
                                           Statistics<T>& out) const {
         const Index h = rows(A_);
         const SmallMatrix GA = product(G, A_), LGA_t = transposed(product(f_.L, GA));
@@ -88,7 +88,6 @@ public:
         out.xx_1 = product(ss, Jt_) + product(sx_1, Pt_) + product(f_.smoothed, Jt_);
         out.xx_filtered = symmetrised(xx) + f_.filtered;
 
-        const Index dimension = words - 1;
         const SmallMatrix FGA = product(f_.F, GA), FG = product(f_.F, G);
         const double squares = static_cast<double>(dimension) -
                                inner(product(SmallMatrix(f_.predicted - M_), FG), identity(h)) -
@@ -106,7 +105,7 @@ private:
 };
 
 /// Throws what asos_statistics throws where a system, moments and a horizon k do not fit.
-template <class T> void require_asos(const Lds<T>& s, const LagMoments<T>& moments, Index k) {
+template <Moments P> void require_asos(const Lds<typename P::Scalar>& s, const P& moments, Index k) {
     require_consistent(s, "ASOS");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
         throw UsageError("ASOS: found a horizon of ", k, " with counts of ", moments.lags(), " lags and ",
@@ -139,10 +138,11 @@ template <class T> void require_asos(const Lds<T>& s, const LagMoments<T>& momen
 /// Errors   UsageError: k < 1 or more than the lags counted, shapes that do not fit, moments of other word
 ///          frequencies. DataError: a lag without pairs. NumericError: see steady_state; the primary equation
 ///          does not settle.
-/// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 4.  Departures: E[yx̄ᵀ] is one
+/// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 3.3. Departures: E[yx̄ᵀ] is one
 ///          weighted sum, so that no array of V × h is kept per lag; ends of the text are left out.
-template <class T>
-Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k) {
+template <Moments P, class T = typename P::Scalar>
+Statistics<T> asos_statistics(const Lds<typename P::Scalar>& s, const SteadyState& f, const P& moments,
+                              Index k) {
     require_asos(s, moments, k);
     const AsosRecursion recursion(s.A, s.M, f, k);
     Statistics<T> out;
@@ -157,7 +157,7 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
         moments.apply_transposed(l, ref(s.C), ref(U));
         add_product<T>(1, ref(U), recursion.weight_transposed(l), ref(out.yx));
     }
-    const SmallMatrix beyond = recursion.finish(B, inner_products(s.C, s.C), s.whitening.words, out);
+    const SmallMatrix beyond = recursion.finish(B, inner_products(s.C, s.C), s.whitening.dimension, out);
     add_product<T>(1, ref(s.C), beyond, ref(out.yx));
     return out;
 }

@@ -27,7 +27,7 @@ enum class TokenStates {
 /// E[xxᵀ] is Statistics::xx for the smoother and Statistics::xx_filtered for the filter. The whitened vectors
 /// do not depend on the basis of the states but for a rotation.
 ///
-/// Source   Belanger, Kakade 2015, section 6.1. Departure: E[xxᵀ] includes the posterior covariance.
+/// Source   Belanger, Kakade 2015, section 5. Departure: E[xxᵀ] includes the posterior covariance.
 template <class T> class TokenEmbedding {
 public:
     using Texts = typename TextFilter<T>::Texts;  ///< several texts, each started anew

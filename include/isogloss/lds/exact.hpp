@@ -112,7 +112,7 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<cons
     sums.xx_filtered /= n;
     sums.xx_1 /= n - 1;
     out.xx_before /= n - 1;
-    sums.log_likelihood = gaussian_log_likelihood(s.whitening.words - 1, 0, log_sum / n);
+    sums.log_likelihood = gaussian_log_likelihood(s.whitening.dimension, 0, log_sum / n);
     return out;
 }
 

@@ -1,8 +1,9 @@
-/// @file lds/hankel_svd.hpp  The leading singular vectors of the block-Hankel operator of a text.
+/// @file lds/hankel_svd.hpp  The leading singular vectors of the block-Hankel operator of lagged covariances.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/moments.hpp>
 #include <isogloss/random.hpp>
@@ -16,10 +17,10 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// The moments must outlive it. Throws UsageError for r < 2 or fewer than 2r - 1 lags, DataError for a lag
 /// without pairs.
 /// Source   Belanger, Kakade 2015, eq. (11); van Overschee, De Moor 1996.
-template <class T> class HankelOperator {
+template <class T, Moments P = LagMoments<T>> class HankelOperator {
 public:
     using Scalar = T;
-    HankelOperator(const LagMoments<T>& moments, Index r) : moments_(&moments), r_(r) {
+    HankelOperator(const P& moments, Index r) : moments_(&moments), r_(r) {
         if (r < 2 || r > (moments.lags() + 1) / 2)
             throw UsageError("subspace identification: found a Hankel operator of ", r,
                              " lags and counts of ", moments.lags(),
@@ -27,6 +28,9 @@ public:
         moments.require_pairs(2 * r - 1, "subspace identification");
     }
     Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
+    /// Calls f(columns) after each of the r² sparse products of apply and apply_transposed, with their columns l. What it
+    /// throws ends the product.
+    void after_each_product(std::function<void(Index)> f) { watch_ = std::move(f); }
 
     void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
     void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
@@ -43,17 +47,19 @@ private:
                 else moments_->apply(r_ - j + i, from, ref(part));
                 T* to = y.data() + (transpose ? j : i) * V * l;
                 for (std::size_t k = 0; k < part.size(); ++k) to[k] += part.data()[k];
+                if (watch_) watch_(l);
             }
     }
 
-    const LagMoments<T>* moments_;
+    const P* moments_;
     Index r_;
+    std::function<void(Index)> watch_;
 };
 
 /// Options of hankel_svd.
 struct RandomisedSvdOptions {
     Index oversampling = 10;     ///< columns beyond the rank, ≥ 0
-    Index power_iterations = 3;  ///< ≥ 0
+    Index power_iterations = 3;  ///< 0 … 10⁶
     std::uint64_t seed = 1;      ///< of the random columns
 };
 
@@ -65,6 +71,15 @@ template <class T> struct HankelSvd {
     double error_bound = 0;  ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
 };
 
+/// Where a randomised SVD stands: the orthonormal block that its next product begins with.
+template <class T> struct SvdState {
+    Index products = 0;   ///< of H and Hᵀ in turn that were made, 0 … 2 power_iterations + 1
+    TallMatrix<T> block;  ///< [rV, h + oversampling]; unused at 0
+};
+
+/// Takes the state of a randomised SVD after each of its products but the last. What it throws ends the decomposition.
+template <class T> using SvdCheckpoint = std::function<void(Index products, const TallMatrix<T>& block)>;
+
 namespace detail {
 
 /// Independent standard normal numbers [rows, cols].
@@ -75,11 +90,14 @@ template <class T> TallMatrix<T> gaussian(Index rows, Index cols, std::uint64_t 
     return x;
 }
 
+inline constexpr int error_power = 3, error_probes = 10,
+                     error_products = 2 * error_power + 1;  // of the probes with H or Hᵀ
+
 /// The bound of hankel_svd on ‖E‖, E = (I - QQᵀ) H, from ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖, q = 3. Each image is
 /// brought to norm 1, since the seventh power of a small error is below what a float can hold.
 template <class Operator, class T>
 double error_bound(const Operator& H, const TallMatrix<T>& Q, std::uint64_t seed) {
-    constexpr int q = 3, columns = 10;
+    constexpr int q = error_power, columns = error_probes;
     double largest = 0, log_norm = 0;
     TallMatrix<T> probe = gaussian<T>(H.size(), columns, seed, stream_of("hankel error")), image;
     for (int i = 0;; ++i) {
@@ -108,30 +126,38 @@ double error_bound(const Operator& H, const TallMatrix<T>& Q, std::uint64_t seed
 /// for a probability of 10⁻¹⁰. It is that of Q, whose rank is h + oversampling, and not below the singular
 /// value that follows.
 ///
-/// H is a HankelOperator, or what has its functions, as RankHankel has.
+/// H is a HankelOperator, or what has its functions, as RankHankel has. `checkpoint` is told of every state but the last; from
+/// such a state the same H, h and options come to the same bits.
 ///
-/// Throws UsageError for h < 1, or where H has less than h singular values above rounding.
+/// Throws UsageError for h < 1, where H has less than h singular values above rounding, and for a state of another size.
 /// Source   Halko, Martinsson, Tropp 2011, algorithms 4.4 and 5.1, eq. (4.3).
-template <class Operator> HankelSvd<typename Operator::Scalar> hankel_svd(const Operator& H, Index h,
-                                                                          RandomisedSvdOptions options = {}) {
-    using T = typename Operator::Scalar;
+template <class Operator, class T = typename Operator::Scalar>
+HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options = {}, SvdState<T> from = {},
+                        const SvdCheckpoint<T>& checkpoint = {}) {
     const char* who = "randomised SVD";
     require(who, "rank", h, 1);
     require(who, "oversampling", options.oversampling, 0);
-    require(who, "power_iterations", options.power_iterations, 0);
+    require(who, "power_iterations", options.power_iterations, 0, 1000000);
     if (h > H.size())
         throw UsageError("subspace identification: ", h,
                          " states are asked for, but the words' lagged covariances have rank ", H.size(),
                          " at most; take fewer states");
-    const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size();
-    TallMatrix<T> Q, B = detail::gaussian<T>(H.size(), l, options.seed, stream_of("hankel"));
-    H.apply(B, Q);
-    orthonormalise(Q, who);
-    for (Index i = 0; i < options.power_iterations; ++i) {
-        H.apply_transposed(Q, B);
-        orthonormalise(B, who);
-        H.apply(B, Q);
-        orthonormalise(Q, who);
+    const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size(),
+                last = 2 * options.power_iterations + 1;  // product of all, from 0
+    require(who, "products of the state to go on from", from.products, 0, last);
+    if (from.products > 0 && (rows(from.block) != H.size() || cols(from.block) != l))
+        throw UsageError(who, ": found a state [", rows(from.block), ", ", cols(from.block),
+                         "] to go on from, expected [", H.size(), ", ", l, "]");
+    // Q = orth(H B) after an even product, B = orth(Hᵀ Q) after an odd one
+    TallMatrix<T> Q, B;
+    if (from.products == 0) B = detail::gaussian<T>(H.size(), l, options.seed, stream_of("hankel"));
+    else (from.products % 2 == 1 ? Q : B) = std::move(from.block);
+    for (Index i = from.products; i < last; ++i) {
+        TallMatrix<T>& made = i % 2 == 0 ? Q : B;
+        if (i % 2 == 0) H.apply(B, Q);
+        else H.apply_transposed(Q, B);
+        orthonormalise(made, who);
+        if (checkpoint) checkpoint(i + 1, made);
     }
     H.apply_transposed(Q, B);
     const SmallMatrix R = orthonormalise(B, who);  // QᵀH = Rᵀ Bᵀ

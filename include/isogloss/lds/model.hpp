@@ -3,7 +3,7 @@
 
 #include <cmath>
 #include <isogloss/lds/dense.hpp>
-#include <isogloss/lds/moments.hpp>
+#include <isogloss/lds/whitening.hpp>
 #include <numbers>
 #include <span>
 
@@ -61,7 +61,7 @@ inline double static_log_likelihood(const Whitening& whitening, std::span<const 
                             whitening.mu.size(), " words, of a frequency above 0");
         squares += 1 / whitening.mu[token] - 1;
     }
-    return gaussian_log_likelihood(whitening.words - 1, 0, squares / static_cast<double>(tokens.size()));
+    return gaussian_log_likelihood(whitening.dimension, 0, squares / static_cast<double>(tokens.size()));
 }
 
 /// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m where it is

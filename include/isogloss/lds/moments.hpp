@@ -1,81 +1,14 @@
 /// @file lds/moments.hpp  Whitened lagged covariances of a text, as operators: sparse minus low rank.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
+#include <algorithm>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/text_pairs.hpp>
-#include <numeric>
-#include <utility>
-#include <vector>
+#include <isogloss/lds/whitening.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
-
-/// How counts become frequencies.
-struct WhiteningOptions {
-    double pseudo_counts = 100;  ///< κ ≥ 0, added to the count of every word
-};
-
-/// Frequencies of words, and the scale in which all words have variance 1.
-///
-///     μ_i = (n_i + κ) / T',   T' = T + κ V;      m_i = √μ_i, a unit vector;      w_i = 1/√μ_i
-///     y_t = W (e_{i_t} - μ) = e_{i_t} w_{i_t} - m        whitened word, W = diag(w)
-///
-/// A word with μ_i = 0 (never seen, κ = 0) has w_i = 0 and takes no part.
-///
-/// Errors   DataError: κ < 0 or not finite, no tokens.
-/// Source   Belanger, Kakade 2015, section 5.
-struct Whitening {
-    Array<double> mu, m, w;
-    double mass = 0;  ///< T'
-    Index words = 0;  ///< words with μ > 0
-
-    Whitening() = default;
-    explicit Whitening(const std::vector<std::int64_t>& occurrences, WhiteningOptions options = {}) {
-        const double kappa = options.pseudo_counts;
-        require<DataError>("whitening", "pseudo_counts", kappa, 0);
-        const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
-        if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
-        mass = static_cast<double>(tokens) + kappa * static_cast<double>(occurrences.size());
-        Array<double> f;
-        for (const std::int64_t n : occurrences) f.push_back((static_cast<double>(n) + kappa) / mass);
-        *this = of_frequencies(std::move(f), mass);
-    }
-
-    /// The same from frequencies, as a stored model has them. Throws DataError unless they are 0 or more and
-    /// sum to 1.
-    static Whitening of_frequencies(Array<double> mu, double mass) {
-        Whitening u;
-        u.mu = std::move(mu);
-        u.mass = mass;
-        double sum = 0;
-        for (const double f : u.mu) {
-            require<DataError>("whitening", "a frequency", f, 0);
-            sum += f;
-            u.m.push_back(std::sqrt(f));
-            u.w.push_back(f > 0 ? 1 / std::sqrt(f) : 0);
-            u.words += f > 0;
-        }
-        if (!(std::abs(sum - 1) < 1e-6))
-            throw DataError("whitening: the frequencies sum to ", sum, ", expected 1");
-        return u;
-    }
-};
-
-/// x - m (mᵀ x): the part of every column that is orthogonal to m, in place.
-template <class T> void project_out(const Array<double>& m, MatrixRef<T> x) {
-    Array<double> along(x.cols);
-    for (Index i = 0; i < x.rows; ++i)
-        for (Index j = 0; j < x.cols; ++j) along[j] += m[i] * static_cast<double>(x.row(i)[j]);
-    const Array<T> a(along.begin(), along.end());
-    for (Index i = 0; i < x.rows; ++i) {
-        const T mi = static_cast<T>(m[i]);
-        T* row = x.row(i);
-        for (Index j = 0; j < x.cols; ++j) row[j] -= mi * a[j];
-    }
-}
 
 /// The lagged covariances Ψ_k = E[y_{t+k} y_tᵀ] of whitened words, as operators on blocks of columns.
 ///
@@ -98,6 +31,7 @@ template <class T> void project_out(const Array<double>& m, MatrixRef<T> x) {
 ///          same where the margins of N_k / T' are μ; T' instead of T.
 template <class T> class LagMoments {
 public:
+    using Scalar = T;
     explicit LagMoments(const LagCounts& counts, WhiteningOptions options = {})
         : counts_(&counts), whitening_(counts.occurrences(), options) {}
     /// The same, read off a text at each product.

@@ -137,7 +137,7 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
     }
     const double* const along = sums.data() + (k + 1) * h * h;
 
-    const SmallMatrix beyond = recursion.finish(B, B[0], s.whitening.words, out);  // U_0 = C
+    const SmallMatrix beyond = recursion.finish(B, B[0], s.whitening.dimension, out);  // U_0 = C
     for (Index shard = mine.first; shard < mine.last; ++shard) {
         const Index begin = first[shard], n = first[shard + 1] - begin;
         const auto yx = ref(out.yx).rows_from(begin, n);

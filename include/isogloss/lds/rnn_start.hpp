@@ -11,8 +11,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Names of the parameters that start_rnn writes, and the scale of the states.
 struct RnnStart {
     std::string table = "E";                ///< embedding table [V, h]
-    std::string input = "rnn.W";            ///< [h, h]
-    std::string recurrent = "rnn.U";        ///< [h, h]
+    std::string input = "rnn.W";            ///< [h, h]; "": the cell takes none, and begins as it is
+    std::string recurrent = "rnn.U";        ///< [h, h]; "": as input
     std::string bias = "rnn.b";             ///< [1, h]; "": there is none
     std::string output = "softmax.W";       ///< [V, h]
     std::string output_bias = "softmax.b";  ///< [1, V]; "": there is none
@@ -71,7 +71,7 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 /// smallest bias of the others.
 ///
 /// Errors   UsageError: a parameter that is not there or has another shape; rms not above 0.
-/// Source   Belanger, Kakade 2015, section 6.2, eqs. (18)-(19).  Departures: A in the output matrix, the
+/// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh instead of the logistic function; the paper's C is power 0.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,
                                            const SmallMatrix& xx_filtered, const RnnStart& names = {}) {
@@ -87,8 +87,8 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     const auto values = detail::rnn_parameters(system, steady, xx_filtered, names, who);
     const auto each = [&](auto&& f) {
         f(names.table, values.table);
-        f(names.input, values.input);
-        f(names.recurrent, values.recurrent);
+        if (!names.input.empty()) f(names.input, values.input);
+        if (!names.recurrent.empty()) f(names.recurrent, values.recurrent);
         if (!names.bias.empty()) f(names.bias, values.bias);
         f(names.output, values.output);
         if (!names.output_bias.empty()) f(names.output_bias, values.output_bias);

@@ -1,6 +1,8 @@
 /// @file lds/subspace.hpp  A linear dynamical system from lagged covariances alone: subspace identification.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <isogloss/lds/hankel_svd.hpp>
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/model.hpp>
@@ -27,19 +29,29 @@ template <class T> struct Subspace {
     double noise_factor = 1;        ///< what M was scaled with, 1 if the noise was positive definite
 };
 
+/// Looks at subspace identification while it runs. Either function may be empty, and what it throws ends the work: so a
+/// program that was asked to stop does.
+template <class T> struct SubspaceWatch {
+    /// After each sparse product: the share of the work of all of them that is done, 0 … 1. Small dense algebra follows.
+    std::function<void(double share)> progress;
+    /// The state of the singular vectors, some times, to be kept for `from`.
+    SvdCheckpoint<T> checkpoint;
+    /// A state that `checkpoint` was given with the same moments and options: the result is the same to the bit.
+    SvdState<T> from;
+};
+
 namespace detail {
 
 /// What subspace_identification does with a Hankel operator of `r` lags of words of such frequencies.
-template <class Operator> Subspace<typename Operator::Scalar> identify(const Operator& H,
-                                                                       const Whitening& whitening,
-                                                                       const SubspaceOptions& options) {
-    using T = typename Operator::Scalar;
+template <class Operator, class T = typename Operator::Scalar>
+Subspace<T> identify(const Operator& H, const Whitening& whitening, const SubspaceOptions& options,
+                     SubspaceWatch<T> watch = {}) {
     const char* who = "subspace identification";
     require(who, "states", options.states, 1);
     require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
     require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
     const Index h = options.states, r = options.lags, V = std::ssize(whitening.mu);
-    HankelSvd<T> svd = hankel_svd(H, h, options.svd);
+    HankelSvd<T> svd = hankel_svd(H, h, options.svd, std::move(watch.from), watch.checkpoint);
 
     auto root = zeros<double>(h, h);
     for (Index i = 0; i < h; ++i) root(i, i) = std::sqrt(svd.s[i]);
@@ -87,7 +99,7 @@ template <class Operator> Subspace<typename Operator::Scalar> identify(const Ope
 
 }  // namespace detail
 
-/// Subspace identification (n4sid) of a system from the lagged covariances of a text.
+/// Subspace identification (n4sid) of a system from lagged covariances.
 ///
 ///     H = Γ Δ,   Γ = U s^½ = [C; CA; …; CA^{r-1}],   G₀ = E[x_{t+1} y_tᵀ]
 ///     Δ = s^½ Vᵀ = [A^{r-1}G₀, …, AG₀, G₀]
@@ -99,15 +111,32 @@ template <class Operator> Subspace<typename Operator::Scalar> identify(const Ope
 /// floored at 10⁻³ of the largest, becomes I. That is the better start where y really comes from a linear
 /// system and A is well conditioned; A⁻¹ amplifies noise.
 ///
+/// `watch` sees the work done, can keep its state and end it, and go on from such a state.
+///
 /// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
 ///          4 r V (h + oversampling) numbers.
 /// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has
 ///          none, and V words at most V - 1 times r). DataError: a lag without pairs.
-/// Source   Belanger, Kakade 2015, section 4 and appendix A.1. Departures: C by regression on all
+/// Source   Belanger, Kakade 2015, section 3.4 and appendix A.1. Departures: C by regression on all
 ///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.
-template <class T>
-Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options = {}) {
-    return detail::identify(HankelOperator<T>(moments, options.lags), moments.whitening(), options);
+template <Moments P>
+Subspace<typename P::Scalar> subspace_identification(const P& moments, SubspaceOptions options = {},
+                                                     SubspaceWatch<typename P::Scalar> watch = {}) {
+    HankelOperator<typename P::Scalar, P> H(moments, options.lags);
+    if (watch.progress) {
+        const double columns = std::min(
+                         static_cast<double>(options.states) + static_cast<double>(options.svd.oversampling),
+                         static_cast<double>(H.size())),
+                     products = 2 * static_cast<double>(options.svd.power_iterations) + 2;
+        const double all = columns * products + detail::error_probes * detail::error_products;
+        const auto each = 1 / static_cast<double>(options.lags * options.lags);
+        H.after_each_product([progress = watch.progress, all, each,
+                              done = columns * static_cast<double>(watch.from.products)](Index l) mutable {
+            done += each * static_cast<double>(l);
+            progress(std::min(1.0, done / all));
+        });
+    }
+    return detail::identify(H, moments.whitening(), options, std::move(watch));
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

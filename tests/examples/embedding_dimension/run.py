@@ -31,6 +31,13 @@ def studies():
     assert os.path.exists("embedding_dimension.svg")
 
 
+def prints_the_rule():
+    for words, n in ((10000, 77), (1000, 58), (1e9, 172), (50000, 90)):
+        out = run(words).stdout
+        assert f"exact n = {n};" in out and f"H(N, {n}) = -" in out and f"H(N, {n - 1}) = +" in out, out
+    assert "words = 0" in run(0, status=1).stderr
+
+
 def refuses():
     assert "none.txt" in run("--train", "none.txt", "--csv", "x.csv", status=1).stderr
     guards_outputs(*SMALL, inputs=["train.txt", "valid.txt"], outputs=["--csv", "--svg"])
@@ -38,5 +45,6 @@ def refuses():
 
 
 with Folder():
+    prints_the_rule()
     studies()
     refuses()

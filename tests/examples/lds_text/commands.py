@@ -1,6 +1,7 @@
 """lds_text: all commands on a small text, shards against one pass, a resumed fit against one in one go, wrong input."""
 import atexit
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -221,6 +222,97 @@ def check_use():
     assert before(begun) < 0.9 * before(random), begun + random
 
 
+def check_lexical():
+    """A chain model sees words, affixes and neighbours, alone and with vectors; a test compares it with another tagger."""
+    files = ["--train", "train.conllu", "--dev", "dev.conllu", "--test", "test.conllu", "--epochs", 4, "--threads", 1,
+             "--features", "lexical"]
+    for vectors in ([], ["--model", "once"], ["--vectors", "types", "--window", 1]):
+        output = run("tag", *files, *vectors, "--predictions", "tags.lexical", "--overwrite", "--against", "tags.filter",
+                     says="McNemar")
+        assert float(output.rsplit("accuracy ", 1)[1].split()[0]) == 100, output
+    # of words alone: the same spelling is a noun after "the" and a verb after a noun
+    write("ambiguous", "".join("1\tthe\t_\tDET\n2\tplay\t_\tNOUN\n3\tplay\t_\tVERB\n\n" for _ in range(5)))
+    output = run("tag", "--train", "ambiguous", "--dev", "ambiguous", "--test", "ambiguous", "--features", "lexical",
+                 "--epochs", 5, "--min-count", 2)
+    assert "accuracy 100.00" in output, output
+    named = ["--train", "named", "--dev", "named", "--test", "named", "--format", "conll", "--epochs", 4, "--features", "lexical"]
+    first = run("tag", *named, "--predictions", "names.lexical", "--against", "names", says="approximate randomisation")
+    assert first.replace("names.lexical", "") == run("tag", *named, "--against", "names"), "the same seed gives the same tags"
+    run("tag", *named, "--min-count", 0, status=1, says="--min-count = 0")
+
+
+def check_near():
+    output = run("near", "--model", "once", "--words", "cat", "garden", "--count", 3, "--min-count", 1)
+    nouns, places = output.split("garden, as a word")
+    assert {line.split()[1] for line in nouns.splitlines()[1:]} == {"dog", "king", "queen"}, output
+    assert {line.split()[1] for line in places.splitlines()[1:]} >= {"house", "wood"}, output
+    output = run("near", "--model", "once", "--words", "cat", "--text", "dev", "--occurrences", 2, "--count", 3)
+    lines = output.splitlines()
+    assert len(lines) == 8 and sum(line.count("[cat]") for line in lines if not line.startswith("  ")) == 2, output
+    assert all(-1.001 <= float(line.split()[0]) <= 1.001 for line in lines if line.startswith("  ")), output
+    run("near", "--model", "once", "--words", "unicorn", status=1, says="'unicorn' is no word of 'once'")
+
+
+def check_identification():
+    """Subspace identification is interrupted, and goes on to the bits of one that was not."""
+    state = 1
+    lines = []
+    for _ in range(3000):
+        words = []
+        for _ in range(20):
+            state = (state * 1103515245 + 12345) % 2**31
+            words.append(f"w{(state >> 16) % 1200}" if words and (state >> 8) % 3 else f"v{(state >> 16) % 300}")
+        lines.append(" ".join(words) + "\n")
+    write("many", "".join(lines))
+    fit = ["fit", "--train", "many", "--states", 60, "--iterations", 1, "--threads", 1, "--checkpoint-seconds", 0]
+    run(*fit, "--model", "at.once")
+    for _ in range(5):
+        for name in ("in.parts", "in.parts.ssid"):
+            if os.path.exists(name):
+                os.remove(name)
+        program = subprocess.Popen([PROGRAM, *map(str, fit), "--model", "in.parts"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True)
+        while not os.path.exists("in.parts.ssid") and program.poll() is None:
+            time.sleep(0.001)
+        program.send_signal(signal.SIGINT)
+        said = program.communicate(timeout=60)[0]
+        if "Interrupted in subspace identification; its state is in" in said:
+            break
+    assert program.returncode == 130 and not os.path.exists("in.parts"), (program.returncode, said)
+    run(*fit, "--model", "in.parts", "--seed", 2, "--resume", status=1, says="seed 1")
+    run(*fit, "--model", "in.parts", "--resume", says="resume subspace identification after")
+    assert content("in.parts") == content("at.once"), "an interrupted identification ends with other bits"
+    assert not os.path.exists("in.parts.ssid"), "the state stays beside the model"
+    write("half1", "".join(lines[:1500]))
+    write("half2", "".join(lines[1500:]))
+    run("fit", "--train", "half1", "half2", *fit[3:], "--model", "of.two")
+    assert content("of.two") == content("at.once"), "two files are one text"
+
+
+def check_figures():
+    run("plot", "--systems", "once", "random", "--names", "first", "second", "--svg", "spectrum.svg")
+    drawn = content("spectrum.svg")
+    assert b"eigenvalues of A" in drawn and b"singular values" in drawn and b"second" in drawn
+    run("plot", "--systems", "random", "--svg", "random.svg")  # has no singular values
+    run("plot", "--logs", "net.log", "cut.log", "--names", "whole", "resumed", "--svg", "rnn.svg")
+    assert b"epochs" in content("rnn.svg") and b"resumed" in content("rnn.svg")
+    run("plot", "--logs", "net.log", "log", "--svg", "x.svg", status=1, says="logs of different kinds")
+    run("plot", "--svg", "x.svg", status=1, says="give either --logs")
+
+
+def check_start():
+    """A model of language_model: parameters of one layer, vocabulary, and options as JSON."""
+    for cell, name in (("rnn", "rnn1.W"), ("lstm", "lstm1.W")):
+        run("start", "--model", "once", "--out", f"{cell}.start", "--cell", cell, says=f"--start-from {cell}.start")
+        file = content(f"{cell}.start")
+        length = int.from_bytes(file[:8], "little")
+        head = json.loads(file[8:8 + length])
+        assert {"E", name, "softmax.W", "softmax.b", "state/vocabulary"} <= set(head), head
+        options = json.loads(head["__metadata__"]["language_model"])
+        assert (options["cell"], options["units"], options["layers"], options["head"]) == (cell, 4, 1, "free"), options
+    run("start", "--model", "once", "--out", "text", status=1, says="it is left as it is")
+
+
 def check_wrong_input():
     run("fit", "--train", "text", "--model", "m", "--states", 500, status=1, says="500 states")
     run("fit", "--train", "nothing", "--model", "m", status=1, says="nothing")
@@ -344,6 +436,11 @@ with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
     check_selection()
     check_network()
     check_use()
+    check_lexical()
+    check_near()
+    check_identification()
+    check_figures()
+    check_start()
     check_wrong_input()
     check_outputs()
     check_interruptions()

@@ -1,0 +1,86 @@
+/// @file identification.hpp  Subspace identification that shows how far it is, stops when asked, and goes on from a file.
+#pragma once
+
+#include <cstdio>
+#include <isogloss/file/checksum.hpp>
+#include <isogloss/io/safetensors.hpp>
+#include <isogloss/lds.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "../shared/interrupt.hpp"
+#include "../shared/progress.hpp"
+#include "common.hpp"
+
+namespace lt {
+
+/// Thrown where a signal has come during subspace identification.
+struct IdentificationInterrupted {};
+
+/// Where `fit` keeps the state of subspace identification: beside the model, until there is one.
+inline std::string identification_file(const std::string& model) { return model + ".ssid"; }
+inline files::Kind identification_kind() {
+    return {"subspace identification of `lds_text fit`", [](const std::string& path) {
+                return ig::io::Safetensors::map(path).metadata().contains("lds_text.identification");
+            }};
+}
+
+/// subspace_identification with a bar. The file, unless its name is empty, gets the state after a product of the singular
+/// vectors where so many seconds have passed since the last one; with `go_on` the work begins with the state in it.
+/// Throws IdentificationInterrupted after a signal, DataError for a file of other counts or options.
+inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
+                                     const lds::SubspaceOptions& options, const std::string& file,
+                                     double seconds, bool go_on) {
+    const auto& mu = moments.whitening().mu;
+    const auto made_with = moments.made_with();
+    ig::Index pairs = 0;
+    for (ig::Index k = 1; k < 2 * options.lags; ++k) pairs += moments.pairs(k);
+    const std::string settings = ig::message(
+        options.states, " states, ", options.lags, " blocks, seed ", options.svd.seed, ", boundary ",
+        made_with.boundary, ", ", pairs, " pairs of words with frequencies ",
+        ig::file::hex16(
+            ig::file::hash_bytes({reinterpret_cast<const char*>(mu.data()), mu.size() * sizeof(double)})));
+
+    program::Progress bar("subspace identification");
+    program::Stopwatch since;
+    lds::SubspaceWatch<float> watch;
+    if (go_on && !file.empty() && files::exists(file)) {
+        const auto in = ig::io::Safetensors::open(file);
+        const auto at = in.metadata().find("lds_text.identification");
+        if (at == in.metadata().end() || at->second != settings)
+            throw ig::DataError(ig::message(
+                "--resume: '", file, "' was begun with\n  ",
+                at == in.metadata().end() ? "another program" : at->second, "\nand this call has\n  ",
+                settings, "\nGive the text and options it was begun with, or remove the file"));
+        watch.from.products = in.scalar<std::int64_t>("products");
+        const auto* const block = in.find("block");
+        if (!block || block->shape.size() != 2)
+            throw ig::FileError(ig::message("'", file, "' has no block of singular vectors; remove it"));
+        watch.from.block = lds::zeros<float>(block->shape[0], block->shape[1]);
+        in.read<float>("block", block->shape, {watch.from.block.data(), watch.from.block.size()});
+        say("resume subspace identification after %td products\n", watch.from.products);
+    }
+    watch.progress = [&](double share) {
+        bar.update(static_cast<std::int64_t>(1000 * share), 1000, [] { return std::string("products"); });
+        if (!interrupt::wanted) return;
+        bar.clear();
+        throw IdentificationInterrupted();
+    };
+    if (!file.empty())
+        watch.checkpoint = [&](ig::Index products, const lds::TallMatrix<float>& block) {
+            if (since.seconds() < seconds) return;
+            since.reset();
+            const std::int64_t made = products;
+            ig::io::write_safetensors(
+                file,
+                std::vector<ig::io::TensorView>{
+                    ig::io::tensor_view<float>("block", {lds::rows(block), lds::cols(block)},
+                                               {block.data(), block.size()}),
+                    ig::io::tensor_view<std::int64_t>("products", {}, {&made, 1})},
+                {{"lds_text.identification", settings}});
+        };
+    return lds::subspace_identification(moments, options, std::move(watch));
+}
+
+}  // namespace lt

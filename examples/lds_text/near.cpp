@@ -1,0 +1,107 @@
+/// @file near.cpp  The nearest neighbours of words, and of single tokens in their context.
+#include <algorithm>
+#include <isogloss/lds.hpp>
+#include <isogloss/lds/files.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common.hpp"
+
+namespace lt {
+
+namespace {
+
+using Vectors = lds::TallMatrix<float>;
+
+/// Rows by their cosine with row `of`, the nearest first, row `of` left out. Rows have norm 1, or 0 where there is nothing.
+std::vector<std::pair<double, ig::Index>> by_cosine(const Vectors& v, ig::Index of) {
+    const ig::Index n = lds::cols(v);
+    std::vector<std::pair<double, ig::Index>> out;
+    for (ig::Index i = 0; i < lds::rows(v); ++i) {
+        if (i == of) continue;
+        double sum = 0;
+        for (ig::Index j = 0; j < n; ++j) sum += double(v.data()[i * n + j]) * double(v.data()[of * n + j]);
+        out.emplace_back(sum, i);
+    }
+    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    return out;
+}
+
+void of_types(const NearCommand& o, const lds::LdsFile<float>& it, ig::Token word) {
+    const auto v = lds::type_embedding(it.system, it.xx);
+    const auto& mu = it.system.whitening.mu;
+    const double least = o.min_count / std::max(1.0, static_cast<double>(it.vocabulary.total()));
+    say("%s, as a word\n", it.vocabulary.word(word).c_str());
+    ig::Index shown = 0;
+    for (const auto& [cosine, i] : by_cosine(v, word)) {
+        if (mu[i] < least) continue;
+        say("  %.3f  %s\n", cosine, it.vocabulary.word(static_cast<ig::Token>(i)).c_str());
+        if (++shown == o.count) break;
+    }
+}
+
+/// The words around a token, itself in brackets, within its line.
+std::string context(const ig::text::Vocabulary& v, std::span<const ig::Token> text, ig::Index at) {
+    const auto ends = [&](ig::Index i) { return v.has_eos() && text[std::size_t(i)] == v.eos(); };
+    ig::Index first = at, last = at;
+    while (first > 0 && at - first < 5 && !ends(first - 1)) --first;
+    while (last + 1 < std::ssize(text) && last - at < 4 && !ends(last + 1)) ++last;
+    std::string line;
+    for (ig::Index i = first; i <= last; ++i) {
+        const std::string& word = v.word(text[std::size_t(i)]);
+        line += (i == first ? "" : " ") + (i == at ? "[" + word + "]" : word);
+    }
+    return line;
+}
+
+void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const ig::text::Corpus& text,
+               const Vectors& v, ig::Token word) {
+    const auto tokens = text.tokens();
+    ig::Index found = 0;
+    for (ig::Index t = 0; t < std::ssize(tokens) && found < o.occurrences; ++t) {
+        if (tokens[std::size_t(t)] != word) continue;
+        ++found;
+        say("%s\n", context(it.vocabulary, tokens, t).c_str());
+        std::set<ig::Token> said;  // the nearest token of each word
+        for (const auto& [cosine, i] : by_cosine(v, t)) {
+            const ig::Token other = tokens[std::size_t(i)];
+            if ((it.vocabulary.has_eos() && other == it.vocabulary.eos()) || !said.insert(other).second)
+                continue;
+            say("  %.3f  %s\n", cosine, context(it.vocabulary, tokens, i).c_str());
+            if (std::ssize(said) == o.count) break;
+        }
+    }
+    if (found == 0) say("'%s' does not stand in '%s'\n", it.vocabulary.word(word).c_str(), o.text.c_str());
+}
+
+}  // namespace
+
+int near(const NearCommand& o) {
+    ig::threads(o.threads);
+    ig::require("near", "--count", o.count, 1);
+    ig::require("near", "--occurrences", o.occurrences, 1);
+    ig::require("near", "--min-count", o.min_count, 0);
+    const ig::BlasOnOneThread blas;
+    const auto it = lds::load_lds<float>(o.model);
+    std::vector<ig::Token> words;
+    for (const std::string& word : o.words) {
+        const auto at = it.vocabulary.find(word);
+        if (!at)
+            throw ig::DataError(ig::message("near: ", ig::in_quotes(word), " is no word of '", o.model,
+                                            "'; spell it as its text does"));
+        words.push_back(*at);
+    }
+    if (o.text.empty()) {
+        for (const ig::Token word : words) of_types(o, it, word);
+        return 0;
+    }
+    const auto text = ig::text::Corpus::read(o.text, it.vocabulary);
+    const Vectors v = lds::TokenEmbedding<float>(it.system, lds::steady_state(it.system), it.xx,
+                                                 lds::TokenStates::smoother)(text.tokens());
+    for (const ig::Token word : words) of_tokens(o, it, text, v, word);
+    return 0;
+}
+
+}  // namespace lt

@@ -1,0 +1,99 @@
+/// @file tag_scores.hpp  How well a text is tagged, and whether one tagger is better than another.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <isogloss/file/reader.hpp>
+#include <isogloss/random.hpp>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common.hpp"
+#include "tagged_text.hpp"
+
+namespace lt {
+
+/// Share of words with the right tag, or F1 of entities.
+inline double score(const TaggedText& text, const std::vector<ig::Token>& found, const Tags& tags,
+                    bool of_entities) {
+    if (!of_entities) {
+        std::size_t right = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) right += found[i] == text.tags[i];
+        return static_cast<double>(right) / static_cast<double>(found.size());
+    }
+    const auto a = entities(text, text.tags, tags), b = entities(text, found, tags);
+    const std::set<Entity> gold(a.begin(), a.end());
+    std::size_t right = 0;
+    for (const auto& e : b) right += gold.count(e);
+    return 2 * static_cast<double>(right) /
+           static_cast<double>(std::max<std::size_t>(1, a.size() + b.size()));
+}
+
+/// How often F1 differs by at least as much as it does, when the answers of two taggers are swapped in random
+/// sentences: a test of the null hypothesis that the two are alike.
+inline double randomised(const TaggedText& text, const std::vector<ig::Token>& mine,
+                         const std::vector<ig::Token>& theirs, const Tags& tags, std::uint64_t seed) {
+    struct Sentence {
+        double found[2], right[2], gold;
+    };
+    std::vector<Sentence> sentences(text.starts.size() - 1);
+    const auto sentence_of = [&](const Entity& e) -> Sentence& {
+        return sentences[std::size_t(std::upper_bound(text.starts.begin(), text.starts.end(), e.first) -
+                                     text.starts.begin() - 1)];
+    };
+    const auto gold = entities(text, text.tags, tags);
+    const std::set<Entity> known(gold.begin(), gold.end());
+    for (const Entity& e : gold) sentence_of(e).gold += 1;
+    for (const int side : {0, 1})
+        for (const Entity& e : entities(text, side == 0 ? mine : theirs, tags)) {
+            sentence_of(e).found[side] += 1;
+            sentence_of(e).right[side] += static_cast<double>(known.count(e));
+        }
+    constexpr ig::Index rounds = 10000;
+    const ig::Random random(seed, ig::stream_of("randomisation"));
+    const auto difference = [&](ig::Index round) {  // round 0: as they are
+        double found[2] = {0, 0}, right[2] = {0, 0}, all = 0;
+        for (std::size_t i = 0; i < sentences.size(); ++i) {
+            const auto draw = round * std::ssize(sentences) + static_cast<ig::Index>(i);
+            const int swapped = round > 0 && random.uniform(draw) < 0.5 ? 1 : 0;
+            for (const int side : {0, 1}) {
+                found[side] += sentences[i].found[side ^ swapped];
+                right[side] += sentences[i].right[side ^ swapped];
+            }
+            all += sentences[i].gold;
+        }
+        return std::abs(2 * right[0] / std::max(1.0, found[0] + all) -
+                        2 * right[1] / std::max(1.0, found[1] + all));
+    };
+    const double observed = difference(0);
+    ig::Index as_large = 1;
+    for (ig::Index round = 1; round <= rounds; ++round) as_large += difference(round) >= observed - 1e-12;
+    return static_cast<double>(as_large) / static_cast<double>(rounds + 1);
+}
+
+/// McNemar's test on the words where exactly one of two taggers is right; for entities a test of F1 too.
+inline void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found,
+                    Tags& tags) {
+    ig::file::LineReader lines(o.against);
+    std::vector<ig::Token> other;
+    for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
+    if (other.size() != found.size())
+        throw ig::DataError(ig::message(o.against, ": holds ", other.size(), " tags, but the test text has ",
+                                        found.size(), " words"));
+    std::size_t mine = 0, theirs = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        mine += found[i] == text.tags[i] && other[i] != text.tags[i];
+        theirs += found[i] != text.tags[i] && other[i] == text.tags[i];
+    }
+    const double n = static_cast<double>(mine + theirs), d = std::abs(double(mine) - double(theirs));
+    const double chi = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
+    say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n",
+        o.against.c_str(), mine, theirs, chi, std::erfc(std::sqrt(chi / 2)));
+    if (o.format == "conll")
+        say("F1 there %.2f %%; approximate randomisation over sentences, p = %.2g\n",
+            100 * score(text, other, tags, true), randomised(text, found, other, tags, o.seed));
+}
+
+}  // namespace lt

@@ -1,0 +1,189 @@
+/// @file lds/dense_moments.hpp  Vectors of numbers as observations: their lagged covariances, and states along them.
+#pragma once
+
+#include <isogloss/lds/kalman.hpp>
+#include <isogloss/lds/whitening.hpp>
+#include <utility>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+/// Lagged covariances of vectors x_t of n numbers, as subspace identification and EM take them (concept Moments).
+///
+///     Γ_k = 1/T Σ_t (x_{t+k} - x̄)(x_t - x̄)ᵀ,   W = Γ_0^{-½},   y_t = W (x_t - x̄),   Ψ_k = W Γ_k W,   Ψ_0 = I
+///
+///     const DenseMoments<double> moments(x, 20);                       // x [T, n], a row each time
+///     auto s = subspace_identification(moments, {.states = 3, .lags = 4, .scaled = true}).system;
+///     for (…) maximise(asos_statistics(s, steady_state(s), moments, 20), s);
+///     const VectorFilter f(s, steady_state(s));
+///     f.filter(moments.whitened(x));                                    // [T, h]
+///
+/// The system found is one of y. Of x the observation matrix is W⁻¹C and the noise W⁻¹(I - C M Cᵀ)W⁻¹. Covariances in
+/// place of observations stand for a source that is known, or for sums made elsewhere.
+///
+/// Cost     r T n² once; a product 2 n² l
+/// Memory   (r + 1) n² numbers
+/// Errors   UsageError: shapes that do not agree, no lags, lags that are not below T, another k. NumericError: Γ_0 is
+///          not positive definite; leave out numbers that others give, or that never change.
+/// Source   van Overschee, De Moor 1996; Belanger, Kakade 2015, eqs. (13)-(14), of vectors in place of words.
+template <class T> class DenseMoments {
+public:
+    using Scalar = T;
+
+    /// Of observations [T, n], for lags to r.
+    DenseMoments(const SmallMatrix& x, Index r) {
+        require(who, "lags", r, 1);
+        require(who, "observations", rows(x), r + 1);
+        require(who, "numbers of an observation", cols(x), 1);
+        const Index N = rows(x), n = cols(x);
+        SmallMatrix mean = zeros<double>(1, n);
+        for (Index t = 0; t < N; ++t)
+            for (Index i = 0; i < n; ++i) mean.data()[i] += x.data()[t * n + i] / static_cast<double>(N);
+        SmallMatrix centred = x;
+        for (Index t = 0; t < N; ++t)
+            for (Index i = 0; i < n; ++i) centred.data()[t * n + i] -= mean.data()[i];
+        Array<SmallMatrix> covariances;
+        for (Index k = 0; k <= r; ++k) {
+            SmallMatrix c = inner_products<double>(ref(std::as_const(centred)).rows_from(k, N - k),
+                                                   ref(std::as_const(centred)).rows_from(0, N - k));
+            c /= static_cast<double>(N);
+            covariances.push_back(std::move(c));
+        }
+        take(std::move(mean), covariances);
+    }
+
+    /// Of a mean [1, n] and Γ_0 … Γ_r, [n, n] each.
+    DenseMoments(SmallMatrix mean, const Array<SmallMatrix>& covariances) {
+        take(std::move(mean), covariances);
+    }
+
+    Index vocabulary() const { return cols(mean_); }               ///< n
+    Index lags() const { return std::ssize(psi_) - 1; }            ///< r
+    const Whitening& whitening() const { return whitening_; }      ///< of_numbers(n)
+    const SmallMatrix& mean() const { return mean_; }              ///< x̄, [1, n]
+    const SmallMatrix& whitener() const { return whitener_; }      ///< W
+    const SmallMatrix& unwhitener() const { return unwhitener_; }  ///< W⁻¹
+    void require_pairs(Index, const char*) const {}                ///< every lag has been seen
+
+    /// y_t of rows x_t.
+    SmallMatrix whitened(const SmallMatrix& x) const {
+        if (cols(x) != vocabulary())
+            throw UsageError(who, ": found observations of ", cols(x), " numbers, expected ", vocabulary());
+        SmallMatrix centred = x;
+        for (Index t = 0; t < rows(x); ++t)
+            for (Index i = 0; i < cols(x); ++i) centred.data()[t * cols(x) + i] -= mean_.data()[i];
+        return product(centred, whitener_);  // symmetric
+    }
+
+    /// y = Ψ_k x
+    void apply(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run(k, false, x, y); }
+    /// y = Ψ_kᵀ x
+    void apply_transposed(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run(k, true, x, y); }
+
+private:
+    static constexpr const char* who = "DenseMoments";
+
+    void take(SmallMatrix mean, const Array<SmallMatrix>& covariances) {
+        const Index n = cols(mean);
+        if (rows(mean) != 1 || covariances.size() < 2)
+            throw UsageError(who, ": found a mean [", rows(mean), ", ", n, "] and ", covariances.size(),
+                             " covariances, expected a row, and those of lags 0, 1 and on");
+        for (const SmallMatrix& c : covariances)
+            if (rows(c) != n || cols(c) != n)
+                throw UsageError(who, ": found a covariance [", rows(c), ", ", cols(c), "], expected [", n,
+                                 ", ", n, "]");
+        const auto spectrum = symmetric_eigen<double>(symmetrised(covariances[0]), who).values;
+        if (!(spectrum.front() > 1e-12 * spectrum.back()))
+            throw NumericError(who, ": the covariance of the observations has eigenvalues ", spectrum.front(),
+                               " … ", spectrum.back(), ", expected all above 0; leave out numbers that ",
+                               "follow from others, or that never change");
+        mean_ = std::move(mean);
+        whitener_ = symmetric_power(symmetrised(covariances[0]), -0.5, who);
+        unwhitener_ = symmetric_power(symmetrised(covariances[0]), 0.5, who);
+        whitening_ = Whitening::of_numbers(n);
+        for (std::size_t k = 0; k < covariances.size(); ++k) {
+            const SmallMatrix psi = k == 0 ? identity(n) : product(whitener_, covariances[k], whitener_);
+            psi_.push_back(TallMatrix<T>(psi));
+        }
+    }
+
+    void run(Index k, bool transpose, MatrixRef<const T> x, MatrixRef<T> y) const {
+        if (k < 0 || k > lags())
+            throw UsageError(who, ": lag ", k, " is asked for, but there are lags 0 … ", lags());
+        if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
+            throw UsageError(who, ": found blocks [", x.height(), ", ", x.width(), "] and [", y.height(),
+                             ", ", y.width(), "], expected two of ", vocabulary(), " rows");
+        const auto psi = ref(psi_[k]);
+        gemm<T>(T(1), transpose ? t(psi) : psi, x, T(0), y);
+    }
+
+    SmallMatrix mean_, whitener_, unwhitener_;
+    Whitening whitening_;
+    Array<TallMatrix<T>> psi_;
+};
+
+/// The steady-state filter and smoother over rows of white numbers y_t: TextFilter where observations are vectors.
+///
+///     x̂_t = H x̂_{t-1} + L Cᵀ y_t,   x̂_0 = 0;   x̄_t = J x̄_{t+1} + P x̂_t
+///     e_t = y_t - C A x̂_{t-1},   log-likelihood  -½ [n log 2π + log det S + eᵀS⁻¹e],   S⁻¹ = I - C (Σ₁ - M) F Cᵀ
+///
+/// Errors   UsageError: rows of another width; log_likelihood of no rows.
+/// Source   as TextFilter.
+class VectorFilter {
+public:
+    template <class T> VectorFilter(const Lds<T>& s, SteadyState f)
+        : C_(s.C),
+          A_(s.A),
+          f_(std::move(f)),
+          G_(inner_products(C_, C_)),
+          NF_(product(SmallMatrix(f_.predicted - s.M), f_.F)) {
+        require_consistent(s, "VectorFilter");
+    }
+
+    /// x̂_t, [T, h]
+    SmallMatrix filter(const SmallMatrix& y) const {
+        if (cols(y) != rows(C_))
+            throw UsageError("VectorFilter: found observations of ", cols(y), " numbers, expected ",
+                             rows(C_));
+        SmallMatrix x = product(product(y, C_), transposed(f_.L));
+        for (Index t = 1; t < rows(y); ++t) step(f_.H, x, t - 1, t);
+        return x;
+    }
+    /// x̄_t, [T, h]
+    SmallMatrix smooth(const SmallMatrix& y) const {
+        const SmallMatrix filtered = filter(y);
+        SmallMatrix x = product(filtered, transposed(f_.P));
+        const Index h = cols(x), last = rows(x) - 1;
+        if (last >= 0) std::copy_n(filtered.data() + last * h, h, x.data() + last * h);
+        for (Index t = last - 1; t >= 0; --t) step(f_.J, x, t + 1, t);
+        return x;
+    }
+    /// Of all rows, nats per row.
+    double log_likelihood(const SmallMatrix& y) const {
+        const Index N = rows(y), h = rows(A_);
+        require("VectorFilter", "observations", N, 1);
+        const SmallMatrix x = filter(y);
+        SmallMatrix before = zeros<double>(N, h);
+        if (N > 1) std::copy_n(x.data(), (N - 1) * h, before.data() + h);
+        const SmallMatrix e = y - product(product(before, transposed(A_)), transposed(C_)),
+                          d = product(e, C_);
+        return gaussian_log_likelihood(rows(C_), f_.log_det_S,
+                                       (inner(e, e) - inner(d, product_t(d, NF_))) / static_cast<double>(N));
+    }
+
+private:
+    // row `to` += step · row `from`
+    static void step(const SmallMatrix& step, SmallMatrix& x, Index from, Index to) {
+        const Index h = cols(x);
+        for (Index i = 0; i < h; ++i) {
+            double sum = 0;
+            for (Index j = 0; j < h; ++j) sum += step.data()[i * h + j] * x.data()[from * h + j];
+            x.data()[to * h + i] += sum;
+        }
+    }
+
+    SmallMatrix C_, A_;
+    SteadyState f_;
+    SmallMatrix G_, NF_;
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
