@@ -213,7 +213,7 @@ the training text.
 
 def runaway(row):
     """Right on the text that was trained on, and more than a bit a symbol worse on another."""
-    return row['training_bits'] != '' and float(row['bits']) > float(row['training_bits']) + 1
+    return bool(row.get('training_bits')) and float(row['bits']) > float(row['training_bits']) + 1
 
 
 def table(known, tasks, methods, median=False):
@@ -226,7 +226,7 @@ def table(known, tasks, methods, median=False):
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
             bits = [float(r['bits']) for r in rows]
             success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
-            runs, away = runs + sum(r['training_bits'] != '' for r in rows), away + sum(map(runaway, rows))
+            runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
             cell = '–'
             if bits and median:
                 cell = f'{statistics.median(bits):.4f} ({len(bits)})'
