@@ -7,25 +7,32 @@
 
 #include "tasks.hpp"
 
+// At most so many places of the first n symbols, alike in distance: where the source begins a line, or anywhere in a
+// text without such places.
+inline std::vector<tasks::Index> places(const tasks::Text& text, tasks::Index wanted, tasks::Index n) {
+    std::vector<tasks::Index> first;
+    const auto& begins = text.begins;
+    for (tasks::Index b = 0; b < wanted; ++b) {
+        tasks::Index from = n / wanted * b + n % wanted * b / wanted;
+        if (!begins.empty()) {
+            const auto next = std::lower_bound(begins.begin(), begins.end(), from);
+            from = next == begins.end() ? n : *next;
+        }
+        if (from < n && (first.empty() || from > first.back())) first.push_back(from);
+    }
+    return first;
+}
+
 class Columns {
 public:
-    // The first n + 1 symbols of a text in at most so many columns, n ≥ 1. They begin where a line of the
-    // source does, or anywhere in a text without such places.
+    // The first n + 1 symbols of a text in at most so many columns, n ≥ 1.
     Columns(const tasks::Text& text, tasks::Index wanted, tasks::Index n)
         : x_(text.x.begin(), text.x.begin() + n) {
         for (tasks::Index t = 1; t <= n; ++t) {
             const auto at = static_cast<std::size_t>(t);
             y_.push_back(text.predicted[at] ? text.x[at] : isogloss::not_predicted);
         }
-        const auto& begins = text.begins;
-        for (tasks::Index b = 0; b < wanted; ++b) {
-            tasks::Index from = n / wanted * b + n % wanted * b / wanted;
-            if (!begins.empty()) {
-                const auto next = std::lower_bound(begins.begin(), begins.end(), from);
-                from = next == begins.end() ? n : *next;
-            }
-            if (from < n && (first_.empty() || from > first_.back())) first_.push_back(from);
-        }
+        first_ = places(text, wanted, n);
         first_.push_back(n);
         for (tasks::Index b = 0; b < count(); ++b) length_ = std::max(length_, size(b));
     }

@@ -49,6 +49,15 @@ template <class T> struct GraphModel : Learner {
         o = g.template add<ig::Softmax>("out", {.vocabulary = x.vocabulary}, h);
         l = g.template add<ig::CrossEntropy>("loss", {}, o, y);
     }
+    // Adds pull · Σ V² of the units on a graph to the loss of every position. s' is 0 where a unit is at a bound of
+    // its range, and this is what still reaches it there.
+    void pull(double pull) {
+        if (!(pull > 0)) return;
+        const auto V = g.sequence("net.V");
+        const auto penalty =
+            g.template add<ig::ActivationPenalty>("pull", {.size = pull * static_cast<double>(V.width)}, V);
+        l = g.template add<ig::TotalLoss>("total", {}, l, penalty);
+    }
 
     // A network on a sparse graph under a head that begins with the frequencies of the symbols.
     ig::Seq<T> add_sparse(const Options& options, const Text& text) {
@@ -58,13 +67,14 @@ template <class T> struct GraphModel : Learner {
                                                  .seed = options.seed,
                                                  .longest = options.longest,
                                                  .frequencies = counts(text, false),
-                                                 .bound = options.bound};
+                                                 .bound = options.named_bound()};
         activity = options.network == "glnn"  ? g.template add<ig::Glnn>("net", network, x)
                    : options.network == "gnn" ? g.template add<ig::Gnn>("net", network, x)
                                               : g.template add<ig::SparseRnn>("net", network, x);
         if (network.activation == ig::Activation::logistic) middle_ = half_ = 0.5;
         finish(activity);
         ig::start_at_frequencies(g, "out", counts(text, true));
+        pull(options.pull);
         return activity;
     }
 

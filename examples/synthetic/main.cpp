@@ -12,6 +12,7 @@
 
 #include "../shared/csv_log.hpp"
 #include "../shared/program.hpp"
+#include "curve.hpp"
 #include "full_batches.hpp"
 #include "hmm.hpp"
 #include "minibatches.hpp"
@@ -102,6 +103,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     std::printf("%s, %td units%s, %s\n", o.network.c_str(), o.units,
                 o.sparse() ? message(", ", o.edges, " edges").c_str() : "", o.method().c_str());
     const files::CsvLog csv(o.csv, csv_header, [](std::string_view) { return false; });
+    Curve curve;
     interrupt::catch_signals();
     std::unique_ptr<Learner> learner;  // the best so far
     Progress best;
@@ -127,10 +129,13 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
                   [&](const Foreseen& seen, const Foreseen& chosen) {
                       csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits, ',',
                                          chosen.bits, ',', chosen.success, ',', start));
+                      curve.add({used + at.seconds, seen.bits, chosen.bits, start});
                   });
         used += at.seconds - seconds_before, rounds += at.rounds - before;
         if (!learner || at.bits < best.bits) learner = std::move(candidate), best = at;
     }
+    if (!o.curve.empty())
+        curve.draw(o.curve, message(o.network, ", ", o.method()), texts.entropy, o.beside, csv_header);
     const Foreseen trained = learner->foresee(texts.train), verdict = learner->foresee(texts.valid);
     if (texts.longer) {
         const Foreseen seen = learner->foresee(*texts.longer);
@@ -222,6 +227,12 @@ int work(int argc, char** argv) {
         ->check(CLI::Range(0, 20));
     app.add_option("--sample", o.sample, "symbols to draw from the trained model");
     app.add_option("--csv", o.csv, "file for the learning curve");
+    app.add_option(
+        "--curve", o.curve,
+        "SVG file for the learning curve as a figure, with the entropy rate as a line (needs gnuplot)");
+    app.add_option("--beside", o.beside,
+                   "--curve: learning curves of other calls (their --csv), drawn beside it")
+        ->take_all();
     app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
     app.add_flag("--overwrite", o.overwrite, "--write even where there are files of these names");
     if (const auto end = program::parse(app, argc, argv)) return *end;
@@ -239,6 +250,8 @@ int work(int argc, char** argv) {
         .read("--text", o.text)
         .read("--valid", o.valid)
         .write("--csv", o.csv, files::table("learning curve of synthetic", csv_header))
+        .read("--beside", o.beside)
+        .write("--curve", o.curve, plot::kind())
         .write("--save", o.save, model_kind())
         .write_unmarked("--write", writes ? o.write + ".train" : "", o.overwrite)
         .write_unmarked("--write", writes ? o.write + ".valid" : "", o.overwrite)

@@ -1,26 +1,27 @@
-// Networks on minibatches: the columns of the text are read in segments, states carried on from one to the
+// Networks on minibatches: several readers of the text take it in segments, states carried on from one to the
 // next. An LSTM, or a network on a sparse graph.
 #pragma once
 
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <optional>
 
-#include "columns.hpp"
 #include "graph_model.hpp"
 #include "options.hpp"
+#include "readers.hpp"
 
 class Minibatches final : public GraphModel<float> {
 public:
     Minibatches(const Options& options, const Text& text)
-        : Minibatches(options, text, Columns(text, wanted_columns(options, text))) {}
+        : Minibatches(options, text,
+                      Readers(text, wanted_columns(options, text), options.lasting, options.seed)) {}
 
     // One segment.
     void round() override {
-        const Index from = at_ < static_cast<std::uint64_t>(columns_.length()) ? static_cast<Index>(at_) : 0,
-                    T = std::min(g.capacity().time, columns_.length() - from), B = columns_.count();
-        columns_.segment(from, T, x_.data(), y_.data());
-        if (from == 0) g.reset();
-        at_ = static_cast<std::uint64_t>(from + T);
+        const Index T = readers_.together(at_, g.capacity().time), B = readers_.count();
+        readers_.segment(at_, T, x_.data(), y_.data());
+        for (Index b = 0; b < B; ++b)
+            if (readers_.begins(at_, b)) g.reset(b);
+        at_ += static_cast<std::uint64_t>(T);
         g.forward(l, {x, {x_.data(), T, B}}, {y, {y_.data(), T, B}});
         if (std::all_of(y_.begin(), y_.begin() + T * B, [](Token v) { return v < 0; })) return;
         g.backward(l);
@@ -40,11 +41,11 @@ public:
     }
 
 private:
-    Minibatches(const Options& options, const Text& text, Columns columns)
-        : GraphModel<float>(text, {.time = std::min(options.steps, columns.length()),
-                                   .batch = columns.count(),
+    Minibatches(const Options& options, const Text& text, Readers readers)
+        : GraphModel<float>(text, {.time = std::min(options.steps, readers.circle()),
+                                   .batch = readers.count(),
                                    .seed = options.seed}),
-          columns_(std::move(columns)),
+          readers_(std::move(readers)),
           x_(static_cast<std::size_t>(g.capacity().time * g.capacity().batch)),
           y_(x_.size()) {
         const bool cell = options.network == "lstm", adam = options.metric == "gradient";
@@ -79,8 +80,8 @@ private:
         head_.emplace(g, "out.*", head);
     }
 
-    Columns columns_;
-    std::uint64_t at_ = 0;  // the step of the columns that comes next; beyond their end the first one does
+    Readers readers_;
+    std::uint64_t at_ = 0;  // the step of the readers that comes next
     std::vector<Token> x_, y_;
     std::optional<ig::Adam<float>> adam_;
     std::optional<ig::Riemannian<float>> network_, head_;

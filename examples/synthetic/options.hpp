@@ -8,6 +8,7 @@
 #include <isogloss/update/riemannian/metric.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tasks.hpp"
 
@@ -17,7 +18,7 @@ struct Options {
                 activation = "tanh", level = "task";
     tasks::Options source;
     tasks::Index units = 20, edges = 3;
-    double bound = 0;
+    double bound = -1, pull = 0;
     tasks::Index length = 100000, lines = 0;                     // of the training text
     tasks::Index validation_length = 0, longest_validation = 0;  // 0: as in training
     tasks::Index fewest_training_bits = 0;                       // xor; 0: as in validation
@@ -27,15 +28,19 @@ struct Options {
     bool conjugate = false;
     double adam_rate = 0.003, natural_rate = 0.01, head_rate = 0, natural_damping = 0, decay = 0.98,
            floor = 1e-5;
-    tasks::Index columns = 16, steps = 50;
+    tasks::Index columns = 16, steps = 50, lasting = 4;
 
     // of a call
     double seconds = 60;
     tasks::Index rounds = 0, starts = 1, doublings = 0, sample = 0;
-    std::string text, valid, save, load, csv, write;
+    std::string text, valid, save, load, csv, curve, write;
+    std::vector<std::string> beside;
     bool chars = false, words = false, overwrite = false;
 
     const tasks::Task& named_task() const { return tasks::named(task); }
+    // Of V. On minibatches states are carried on for longer than gradients flow, and a unit that s' = 0 has cut off
+    // stays so.
+    double named_bound() const { return bound >= 0 ? bound : training == "full" ? 0 : 4; }
     bool sparse() const { return network != "lstm" && network != "hmm"; }
     isogloss::Activation named_activation() const {
         return activation == "logistic" ? isogloss::Activation::logistic : isogloss::Activation::tanh;
@@ -78,7 +83,9 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--activation", o.activation, "tanh, logistic");
     f("--units", o.units, "units, or states of the hmm");
     f("--edges", o.edges, "edges that leave each unit, its loop among them");
-    f("--bound", o.bound, "glnn, gnn, rnn: V stays within ± this; 0: no bound");
+    f("--bound", o.bound,
+      "glnn, gnn, rnn: V stays within ± this; 0: no bound; -1: 4 on minibatches, none on full batches");
+    f("--pull", o.pull, "glnn, gnn, rnn: this times the sum of V² is added to the loss of every position");
     f("--length", o.length, "symbols of the training text");
     f("--lines", o.lines, "lines (rounds) of the training text; 0: as many as the length takes");
     f("--validation-length", o.validation_length, "symbols of the validation text; 0: as training");
@@ -99,6 +106,9 @@ template <class O, class F> void each_stored(O& o, F&& f) {
       "anbn: validate on n from --longest to this too; 0: do not");
     f("--columns", o.columns, "columns that the text is cut into, each read from the start values on");
     f("--steps", o.steps, "minibatches: steps of a segment");
+    f("--lasting", o.lasting,
+      "minibatches: where a column begins, one that has read so far takes the start values once in so many "
+      "times");
     f("--adam-rate", o.adam_rate, "minibatches, gradient: learning rate; also of an lstm's input table");
     f("--natural-rate", o.natural_rate, "minibatches, ruop or rbpm: learning rate");
     f("--head-rate", o.head_rate,
@@ -136,6 +146,9 @@ inline std::string fault(const Options& o) {
         if (!wrong.empty()) return wrong;
     constexpr tasks::Index most = tasks::Index{1} << 31;
     const auto within = [](tasks::Index v, tasks::Index least) { return v >= least && v <= most; };
+    if (!(o.bound >= 0 || o.bound == -1) || !(o.pull >= 0) || !within(o.lasting, 1))
+        return message("found bound = ", o.bound, ", pull = ", o.pull, ", lasting = ", o.lasting,
+                       "; expected bound ≥ 0 or -1, pull ≥ 0 and lasting ≥ 1");
     if (!within(o.units, 1) || !within(o.edges, 1) || !within(o.columns, 1) || !within(o.steps, 1) ||
         !within(o.length, 2) || !within(o.lines, 0) || !within(o.validation_length, 0) ||
         !within(o.min_count, 0))

@@ -26,7 +26,7 @@ TASKS = {
     'xor, L = 10, answer': '--task xor --units 10 --edges 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
 }
 # The whole text as one sequence, with a line search.
-FULL = '--training full --form quasi_diagonal --columns 1'
+FULL = '--training full --form quasi_diagonal --columns 1 --bound 0'
 # Distant xor at growing distances, by GLNN, RUOP alone: lines and seconds for each.
 XOR = f'{FULL} --task xor --units 10 --edges 10 --metric ruop --validation-length 50000'
 CURVE = {
@@ -53,19 +53,36 @@ METHODS = {
     'HMM, 20 states': '--network hmm --units 20',
     'HMM, 50 states': '--network hmm --units 50',
 }
-# Minibatches beside full batches, on the same 16 columns, in the full form.
+# Every method as the program trains it unless it is told otherwise: 16 columns, the full form for graphs of few edges.
 STEPS = 'minibatch'
-STEPS_TASKS = {
-    'reber': '--task reber --length 100000 --validation-length 50000',
-    'dyck': '--task dyck --length 100000 --validation-length 50000',
-    'alphabet': '--task alphabet --length 100000 --validation-length 50000',
+# V within ± 4 in all rows of graphs but on anbn, where it is the counter.
+SOURCES = {
+    'alphabet': TASKS['alphabet'] + ' --bound 4',
+    'music': TASKS['music'] + ' --bound 4',
+    'anbn': TASKS['anbn'] + ' --bound 0',
+    'xor, L = 10, answer': TASKS['xor, L = 10, answer'] + ' --bound 4',
+    'reber': '--task reber --length 100000 --validation-length 50000 --bound 4',
+    'dyck': '--task dyck --length 100000 --validation-length 50000 --bound 4',
+    'copy': '--task copy --length 100000 --validation-length 50000 --bound 4',
 }
+# In the order in which they are run: minibatches of a GLNN and its peers, full batches, other networks.
 STEPS_METHODS = {
-    'GLNN, RUOP, minibatches': '--metric ruop',
-    'GLNN, RBPM, minibatches': '--metric rbpm',
-    'GLNN, Adam, minibatches': '--metric gradient',
-    'GLNN, RUOP, full batches': '--metric ruop --training full',
-    'GLNN, RBPM, full batches': '--metric rbpm --training full',
+    'GLNN, RUOP, full form': '--metric ruop --form full',
+    'GLNN, RUOP, quasi-diagonal': '--metric ruop --form quasi_diagonal',
+    'GLNN, RBPM, full form': '--metric rbpm --form full',
+    'GLNN, RBPM, quasi-diagonal': '--metric rbpm --form quasi_diagonal',
+    'GLNN, Adam': '--metric gradient',
+    'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
+    'GLNN, gradient, full batches': '--metric gradient --training full',
+    'GLNN, RUOP, full form, full batches': '--metric ruop --form full --training full',
+    'GLNN, RBPM, full form, full batches': '--metric rbpm --form full --training full',
+    'LSTM 64, RUOP': '--network lstm --metric ruop --units 64',
+    'GNN, RUOP, full form': '--network gnn --metric ruop --form full',
+    'RNN, RUOP, full form': '--network rnn --metric ruop --form full',
+    'HMM, 20 states': '--network hmm --units 20',
+    'HMM, 50 states': '--network hmm --units 50',
+    'GLNN, RUOP, quasi-diagonal, full batches': '--metric ruop --form quasi_diagonal --training full',
+    'GLNN, RBPM, quasi-diagonal, full batches': '--metric rbpm --form quasi_diagonal --training full',
 }
 # One row at a longer time, in which each task has what serves it best. Ten lines of anbn leave much to the start.
 LONG = 'GLNN, longer'
@@ -81,7 +98,7 @@ def run(program, arguments):
     out = subprocess.run([program, *arguments.split()], capture_output=True, text=True, check=False)
     if out.returncode:
         raise SystemExit(f'{program} {arguments}\n{out.stderr}')
-    return dict(part.split('=') for line in out.stdout.splitlines() if '_bits=' in line for part in line.split())
+    return dict(part.split('=') for line in out.stdout.splitlines()[-4:] if '_bits=' in line for part in line.split())
 
 
 def ppmd(text):
@@ -116,10 +133,11 @@ def main():
     parser.add_argument('--long', type=float, default=120, help='seconds of the longer row')
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--results', default='results.csv')
-    parser.add_argument('--print-only', action='store_true')
+    parser.add_argument('--print-only', action='store_true', help='runs nothing')
+    parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
     parser.add_argument('--parts', nargs='*', help='what to run of: ' + ', '.join([*TASKS, LONG, STEPS, 'curve']) + '; all by default')
     o = parser.parse_args()
-    columns = ['task', 'method', 'seed', 'bits', 'floor', 'success', 'longer_success']
+    columns = ['task', 'method', 'seed', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated']
     known = {}
     if os.path.exists(o.results):
         for row in csv.DictReader(open(o.results)):
@@ -137,7 +155,12 @@ def main():
         if (task, method, seed) in known:
             return
         seen = run(o.program, f'{arguments} --seed {seed}')
-        keep(task, method, seed, [seen['validation_bits'], seen['entropy_bits'], seen['success'], seen.get('longer_success', '')])
+        keep(task, method, seed, [seen['validation_bits'], seen['entropy_bits'], seen['success'], seen.get('longer_success', ''), seen['training_bits'], seen['saturated']])
+
+    def compressed(task, source, method, seed):
+        # a compressor predicts every symbol
+        if (task, method, seed) not in known and 'answer' not in task and (method[:4] != 'PPMd' or shutil.which('7z')):
+            keep(task, method, seed, [compress(o.program, source, seed, method), '', '', '', '', ''])
 
     def wanted(part):
         return o.parts is None or part in o.parts
@@ -148,9 +171,12 @@ def main():
             if wanted(LONG):
                 train(task, LONG, seed, f'{source} {LONG_RUNS[task]} --seconds {o.long * (4 if task == "anbn" else 1)}')
         if wanted(STEPS):
-            for task, source in STEPS_TASKS.items():
-                for method, how in STEPS_METHODS.items():
+            for method, how in STEPS_METHODS.items():
+                for task, source in SOURCES.items():
                     train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
+            for task, source in SOURCES.items():
+                for method in COMPRESSORS:
+                    compressed(task, source, method, seed)
         if wanted('curve'):
             for task, source in CURVE.items():
                 for method, how in CURVE_METHODS.items():
@@ -161,26 +187,50 @@ def main():
             for method, how in METHODS.items():
                 train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
             for method in COMPRESSORS:
-                # a compressor predicts every symbol
-                if (task, method, seed) not in known and 'answer' not in task and (method[:4] != 'PPMd' or shutil.which('7z')):
-                    keep(task, method, seed, [compress(o.program, source, seed, method), '', '', ''])
-    table(known, TASKS, [LONG, *METHODS, *COMPRESSORS])
-    print()
-    table(known, CURVE, CURVE_METHODS)
-    print()
-    table(known, STEPS_TASKS, STEPS_METHODS)
+                compressed(task, source, method, seed)
+    parts = ((None, TASKS, [LONG, *METHODS, *COMPRESSORS]), ('curve', CURVE, CURVE_METHODS), (STEPS, SOURCES, [*STEPS_METHODS, *COMPRESSORS]))
+    if o.page:
+        with open(o.page, 'w') as f:
+            f.write(PAGE.format(seconds=o.seconds, table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS], median=True)))
+        return
+    for part, tasks, methods in parts:
+        if o.parts is None or part in o.parts or (part is None and any(t in o.parts for t in TASKS)):
+            print(table(known, tasks, methods, median=part == STEPS))
 
 
-def table(known, tasks, methods):
-    print('| | ' + ' | '.join(tasks) + ' |\n|---|' + '---|' * len(tasks))
+# What --page writes.
+PAGE = """# Seven sources at equal computing time
+
+Made by `examples/synthetic/table.py --parts minibatch --seconds {seconds:g} --page FILE` from its results file: {seconds:g} seconds of computing time of
+one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone), 20 units
+(aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10) where nothing else is said, V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds, their number,
+and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. A run has run away
+that ends more than a bit a symbol worse on the validation text than on the text it was trained on. Compressors: what the validation text adds to
+the training text.
+
+{table}"""
+
+
+def runaway(row):
+    """Right on the text that was trained on, and more than a bit a symbol worse on another."""
+    return bool(row.get('training_bits')) and float(row['bits']) > float(row['training_bits']) + 1
+
+
+def table(known, tasks, methods, median=False):
+    """Markdown: mean and standard deviation over the seeds, or the median, how many there are, and successes."""
+    last = ' runaways |' if median else ''
+    lines = ['| | ' + ' | '.join(tasks) + ' |' + last, '|---|' + '---|' * (len(tasks) + median)]
     for method in methods:
-        cells = []
+        cells, runs, away = [], 0, 0
         for task in tasks:
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
             bits = [float(r['bits']) for r in rows]
             success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
+            runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
             cell = '–'
-            if bits:
+            if bits and median:
+                cell = f'{statistics.median(bits):.4f} ({len(bits)})'
+            elif bits:
                 spread = statistics.stdev(bits) if len(bits) > 1 else math.nan
                 cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'
             if success:
@@ -190,9 +240,10 @@ def table(known, tasks, methods):
             if longer:
                 cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"
             cells.append(cell)
-        print(f'| {method} | ' + ' | '.join(cells) + ' |')
-    floors = [next((f"{float(r['floor']):.4f}" for (t, _, _), r in known.items() if t == task and r['floor']), '–') for task in tasks]
-    print('| entropy rate | ' + ' | '.join(floors) + ' |')
+        lines.append(f'| {method} | ' + ' | '.join(cells) + ' |' + (f' {away} of {runs} |' if median and runs else ' – |' if median else ''))
+    floors = [[float(r['floor']) for (t, _, _), r in known.items() if t == task and r['floor']] for task in tasks]
+    lines.append('| entropy rate | ' + ' | '.join(f'{f[0]:.4f}' if f else '–' for f in floors) + ' |' + (' |' if median else ''))
+    return '\n'.join(lines) + '\n'
 
 
 if __name__ == '__main__':

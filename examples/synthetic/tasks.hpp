@@ -42,6 +42,7 @@ struct Text {
     std::string_view symbols;
     std::vector<std::string> names;
     std::vector<Index> begins;  // where the source begins a line or the like; none where that is not known
+    bool whole = false;         // whether the last of these is there to its end
     std::vector<Token> x;
     std::vector<std::uint8_t> predicted;  // χ: whether the symbol has to be predicted
     std::vector<std::uint8_t>
@@ -316,6 +317,7 @@ inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Ind
         out.begins.push_back(out.size());
         task.round(o, dice, out);
     }
+    out.whole = rounds > 0 || out.size() == length;
     if (rounds < 1) out.cut(length);
     return out;
 }

@@ -47,7 +47,7 @@ inline Texts drawn_texts(const Options& o) {
     shorter.fewest_bits = o.fewest_training_bits;
     Texts t;
     t.train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
-    t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other / 4, 2000));
+    t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other, 2000));
     t.valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
     t.entropy = tasks::entropy_rate(task, o.source);
     t.symbols = task.symbols;

@@ -3,6 +3,7 @@ go on with the same bits; wrong input is refused."""
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -55,6 +56,11 @@ _, shown = result('--task', 'anbn', '--longest', '20', '--validation-longest', '
 longer = dict(part.split('=') for line in shown.splitlines() if line.startswith('longer_bits') for part in line.split())
 assert abs(float(longer['longer_entropy_bits']) - math.log2(21) / 61) < 1e-5 and 0 <= float(longer['longer_success']) <= 1, longer
 
+# a network that was trained on a short text does not run away on one that is longer
+longer, shown = result('--task', 'music', '--metric', 'rbpm', '--length', '3000', '--validation-length', '20000', '--units', '6',
+                       '--edges', '2', '--seconds', '60', '--rounds', '700')
+assert longer['validation_bits'] < 1.5, shown
+
 with tempfile.TemporaryDirectory() as folder:
     curve = os.path.join(folder, 'curve.csv')
     _, shown = result('--task', 'anbn', '--csv', curve, '--sample', '50', *SMALL)
@@ -62,6 +68,14 @@ with tempfile.TemporaryDirectory() as folder:
     assert lines[0] == 'seconds,rounds,training_bits,choice_bits,success,start' and len(lines) > 2, lines
     assert run('--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '500').returncode == 0
     assert len(open(os.path.join(folder, 'text.train')).read()) == 500
+
+    if shutil.which('gnuplot'):
+        picture = os.path.join(folder, 'curve.svg')
+        result('--task', 'anbn', '--curve', picture, '--beside', curve, *SMALL)
+        drawn = open(picture).read()
+        assert 'entropy rate' in drawn and '>curve<' in drawn and 'glnn' in drawn, drawn
+        wrong = run('--task', 'anbn', '--curve', picture, '--beside', os.path.join(folder, 'text.train'), *SMALL)
+        assert wrong.returncode == 1 and 'no learning curve' in wrong.stderr, wrong
 
     # nothing is written over but a curve of this program, or a text where that is asked for
     write = ['--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '600']

@@ -36,7 +36,8 @@ template <template <class> class Node, bool many = false> struct Model {
     Loss<double> l;
     std::vector<Token> read = symbols, target = next;
 
-    explicit Model(Activation s, double bound = 0) : activation(s), x(g.tokens("x", A)), y(g.tokens("y", A)) {
+    explicit Model(Activation s, double bound = 0, double pull = 0)
+        : activation(s), x(g.tokens("x", A)), y(g.tokens("y", A)) {
         const Random random(7, 7);
         for (Index t = std::ssize(read); t < steps; ++t) {
             read.push_back(static_cast<Token>(random.below(2 * t, A - 1)));  // one symbol is rare
@@ -45,6 +46,10 @@ template <template <class> class Node, bool many = false> struct Model {
         a = g.add<Node>("net", {.units = units, .edges = many ? 9 : d, .activation = s, .bound = bound}, x);
         l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = A, .init = uniform(1.5)}, a),
                                 y);
+        if (pull > 0) {  // what reads V itself
+            const auto penalty = g.add<ActivationPenalty>("pull", {.size = pull}, g.sequence("net.V"));
+            l = g.add<TotalLoss>("total", {}, l, penalty);
+        }
         std::uint64_t seed = 1;
         for (auto* p : g.parameters("net.*")) {
             Numbers v = numbers(p->size(), ++seed);
@@ -156,7 +161,7 @@ TEMPLATE_TEST_CASE("Gradients of a network on a sparse graph are those of differ
                    Model<Glnn>, Model<Gnn>, Model<SparseRnn>, (Model<Glnn, true>), (Model<Gnn, true>),
                    (Model<SparseRnn, true>)) {
     TestType m(GENERATE(Activation::tanh, Activation::logistic),
-               GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.07 : 0.7));
+               GENERATE(0.0, 1.0) * (TestType::steps > T ? 0.07 : 0.7), GENERATE(0.0, 0.2));
     const double middle = m.forward();
     m.g.backward(m.l);
     Index kinks = 0;

@@ -34,6 +34,7 @@ template <class T> struct EdgeRecord {
     Seq<T> activity, potential, started;  ///< a, V, and 1 from the first step after a reset
     Tokens tokens;                        ///< what selects the row
     Weight<T> tau, rho, start;            ///< rho, if any: biases by symbol where tau is one row for all
+    Units<T> rows = {};  ///< in place of tokens and tau: rows of weights that a sequence gives
 };
 
 /// A random oriented graph: each unit has d distinct targets, one of them itself. Edges are listed by target,

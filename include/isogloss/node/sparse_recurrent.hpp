@@ -1,6 +1,7 @@
 /// @file node/sparse_recurrent.hpp  Recurrent units on a sparse random graph: what Glnn, Gnn and SparseRnn share.
 #pragma once
 
+#include <array>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/activation.hpp>
 #include <isogloss/node/dense_edges.hpp>
@@ -197,6 +198,8 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
     }
 
 private:
+    static constexpr Index some = 64;  // units at a time
+
     // A row of transition weights: N biases, and the weights by edge.
     struct Row {
         const T *bias, *weight;
@@ -230,7 +233,8 @@ private:
         V = s.recurrent("V", N);
         started = s.recurrent("started", 1);
         record = {s.name(), std::move(record.edges), a, V, started, x, tau, rho, start};
-        if (!rows) s.publish(record);
+        if (rows) record.rows = *rows;
+        s.publish(record);
         return a;
     }
 
@@ -308,7 +312,13 @@ private:
         const T* activity = p.data(a, t) + b * N;
         const T* in = p.adjoint_data(a, t) + b * N;
         T* out = p.adjoint_data(V, t) + b * N;
-        kernel::activation_backward<!is_gradient>(options.activation, N, activity, in, out);
+        for (Index j = 0; j < N; j += some) {  // beside what reads V itself, such as a penalty
+            const Index n = std::min(some, N - j);
+            std::array<T, some> of_potential;
+            std::copy_n(out + j, n, of_potential.data());
+            kernel::activation_backward<!is_gradient>(options.activation, n, activity + j, in + j, out + j);
+            kernel::add(n, of_potential.data(), out + j);
+        }
         if (leak && t + 1 < p.time()) flow_through_leak<is_gradient>(p, t, b);
         if (!(options.bound > 0) || t < 0) return;
         const T* potential = p.data(V, t) + b * N;

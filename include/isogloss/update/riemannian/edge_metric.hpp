@@ -4,8 +4,7 @@
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/kernel/transpose.hpp>
-#include <isogloss/node/edges.hpp>
-#include <isogloss/update/riemannian/metric.hpp>
+#include <isogloss/update/riemannian/start_sums.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -21,20 +20,16 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///                      Δ_0 = -G_0/M_00 - Σ_i (M_0i/M_00) Δ_i
 ///     diagonal         Δ_i = -G_i / M_ii
 ///
-/// and of a start value Δ = -B_j^{start} / (Φ_j^{start} + ε). B is the derivative of the loss, Φ = B² for
+/// and of a start value that of StartSums. B is the derivative of the loss, Φ = B² for
 /// RUOP, the modulus for RBPM.
 ///
 /// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
 /// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
 /// of what remains. Inputs that never vary and symbols never seen do not move.
 ///
-/// Only a pass that begins a sequence says anything about start values, and only such a pass decays what is
-/// known of them: their average is over these passes, as their gradient is. The first one counts in full.
-///
 /// Positions are sorted by symbol and transposed block by block, so that a sum runs over contiguous numbers
 /// and stays in a register.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(29), (34)-(35). How ε
-///          is added for the start values is our reading of the source.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(28), (34)-(35).
 template <class T> class EdgeMetric final : public Metric<T> {
 public:
     /// Throws UsageError when some of the network's parameters are not in `group`, and where there is no
@@ -42,12 +37,12 @@ public:
     EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: '", record.name, "'"), form, modulus),
+          start(store, group, record),
           record_(record),
           edges_(record.edges),
           tau_(detail::place(store, group, record.tau)),
-          rho_(detail::place(store, group, record.rho)),
-          start_(detail::place(store, group, record.start)) {
-        if (tau_ < 0 || start_ < 0 || (!gated() && rho_ < 0))
+          rho_(detail::place(store, group, record.rho)) {
+        if (tau_ < 0 || !start.grouped() || (!gated() && rho_ < 0))
             throw UsageError("riemannian: the metric of '", record.name,
                              "' is that of all its parameters; name them all");
         const Index N = edges_.units, A = symbols();
@@ -62,7 +57,7 @@ public:
         this->take_sums(name("m00"), m00, A, N);
         this->take_sums(name("cross"), cross, A, edges_.count());
         this->take_sums(name("square"), square, gated() ? A : 1, at_.back());
-        this->take_sums(name("start"), start, 1, N);
+        this->take_sums(name("start"), start.phi, 1, N);
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
         for (auto* rows : {&gathered_, &activities_, &moduli_}) this->take(*rows, N, block_);
         this->take(scaled_, block_);
@@ -74,7 +69,7 @@ public:
 
     std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
     std::vector<T> square;      ///< by unit: M_ii, or when full the lower triangle of M_ik, [A or 1, end]
-    std::vector<T> start;       ///< Φ^{-1} [N], of the start values
+    StartSums<T> start;         ///< of the start values
 
     /// Inputs of unit j.
     Index inputs(Index j) const { return edges_.first[j + 1] - edges_.first[j]; }
@@ -85,15 +80,10 @@ public:
 
     void clear(double keep) override {
         for (auto* sums : {&m00, &cross, &square}) this->decay(*sums, keep);
-        if (keep == 0) this->decay(start, 0);
-        keep_start_ = keep;
+        start.clear(keep);
     }
 
-    /// Whether some column of the last pass begins at the start values.
-    bool due() const override {
-        const T* started = store_.value(record_.started.id, -1);
-        return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
-    }
+    bool due() const override { return start.due(); }
 
     /// Start values are averaged over the passes that begin a sequence.
     bool additive() const override { return false; }
@@ -119,22 +109,13 @@ public:
                 add_block(x, padded);
                 r += count;
             }
-        if (!due()) return;
-        const T of_start = begin_start(c);
-        flow = store_.adjoint(record_.potential.id, rbpm, -1);
-        for (Index b = 0; b < store_.batch; ++b)
-            if (!(store_.value(record_.started.id, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) start[j] += of_start * this->modulus(flow[b * N + j]);
+        start.add(c, rbpm, [&](T v) { return this->modulus(v); });
     }
 
     void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
         const Index N = edges_.units, E = edges_.count();
         const T part = static_cast<T>(scale);
-        const auto& of_start = group[start_];
-        for (Index j = 0; j < N; ++j) {
-            const T phi = start[j];
-            of_start.direction[j] = -detail::ratio(part * of_start.gradient[j], phi + damping.of(phi, 1));
-        }
+        start.direction(group, part, damping);
         const Slot<T> tau = group[tau_];
         for (Index j = 0; j < N; ++j)
             if (!gated()) direction({j, 0, symbols()}, group[rho_], tau, part, damping);
@@ -149,14 +130,6 @@ public:
 private:
     using L = kernel::Lanes<T>;
     static constexpr Index lanes = std::max<Index>(kernel::lane_count<L>, kernel::Square<T>::side);
-
-    // Decays what is known of the start values, once after each clear(); returns the weight of what is added.
-    T begin_start(T weight) {
-        const double keep = std::exchange(keep_start_, 1);
-        const bool known = std::any_of(start.begin(), start.end(), [](T v) { return v != 0; });
-        this->decay(start, keep);
-        return known || keep >= 1 ? weight : weight / static_cast<T>(1 - keep);
-    }
 
     // Positions t·B + b by symbol; those of symbol x end at ends_[x].
     void sort() {
@@ -290,8 +263,7 @@ private:
     using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
     const EdgeRecord<T>& record_;
     const Edges& edges_;
-    int tau_, rho_, start_;  // places in the group
-    double keep_start_ = 1;  // what the sums of the start values are multiplied with when more is added
+    int tau_, rho_;          // places in the group
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
     std::vector<T> gathered_, activities_, moduli_, scaled_;

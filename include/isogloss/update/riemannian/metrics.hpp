@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/update/riemannian/edge_metric.hpp>
+#include <isogloss/update/riemannian/gated_edge_metric.hpp>
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
 
@@ -35,7 +36,18 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
             if (const int k = detail::place(store, group, w); k >= 0) any = taken[k] = true;
         return any;
     };
+    for (const auto* e : store.template all<EdgeRecord<T>>())
+        if (e->rows.id >= 0) {  // its rows of weights are no units of their own
+            const auto& rows = store.units[std::size_t(e->rows.id)];
+            if (take({rows.sources.front().weight, rows.bias, e->start}))
+                metrics.push_back(std::make_unique<GatedEdgeMetric<T>>(store, group, *e, modulus, form));
+        } else if (take({e->tau, e->rho, e->start})) {
+            metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));
+        }
     for (const auto& u : store.units) {
+        if (const int k = detail::place(store, group, u.sources.empty() ? u.bias : u.sources.front().weight);
+            k >= 0 && taken[std::size_t(k)])
+            continue;
         bool any = take({u.bias});
         for (const auto& s : u.sources) any |= take({s.weight});
         if (any) metrics.push_back(std::make_unique<UnitMetric<T>>(store, group, u, modulus, form));
@@ -44,9 +56,6 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
         if (take({h.table, h.bias}))
             metrics.push_back(std::make_unique<SoftmaxFisher<T>>(
                 store, group, h, typename SoftmaxFisher<T>::Options{.form = form, .targets = targets}));
-    for (const auto* e : store.template all<EdgeRecord<T>>())
-        if (take({e->tau, e->rho, e->start}))
-            metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));
     for (std::size_t k = 0; k < taken.size(); ++k)
         if (!taken[k])
             throw UsageError("riemannian: '", group[k].name,

@@ -137,7 +137,7 @@ protected:
         slots_.resize(members_.size());
     }
     /// The parameters of these numbers, but for negative ones.
-    static Parameters<T> parameters(Graph<T>& g, std::initializer_list<Weight<T>> weights) {
+    static Parameters<T> parameters(Graph<T>& g, const std::vector<Weight<T>>& weights) {
         std::vector<Parameter<T>*> members;
         for (const Weight<T> w : weights)
             if (w.id >= 0) members.push_back(&g.store()[w]);

@@ -18,13 +18,17 @@ template <class T> class TransitionStep final : public SearchStep<T> {
 public:
     /// `node`: the network's name. Throws UsageError when there is none of that name or ε is not ≥ 0.
     TransitionStep(Graph<T>& g, std::string_view node, TransitionOptions options)
-        : SearchStep<T>(
-              SearchStep<T>::parameters(g, {find(g, node).tau, find(g, node).start, find(g, node).rho}),
-              {.absolute = options.damping}) {
+        : SearchStep<T>(SearchStep<T>::parameters(g, weights(g, find(g, node))),
+                        {.absolute = options.damping}) {
         this->metrics_ = metrics_of(g, this->group_, options.modulus, options.form);
     }
 
 private:
+    static std::vector<Weight<T>> weights(Graph<T>& g, const EdgeRecord<T>& e) {
+        if (e.rows.id < 0) return {e.tau, e.start, e.rho};
+        const auto& rows = g.store().units[std::size_t(e.rows.id)];
+        return {rows.sources.front().weight, rows.bias, e.start};
+    }
     static const EdgeRecord<T>& find(Graph<T>& g, std::string_view node) {
         std::string known;
         for (const auto* e : g.store().template all<EdgeRecord<T>>()) {

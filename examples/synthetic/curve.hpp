@@ -1,0 +1,57 @@
+// Learning curves as a figure: bits of another text over the seconds of computing, and the entropy rate as a line.
+#pragma once
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../shared/gnuplot.hpp"
+#include "tasks.hpp"
+
+class Curve {
+public:
+    // One look at the state of a training; a new network of --starts begins a curve of its own.
+    struct Point {
+        double seconds, training_bits, choice_bits;
+        tasks::Index start;
+    };
+    void add(const Point& p) { points_.push_back(p); }
+
+    // Of this call under its name, beside those of tables that --csv wrote. Throws FileError for another table,
+    // and as plot::Figure.
+    void draw(const std::string& path, const std::string& name, double entropy,
+              const std::vector<std::string>& beside, const std::string& csv_header) const {
+        plot::Figure figure(path, 700, 440);
+        figure << "$curve << end_of_data\n";
+        for (std::size_t i = 0; i < points_.size(); ++i) {
+            const Point& p = points_[i];
+            if (i > 0 && points_[i - 1].start != p.start) figure << '\n';
+            if (p.seconds > 0) figure << p.seconds << ',' << p.training_bits << ',' << p.choice_bits << '\n';
+        }
+        figure << "end_of_data\nset grid lc rgb '#dddddd'\nset key top right\nset logscale x\n"
+               << "set xlabel 'seconds of computing time'\nset ylabel 'bits per predicted symbol'\n";
+        const std::string width = " with lines lw 2 title ";
+        std::string curves;
+        const auto plot = [&](const std::string& what) { curves += (curves.empty() ? "" : ", ") + what; };
+        if (std::isfinite(entropy))
+            plot(isogloss::message(entropy, " with lines lw 1.5 dt 2 lc rgb '#555555' title 'entropy rate'"));
+        if (points_.size() > 1) {
+            plot("$curve using 1:3" + width + plot::quoted(name) + " noenhanced");
+            plot("$curve using 1:2 with lines lw 1 dt 3 title 'its training text'");
+        }
+        for (const auto& file : beside)
+            plot(plot::quoted(std::filesystem::absolute(file).string()) + " using 1:4" + width +
+                 plot::quoted(std::filesystem::path(file).stem().string()) + " noenhanced");
+        for (const auto& file : beside)
+            if (!isogloss::file::InputFile(file).read_all().starts_with(csv_header + "\n"))
+                throw isogloss::FileError(isogloss::message(
+                    "'", file, "' is no learning curve of synthetic --csv; leave it out of --beside"));
+        figure << "plot " << curves << '\n';
+        figure.draw();
+    }
+
+private:
+    std::vector<Point> points_;
+};

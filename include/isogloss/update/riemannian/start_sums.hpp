@@ -1,0 +1,65 @@
+/// @file update/riemannian/start_sums.hpp  What the metrics of networks on graphs know of start values.
+#pragma once
+
+#include <isogloss/node/edges.hpp>
+#include <isogloss/update/riemannian/metric.hpp>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// The metric of the start values of a network on a graph, one number for each unit: Φ_j of V before the first
+/// step, over the columns that begin there. Only a pass in which some column begins says anything about it, and
+/// only such a pass decays what is known: the average is over these passes, as the gradient is. The first one
+/// counts in full.
+///
+///     Δ = -B_j^{start} / (Φ_j^{start} + ε)
+///
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eq. (29). How ε is added is our reading.
+template <class T> class StartSums {
+public:
+    StartSums(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record)
+        : store_(store), record_(record), place_(detail::place(store, group, record.start)) {}
+
+    std::vector<T> phi;  ///< Φ_j [N], allocated and named by the metric that owns these sums
+
+    /// Whether the start values are in the group.
+    bool grouped() const { return place_ >= 0; }
+
+    /// As Metric::clear.
+    void clear(double keep) {
+        if (keep == 0) std::fill(phi.begin(), phi.end(), T(0));
+        keep_ = keep;
+    }
+    /// Whether some column of the last pass begins at the start values.
+    bool due() const {
+        const T* started = store_.value(record_.started.id, -1);
+        return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
+    }
+    /// Adds the columns of the last pass that begin there; modulus(v) is Φ of what flows back.
+    template <class F> void add(T weight, bool rbpm, F&& modulus) {
+        if (!due()) return;
+        const double keep = std::exchange(keep_, 1);
+        const bool known = std::any_of(phi.begin(), phi.end(), [](T v) { return v != 0; });
+        if (keep == 0) std::fill(phi.begin(), phi.end(), T(0));
+        else kernel::scale(std::ssize(phi), static_cast<T>(keep), phi.data());
+        if (!known && keep < 1) weight /= static_cast<T>(1 - keep);
+        const Index N = std::ssize(phi);
+        const T* flow = store_.adjoint(record_.potential.id, rbpm, -1);
+        for (Index b = 0; b < store_.batch; ++b)
+            if (!(store_.value(record_.started.id, -1)[b] > 0))
+                for (Index j = 0; j < N; ++j) phi[std::size_t(j)] += weight * modulus(flow[b * N + j]);
+    }
+    /// As Metric::direction, `part` being the scale of the gradient.
+    void direction(std::span<const Slot<T>> group, T part, const Damping& damping) const {
+        const auto& slot = group[std::size_t(place_)];
+        for (std::size_t j = 0; j < phi.size(); ++j)
+            slot.direction[j] = -detail::ratio(part * slot.gradient[j], phi[j] + damping.of(phi[j], 1));
+    }
+
+private:
+    graph::Store<T>& store_;
+    const EdgeRecord<T>& record_;
+    int place_;        // of the start values in the group
+    double keep_ = 1;  // what the sums are multiplied with when more is added
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
