@@ -164,6 +164,8 @@ foreach(script links architecture)
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)
 endforeach()
 tests_in_python(docs/tables ../examples/language_model/tables.py report --check)
+tests_in_python(docs/synthetic_table ../examples/synthetic/table.py --print-only --check --parts minibatch --seconds 30
+                --results ${PROJECT_SOURCE_DIR}/examples/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/examples/synthetic_table.md)
 tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
 include(docs/programs.cmake)
 

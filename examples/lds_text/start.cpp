@@ -15,7 +15,8 @@ int start(const StartCommand& o) {
     lm::Options m;
     m.cell = o.cell;
     m.layers = 1;
-    m.units = it.system.states();
+    const ig::Index states = it.system.states();
+    m.units = {states};
     m.head = "free";
     m.loss = "ce";
     m.keep = 1;
@@ -38,10 +39,10 @@ int start(const StartCommand& o) {
     ig::io::Checkpoint().model(g).text("vocabulary", words).save(o.out, lm::metadata(lm::to_json(m, false)));
     say("%td words, %td units, %s: language_model train --start-from %s --cell %s --layers 1 --units %td "
         "--head free\n",
-        it.vocabulary.size(), m.units,
+        it.vocabulary.size(), states,
         cell.empty() ? "word vectors and softmax of the system, the cell at random"
                      : "all of it the system's",
-        o.out.c_str(), m.cell.c_str(), m.units);
+        o.out.c_str(), m.cell.c_str(), states);
     return 0;
 }
 

@@ -128,15 +128,18 @@ def compress(program, task, seed, method):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('--program', required=True)
+    parser.add_argument('--program', help='the program synthetic; not for --print-only')
     parser.add_argument('--seconds', type=float, default=60)
     parser.add_argument('--long', type=float, default=120, help='seconds of the longer row')
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--results', default='results.csv')
     parser.add_argument('--print-only', action='store_true', help='runs nothing')
     parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
+    parser.add_argument('--check', action='store_true', help='write nothing; status 1 where the page is not what would be written')
     parser.add_argument('--parts', nargs='*', help='what to run of: ' + ', '.join([*TASKS, LONG, STEPS, 'curve']) + '; all by default')
     o = parser.parse_args()
+    if not (o.program or o.print_only):
+        parser.error('--program is needed, but for --print-only')
     columns = ['task', 'method', 'seed', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated']
     known = {}
     if os.path.exists(o.results):
@@ -190,8 +193,13 @@ def main():
                 compressed(task, source, method, seed)
     parts = ((None, TASKS, [LONG, *METHODS, *COMPRESSORS]), ('curve', CURVE, CURVE_METHODS), (STEPS, SOURCES, [*STEPS_METHODS, *COMPRESSORS]))
     if o.page:
+        made = PAGE.format(seconds=o.seconds, table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS], median=True))
+        if o.check:
+            if open(o.page).read() != made:
+                raise SystemExit(f"table.py: '{o.page}' is not made from '{o.results}'. Run it without --check, with --print-only")
+            return
         with open(o.page, 'w') as f:
-            f.write(PAGE.format(seconds=o.seconds, table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS], median=True)))
+            f.write(made)
         return
     for part, tasks, methods in parts:
         if o.parts is None or part in o.parts or (part is None and any(t in o.parts for t in TASKS)):

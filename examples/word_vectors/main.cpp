@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <isogloss/io/compact.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/word_vectors.hpp>
 #include <isogloss/metric/analogies.hpp>

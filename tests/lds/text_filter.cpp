@@ -73,7 +73,7 @@ TEMPLATE_TEST_CASE("Likelihood and next-word predictions are those of dense matr
     const SteadyState steady = steady_state(s);
     const TextFilter<T> filter(s, steady);
     const auto text = long_text();
-    const auto& [mu, m, w, mass, words] = s.whitening;
+    const auto &mu = s.whitening.mu, &m = s.whitening.m, &w = s.whitening.w;
     // S + m mᵀ is invertible, with the quadratic form and the determinant of S on the space orthogonal to m.
     SmallMatrix S = lds::identity(6);
     const SmallMatrix more = steady.predicted - s.M;
