@@ -209,7 +209,7 @@ def main():
 # What --page writes.
 PAGE = """# Seven sources at equal computing time
 
-Made by `examples/synthetic/table.py --parts minibatch --seconds {seconds:g} --page FILE` from its results file: {seconds:g} seconds of computing time of
+Made by `examples/synthetic/table.py --parts minibatch --seconds {seconds:g} --page FILE` from its results file, `examples/synthetic/results/minibatch.csv`: {seconds:g} seconds of computing time of
 one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone), 20 units
 (aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10) where nothing else is said, V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds, their number,
 and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. A run has run away

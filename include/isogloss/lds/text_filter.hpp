@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/kalman.hpp>
 #include <span>
 
