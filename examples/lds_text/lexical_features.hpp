@@ -81,7 +81,7 @@ private:
             };
             for (std::size_t i = begin; i < end; ++i) {
                 const std::string here = word(i, 0), low = folded(here);
-                const auto put = [&](const char* kind, const std::string& value) { f(i, kind + value); };
+                const auto put = [&](const char* name, const std::string& value) { f(i, name + value); };
                 put("all", "");
                 put("w-2 ", word(i, -2));
                 put("w-1 ", word(i, -1));
