@@ -5,8 +5,8 @@
     python3 recipes.py figure --svg recipes.svg
     python3 recipes.py report
 
-A run is a preset with a seed. It is trained on one corpus, evaluated by itself, with a neural cache and with dynamic evaluation (rms),
-whose settings are those that `tune` finds best on the validation text. Each of the three is a line of the results. Files are
+A run is a preset with a seed. It is trained on one corpus, evaluated by itself, with the neural cache that `tune` finds best on the
+validation text, and with dynamic evaluation (rms at its defaults). Each of the three is a line of the results. Files are
 FOLDER/RECIPE-CORPUS-SEED.safetensors, .safetensors.train (the training), .csv (its log) and .out (what the program printed). The same
 call goes on wherever it was stopped. docs/examples/language_model.md tells more.
 """
