@@ -1,5 +1,6 @@
 // Counts for linear dynamical systems in files.
 #include <isogloss/lds/files.hpp>
+#include <isogloss/lds/moments.hpp>
 
 #include "safetensors_bytes.hpp"
 
