@@ -1,7 +1,7 @@
 /// Threads of one process that send each other messages: a communicator that moves bytes while a rank works on.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <isogloss/distributed/thread_group.hpp>
 #include <map>
 #include <mutex>
@@ -54,7 +54,7 @@ public:
             auto& queue = post_.messages[{in.front().from, rank(), tag}];
             if (queue.empty()) return false;
             if (queue.front().size() != in.front().bytes.size()) throw isogloss::UsageError("another size");
-            std::memcpy(in.front().bytes.data(), queue.front().data(), queue.front().size());
+            std::ranges::copy(queue.front(), in.front().bytes.begin());
             queue.pop();
             in.erase(in.begin());
         }
