@@ -70,12 +70,16 @@ private:
 template <class V> V value_of(nb::handle given, const std::string& name) {
     V value{};
     if constexpr (lm::is_optional<V>) return value_of<typename V::value_type>(given, name);
-    else if (!nb::try_cast(given, value))
-        throw nb::type_error(("train: " + name + " is a " +
-                              nb::cast<std::string>(nb::str(given.type().attr("__name__"))) +
-                              ", which is no value for it")
-                                 .c_str());
-    return value;
+    else {
+        bool fits = nb::try_cast(given, value);
+        if constexpr (std::is_same_v<V, std::vector<ig::Index>>) {  // a number, or one for each layer
+            if (ig::Index one = 0; !fits && nb::try_cast(given, one)) return {one};
+            fits = fits && !value.empty();
+        }
+        const auto type = nb::cast<std::string>(nb::str(given.type().attr("__name__")));
+        const auto error = "train: " + name + " is a " + type + ", which is no value for it";
+        return fits ? value : throw nb::type_error(error.c_str());
+    }
 }
 
 void train(const std::string& model, const nb::kwargs& given) {
@@ -103,10 +107,7 @@ void train(const std::string& model, const nb::kwargs& given) {
         status = lm::train(o, named);
     }
     if (status == 3) throw ig::NumericError("the training has run away; the best model is in '", model, "'");
-    if (status > 128) {
-        PyErr_SetNone(PyExc_KeyboardInterrupt);
-        throw nb::python_error();
-    }
+    if (status > 128) throw(PyErr_SetNone(PyExc_KeyboardInterrupt), nb::python_error());
 }
 
 // A trained model with room for so many columns.

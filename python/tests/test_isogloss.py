@@ -64,6 +64,10 @@ def test_errors_are_pythons(folder):
         isogloss.train("n", unit=3)
     with pytest.raises(TypeError, match="units is a str"):
         isogloss.train("n", units="many")
+    with pytest.raises(TypeError, match="units is a list"):
+        isogloss.train("n", units=[])
+    with pytest.raises(ValueError, match="^--units is -2, expected at least 1"):
+        isogloss.train("n", train="train.txt", valid="valid.txt", units=[8, -2])
     with pytest.raises(ValueError, match="^--units is -1, expected at least 1"):
         isogloss.train("n", train="train.txt", valid="valid.txt", units=-1)
     with pytest.raises(OSError, match="none.txt"):
