@@ -29,7 +29,7 @@ OPTIONS = {
     'REAL': '--head tied --head-bias --loss al',
 }
 RESULTS = os.path.join(HERE, 'results', 'tables.csv')
-OURS = 'corpus preset train valid test model log resume overwrite seed threads precision head head-bias loss'.split()
+OURS = 'corpus preset train valid test model log resume overwrite seed threads precision epsilon head head-bias loss'.split()
 POLL = 0.1  # seconds
 
 
@@ -98,7 +98,7 @@ class Run:
         threads = ['--threads', str(o.threads)]
         yield from self.execute(
             'train', '--corpus', corpus, '--preset', preset, *OPTIONS[self.row].split(), '--seed', str(self.seed),
-            '--precision', o.precision, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra)
+            '--precision', o.precision, '--epsilon', o.epsilon, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra)
         perplexities = []
         for part in 'valid', 'test':
             printed = yield from self.execute('evaluate', '--model', self.model, '--text', text_of(corpus, part), *threads)
@@ -171,8 +171,9 @@ class Pool:
 
 
 def require_same_options(o):
-    """Precision and the options after -- are those of a folder, so that a finished run is never taken for one with others."""
-    path, ours = os.path.join(o.folder, 'options.txt'), shlex.join(['--precision', o.precision, *o.extra]) + '\n'
+    """Precision, epsilon and the options after -- are those of a folder, so that a finished run is never taken for one with others."""
+    path = os.path.join(o.folder, 'options.txt')
+    ours = shlex.join(['--precision', o.precision, '--epsilon', o.epsilon, *o.extra]) + '\n'
     if os.path.exists(path):
         with open(path) as f:
             found = f.read()
@@ -258,6 +259,8 @@ def main():
     p.add_argument('--threads', type=at_least_1, default=1, help='of each run; the same from its beginning to its end (1)')
     p.add_argument('--jobs', type=at_least_1, help='runs side by side (as many as the processors have room for)')
     p.add_argument('--precision', choices=['fp32', 'bf16', 'auto'], default='auto', help='of the training (auto)')
+    p.add_argument('--epsilon', default='0.00390625', help='below which probability the gradient of the softmax is sampled, '
+                   'without bias; 0: exact (1/256)')
     p.add_argument('--folder', default='tables', help='of models, trainings, logs and outputs (tables)')
     p.add_argument('--results', help=f'where finished runs are written down ({os.path.relpath(RESULTS)}; with options after -- '
                    'FOLDER/tables.csv)')

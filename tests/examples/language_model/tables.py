@@ -56,7 +56,7 @@ def table():
     for line, loss in zip(sorted(rows("t/tables.csv"), key=lambda line: line["row"]), ["ce", "al"]):
         model = f"t/ptb-small-{line['row']}-1"
         run("train", "--corpus", "ptb", "--preset", "small", "--head", "tied", "--loss", loss, "--seed", 1, *TINY, "--precision", "auto",
-            "--threads", 1, "--model", "alone")
+            "--epsilon", 1 / 256, "--threads", 1, "--model", "alone")
         assert read("alone") == read(model + ".safetensors"), f"{model} is another model"
         log = rows(model + ".csv")
         assert [int(row["epoch"]) for row in log] == list(range(1, 10)) and len({row["run"] for row in log}) == 1, log
@@ -82,7 +82,7 @@ def refused():
     refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it"])
     refuses(*one, "--", "--model=x", says=["--model=x", "set for each run"])
     refuses(*one, "--", *TINY, "--keep", "0.5", says=["'t'", "--keep 0.5", "another --folder"])
-    refuses(*one, "--precision", "fp32", "--", *TINY, says=["--precision auto --units", "given are --precision fp32"])
+    refuses(*one, "--precision", "fp32", "--", *TINY, says=["--precision auto --epsilon 0.00390625 --units", "given are --precision fp32"])
     write("notes.csv", "notes,of,my own\n")
     refuses(*one, "--results", "notes.csv", "--", *TINY, says=["'notes,of,my own'", HEADER])
     write("twice.csv", f"{HEADER}\nptb-small,RE,1,2,3,4,5\nptb-small,RE,1,2,3,4,5\n")
