@@ -7,18 +7,20 @@
 #include <optional>
 #include <string>
 
+#include "../shared/ranks.hpp"
 #include "commands.hpp"
 #include "health.hpp"
 #include "log.hpp"
 #include "measure.hpp"
 #include "model_file.hpp"
 #include "progress.hpp"
-#include "ranks.hpp"
 #include "texts.hpp"
 #include "updates.hpp"
 #include "vectors.hpp"
 
 namespace lm {
+
+using program::Ranks;
 
 /// What a training has behind it, in the terms of its checkpoint.
 struct State {

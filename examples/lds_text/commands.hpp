@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+namespace program {
+class Ranks;
+}
+
 namespace lt {
 
 namespace ig = isogloss;
@@ -28,7 +32,8 @@ struct FitCommand {
     std::vector<ig::Index> states, ssid_lags;
     std::vector<double> pseudo_counts;
     std::optional<ig::Index> vocabulary, em_lags;
-    ig::Index iterations = 20;
+    ig::Index iterations = 20,
+              shards = 0;  ///< 0: those of the file to go on from, or as many as the ranks need
     double stop = 0, checkpoint_seconds = 30;
     std::uint64_t seed = 1;
     bool sentences = false, random_start = false, scaled = false, select = false, resume = false,
@@ -97,7 +102,7 @@ struct PlotCommand {
 };
 
 int count(const CountCommand& o);
-int count_within(const CountCommand& o, ig::Index memory);  ///< `count --memory`
+int count_within(const CountCommand& o, ig::Index memory, program::Ranks& ranks);  ///< `count --memory`
 int fit(const FitCommand& o);
 int embed(const EmbedCommand& o);
 int inspect(const InspectCommand& o);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
@@ -35,11 +36,15 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// printf with an Index or a double, and the output seen at once.
+/// printf with an Index or a double, and the output seen at once. By std::cout, which is silent on all ranks but the first.
 template <class... Values> void say(const char* format, Values... values) {
-    if constexpr (sizeof...(Values) == 0) std::fputs(format, stdout);
-    else std::printf(format, values...);
-    std::fflush(stdout);
+    if constexpr (sizeof...(Values) == 0) {
+        std::cout << format << std::flush;
+    } else {
+        std::string text(static_cast<std::size_t>(std::snprintf(nullptr, 0, format, values...)), '\0');
+        std::snprintf(text.data(), text.size() + 1, format, values...);
+        std::cout << text << std::flush;
+    }
 }
 
 /// Largest memory that this process has held, MiB. Not from getrusage where the system says it itself: that

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <isogloss/lds/count_ranks.hpp>
 #include <isogloss/lds/files.hpp>
 #include <limits>
 
+#include "../shared/ranks.hpp"
 #include "counting.hpp"
 
 namespace lt {
@@ -56,23 +58,28 @@ ig::text::Corpus corpus_of(const std::vector<std::string>& paths, const ig::text
     return ig::text::Corpus::from_tokens(std::move(tokens), vocabulary.size());
 }
 
-}  // namespace
-
-int count(const CountCommand& o) {
+/// What count does, on one rank of those that do it together: each has a part of the text. The first looks at the files
+/// before anybody goes on, and writes them.
+int count_on(program::Ranks& ranks, const CountCommand& o) {
     ig::threads(o.threads);
-    files::Outputs()
-        .read("--text", o.text)
-        .read("--vocabulary-from", o.vocabulary_from)
-        .read("--add", o.add)
-        .write("--counts", o.counts, counts_kind())
-        .write("--vocabulary-to", o.vocabulary_to, vocabulary_kind())
-        .write("--tokens-to", o.tokens_to, {"file of tokens", is_token_file})
-        .check();
+    if (ranks.first())
+        files::Outputs()
+            .read("--text", o.text)
+            .read("--vocabulary-from", o.vocabulary_from)
+            .read("--add", o.add)
+            .write("--counts", o.counts, counts_kind())
+            .write("--vocabulary-to", o.vocabulary_to, vocabulary_kind())
+            .write("--tokens-to", o.tokens_to, {"file of tokens", is_token_file})
+            .check();
     if (o.text.empty() == o.add.empty())
         throw ig::DataError("count: give --text to count, or --add to add counts, and not both");
     if (o.text.empty() && !o.tokens_to.empty())
         throw ig::UsageError("count: --tokens-to has no effect with --add, which reads no text");
-    if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory));
+    if (!o.add.empty() && ranks.size() > 1)
+        throw ig::UsageError(ig::message("count: --add is given to ", ranks.size(),
+                                         " ranks, but one adds files; start it without mpirun"));
+    ranks.barrier();
+    if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory), ranks);
     for (const auto& [option, given] :
          {std::pair("--spill", !o.spill.empty()), std::pair("--resume", o.resume)})
         if (given)
@@ -82,18 +89,27 @@ int count(const CountCommand& o) {
     if (!o.add.empty()) return add_files(o);
     Stopwatch clock;
     const auto vocabulary = vocabulary_of(o);
-    write_beside(o, vocabulary);
+    if (ranks.first()) write_beside(o, vocabulary);
     const auto corpus = corpus_of(o.text, vocabulary);
     const double reading = clock.lap();
     lds::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});
-    const auto [first, last] = shard_of(o, corpus.size());
+    const auto [first, last] = part_of(shard_of(o, corpus.size()), ranks.rank(), ranks.size());
     counts.add(corpus.tokens(), first, last);
+    counts = lds::sum_of_ranks(std::move(counts), ranks);
     const double counting = clock.lap();
-    lds::save_counts(o.counts, counts, vocabulary);
-    say("%lld tokens, %td types, %td lags: reading %.2f s, counting %.2f s, writing %.2f s, peak %.0f MiB\n",
+    if (ranks.first()) lds::save_counts(o.counts, counts, vocabulary);
+    say("%lld tokens, %td types, %td lags: reading %.2f s, counting %.2f s, writing %.2f s, peak %.0f "
+        "MiB%s\n",
         static_cast<long long>(counts.tokens()), vocabulary.size(), counts.lags(), reading, counting,
-        clock.lap(), peak_memory());
+        clock.lap(), peak_memory(), ranks.size() > 1 ? " on the first rank" : "");
     return 0;
+}
+
+}  // namespace
+
+int count(const CountCommand& o) {
+    program::Ranks ranks;
+    return ranks.guard([&] { return count_on(ranks, o); });
 }
 
 }  // namespace lt

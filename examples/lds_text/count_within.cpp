@@ -2,19 +2,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <isogloss/lds/count_ranks.hpp>
 #include <isogloss/lds/files.hpp>
 #include <optional>
 
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/progress.hpp"
+#include "../shared/ranks.hpp"
 #include "counting.hpp"
 
 namespace lt {
 
 namespace {
+
+constexpr ig::Index open_files = 64;
 
 /// Thrown where a signal has come.
 struct Interrupted {};
@@ -36,10 +41,11 @@ Held held() {
     return {(here - shared) * page, shared * page};
 }
 
-/// The folder of one counting: files of counts, the vocabulary and what was asked for.
+/// The folder of one counting: files of counts, the vocabulary and what was asked for. Of several ranks each has a folder
+/// for its files in it.
 class Spill {
 public:
-    explicit Spill(const CountCommand& o) {
+    Spill(const CountCommand& o, ig::Index rank, ig::Index ranks) {
         const std::string target = ig::file::link_target(o.counts);
         const std::string above = o.spill.empty() ? target.substr(0, target.rfind('/') + 1) : o.spill + "/";
         folder_ = above + target.substr(target.rfind('/') + 1) + ".spill";
@@ -48,10 +54,16 @@ public:
                                o.vocabulary_from.empty() ? "" : " --vocabulary-from " + o.vocabulary_from);
         for (const auto& path : o.text) request_ += " --text " + path;
         for (const auto& path : o.add) request_ += " --add " + path;
+        if (ranks > 1) request_ += ig::message(" on ", ranks, " ranks");
         request_ += "\n";
+        own_ = ranks > 1 ? ig::message(folder_, "/rank-", rank) : folder_;
     }
 
     const std::string& folder() const { return folder_; }
+    /// Where this rank's files are.
+    const std::string& own() const { return own_; }
+    /// What this rank has merged of all ranks.
+    std::string merged() const { return own_ + "/merged.run"; }
     std::string vocabulary() const { return folder_ + "/vocabulary"; }
 
     /// Whether there is something to go on from. Throws DataError where something else was begun.
@@ -65,8 +77,23 @@ public:
                                             "'; resume as it was begun, or leave --resume out"));
         return true;
     }
-    /// From now on there is nothing to go on from.
-    void forget() const { ::unlink(request().c_str()); }
+    /// From now on there is nothing to go on from: the files of ranks that went before are gone.
+    void forget() const {
+        ::unlink(request().c_str());
+        std::error_code none;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
+            const std::string name = entry.path().filename();
+            if (!name.starts_with("rank-") || name.find_first_not_of("0123456789", 5) != std::string::npos)
+                continue;
+            lds::CountFolder(entry.path()).clear();
+            ::unlink((entry.path() / "merged.run").c_str());
+            ::rmdir(entry.path().c_str());
+        }
+    }
+    /// Makes the folder that those of the ranks are in. Throws FileError where that cannot be.
+    void make() const {
+        if (own_ != folder_) const lds::CountFolder made(folder_);
+    }
     /// Keeps what was asked for, once the folder is there.
     void begin(const ig::text::Vocabulary& words) const {
         words.save(vocabulary());
@@ -80,7 +107,7 @@ public:
 
 private:
     std::string request() const { return folder_ + "/begun"; }
-    std::string folder_, request_;
+    std::string folder_, own_, request_;
 };
 
 std::string mib(ig::Index bytes) {
@@ -92,7 +119,7 @@ std::string mib(ig::Index bytes) {
 lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
                              ig::Index code, const ig::text::Vocabulary& vocabulary) {
     lds::SpillOptions options{
-        .lags = lags, .boundary = boundary, .open_files = 64, .words = vocabulary.checksum()};
+        .lags = lags, .boundary = boundary, .open_files = open_files, .words = vocabulary.checksum()};
     // What the program holds already, and will for its text, its code and its threads' stacks.
     const ig::Index beside = held().own + code + (ig::Index{6} << 20);
     const ig::Index least = lds::SpilledCounts::least_memory(vocabulary.size(), options);
@@ -105,15 +132,15 @@ lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token bo
     return options;
 }
 
-/// One counting from its beginning, or from where it was stopped, to the file.
+/// One counting from its beginning, or from where it was stopped, to the file. Of several ranks each counts a part of the
+/// text; then each merges some lags of all, and the first writes the file.
 class Counting {
 public:
-    Counting(const CountCommand& o, ig::Index memory)
-        : o_(o),
-          memory_(memory),
-          spill_(o),
-          lock_("--counts", o.counts),
-          resumed_(o.resume && spill_.begun()) {}
+    Counting(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
+        : o_(o), memory_(memory), ranks_(ranks), spill_(o, ranks.rank(), ranks.size()) {
+        if (ranks.first()) lock_.emplace("--counts", o.counts);
+        resumed_ = ranks.any(ranks.first() && o.resume && spill_.begun());
+    }
 
     void run() {
         if (!o_.add.empty()) add_files();
@@ -122,17 +149,23 @@ public:
             say("%s; its tokens were counted anew\n", what.c_str());
         const double counting = clock_.lap();
         const ig::Index files = counts_->files();
-        const lds::CountRunHeader& all = counts_->finish().header();
+        const ig::Array<lds::CountRun> runs = merged(counts_->finish());
+        const lds::CountRunHeader& all = runs.front().header();
         const auto tokens = static_cast<long long>(all.last - all.first);
         progress_.clear();
         const double merging = clock_.lap();
-        lds::save_counts(o_.counts, *counts_, vocabulary_, look_for_signals);
+        if (ranks_.first())
+            lds::save_counts(o_.counts, runs, vocabulary_, counts_->buffer(), look_for_signals);
         say("%lld tokens, %td types, %td lags: reading and counting %.2f s, %td files, merging %.2f s, "
-            "writing %.2f s, peak %.0f MiB\n",
+            "writing %.2f s, peak %.0f MiB%s\n",
             tokens, vocabulary_.size(), counts_->options().lags, counting, files, merging, clock_.lap(),
-            peak_memory());
+            peak_memory(), ranks_.size() > 1 ? " on the first rank" : "");
+        ranks_.barrier();  // the first has read the files of all
+        if (ranks_.size() > 1) ::unlink(spill_.merged().c_str());
         counts_->clear();
-        spill_.remove();
+        if (ranks_.size() > 1) ::rmdir(spill_.own().c_str());
+        ranks_.barrier();
+        if (ranks_.first()) spill_.remove();
     }
 
     /// Whether there are files that --resume could go on from.
@@ -144,6 +177,19 @@ public:
     }
 
 private:
+    /// The files that hold the counts of all ranks.
+    ig::Array<lds::CountRun> merged(const lds::CountRun& own) {
+        if (ranks_.size() == 1) return {own};
+        // The plan's buffers are for open_files files.
+        const ig::Index buffer = std::max<ig::Index>(
+            4096, counts_->buffer() * open_files / std::max<ig::Index>(open_files, ranks_.size()));
+        return lds::merge_of_ranks(
+            own, spill_.merged(), buffer, ranks_, [this](std::int64_t done, std::int64_t all) {
+                look_for_signals();
+                progress_.update(done, all, [] { return std::string("of a lag of all ranks"); });
+            });
+    }
+
     void begin(ig::Index lags, ig::Token boundary) {
         auto options = options_of(o_, lags, boundary, memory_, code_, vocabulary_);
         options.watch = [this](const lds::SpillProgress& p) {
@@ -151,19 +197,24 @@ private:
             if (p.merging) progress_.update(p.done, p.all, [] { return std::string("of a merge"); });
         };
         options.resume = resumed_;
-        if (!resumed_) spill_.forget();
-        counts_.emplace(vocabulary_.size(), spill_.folder(), std::move(options));
-        if (resumed_) say("going on from %td files in '%s'\n", counts_->files(), spill_.folder().c_str());
-        else spill_.begin(vocabulary_);
+        if (!resumed_ && ranks_.first()) {
+            spill_.forget();
+            spill_.make();
+        }
+        ranks_.barrier();  // there is a folder for those of the ranks
+        counts_.emplace(vocabulary_.size(), spill_.own(), std::move(options));
+        if (resumed_) say("going on from %td files in '%s'\n", counts_->files(), spill_.own().c_str());
+        else if (ranks_.first()) spill_.begin(vocabulary_);
     }
 
     void read_texts() {
         vocabulary_ = resumed_ ? ig::text::Vocabulary::load(spill_.vocabulary()) : vocabulary_of(o_);
-        write_beside(o_, vocabulary_);
+        if (ranks_.first()) write_beside(o_, vocabulary_);
         const Texts texts(o_.text, vocabulary_);
-        const auto [number, of] = parse_shard(o_.shard);
-        const bool all = of == 1;
-        const auto [first, last] = shard_of(o_, all ? std::numeric_limits<ig::Index>::max() : texts.count());
+        const bool all = parse_shard(o_.shard).second == 1 && ranks_.size() == 1;
+        const auto [first, last] =
+            part_of(shard_of(o_, all ? std::numeric_limits<ig::Index>::max() : texts.count()), ranks_.rank(),
+                    ranks_.size());
         begin(o_.lags, boundary(o_.sentences, vocabulary_));
         ig::Index position = 0;
         const ig::Index from = first, to = last;
@@ -196,9 +247,10 @@ private:
 
     const CountCommand& o_;
     ig::Index memory_, code_ = held().files;
+    program::Ranks& ranks_;
     Spill spill_;
-    files::Lock lock_;
-    bool resumed_;
+    std::optional<files::Lock> lock_;
+    bool resumed_ = false;
     ig::text::Vocabulary vocabulary_;
     program::Progress progress_{"counting"};
     std::optional<lds::SpilledCounts> counts_;
@@ -207,14 +259,17 @@ private:
 
 }  // namespace
 
-int count_within(const CountCommand& o, ig::Index memory) {
+int count_within(const CountCommand& o, ig::Index memory, program::Ranks& ranks) {
     interrupt::catch_signals();
-    Counting counting(o, memory);
+    Counting counting(o, memory, ranks);
     try {
         counting.run();
         return 0;
     } catch (const Interrupted&) {
-        interrupt::out() << "Interrupted; " << counting.kept() << std::endl;
+        const std::string what = "Interrupted; " + counting.kept();
+        if (ranks.size() > 1)
+            ranks.end(interrupt::status(), what);  // complete files stay, whoever is at what
+        interrupt::out() << what << std::endl;
         return interrupt::status();
     } catch (const ig::FileError& error) {
         if (!counting.begun()) throw;

@@ -21,11 +21,19 @@ inline std::pair<ig::Index, ig::Index> parse_shard(const std::string& shard) {
     return {number, of};
 }
 
+/// The part of rank `rank` of `size` among tokens first … last-1.
+inline std::pair<ig::Index, ig::Index> part_of(std::pair<ig::Index, ig::Index> all, ig::Index rank,
+                                               ig::Index size) {
+    const ig::Index tokens = all.second - all.first, each = tokens / size, rest = tokens % size;
+    // tokens · r / size, without the product
+    const auto begin = [&](ig::Index r) { return all.first + each * r + rest * r / size; };
+    return {begin(rank), begin(rank + 1)};
+}
+
 /// Tokens first … last-1 of so many, as --shard asks.
 inline std::pair<ig::Index, ig::Index> shard_of(const CountCommand& o, ig::Index tokens) {
     const auto [number, of] = parse_shard(o.shard);
-    const ig::Index each = tokens / of, rest = tokens % of;  // tokens · number / of, without the product
-    return {each * (number - 1) + rest * (number - 1) / of, each * number + rest * number / of};
+    return part_of({0, tokens}, number - 1, of);
 }
 
 /// The vocabulary to count with.

@@ -1,11 +1,13 @@
 /// @file fit.cpp  A system from a text: counts, subspace identification, EM, with a checkpoint per iteration.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <isogloss/lds/ranks.hpp>
 #include <limits>
 #include <locale>
 #include <numeric>
@@ -17,6 +19,7 @@
 #include "../shared/csv_log.hpp"
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
+#include "../shared/ranks.hpp"
 #include "co_occurrences.hpp"
 #include "identification.hpp"
 
@@ -78,7 +81,7 @@ std::string digits(double x, int count = 12) {
 }
 
 System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments,
-             const ig::text::Vocabulary& vocabulary) {
+             const ig::text::Vocabulary& vocabulary, program::Ranks& ranks) {
     Stopwatch clock;
     System it;
     it.vocabulary = vocabulary;
@@ -89,7 +92,7 @@ System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<floa
         // the candidates of --select come one after the other, and would find each other's file
         auto found = identify(
             moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}},
-            o.select ? "" : identification_file(o.model), o.checkpoint_seconds, o.go_on);
+            o.select ? "" : identification_file(o.model), o.checkpoint_seconds, o.go_on, ranks, o.shards > 0);
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
         say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
@@ -103,6 +106,7 @@ System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<floa
                 {"lds_text.pseudo_counts", digits(c.pseudo_counts, 17)},
                 {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))},
                 {"lds_text.ssid_lags", ig::message(c.ssid_lags)}};
+    if (o.shards > 0) it.notes["lds_text.shards"] = ig::message(o.shards);
     if (o.select) it.notes["lds_text.selected"] = "1";
     return it;
 }
@@ -146,6 +150,9 @@ FitCommand with_stored(FitCommand o) {
     o.ssid_lags = {take("--ssid-lags", only(o.ssid_lags),
                         lags("lds_text.ssid_lags", only(o.ssid_lags), default_ssid_lags))};
     o.states = {take("--states", only(o.states), it.system.states())};
+    if (it.notes.contains("lds_text.shards"))
+        o.shards = take("--shards", o.shards > 0 ? std::optional(o.shards) : std::nullopt,
+                        noted<ig::Index>(it, o.model, "lds_text.shards", 1, 1 << 20, 0));
     if (o.pseudo_counts.empty() && it.notes.contains("lds_text.pseudo_counts"))
         o.pseudo_counts = {noted<double>(it, o.model, "lds_text.pseudo_counts", 0, 1e12, 0)};
     return o;
@@ -179,37 +186,43 @@ struct HeldOut {
         for (const auto token : tokens) nats -= std::log(whitening.mu[token]);
         unigram = std::exp(nats / static_cast<double>(tokens.size()));
     }
+    explicit HeldOut(const std::array<double, 4>& of)
+        : found{of[0], of[1]}, perplexity(of[2]), unigram(of[3]) {}
+    std::array<double, 4> numbers() const { return {found.value, found.above_static, perplexity, unigram}; }
     Likelihood found;
     double perplexity, unigram;  ///< of the next word, and of its frequency alone
 };
 
-/// Fits systems, tells of every iteration, and leaves the best one in the file.
+/// Fits systems, tells of every iteration, and leaves the best one in the file. On several ranks all do the same with
+/// what the first has decided, which alone writes.
 class Fit {
 public:
-    Fit(const FitCommand& o, const CoOccurrences& counted) : o_(o), counted_(counted) {
-        if (!o.dev.empty()) dev_ = ig::text::Corpus::read(o.dev, counted.vocabulary());
+    Fit(const FitCommand& o, const CoOccurrences& counted, program::Ranks& ranks)
+        : o_(o), counted_(counted), ranks_(ranks) {
+        if (!o.dev.empty() && ranks.first()) dev_ = ig::text::Corpus::read(o.dev, counted.vocabulary());
     }
 
     /// Subspace identification, or the file of --resume, and EM until it settles. Returns the iteration it ends with.
     ig::Index run(const Candidate& c) {
         const lds::LagMoments<float> moments = counted_.moments({.pseudo_counts = c.pseudo_counts});
-        System it = o_.resume ? resumed(o_, c, moments) : start(o_, c, moments, counted_.vocabulary());
+        System it =
+            o_.resume ? resumed(o_, c, moments) : start(o_, c, moments, counted_.vocabulary(), ranks_);
+        if (o_.shards > 0) it.notes["lds_text.shards"] = ig::message(o_.shards);
         const auto& whitening = it.system.whitening;
         const double baseline = lds::static_log_likelihood(whitening.words);
         say("%td words, %td states, %g pseudo-counts a word, which are %.0f %% of what is counted\n",
             it.system.vocabulary(), it.system.states(), c.pseudo_counts,
             100 * c.pseudo_counts * static_cast<double>(whitening.mu.size()) / whitening.mass);
         auto iteration = static_cast<ig::Index>(it.log_likelihoods.size()), best_iteration = iteration;
-        if (!log_) open_log(iteration);
+        if (!log_ && ranks_.first()) open_log(iteration);
         double factor = 1, best = -std::numeric_limits<double>::infinity();
         Stopwatch clock;
         for (;; ++iteration) {
             const auto steady = lds::steady_state(it.system);
-            auto statistics = lds::asos_statistics(it.system, steady, moments, horizon());
-            std::optional<HeldOut> held_out;
-            if (dev_)
-                held_out.emplace(lds::TextFilter<float>(it.system, steady), whitening, dev_->tokens(),
-                                 counted_.boundary());
+            auto statistics =
+                o_.shards > 0 ? lds::asos_statistics(it.system, steady, moments, horizon(), ranks_, o_.shards)
+                              : lds::asos_statistics(it.system, steady, moments, horizon());
+            const std::optional<HeldOut> held_out = predicted(it.system, steady);
             it.log_likelihoods.push_back(statistics.log_likelihood);
             it.xx = statistics.xx;
             it.xx_filtered = statistics.xx_filtered;
@@ -217,6 +230,9 @@ public:
             tell(c, it, iteration, statistics.log_likelihood, baseline, held_out, factor, clock.lap());
 
             const double value = o_.select ? -held_out->perplexity : statistics.log_likelihood;
+            interrupted_ = ranks_.any(interrupt::wanted != 0);
+            if (interrupted_ && !interrupt::wanted)
+                interrupt::wanted = SIGTERM;  // another rank was asked to end
             if (!std::isfinite(value))
                 throw ig::NumericError("fit: the likelihood of iteration ", iteration,
                                        " is not finite; take fewer --states or more --pseudo-counts");
@@ -226,14 +242,16 @@ public:
                 best_iteration = iteration;
                 // here and not after the M-step: the file holds a system with its own covariances, whenever the
                 // program ends
-                if (!o_.select || value > selected_) lds::save_lds(o_.model, it);
-                std::error_code ignored;
-                std::filesystem::remove(identification_file(o_.model),
-                                        ignored);  // the model goes on from here
+                if (ranks_.first()) {
+                    if (!o_.select || value > selected_) lds::save_lds(o_.model, it);
+                    std::error_code ignored;
+                    std::filesystem::remove(identification_file(o_.model),
+                                            ignored);  // the model goes on from here
+                }
                 if (o_.select && value > selected_) selected_ = value, of_selected_ = {c, iteration};
             }
             const bool settled = o_.select ? iteration >= best_iteration + patience : gain < o_.stop;
-            if (iteration >= o_.iterations || settled || interrupt::wanted) break;
+            if (iteration >= o_.iterations || settled || interrupted_) break;
             factor = lds::maximise(std::move(statistics), it.system);
         }
         if (!o_.select && best_iteration < iteration)
@@ -244,10 +262,24 @@ public:
     ig::Index horizon() const { return o_.em_lags.value_or(default_em_lags); }
     /// What is in the file, after runs of several candidates.
     const std::pair<Candidate, ig::Index>& selected() const { return of_selected_; }
+    /// Whether a rank was asked to end; the same on all of them.
+    bool interrupted() const { return interrupted_; }
     double best_perplexity() const { return -selected_; }
 
 private:
     static constexpr ig::Index patience = 3;  // iterations that may predict no better, of a candidate
+
+    /// How the system predicts --dev, where there is one: found by the first rank, known to all.
+    std::optional<HeldOut> predicted(const lds::Lds<float>& system, const lds::SteadyState& steady) {
+        if (o_.dev.empty()) return std::nullopt;
+        std::array<double, 4> numbers = {};
+        if (dev_)
+            numbers = HeldOut(lds::TextFilter<float>(system, steady), system.whitening, dev_->tokens(),
+                              counted_.boundary())
+                          .numbers();
+        ig::distributed::broadcast(ranks_, std::span<double>(numbers));
+        return HeldOut(numbers);
+    }
 
     /// Rows before the iteration that a resumed fit goes on with are kept.
     void open_log(ig::Index iteration) {
@@ -271,15 +303,18 @@ private:
             of_dev =
                 ig::message(digits(found.value), ',', digits(found.above_static), ',', digits(perplexity));
         }
-        log_->append(ig::message(iteration, ',', digits(value), ',', digits(value - baseline), ',',
-                                 digits(radius), ',', digits(factor), ',', digits(seconds), ',',
-                                 digits(c.pseudo_counts), ',', c.states, ',', c.ssid_lags, ',', of_dev));
+        if (log_)
+            log_->append(ig::message(iteration, ',', digits(value), ',', digits(value - baseline), ',',
+                                     digits(radius), ',', digits(factor), ',', digits(seconds), ',',
+                                     digits(c.pseudo_counts), ',', c.states, ',', c.ssid_lags, ',', of_dev));
     }
 
     const FitCommand& o_;
     const CoOccurrences& counted_;
-    std::optional<ig::text::Corpus> dev_;
+    program::Ranks& ranks_;
+    std::optional<ig::text::Corpus> dev_;  // of the first rank
     std::optional<files::CsvLog> log_;
+    bool interrupted_ = false;
     double selected_ = -std::numeric_limits<double>::infinity();  // minus the perplexity
     std::pair<Candidate, ig::Index> of_selected_ = {};
 };
@@ -287,6 +322,7 @@ private:
 void check(const FitCommand& o) {
     ig::require("fit", "--iterations", o.iterations, 0);
     ig::require("fit", "--checkpoint-seconds", o.checkpoint_seconds, 0);
+    ig::require("fit", "--shards", o.shards, 0, ig::Index{1} << 20);
     ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
     for (const double kappa : o.pseudo_counts)
         if (kappa != 0 && !(kappa >= 1e-6 && kappa <= 1e12))
@@ -302,14 +338,8 @@ void check(const FitCommand& o) {
         throw ig::UsageError("fit: --select chooses by how a held-out text is predicted; give it with --dev");
 }
 
-}  // namespace
-
-int fit(const FitCommand& given) {
-    ig::threads(given.threads);
-    const ig::BlasOnOneThread blas;
-    check(given);
-    files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
-    const files::Lock lock("--model", given.model);
+/// Throws unless the files of a fit may be written.
+void require_outputs(const FitCommand& given) {
     files::Outputs()
         .read("--train", given.train)
         .read("--vocabulary-from", given.vocabulary_from)
@@ -320,25 +350,44 @@ int fit(const FitCommand& given) {
         .write_unmarked("--model", given.model + ".lock", false)
         .write("--log", given.log, files::table("log of `lds_text fit`", fit_header))
         .check();
+}
+
+/// What fit does, on one rank of those that do it together. Files are looked at by the first alone, before anybody goes
+/// on: the others would find what it has begun to write.
+int fit_on(program::Ranks& ranks, const FitCommand& given) {
+    ig::threads(given.threads);
+    const ig::BlasOnOneThread blas;
+    check(given);
+    std::optional<files::Lock> lock;
+    if (ranks.first()) {
+        files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
+        lock.emplace("--model", given.model);
+        require_outputs(given);
+    }
+    ranks.barrier();
     FitCommand o = given;
     o.go_on = given.resume;
     o.resume = given.resume && files::exists(given.model);
     if (o.resume) o = with_stored(o);
     else if (given.resume && !files::exists(identification_file(given.model)))
         say("'%s' is not there yet: the fit starts from the beginning\n", o.model.c_str());
+    if (o.shards == 0 && program::Ranks::launched()) o.shards = std::max<ig::Index>(ranks.size(), 4);
+    if (o.shards > 0 && o.shards < ranks.size())
+        throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks.size(),
+                                         " ranks that mpirun has started: each takes one or more of them"));
     if (o.states.empty()) o.states = {default_states};
     if (o.ssid_lags.empty()) o.ssid_lags = {default_ssid_lags};
     interrupt::catch_signals();
     const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end());
     const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)));
-    Fit fit(o, counted);
+    Fit fit(o, counted, ranks);
     ig::Index last = 0;
     bool begun = false;  // whether there is a system in the file
     try {
         for (const Candidate& c : candidates(o, counted)) {
             last = fit.run(c);
             begun = true;
-            if (interrupt::wanted) break;
+            if (fit.interrupted()) break;
         }
     } catch (const IdentificationInterrupted&) {
         if (!begun) {
@@ -364,6 +413,13 @@ int fit(const FitCommand& given) {
                                   : "To go on: the same call with --resume")
                      << std::endl;
     return interrupt::status();
+}
+
+}  // namespace
+
+int fit(const FitCommand& given) {
+    program::Ranks ranks;
+    return ranks.guard([&] { return fit_on(ranks, given); });
 }
 
 }  // namespace lt

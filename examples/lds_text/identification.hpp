@@ -5,12 +5,14 @@
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/lds.hpp>
+#include <isogloss/lds/ranks.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "../shared/interrupt.hpp"
 #include "../shared/progress.hpp"
+#include "../shared/ranks.hpp"
 #include "common.hpp"
 
 namespace lt {
@@ -28,10 +30,11 @@ inline files::Kind identification_kind() {
 
 /// subspace_identification with a bar. The file, unless its name is empty, gets the state after a product of the singular
 /// vectors where so many seconds have passed since the last one; with `go_on` the work begins with the state in it.
+/// `shared`: by rows that the ranks share, whose bits any number of ranks gives; the first writes the file.
 /// Throws IdentificationInterrupted after a signal, DataError for a file of other counts or options.
 inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
                                      const lds::SubspaceOptions& options, const std::string& file,
-                                     double seconds, bool go_on) {
+                                     double seconds, bool go_on, program::Ranks& ranks, bool shared) {
     const auto& mu = moments.whitening().mu;
     const auto made_with = moments.made_with();
     ig::Index pairs = 0;
@@ -40,7 +43,8 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
         options.states, " states, ", options.lags, " blocks, seed ", options.svd.seed, ", boundary ",
         made_with.boundary, ", ", pairs, " pairs of words with frequencies ",
         ig::file::hex16(
-            ig::file::hash_bytes({reinterpret_cast<const char*>(mu.data()), mu.size() * sizeof(double)})));
+            ig::file::hash_bytes({reinterpret_cast<const char*>(mu.data()), mu.size() * sizeof(double)})),
+        shared ? ", by rows" : "");
 
     program::Progress bar("subspace identification");
     program::Stopwatch since;
@@ -63,11 +67,12 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
     }
     watch.progress = [&](double share) {
         bar.update(static_cast<std::int64_t>(1000 * share), 1000, [] { return std::string("products"); });
-        if (!interrupt::wanted) return;
+        if (!ranks.any(interrupt::wanted != 0)) return;
+        if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank was asked to end
         bar.clear();
         throw IdentificationInterrupted();
     };
-    if (!file.empty())
+    if (!file.empty() && ranks.first())
         watch.checkpoint = [&](ig::Index products, const lds::TallMatrix<float>& block) {
             if (since.seconds() < seconds) return;
             since.reset();
@@ -80,7 +85,8 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
                     ig::io::tensor_view<std::int64_t>("products", {}, {&made, 1})},
                 {{"lds_text.identification", settings}});
         };
-    return lds::subspace_identification(moments, options, std::move(watch));
+    return shared ? lds::subspace_identification(moments, options, ranks, std::move(watch))
+                  : lds::subspace_identification(moments, options, std::move(watch));
 }
 
 }  // namespace lt

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "../shared/program.hpp"
+#include "../shared/ranks.hpp"
 #include "commands.hpp"
 
 namespace {
@@ -29,9 +30,9 @@ int work(int argc, char** argv) {
     count->add_option("--add", c.add, "files of counts to add, in place of a text")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     count->add_flag("--sentences", c.sentences, "no pair reaches over a line end");
-    count->add_option("--threads", c.threads, "threads");
+    auto* count_threads = count->add_option("--threads", c.threads, "threads; under mpirun 1 on each rank");
     count->add_option("--memory", c.memory,
-                      "most memory, 2GiB for instance: what has no room is put aside in files");
+                      "most memory, 2GiB for instance, of each rank: what has no room is put aside in files");
     count->add_option("--spill", c.spill, "folder for the folder of these files [that of --counts]");
     count->add_flag("--resume", c.resume, "with --memory: go on from the files that are there");
 
@@ -61,7 +62,11 @@ int work(int argc, char** argv) {
     fit->add_option("--iterations", f.iterations, "iterations of EM");
     fit->add_option("--stop", f.stop, "stop where an iteration gains less, nats per token");
     fit->add_option("--seed", f.seed, "of the random numbers");
-    fit->add_option("--threads", f.threads, "threads");
+    auto* fit_threads = fit->add_option("--threads", f.threads, "threads; under mpirun 1 on each rank");
+    fit->add_option(
+        "--shards", f.shards,
+        "parts of the vocabulary whose sums are added in a fixed order: with as many, any number of ranks "
+        "that mpirun starts gives the same file [0: none; under mpirun 4, or as many as ranks]");
     fit->add_option("--log", f.log, "CSV file with a row per iteration");
     fit->add_flag("--sentences", f.sentences, "no pair reaches over a line end");
     fit->add_flag("--random-start", f.random_start, "random parameters in place of subspace identification");
@@ -186,6 +191,10 @@ int work(int argc, char** argv) {
     plot->add_option("--svg", p.svg, "picture to write");
 
     if (const auto end = program::parse(app, argc, argv)) return *end;
+    if (program::Ranks::launched()) {  // the ranks share the cores
+        if (count_threads->count() == 0) c.threads = 1;
+        if (fit_threads->count() == 0) f.threads = 1;
+    }
     if (*count) return lt::count(c);
     if (*fit) return lt::fit(f);
     if (*embed) return lt::embed(e);

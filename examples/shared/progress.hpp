@@ -47,21 +47,22 @@ public:
     Progress& operator=(const Progress&) = delete;
     ~Progress() { clear(); }
 
-    /// `done` of `all`; `note` is whatever else is worth knowing. Draws at most ten times a second on a
-    /// terminal, and writes a line every twenty seconds elsewhere.
+    /// `done` of `all`, 0 where that is not known; `note` is whatever else is worth knowing. Draws at most ten
+    /// times a second on a terminal, and writes a line every twenty seconds elsewhere.
     template <class Note> void update(std::int64_t done, std::int64_t all, Note&& note) {
         if (!shown_ || since_.seconds() < (terminal_ ? 0.1 : 20)) return;
         since_.reset();
-        const double share = static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(all, 1));
+        const double share = all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 0;
+        const std::string done_of_all = all > 0 ? percent(share) + " %, " : "";
         if (!terminal_) {
-            std::cout << title_ << ": " << percent(share) << " %, " << note() << std::endl;
+            std::cout << title_ << ": " << done_of_all << note() << std::endl;
             return;
         }
         const auto cells = static_cast<std::size_t>(20 * std::clamp(share, 0.0, 1.0));
         // A line as wide as the terminal or wider would leave its beginning behind at every update.
         std::cout << "\r\033[K"
                   << (title_ + " [" + std::string(cells, '=') + std::string(20 - cells, ' ') + "] " +
-                      percent(share) + " % " + note())
+                      done_of_all + note())
                          .substr(0, columns() - 1)
                   << std::flush;
         drawn_ = true;

@@ -135,29 +135,33 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
     io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
 }
 
-/// The same file from counts that are larger than the memory; calls finish(). The last file of the counts is
-/// read three times, and 8 bytes for each word are held beside what SpilledCounts holds.
+/// The same file from counts that lie in files, lag k (0: the occurrences) in runs[k mod size]: one file of all of them,
+/// or those of merge_of_ranks. Files are read three times through `buffer` bytes, and 8 bytes for each word are held.
 ///
 /// `watch`, where there is one, is called now and then; what it throws ends the writing and leaves no file.
-inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
-                        const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
-    const Index V = counts.vocabulary();
+inline void save_counts(const std::filesystem::path& path, std::span<const CountRun> runs,
+                        const text::Vocabulary& vocabulary, Index buffer,
+                        const std::function<void()>& watch = {}) {
+    const CountRunHeader& header = runs.front().header();
+    const Index V = header.vocabulary;
     detail::require_words(vocabulary, V);
-    const CountRun& run = counts.finish();
+    const auto run = [runs](Index k) -> const CountRun& {
+        return runs[static_cast<std::size_t>(k) % runs.size()];
+    };
     const std::string words = vocabulary.to_text();
-    const std::int64_t boundary = counts.options().boundary;
+    const std::int64_t boundary = header.boundary;
     Array<std::int64_t> occurrences(V);
-    const auto each = [&run, &watch, buffer = counts.buffer()](Index k, auto use) {
+    const auto each = [run, &watch, buffer](Index k, auto use) {
         std::int64_t met = 0;
-        for (CountRunCursor at(run, k, buffer); at.next();) {
+        for (CountRunCursor at(run(k), k, buffer); at.next();) {
             use(at);
             if (++met % 65536 == 0 && watch) watch();
         }
     };
     each(0, [&](const CountRunCursor& at) { occurrences[at.row()] = at.count(); });
     auto tensors = detail::counts_head(words, boundary, std::span(occurrences));
-    for (Index k = 1; k <= counts.options().lags; ++k) {
-        const CountRunSection& section = run.section(k);
+    for (Index k = 1; k <= header.lags; ++k) {
+        const CountRunSection& section = run(k).section(k);
         const detail::StoredLag lag{k, V, section.pairs,
                                     section.largest > std::numeric_limits<std::uint32_t>::max()};
         tensors.push_back({lag.starts(), detail::numbers<std::int32_t>(lag.long_starts(), [=](auto put) {
@@ -177,6 +181,13 @@ inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts
                            })});
     }
     io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
+}
+
+/// The same file from counts that are larger than the memory; calls finish().
+inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
+                        const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
+    detail::require_words(vocabulary, counts.vocabulary());
+    save_counts(path, std::span(&counts.finish(), 1), vocabulary, counts.buffer(), watch);
 }
 
 /// Reads what save_counts wrote. The file is mapped, so that counts may be larger than the memory: all of it

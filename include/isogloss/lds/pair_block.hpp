@@ -71,9 +71,23 @@ public:
             cell = {before, opens ? 1 : cell.count + 1};
         };
         const Index lowest = std::max<Index>(0, first_ - k - from_), highest = last_ - k - from_;
-        for (const std::uint32_t place : places_)
-            if (place >= lowest && place < highest && (reach_.empty() || k <= reach_[place]))
-                pair(from_ + place);
+        const auto inside = [&](Index place) { return place >= lowest && place < highest; };
+        // Later words, their rows and their cells lie all over the memory, each known once the one before it is there:
+        // they are asked for some pairs ahead, one after the other.
+        constexpr Index ahead = 12;
+        const Index n = std::ssize(places_), looked = n - 3 * ahead;
+        const auto later = [&](Index at) { return from_ + Index{places_[at]} + k; };
+        for (Index at = 0; at < n; ++at) {
+            if (at < looked) {
+                if (inside(places_[at + 3 * ahead])) __builtin_prefetch(&text_[later(at + 3 * ahead)]);
+                if (inside(places_[at + 2 * ahead]))
+                    __builtin_prefetch(&out.rows[text_[later(at + 2 * ahead)]], 1);
+                if (inside(places_[at + ahead]))
+                    __builtin_prefetch(out.cells.data() + out.rows[text_[later(at + ahead)]].end, 1);
+            }
+            const Index place = places_[at];
+            if (inside(place) && (reach_.empty() || k <= reach_[place])) pair(from_ + place);
+        }
     }
 
     /// Where the cells of row i begin, i = 0 … V.

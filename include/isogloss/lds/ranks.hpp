@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <isogloss/distributed/tree_sum.hpp>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/subspace.hpp>
@@ -158,7 +159,9 @@ public:
         : moments_(moments), r_(r), ranks_(ranks), first_(ranges_of_words(moments, 1, ranks.size())) {
         const HankelOperator<T> checked(moments, r);
     }
-    Index size() const { return r_ * moments_.vocabulary(); }                                   ///< rV
+    Index size() const { return r_ * moments_.vocabulary(); }  ///< rV
+    /// As HankelOperator: calls f(columns) after each of the r² sparse products, on every rank.
+    void after_each_product(std::function<void(Index)> f) { watch_ = std::move(f); }
     void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
     void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
 
@@ -176,6 +179,7 @@ private:
                 else moments_.apply_rows(r_ - from + to, ref(z), begin, begin + n, ref(part));
                 T* const sum = y.data() + (to * V + begin) * l;
                 for (std::size_t k = 0; k < part.size(); ++k) sum[k] += part.data()[k];
+                if (watch_) watch_(l);
             }
         }
         detail::gather_rows(ranks_, first_, ref(y));
@@ -187,6 +191,7 @@ private:
     Index r_;
     C& ranks_;
     Array<Index> first_;  // words of each rank
+    std::function<void(Index)> watch_;
 };
 
 /// subspace_identification by several ranks: products with N_k by rows, a rank's words each; everything else, the
@@ -196,10 +201,16 @@ private:
 /// Departure from subspace_identification: Π once for each block of a product with the Hankel operator, so that results
 /// differ by rounding.
 ///
+/// `watch` is called on every rank at the same points, and may speak to the other ranks there: what ends the work is to
+/// be thrown on all of them.
+///
 /// Collective. Sent: a rank's share of r V (h + oversampling) numbers for each product.
 template <class T, distributed::Communicator C>
-Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options, C& ranks) {
-    return detail::identify(RankHankel<T, C>(moments, options.lags, ranks), moments.whitening(), options);
+Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options, C& ranks,
+                                    SubspaceWatch<T> watch = {}) {
+    RankHankel<T, C> H(moments, options.lags, ranks);
+    detail::tell_progress(H, options, watch);
+    return detail::identify(H, moments.whitening(), options, std::move(watch));
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

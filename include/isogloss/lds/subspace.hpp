@@ -97,6 +97,23 @@ Subspace<T> identify(const Operator& H, const Whitening& whitening, const Subspa
     return out;
 }
 
+/// Has the operator tell watch.progress, where there is one, of each of its products.
+template <class Operator, class T>
+void tell_progress(Operator& H, const SubspaceOptions& options, const SubspaceWatch<T>& watch) {
+    if (!watch.progress) return;
+    const double columns = std::min(
+                     static_cast<double>(options.states) + static_cast<double>(options.svd.oversampling),
+                     static_cast<double>(H.size())),
+                 products = 2 * static_cast<double>(options.svd.power_iterations) + 2;
+    const double all = columns * products + error_probes * error_products;
+    const auto each = 1 / static_cast<double>(options.lags * options.lags);
+    H.after_each_product([progress = watch.progress, all, each,
+                          done = columns * static_cast<double>(watch.from.products)](Index l) mutable {
+        done += each * static_cast<double>(l);
+        progress(std::min(1.0, done / all));
+    });
+}
+
 }  // namespace detail
 
 /// Subspace identification (n4sid) of a system from lagged covariances.
@@ -123,19 +140,7 @@ template <Moments P>
 Subspace<typename P::Scalar> subspace_identification(const P& moments, SubspaceOptions options = {},
                                                      SubspaceWatch<typename P::Scalar> watch = {}) {
     HankelOperator<typename P::Scalar, P> H(moments, options.lags);
-    if (watch.progress) {
-        const double columns = std::min(
-                         static_cast<double>(options.states) + static_cast<double>(options.svd.oversampling),
-                         static_cast<double>(H.size())),
-                     products = 2 * static_cast<double>(options.svd.power_iterations) + 2;
-        const double all = columns * products + detail::error_probes * detail::error_products;
-        const auto each = 1 / static_cast<double>(options.lags * options.lags);
-        H.after_each_product([progress = watch.progress, all, each,
-                              done = columns * static_cast<double>(watch.from.products)](Index l) mutable {
-            done += each * static_cast<double>(l);
-            progress(std::min(1.0, done / all));
-        });
-    }
+    detail::tell_progress(H, options, watch);
     return detail::identify(H, moments.whitening(), options, std::move(watch));
 }
 

@@ -11,7 +11,7 @@
 #include <isogloss/mpi.hpp>
 #endif
 
-namespace lm {
+namespace program {
 
 using Alone = ig::distributed::Alone;
 
@@ -68,14 +68,21 @@ ig::Index Ranks::size() const { return mpi_ ? mpi_->world.size() : 1; }
     if (mpi_) return mpi_->world.call; \
     return Alone().call
 
-void Ranks::fail(const std::exception& error) {
-    // Where the first rank has the same error it ends this one while it waits, however busy the machine is.
+void Ranks::end(int status, const std::string& what) {
+    // Where the first rank ends for the same reason it ends this one while it waits, however busy the machine is.
     if (rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
-    std::cout.flush();
+    if (first()) std::cout << what << std::endl;
+    else std::cerr << "isogloss: rank " << rank() << " of " << size() << ": " << what << std::endl;
+    if (mpi_) MPI_Abort(mpi_->world.handle(), status);
+    std::exit(status);
+}
+
+void Ranks::fail(const std::exception& error) {
     std::string what = error.what();
     if (what.starts_with("isogloss: ")) what.erase(0, 10);
-    const std::string who = first() ? "" : ig::message("rank ", rank(), " of ", size(), ": ");
-    std::cerr << "isogloss: " << who << what << std::endl;
+    if (rank() > 0) end(1, what);
+    std::cout.flush();
+    std::cerr << "isogloss: " << what << std::endl;
     MPI_Abort(mpi_->world.handle(), 1);
     std::abort();
 }
@@ -98,7 +105,12 @@ ig::Index Ranks::size() const { return 1; }
 
 #define ISOGLOSS_WITH(call) return Alone().call
 
-void Ranks::fail(const std::exception&) { std::abort(); }  // there are no others
+// There are no others.
+void Ranks::end(int status, const std::string& what) {
+    std::cout << what << std::endl;
+    std::exit(status);
+}
+void Ranks::fail(const std::exception&) { std::abort(); }
 
 #endif
 
@@ -115,6 +127,12 @@ void Ranks::all_to_all(std::span<const std::byte> send, std::span<const ig::Inde
 }
 void Ranks::all_reduce(std::span<float> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
 void Ranks::all_reduce(std::span<double> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
+
+bool Ranks::any(bool yes) {
+    double sum[] = {yes ? 1. : 0.};
+    all_reduce(std::span<double>(sum));
+    return sum[0] > 0;
+}
 
 // One rank sends nothing.
 #ifdef WITH_MPI
@@ -139,4 +157,4 @@ bool Ranks::concurrent() const { return false; }
 
 static_assert(ig::distributed::Asynchronous<Ranks>);
 
-}  // namespace lm
+}  // namespace program

@@ -5,8 +5,9 @@
 #include <isogloss/distributed/communicator.hpp>
 #include <memory>
 #include <span>
+#include <string>
 
-namespace lm {
+namespace program {
 
 namespace ig = isogloss;
 
@@ -41,6 +42,13 @@ public:
     void finish(ig::Index number);
     bool concurrent() const;
 
+    /// Whether `yes` on any rank. Collective.
+    bool any(bool yes);
+
+    /// Says what and ends the program on all ranks, with this status where the launcher hands it on. What all ranks say
+    /// is told once.
+    [[noreturn]] void end(int status, const std::string& what);
+
     /// What f() returns. Where it throws and there are other ranks, says so and ends them all; an error that all have,
     /// such as a wrong option, is told once.
     template <class F> auto guard(F&& f) {
@@ -59,4 +67,4 @@ private:
     std::unique_ptr<Mpi> mpi_;
 };
 
-}  // namespace lm
+}  // namespace program

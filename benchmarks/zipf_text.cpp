@@ -1,0 +1,77 @@
+// A text of any length to standard output, words as frequent as Zipf and Mandelbrot have them, for programs that count.
+//
+//     zipf_text TOKENS [TYPES]     TYPES 100,000 without it; 0 tokens: each word once, for a vocabulary
+//
+// Every word is drawn by itself, the one of rank r = 0, 1, … with probability proportional to 1 / (r + 2.7), so that far
+// more different pairs stand side by side than in a text of that length. A line has 1000 words; nothing of the text is
+// kept in memory.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <isogloss/random.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+using isogloss::Index;
+
+// Draws in constant time: cell i of a table of V has word i with probability keep[i], and word other[i] otherwise
+// (Walker 1977, An efficient method for generating discrete random variables with general distributions).
+class Words {
+public:
+    explicit Words(Index types) : keep_(std::size_t(types)), other_(std::size_t(types)) {
+        const auto V = static_cast<std::size_t>(types);
+        double sum = 0;
+        for (std::size_t r = 0; r < V; ++r) sum += keep_[r] = 1 / (double(r) + 2.7);
+        std::vector<std::size_t> small, large;
+        for (std::size_t r = 0; r < V; ++r) {
+            keep_[r] *= double(V) / sum;
+            (keep_[r] < 1 ? small : large).push_back(r);
+        }
+        while (!small.empty() && !large.empty()) {
+            const std::size_t s = small.back(), l = large.back();
+            small.pop_back();
+            other_[s] = l;
+            keep_[l] -= 1 - keep_[s];
+            if (keep_[l] >= 1) continue;
+            large.pop_back();
+            small.push_back(l);
+        }
+        for (const auto& rest : {small, large})
+            for (const std::size_t r : rest) keep_[r] = 1, other_[r] = r;
+    }
+    std::size_t draw(double u) const {
+        const double at = u * double(keep_.size());
+        const auto cell = std::min(static_cast<std::size_t>(at), keep_.size() - 1);
+        return at - double(cell) < keep_[cell] ? cell : other_[cell];
+    }
+
+private:
+    std::vector<double> keep_;
+    std::vector<std::size_t> other_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const Index tokens = argc > 1 ? std::atoll(argv[1]) : -1, types = argc > 2 ? std::atoll(argv[2]) : 100000;
+    if (tokens < 0 || types < 1 || argc > 3) {
+        std::fprintf(stderr, "usage: zipf_text TOKENS [TYPES]\n");
+        return 1;
+    }
+    std::vector<std::string> names;
+    for (Index r = 0; r < types; ++r) names.push_back(isogloss::message("w", r));
+    const Words words(types);
+    const isogloss::Random random(1, 1);
+    std::string line;
+    const Index all = tokens > 0 ? tokens : types;
+    for (Index t = 0; t < all; ++t) {
+        line += names[tokens > 0 ? words.draw(random.uniform(t)) : std::size_t(t)];
+        line += (t + 1) % 1000 == 0 || t + 1 == all ? '\n' : ' ';
+        if (line.size() < 60000 && t + 1 < all) continue;
+        if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size()) return 1;
+        line.clear();
+    }
+    return std::fflush(stdout) == 0 ? 0 : 1;
+}

@@ -1,0 +1,155 @@
+/// @file lds/count_ranks.hpp  Counts of one text by several ranks: each counts a part of it, and the parts are added.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <isogloss/array.hpp>
+#include <isogloss/distributed/communicator.hpp>
+#include <isogloss/error.hpp>
+#include <isogloss/lds/count_merge.hpp>
+#include <isogloss/lds/counts.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+
+namespace detail {
+
+// Numbers that this rank sends to rank `to`, and gets those of rank `from`; -1: to none, of none. Collective.
+template <class T, distributed::Communicator C>
+Array<T> handed_on(C& ranks, std::span<const T> own, Index to, Index from) {
+    const Index size = to < 0 ? 0 : std::ssize(own);
+    Index coming = 0;
+    Array<Index> sent(ranks.size()), counts(ranks.size());
+    const auto exchange = [&](auto send, Index bytes_out, auto receive, Index bytes_in) {
+        if (to >= 0) sent[to] = bytes_out;
+        if (from >= 0) counts[from] = bytes_in;
+        ranks.all_to_all(std::as_bytes(send), std::span<const Index>(sent), std::as_writable_bytes(receive),
+                         std::span<const Index>(counts));
+    };
+    exchange(std::span(&size, to < 0 ? 0u : 1u), Index{sizeof size}, std::span(&coming, from < 0 ? 0u : 1u),
+             Index{sizeof coming});
+    Array<T> got(coming);
+    exchange(own.first(static_cast<std::size_t>(size)), size * Index{sizeof(T)}, std::span<T>(got),
+             coming * Index{sizeof(T)});
+    return got;
+}
+
+// A text of every rank, everywhere.
+template <distributed::Communicator C> std::vector<std::string> gathered(C& ranks, const std::string& own) {
+    const auto n = static_cast<std::size_t>(ranks.size());
+    const Index size = std::ssize(own);
+    std::vector<Index> sizes(n);
+    ranks.all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)),
+                     std::vector<Index>(n, Index{sizeof size}));
+    std::string all;
+    for (const Index s : sizes) all.append(static_cast<std::size_t>(s), '\0');
+    ranks.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)), sizes);
+    std::vector<std::string> out;
+    std::size_t at = 0;
+    for (const Index s : sizes) {
+        out.push_back(all.substr(at, static_cast<std::size_t>(s)));
+        at += static_cast<std::size_t>(s);
+    }
+    return out;
+}
+
+}  // namespace detail
+
+/// The sum of the counts that the ranks have, on the first; counts of no tokens on the others. Counts are whole numbers,
+/// so that any cut of a text into parts gives those of one pass.
+///
+///     LagCounts own(V, {.lags = 7});
+///     own.add(corpus.tokens(), T * rank / size, T * (rank + 1) / size);
+///     const LagCounts all = sum_of_ranks(std::move(own), ranks);
+///
+/// Collective. Pairs of ranks add theirs, then pairs of pairs: log₂ n rounds, in each of which half of the ranks that are
+/// left send all they have, 8 bytes for each pair and 8 for each word and lag.
+/// Errors   as LagCounts::add: parts that were not counted alike.
+template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& ranks) {
+    const Index rank = ranks.rank();
+    for (Index step = 1; step < ranks.size(); step *= 2) {
+        const bool sends = rank % (2 * step) == step;
+        const bool gets = rank % (2 * step) == 0 && rank + step < ranks.size();
+        const auto hand_on = [&]<class T>(std::span<const T> numbers) {
+            return detail::handed_on<T>(ranks, numbers, sends ? rank - step : -1, gets ? rank + step : -1);
+        };
+        auto occurrences = hand_on(std::span<const std::int64_t>(own.occurrences()));
+        const Index counted[] = {own.vocabulary(), own.lags(), Index{own.options().boundary}};
+        const Array<Index> alike = hand_on(std::span<const Index>(counted));
+        if (gets && !std::equal(alike.begin(), alike.end(), counted))
+            throw UsageError("sum_of_ranks: found counts of ", alike[0], " words, ", alike[1],
+                             " lags and boundary ", alike[2], " on rank ", rank + step, ", expected ",
+                             counted[0], ", ", counted[1], " and ", counted[2], "; count all parts alike");
+        Array<SparseCounts> lags;
+        for (Index k = 1; k <= own.lags(); ++k) {
+            const SparseCounts& m = own.lag(k);
+            auto starts = hand_on(std::span<const std::int64_t>(m.starts));
+            auto columns = hand_on(std::span<const std::int32_t>(m.columns));
+            auto narrow = hand_on(std::span<const std::uint32_t>(m.values.narrow));
+            auto wide = hand_on(std::span<const std::int64_t>(m.values.wide));
+            if (gets)
+                lags.push_back({std::move(starts), std::move(columns), std::move(narrow), std::move(wide)});
+        }
+        if (gets) own.add(LagCounts::from_parts(own.options(), std::move(occurrences), std::move(lags)));
+        if (sends) own = LagCounts(own.vocabulary(), own.options());
+    }
+    return own;
+}
+
+/// Merges the files of counts that the ranks have, one each, lag by lag: of n ranks the r-th merges lags r, r + n, … of
+/// all of them (0 stands for the occurrences) into the file `path` of its own. Returns the n files that come of it, on
+/// every rank: lag k is in the one with number k mod n, and its other lags are empty there.
+///
+///     const auto all = merge_of_ranks(counts.finish(), "big.spill/rank-2/merged.run", counts.buffer(), ranks);
+///     if (ranks.rank() == 0) save_counts("big.counts", all, v, counts.buffer());
+///
+/// Each is read through `buffer` bytes, by all ranks: they lie where all ranks see them under the same name. So at most
+/// r + 1 ranks merge at a time, however many count. `watch(done, all)`, pairs of a lag, is called now and then; what it
+/// throws ends the merge.
+///
+/// Collective.
+/// Errors   FileError: a file of another rank is not there, or damaged. DataError: not counted alike.
+template <distributed::Communicator C, class Watch>
+Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks,
+                               Watch&& watch) {
+    std::vector<CountRun> parts;
+    for (const std::string& name : detail::gathered(ranks, own.path())) parts.emplace_back(name);
+    CountRunHeader h = parts.front().header();
+    for (const CountRun& part : parts) {
+        const CountRunHeader& p = part.header();
+        if (p.vocabulary != h.vocabulary || p.words != h.words || p.lags != h.lags ||
+            p.boundary != h.boundary)
+            throw DataError("'", part.path(), "' is of ", p.vocabulary, " words, ", p.lags,
+                            " lags and boundary ", p.boundary,
+                            p.words == h.words ? "" : ", and of another vocabulary", ", expected ",
+                            h.vocabulary, ", ", h.lags, " and ", h.boundary, "; count all parts alike");
+        h.first = std::min(h.first, p.first);
+        if (p.last >= h.last) h.last = p.last, h.text = p.text;
+    }
+    CountRunWriter out(path, h);
+    for (Index k = 0; k <= h.lags; ++k) {
+        out.section();
+        if (k % ranks.size() != ranks.rank()) continue;
+        std::int64_t all = 0, met = 0;
+        for (const CountRun& part : parts) all += part.section(k).pairs;
+        merge_count_runs(parts, k, buffer, [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+            out.add(row, column, count);
+            if (++met % 65536 == 0) watch(met, all);
+        });
+    }
+    out.commit();
+    Array<CountRun> merged;
+    for (const std::string& name : detail::gathered(ranks, path)) merged.emplace_back(name);
+    return merged;
+}
+
+template <distributed::Communicator C>
+Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks) {
+    return merge_of_ranks(own, path, buffer, ranks, [](std::int64_t, std::int64_t) {});
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -1,0 +1,198 @@
+"""lds_text under mpirun: systems and counts have the bytes of one process, whichever way they were stopped and resumed.
+Usage: ranks.py PROGRAM MPIRUN"""
+import csv
+import glob
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM, MPIRUN = map(os.path.abspath, sys.argv[1:])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../mpi"))
+from launch import command, environment, launch  # noqa: E402
+
+
+def run(*arguments, status=0, says=""):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == status and says in done.stdout + done.stderr, (arguments, done)
+    return done.stdout
+
+
+def together(ranks, *arguments, fails=False, says=""):
+    done = launch(ranks, [PROGRAM, *arguments], MPIRUN)
+    assert (done.returncode != 0) == fails and says in done.stdout + done.stderr, (ranks, arguments, done)
+    if fails:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("isogloss: ")]
+        assert len(errors) == 1, done
+    return done.stdout
+
+
+def content(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def processes(model):
+    """The ranks that write a file, by number."""
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = content(f"/proc/{number}/cmdline").split(b"\0")
+        except OSError:
+            continue
+        if words[0] == PROGRAM.encode() and model.encode() in words:
+            found.append(int(number))
+    return sorted(found)
+
+
+def started(ranks, model, ready, *arguments):
+    """A program of several ranks, once ready() is true."""
+    program = subprocess.Popen(command(ranks, [PROGRAM, *arguments], MPIRUN), env=environment(), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    limit = time.time() + 120
+    while not (len(processes(model)) == ranks and ready()):
+        assert program.poll() is None and time.time() < limit, (arguments, program.communicate())
+        time.sleep(0.002)
+    return program
+
+
+def ended(program, model):
+    out, err = program.communicate(timeout=60)
+    assert program.returncode != 0 and not processes(model), (out, err)
+    return out + err
+
+
+def write(path, words):
+    with open(path, "w", encoding="utf-8") as f:
+        for i in range(0, len(words), 20):
+            f.write(" ".join(words[i:i + 20]) + "\n")
+
+
+def check_counts():
+    run("count", "--text", "text", "--lags", 5, "--counts", "whole", "--vocabulary-to", "vocabulary", "--tokens-to",
+        "text.tokens", "--threads", 1)
+    base = ["--lags", 5, "--vocabulary-from", "vocabulary"]
+    for ranks in (1, 2, 3, 4):
+        said = together(ranks, "count", "--text", "text", "--counts", f"c{ranks}", *base)
+        assert said.count("\n") == 1 and content(f"c{ranks}") == content("whole"), said
+    together(2, "count", "--text", "text", "--counts", "own", "--lags", 5, "--vocabulary-to", "again")
+    assert content("own") == content("whole") and content("again") == content("vocabulary")
+    bounded = [*base, "--memory", "80MiB"]
+    for ranks, text in ((1, "text"), (2, "text"), (4, "text"), (2, "text.tokens"), (4, "text.tokens")):
+        together(ranks, "count", "--text", text, "--counts", "bounded", *bounded)
+        assert content("bounded") == content("whole"), (ranks, text)
+        assert not glob.glob("*.spill") and not glob.glob("*.lock"), os.listdir(".")
+    # a shard of the text is shared by the ranks in turn
+    run("count", "--text", "text", *base, "--shard", "2/3", "--counts", "shard")
+    for more in ([], ["--memory", "80MiB"]):
+        together(2, "count", "--text", "text", *base, "--shard", "2/3", "--counts", "shards", *more)
+        assert content("shards") == content("shard"), more
+    together(2, "count", "--add", "whole", "whole", "--counts", "sum", fails=True, says="start it without mpirun")
+    together(2, "count", "--text", "none", "--counts", "x", *base, fails=True, says="none")
+    together(2, "count", "--text", "text", "--counts", "x", *base, "--memory", "1KiB", fails=True, says="expected at least")
+
+
+def check_counts_stopped():
+    """Stopped while ranks count, by a kill and by a signal, and resumed; by other ranks that is refused."""
+    base = ["count", "--text", "text.tokens", "--lags", 5, "--vocabulary-from", "vocabulary", "--memory", "80MiB", "--counts", "cut"]
+    stops = 0
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+        resume = ["--resume"] if os.path.exists("cut.spill/begun") else []
+        program = started(2, "cut", lambda: os.path.exists("cut.spill/begun"), *base, *resume)
+        time.sleep(0.02 * stops)
+        for rank in processes("cut")[-1:]:
+            os.kill(rank, number)
+        program.communicate(timeout=60)
+        assert not processes("cut")
+        stops += program.returncode != 0
+    assert stops > 0
+    if os.path.exists("cut.spill/begun"):
+        together(3, *base, "--resume", fails=True, says="on 2 ranks")
+        run(*base, "--resume", status=1, says="on 2 ranks")
+    together(2, *base, "--resume")
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill")
+    # what ranks have left, one process removes
+    os.remove("cut")
+    program = started(4, "cut", lambda: glob.glob("cut.spill/rank-3/*.run"), *base)
+    os.kill(processes("cut")[0], signal.SIGKILL)
+    ended(program, "cut")
+    run(*base)
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), os.listdir(".")
+
+
+def rows(path):
+    """The log without its seconds."""
+    with open(path, newline="", encoding="utf-8") as f:
+        return [{k: v for k, v in r.items() if k != "seconds"} for r in csv.DictReader(f)]
+
+
+def check_fit():
+    base = ["--states", 5, "--ssid-lags", 2, "--em-lags", 4, "--iterations", 4]
+    sources = {"counts": ["--counts", "whole"], "text": ["--train", "small", "--matrix-free"]}
+    for name, source in sources.items():
+        call = ["fit", *source, *base]
+        run(*call, "--model", f"{name}0", "--log", f"{name}0.csv", "--shards", 4, "--threads", 1)
+        for ranks in (1, 2, 3, 4) if name == "counts" else (2, 4):
+            said = together(ranks, *call, "--model", f"{name}{ranks}", "--log", f"{name}{ranks}.csv")
+            assert said.count("EM   4") == 1 and said.count("subspace identification: singular") == 1, said
+            assert content(f"{name}{ranks}") == content(f"{name}0"), (name, ranks)
+            assert rows(f"{name}{ranks}.csv") == rows(f"{name}0.csv"), (name, ranks)
+    # shards change sums in their last digits and nothing else
+    run("fit", "--counts", "whole", *base, "--model", "plain", "--log", "plain.csv", "--threads", 1)
+    for x, y in zip(rows("plain.csv"), rows("counts0.csv"), strict=True):
+        assert abs(float(x["log_likelihood"]) - float(y["log_likelihood"])) < 1e-3, (x, y)
+
+    # With --dev and --select, whose numbers the first rank finds.
+    call = ["fit", "--counts", "whole", *base, "--dev", "small", "--select", "--pseudo-counts", 1, 100]
+    run(*call, "--model", "s1", "--shards", 4, "--threads", 1)
+    together(2, *call, "--model", "s2")
+    assert content("s1") == content("s2")
+
+    # Stopped after iterations on two ranks, finished on four, and on one without mpirun.
+    call = ["fit", "--counts", "whole", *base]
+    for ranks in (4, 1):
+        together(2, *call, "--model", "resumed", "--iterations", 2)
+        if ranks > 1:
+            together(ranks, *call, "--model", "resumed", "--resume")
+        else:
+            run(*call, "--model", "resumed", "--resume", "--threads", 1)
+        assert content("resumed") == content("counts0"), ranks
+    together(2, *call, "--model", "resumed", "--resume", "--shards", 6, fails=True, says="begun with --shards 4")
+    together(4, *call, "--model", "x", "--shards", 2, fails=True, says="--shards is 2, expected at least the 4 ranks")
+    together(2, *call, "--model", "x", "--states", 100000, fails=True, says="states")
+
+
+def check_fit_stopped():
+    """One rank is killed, or asked to end, in subspace identification and in EM: the others end, and a resumed fit has the same bits."""
+    call = ["fit", "--counts", "whole", "--states", 60, "--ssid-lags", 3, "--em-lags", 5, "--iterations", 12,
+            "--checkpoint-seconds", 0]
+    run(*call, "--model", "long", "--shards", 4, "--threads", 1)
+    for state in ("cut2.ssid", "cut2"):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            for old in glob.glob("cut2*"):
+                os.remove(old)
+            program = started(2, "cut2", lambda: os.path.exists(state), *call, "--model", "cut2")
+            os.kill(processes("cut2")[-1], number)
+            said = ended(program, "cut2")
+            assert (number == signal.SIGKILL) or "Interrupted" in said, said
+            together(4, *call, "--model", "cut2", "--resume")
+            assert content("cut2") == content("long"), (state, number)
+
+
+with tempfile.TemporaryDirectory(prefix="isogloss_ranks_") as place:
+    os.chdir(place)
+    dice = random.Random(7)
+    text = ["w0"]
+    for t in range(300_000):  # every third word by itself, the others near the one before
+        text.append(f"w{int(1000 ** dice.random())}" if t % 3 == 0 else f"w{(int(text[-1][1:]) + dice.randrange(5)) % 1000}")
+    write("text", text)
+    write("small", text[:5000])
+    check_counts()
+    check_counts_stopped()
+    check_fit()
+    check_fit_stopped()
+    os.chdir("/")
+print("ranks count and fit as one process does")
