@@ -3,17 +3,21 @@
 //     peer_rescoring LAYERS UNITS VOCABULARY MODEL LISTS
 //
 // Writes a tied LSTM language model of random weights to MODEL, as language_model would, and reads n-best lists from LISTS:
-// a text a line, its tokens with spaces between, an empty line behind each list. Then, for each line on standard input,
-// scores all lists and prints the processor time in seconds, the positions read, and the log-probabilities of all texts.
+// a text a line, its tokens with spaces between, an empty line behind each list. Then, for each line on standard input, which says
+// how the weights are held (plain, or packed as full, bf16 or int8), scores all lists and prints the processor time in seconds, the
+// positions read, and the log-probabilities of all texts.
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <iostream>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ig = isogloss;
@@ -42,13 +46,21 @@ int main(int argc, char** argv) {
     }
 
     ig::threads(1);
-    ig::Graph<float> g({.time = 20, .batch = static_cast<Index>(columns), .gradients = false});
-    const auto x = g.tokens("x", V);
-    const auto E = g.weight("E", V, units, ig::uniform(0.1));
-    auto h = g.add<ig::Embedding>("embed", {}, x, E);
-    for (Index l = 1; l <= layers; ++l)
-        h = g.add<ig::Lstm>(ig::message("lstm", l), {.units = units, .init = ig::uniform(0.05)}, h);
-    const auto o = g.add<ig::TiedSoftmax>("softmax", {}, h, E);
+    const auto build = [&](ig::Graph<float>& g) {
+        const auto x = g.tokens("x", V);
+        const auto E = g.weight("E", V, units, ig::uniform(0.1));
+        auto h = g.add<ig::Embedding>("embed", {}, x, E);
+        for (Index l = 1; l <= layers; ++l)
+            h = g.add<ig::Lstm>(ig::message("lstm", l), {.units = units, .init = ig::uniform(0.05)}, h);
+        return std::pair(x, g.add<ig::TiedSoftmax>("softmax", {}, h, E));
+    };
+    const ig::GraphOptions sizes{.time = 20, .batch = static_cast<Index>(columns), .gradients = false};
+    ig::Graph<float> g(sizes);
+    const auto [x, o] = build(g);
+    const std::map<std::string, ig::Precision> precisions = {
+        {"full", ig::Precision::full}, {"bf16", ig::Precision::bf16}, {"int8", ig::Precision::int8}};
+    using Handles = std::pair<ig::Tokens, ig::Logits<float>>;
+    std::map<std::string, std::pair<std::unique_ptr<ig::Graph<float>>, Handles>> packed;
 
     std::string vocabulary = ig::message(
         "isogloss-vocabulary\t1\nlevel\tword\neos_per_line\ttrue\nunk\t<unk>\neos\t<eos>\ntypes\t", V, "\n");
@@ -63,12 +75,23 @@ int main(int argc, char** argv) {
     std::cout << "ready" << std::endl;
 
     for (std::string line; std::getline(std::cin, line);) {
+        ig::Graph<float>* at = &g;
+        Handles handles(x, o);
+        if (line != "plain") {
+            auto& [other, own] = packed[line];
+            if (!other) {
+                other = std::make_unique<ig::Graph<float>>(sizes, g.packed_weights(precisions.at(line)));
+                own = build(*other);
+            }
+            at = other.get(), handles = own;
+        }
         Index positions = 0;
         std::ostringstream found;
         found.precision(9);
         const auto begin = std::clock();
         for (const Texts& list : lists) {
-            const auto scores = ig::score_hypotheses(g, x, o, std::span<const std::vector<ig::Token>>(list));
+            const auto scores = ig::score_hypotheses(*at, handles.first, handles.second,
+                                                     std::span<const std::vector<ig::Token>>(list));
             positions += scores.positions;
             for (const double p : scores.log_probability) found << ' ' << p;
         }

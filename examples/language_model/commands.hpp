@@ -12,7 +12,7 @@ namespace lm {
 
 /// Options of `evaluate`; of those that belong to --cache or --dynamic an empty optional is the default.
 struct EvaluateOptions {
-    std::string model, text;
+    std::string model, text, precision = "fp32";
     ig::Index columns = 1;
     int threads = 2;
     bool cache = false;
@@ -63,7 +63,7 @@ struct CompleteOptions {
 
 /// Options of `score`.
 struct ScoreOptions {
-    std::string model, text = "-", sort;
+    std::string model, text = "-", sort, precision = "fp32";
     ig::Index batch = 64;
     int threads = 2;
     bool json = false;

@@ -101,7 +101,12 @@ int evaluate(const EvaluateOptions& o) {
         throw ig::UsageError(
             ig::message("--columns is ", o.columns, ", expected 1 with ", o.cache ? "--cache" : "--dynamic",
                         ": what a word adapts the model to is the text right before the next"));
-    auto it = adaptive ? load_adaptable(o) : load_model(o.model, o.columns);
+    if (adaptive && o.precision != "fp32")
+        throw ig::UsageError(ig::message("--precision is ", o.precision, ", expected fp32 with ",
+                                         o.cache ? "--cache" : "--dynamic",
+                                         ", which work on the weights and states in float"));
+    const auto packed = o.precision == "fp32" ? std::nullopt : std::optional(precision_of(o.precision));
+    auto it = adaptive ? load_adaptable(o) : load_model(o.model, o.columns, 1, packed);
     const auto corpus = read_text(o.text, it.vocabulary);
     const double unigram = unigram_perplexity(it.vocabulary, corpus);
     Report report(o.json);
@@ -109,6 +114,10 @@ int evaluate(const EvaluateOptions& o) {
     report.line("unigram     perplexity " + fixed(unigram, 2) + ", for comparison");
     report.values["text"] = counts_of(corpus);
     report.values["unigram_perplexity"] = unigram;
+    if (packed) {
+        report.line("products    in " + o.precision);
+        report.values["precision"] = o.precision;
+    }
 
     ig::Perplexity p;
     std::optional<double> without;  // the cache

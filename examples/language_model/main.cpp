@@ -92,6 +92,13 @@ int work(int argc, char** argv) {
     const auto add_json = [](CLI::App* command, bool& json) {
         command->add_flag("--json", json, "for programs: results as JSON, an object a line");
     };
+    const auto add_precision = [](CLI::App* command, std::string& precision) {
+        command
+            ->add_option("--precision", precision,
+                         "of the matrix products: fp32, or weights rounded to bf16 or int8")
+            ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
+            ->capture_default_str();
+    };
     const auto with_model = [](CLI::App* command, std::string& model) {
         command->add_option("--model", model, "a file that `train` wrote")->required();
         return command;
@@ -107,6 +114,7 @@ int work(int argc, char** argv) {
     evaluate->add_option("--columns", e.columns, "columns that run side by side; 1: the text in its order")
         ->capture_default_str();
     evaluate->add_option("--threads", e.threads, "threads")->capture_default_str();
+    add_precision(evaluate, e.precision);
 
     evaluate->add_flag("--cache", e.cache, "with a neural cache of the text so far");
     add_adaptation(*evaluate, e, "");
@@ -165,6 +173,7 @@ int work(int argc, char** argv) {
         ->check(CLI::IsMember({"total", "mean"}));
     score->add_option("--batch", r.batch, "lines that run side by side")->capture_default_str();
     score->add_option("--threads", r.threads, "threads")->capture_default_str();
+    add_precision(score, r.precision);
     add_json(score, r.json);
 
     lm::NeighbourOptions n;

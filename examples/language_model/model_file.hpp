@@ -6,6 +6,7 @@
 #include <cmath>
 #include <isogloss/io.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "../shared/outputs.hpp"
@@ -78,17 +79,28 @@ struct LoadedModel {
     Model model;
 };
 
+/// What `--precision` of evaluate and score says.
+inline ig::Precision precision_of(const std::string& name) {
+    return name == "int8" ? ig::Precision::int8 : name == "bf16" ? ig::Precision::bf16 : ig::Precision::full;
+}
+
 /// Reads a model, in float or made smaller by `convert`, for passes of as many steps as it was trained with, or `time` where these are more, and at most
-/// `batch` columns.
-inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Index time = 1) {
+/// `batch` columns. With `packed` its matrices are packed in that precision.
+inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Index time = 1,
+                              std::optional<ig::Precision> packed = {}) {
     if (batch > most_size)
         throw ig::UsageError(
             ig::message(batch, " columns side by side are asked for, expected at most ", most_size));
     const auto file = ig::io::widened(ig::io::Safetensors::open(path));
     LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
-    it.g = std::make_unique<Graph>(ig::GraphOptions{.time = std::max(time, it.options.bptt), .batch = batch});
+    const ig::GraphOptions sizes{.time = std::max(time, it.options.bptt), .batch = batch};
+    it.g = std::make_unique<Graph>(packed ? ig::GraphOptions{.gradients = false} : sizes);
     it.model = build(*it.g, it.options, it.vocabulary.size());
     ig::io::Checkpoint().model(*it.g).load(file, ig::io::Restore::parameters);
+    if (packed) {
+        it.g = std::make_unique<Graph>(sizes, it.g->packed_weights(*packed));
+        it.model = build(*it.g, it.options, it.vocabulary.size());
+    }
     it.g->training(false);
     return it;
 }

@@ -43,7 +43,7 @@ void print(const std::vector<Line>& lines, bool json, bool& titled) {
 
 int score(const ScoreOptions& o) {
     ig::threads(o.threads);
-    auto it = load_model(o.model, o.batch);
+    auto it = load_model(o.model, o.batch, 1, precision_of(o.precision));
     auto reader =
         o.text == "-" ? ig::file::LineReader(std::cin, "standard input") : ig::file::LineReader(o.text);
     // Without sorting, what was read is written a window at a time, so that any input will do.

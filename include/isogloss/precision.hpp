@@ -13,6 +13,9 @@ enum class Precision {
     /// bf16 where a measurement, taken once in the process, finds its products faster on this processor than BLAS
     /// is in float; else full. The bits of results depend on it.
     automatic,
+    /// 8-bit integers with a scale for each column of a matrix and each row of what it is multiplied by; for float, and for
+    /// weights that are packed for evaluation alone, see Graph::packed_weights.
+    int8,
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

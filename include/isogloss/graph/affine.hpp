@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <isogloss/graph/handles.hpp>
+#include <isogloss/graph/packed_matrix.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/kernel/packed.hpp>
 #include <isogloss/linalg.hpp>
@@ -158,10 +159,15 @@ template <class T> void pack(const Store<T>& store, Source<T>& s, MatrixRef<cons
 inline constexpr Index worth_packing = 4;
 
 /// c = beta c + a b for the whole matrix b of a term (or its transpose), whose rows begin at `first_column` of the
-/// batch. The few rows of one step go through the packed matrix where there are enough steps to pay for packing it;
-/// see kernel::Packed.
+/// batch. On packed weights all rows go through the matrix of these. Else the few rows of one step go through one that is packed
+/// for the pass, where there are enough steps to pay for packing it; see kernel::Packed.
 template <class T> void multiply(const Store<T>& store, Source<T>& s, MatrixRef<const T> a,
                                  MatrixRef<const T> b, Index first_column, T beta, MatrixRef<T> c) {
+    if (const auto* const packed = store.parameters[s.weight.id].packed) {  // evaluation, of b itself
+        if (beta == T(0)) packed->product(a, nullptr, c);
+        else packed->add_product(a, c);
+        return;
+    }
     if (!s.by_step()) return product<T>(store.products(), a, b, beta, c);
     if (!s.packed || store.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
     pack(store, s, b);

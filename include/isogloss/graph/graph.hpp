@@ -206,6 +206,18 @@ public:
                              : SharedWeights<T>(store_.memory, store_.seed, store_.parameters);
     }
 
+    /// The same with the matrices of affine terms and heads packed for their products, in a precision: for graphs in whose
+    /// passes the same weights are multiplied by few rows again and again, such as those of a server or of score_hypotheses.
+    /// full keeps T; bf16 (automatic: where it pays) takes half of its bytes and int8 a quarter, and both are for float; see Precision.
+    ///
+    ///     const auto weights = model.packed_weights(Precision::int8);
+    ///     Graph<float> g({.time = 1, .batch = 50}, weights);
+    ///
+    /// The packed matrices are of this moment: unlike shared_weights(), what is written to the weights later shows only in what
+    /// reads them otherwise (embeddings, biases, matrices chosen by a token). Call it again then. Throws UsageError for bf16 and
+    /// int8 in double, NumericError for a matrix that is not finite.
+    SharedWeights<T> packed_weights(Precision precision = Precision::full) const;
+
     /// Views [rows, cols] of a weight and its gradient, and [T·B, width] of a sequence's value, adjoint and
     /// modulus after the last pass. Views go stale with the next pass of another size.
     auto value(Weight<T> w) { return view(record(w).values()); }
@@ -307,6 +319,11 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
                     ", expected that one number for each position takes at most 2^63 - 1 bytes"));
     if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
     store_.gradients = store_.training = options.gradients;
+    if (options.precision == Precision::int8)
+        throw UsageError(
+            "graph: found precision = int8, expected full, bf16 or automatic; products in int8 are for "
+            "evaluation, ",
+            "by a graph on packed_weights(Precision::int8) of another");
     store_.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
     if (!std::is_same_v<T, float> && store_.precision == Precision::bf16)
         throw UsageError(
@@ -328,6 +345,20 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
 template <class T> Graph<T>::Graph(GraphOptions options, SharedWeights<T> weights)
     : Graph((options.gradients = false, options.seed = weights.seed(), options)) {
     store_.shared = std::move(weights);
+}
+
+template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision) const {
+    if (precision == Precision::automatic) precision = fastest_precision<T>();
+    if (!std::is_same_v<T, float> && precision != Precision::full)
+        throw UsageError("packed_weights: found precision = ", precision == Precision::bf16 ? "bf16" : "int8",
+                         " for a graph of double, expected full");
+    // Of a graph that is on shared weights itself those are packed that its owner has made.
+    SharedWeights<T> weights(store_.shared ? store_.shared->unpacked() : shared_weights());
+    for (const auto& u : store_.units)
+        for (const auto& s : u.sources)
+            if (s.tokens.id < 0) weights.pack(store_.parameters[s.weight.id].name, false, precision);
+    for (const auto& o : store_.logits) weights.pack(store_.parameters[o.table.id].name, true, precision);
+    return weights;
 }
 
 // --- running --------------------------------------------------------------------------------------
@@ -584,7 +615,8 @@ void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, Ma
     const SubnormalsAreZero flush;
     const auto table = store_[head.table].values();
     graph::logits<T>({store_.value(head.hidden.id) + first * table.cols, out.rows, table.cols}, table,
-                     head.bias.id >= 0 ? store_[head.bias].value : nullptr, out);
+                     head.bias.id >= 0 ? store_[head.bias].value : nullptr, out, nullptr, 0, Precision::full,
+                     store_[head.table].packed_transpose);
     for (Index r = 0; r < out.rows; ++r)
         if (std::isnan(finish(out.row(r))))
             throw NumericError(message(who, ": the logits of '", head.name, "' are not finite at row ",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/graph/packed_matrix.hpp>
 #include <isogloss/linalg.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
@@ -9,12 +10,19 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 /// Z = H Eᵀ + b for H [rows, n], the head's table E [V, n], a bias b [V] or null, and Z [rows, V].
 ///
 /// The last `without_bias` rows take none. `packed` is memory for H packed (kernel::SkinnyGemm::size): with it a
-/// few rows pass by the table where it lies; without it, and in bfloat16, the product is that of product().
+/// few rows pass by the table where it lies; without it, and in bfloat16, the product is that of product(). `ready` is Eᵀ
+/// packed beforehand, or null: with it the product is that of PackedMatrix.
 template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const T* b, MatrixRef<T> Z,
                                T* packed = nullptr, Index without_bias = 0,
-                               Precision precision = Precision::full) {
+                               Precision precision = Precision::full,
+                               const PackedMatrix<T>* ready = nullptr) {
     using Skinny = kernel::SkinnyGemm<T>;
     const Index rows = Z.rows, V = Z.cols;
+    if (ready) {
+        const Index biased = rows - without_bias;
+        ready->product(H.rows_from(0, biased), b, Z.rows_from(0, biased));
+        return ready->product(H.rows_from(biased, without_bias), nullptr, Z.rows_from(biased, without_bias));
+    }
     for (Index r = 0; b && r < rows; ++r)
         if (r < rows - without_bias) std::copy_n(b, V, Z.row(r));
         else std::fill_n(Z.row(r), V, T(0));

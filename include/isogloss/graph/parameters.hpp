@@ -18,6 +18,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 template <class T> struct Store;
+template <class T> class PackedMatrix;
 
 /// Refuses what needs the gradients of a graph that has none.
 [[noreturn]] inline void refuse_gradients(std::string_view who) {
@@ -42,7 +43,10 @@ template <class T> struct Parameter {
     T* value = nullptr;
     T* gradient = nullptr;
     bool unit_rows = false;  ///< every row is brought back to norm 1 after each update
-    bool trained = true;     ///< false: it stays as it is, see WeightOptions::trained and Parameters::trained
+    /// The matrix and its transpose packed for products from the left, where the graph is on packed weights
+    /// (Graph::packed_weights) and multiplies by them; else null.
+    const graph::PackedMatrix<T>*packed = nullptr, *packed_transpose = nullptr;
+    bool trained = true;  ///< false: it stays as it is, see WeightOptions::trained and Parameters::trained
     Condition condition = Condition::empty;
     int staged_by = -1;           ///< node that wrote a staged gradient
     Array<Index> touched;         ///< capacity `rows`, taken when the first lookup is declared

@@ -26,7 +26,9 @@ template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name
     p.cols = cols;
     const std::string who = message("weight '", name, "'");
     if (store.shared) {
-        p.value = store.shared->at(name, rows, cols).value;
+        const Parameter<T>& known = store.shared->at(name, rows, cols);
+        p.value = known.value;
+        p.packed = known.packed, p.packed_transpose = known.packed_transpose;
     } else {
         p.value = store.arena.template take<T>({rows, cols}, who);
         const Random random(store.seed, stream_of(name));

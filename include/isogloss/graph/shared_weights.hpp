@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <isogloss/graph/arena.hpp>
+#include <isogloss/graph/packed_matrix.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <memory>
 #include <string>
@@ -36,9 +38,38 @@ public:
             Parameter<T> known;
             known.name = p.name, known.rows = p.rows, known.cols = p.cols;
             known.value = p.value, known.unit_rows = p.unit_rows;
+            known.packed = p.packed, known.packed_transpose = p.packed_transpose;
             weights_.push_back(std::move(known));
         }
     }
+
+    /// Packs one of the weights, or its transpose, for products from the left; a matrix that has no product of this precision
+    /// (PackedMatrix::serves) is left as it is. Throws NumericError for one that is not finite.
+    void pack(const std::string& name, bool transposed, Precision precision) {
+        for (Parameter<T>& p : weights_) {
+            auto& packed = transposed ? p.packed_transpose : p.packed;
+            const MatrixRef<const T> values = p.values();
+            if (p.name != name || packed ||
+                !graph::PackedMatrix<T>::serves(precision, transposed ? p.cols : p.rows))
+                continue;
+            if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
+                throw NumericError("packed_weights: the weight '", name, "' is ", p.value[bad], " at row ",
+                                   bad / p.cols, ", column ", bad % p.cols, "; expected finite numbers");
+            if (!packed_) packed_ = std::make_shared<Packed>();
+            packed_->matrices.emplace_back(transposed ? t(values) : values, precision, packed_->memory,
+                                           message("packed weight '", name, "'"));
+            packed = &packed_->matrices.back();
+        }
+    }
+    /// The same weights without packed matrices.
+    SharedWeights unpacked() const {
+        SharedWeights plain = *this;
+        for (Parameter<T>& p : plain.weights_) p.packed = p.packed_transpose = nullptr;
+        plain.packed_.reset();
+        return plain;
+    }
+    /// Bytes of packed matrices, beside the weights themselves.
+    std::size_t packed_bytes() const { return packed_ ? packed_->memory.size() : 0; }
 
     /// Seed of the graph whose weights these are.
     std::uint64_t seed() const { return seed_; }
@@ -70,7 +101,13 @@ public:
     }
 
 private:
+    struct Packed {
+        Arena memory;
+        std::deque<graph::PackedMatrix<T>> matrices;
+    };
+
     std::shared_ptr<const Arena> memory_;
+    std::shared_ptr<Packed> packed_;
     std::uint64_t seed_;
     std::vector<Parameter<T>> weights_;
 };

@@ -122,12 +122,14 @@ template <class T, class A = Architecture> double dot(Index n, const T* x, const
 }
 
 /// Position of the first element that is not finite, or n.
-template <class T> Index first_non_finite(Index n, const T* x) {
+template <class T, class A = Architecture> Index first_non_finite(Index n, const T* x) {
+    using L = Lanes<T, A>;
+    const L zero(T(0));
     for (Index i = 0; i < n; i += chunk) {
         const Index end = std::min(n, i + chunk);
-        T probe(0);  // 0 · x is 0 for finite x and NaN otherwise
-        for (Index j = i; j < end; ++j) probe += T(0) * x[j];
-        if (!(probe == T(0)))
+        L probe(T(0));  // 0 · x is 0 for finite x and NaN otherwise
+        sweep<T, A>(i, end, [&](auto at) { probe = fma_lanes(at.mask(at.load(x), T(0)), zero, probe); });
+        if (!(lane_sum(probe) == T(0)))
             for (Index j = i; j < end; ++j)
                 if (!std::isfinite(x[j])) return j;
     }

@@ -237,7 +237,7 @@ private:
         const MatrixRef<T> Z(block.z.data, block_.states.rows, V);
         if (table_.is_packed()) return table_.logits(block_.states, bias, Z, Z.rows - rows);
         graph::logits<T>(block_.states, E, bias, Z, memory_.pool + plan_.packed(rows), Z.rows - rows,
-                         p.precision());
+                         p.precision(), p.parameter(head.table).packed_transpose);
     }
 
     // The gradients of a block, from dl/dz and, below it, dl/ds: both go through the same two products.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <isogloss/kernel/softmax.hpp>
 #include <isogloss/metric/evaluate.hpp>
 #include <limits>
 #include <numeric>
@@ -64,10 +66,12 @@ inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_
 /// graph has columns are taken in groups of alphabetical order, and share beginnings within these. The bits of a score may
 /// depend on the other texts, by the order of sums in matrix products of another size.
 ///
+/// Short passes read all weights for few rows: a graph on packed weights (Graph::packed_weights) does that several times as fast.
+///
 /// The graph is in evaluation meanwhile; its mode and states are put back. Beside it, memory for 64 rows of logits.
 ///
 /// Throws UsageError for a text without tokens, DataError for a token that x or o does not have, and what Graph::forward
-/// and Graph::log_probabilities do.
+/// and Graph::logits do.
 template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logits<T> o,
                                                      std::span<const std::vector<Token>> hypotheses) {
     const Index V = std::min(x.vocabulary, o.vocabulary);
@@ -90,7 +94,7 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
     const Evaluation<T> evaluation(g);
     const auto [most_steps, most_columns] = g.capacity();
     const Index block = std::min<Index>(64, most_steps * most_columns);
-    auto log_p =
+    auto logits =
         within_memory("score_hypotheses", bytes_of("score_hypotheses", {block, o.vocabulary}, sizeof(T)),
                       [&] { return std::vector<T>(static_cast<std::size_t>(block * o.vocabulary)); });
     std::vector<detail::Branch> columns, next;
@@ -130,14 +134,18 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
             scores.positions += rows;
             for (Index first = 0, some; first < rows; first += some) {
                 some = std::min(block, rows - first);
-                g.log_probabilities(o, first, {log_p.data(), some, o.vocabulary});
+                g.logits(o, first, {logits.data(), some, o.vocabulary});
                 for (Index r = first; r < first + some; ++r) {
+                    const T* const z = logits.data() + (r - first) * o.vocabulary;
+                    const T most = kernel::row_max(o.vocabulary, z);
+                    const double log_sum = static_cast<double>(most) +
+                                           std::log(kernel::exp_sum<T>(o.vocabulary, z, most, T(1), nullptr));
                     const std::size_t at = depth + static_cast<std::size_t>(r / B);
                     const auto& c = columns[static_cast<std::size_t>(r % B)];
                     for (std::size_t i = c.first; i < c.last; ++i)
                         if (at < texts[i].size())
-                            scores.log_probability[order[i]] += static_cast<double>(
-                                log_p[static_cast<std::size_t>((r - first) * o.vocabulary + texts[i][at])]);
+                            scores.log_probability[order[i]] +=
+                                static_cast<double>(z[texts[i][at]]) - log_sum;
                 }
             }
             depth += steps;

@@ -7,8 +7,27 @@ from program import Folder, guards_outputs, number, read, run, sentences, tensor
 KINDS = {"bf16": ("BF16", 2), "int8": ("I8", 1)}
 
 
-def perplexity(model):
-    return json.loads(run("evaluate", "--model", model, "--text", "valid.txt", "--json").stdout)["perplexity"]
+def perplexity(model, *options):
+    return json.loads(run("evaluate", "--model", model, "--text", "valid.txt", "--json", *options).stdout)["perplexity"]
+
+
+def scores(model, *options):
+    lines = run("score", "--model", model, "--text", "valid.txt", "--json", *options).stdout.splitlines()
+    return [json.loads(line)["log_probability"] for line in lines]
+
+
+def rounded(model):
+    """Products in bf16 and int8 predict nearly the same, from the file in float."""
+    exact, lines = perplexity(model), scores(model)
+    assert perplexity(model, "--precision", "fp32") == exact
+    for precision in KINDS:
+        found = perplexity(model, "--precision", precision)
+        assert found != exact and abs(found / exact - 1) < 0.005, (precision, found, exact)
+        other = scores(model, "--precision", precision)
+        assert other != lines and max(abs(a / b - 1) for a, b in zip(other, lines)) < 0.02, precision
+    for adaptive in ["--cache"], ["--dynamic", "sgd"]:
+        error = run("evaluate", "--model", model, "--text", "valid.txt", "--precision", "int8", *adaptive, status=1).stderr
+        assert "--precision is int8, expected fp32 with " + adaptive[0] in error, error
 
 
 def smaller(model):
@@ -43,6 +62,7 @@ with Folder():
     for cell in [["--cell", "rhn", "--depth", 2], ["--cell", "lstm", "--head", "free"]]:
         train("m", "--train", "train.txt", "--valid", "valid.txt", *cell)
         smaller("m")
+        rounded("m")
     run("sample", "--model", "int8", "--words", 5)
     run("train", "--model", "next", "--train", "train.txt", "--valid", "valid.txt", "--start-from", "bf16", "--units", 8, "--head", "free",
         "--epochs", 1, "--batch", 4, "--bptt", 10, "--threads", 1)
