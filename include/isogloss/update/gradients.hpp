@@ -62,10 +62,9 @@ inline double clip_factor(double norm, double clip) { return clip > 0 && norm > 
 ///
 ///     g ← g · min(1, clip / ‖g / d‖);    returns ‖g / d‖ before
 ///
-/// @param clip     largest length, ≥ 0; 0 clips nothing
-/// @param divisor  d, the one of the updates that follow
-/// What an update adds to g, as the weight decay of Sgd, comes after this and is not counted. Throws NumericError, naming the
-/// parameter, when a gradient is not finite, and UsageError for a negative clip; nothing has been changed then.
+/// clip ≥ 0 is the largest length, 0 clips nothing; divisor is d, the one of the updates that follow. What an update adds to g,
+/// as the weight decay of Sgd, comes after this and is not counted. Throws NumericError, naming the parameter, when a gradient
+/// is not finite, and UsageError for a negative clip; nothing has been changed then.
 template <class T>
 double clip_gradients(const Parameters<T>& group, double clip, Divisor divisor = Divisor::batch) {
     require("clip_gradients", "clip", clip, 0.0);
