@@ -73,7 +73,7 @@ install(FILES ${isogloss_staging}/isogloss.pc DESTINATION ${CMAKE_INSTALL_DATADI
 foreach(name IN LISTS isogloss_components)
     file(WRITE ${isogloss_staging}/isogloss-${name}.pc
         "Name: isogloss-${name}\nDescription: ${PROJECT_DESCRIPTION}, component ${name}\nVersion: ${PROJECT_VERSION}\n"
-        "Requires: isogloss${isogloss_${name}_requires}\n")
+        "Requires: isogloss${isogloss_${name}_requires}\n${isogloss_${name}_flags}")
     install(FILES ${isogloss_staging}/isogloss-${name}.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 endforeach()
 

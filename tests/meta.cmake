@@ -141,13 +141,13 @@ if(ISOGLOSS_INSTALL)
         -P ${CMAKE_CURRENT_SOURCE_DIR}/packaging/vcpkg.cmake)
 endif()
 
-# What takes programs that .ci/install does not bring is left out where they are not there.
+# Left out where its program is not there; .ci/install brings Conan and no cross compiler.
 find_program(ISOGLOSS_CONAN conan HINTS ${PROJECT_SOURCE_DIR}/build/python/bin)
 if(ISOGLOSS_CONAN)
     add_test(NAME packaging/conan COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/conan.sh ${ISOGLOSS_CONAN}
         ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/packaging/conan)
 else()
-    message(STATUS "isogloss: no test of the Conan recipe, conan was not found (build/python/bin/pip install conan)")
+    message(STATUS "isogloss: no test of the Conan recipe, conan was not found (bash .ci/install tests)")
 endif()
 find_program(ISOGLOSS_AARCH64 aarch64-linux-gnu-g++)
 find_program(ISOGLOSS_QEMU_AARCH64 qemu-aarch64)
@@ -183,7 +183,7 @@ if(TARGET site)
         list(APPEND of_site docs/site_in_browser)
         tests_in_python(docs/site_in_browser docs/browser.py ${isogloss_site_folder} ${ISOGLOSS_CHROMIUM})
     else()
-        message(STATUS "isogloss: no test docs/site_in_browser, chromium was not found (apt-get install chromium)")
+        message(STATUS "isogloss: no test docs/site_in_browser, chromium was not found (bash .ci/install browser)")
     endif()
     set_tests_properties(${of_site} PROPERTIES FIXTURES_REQUIRED site LABELS docs)
 endif()
@@ -192,5 +192,5 @@ add_test(NAME configure_errors COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURC
     -DWORK=${CMAKE_CURRENT_BINARY_DIR}/configure_errors -DCOMPILER=${CMAKE_CXX_COMPILER}
     -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/configure_errors.cmake)
 get_property(meta_tests DIRECTORY PROPERTY TESTS)
-list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|consumer/|docs_without|configure_|single_header)")
+list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|consumer/|packaging/|docs_without|configure_|single_header)")
 set_tests_properties(${meta_tests} PROPERTIES LABELS project)

@@ -11,7 +11,7 @@ jobs=$(nproc)
 werror=-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}
 [ "${1:-}" != --all ] || rm -rf build/{release,sanitize,tsan}/passed
 
-bash .ci/install build tests site
+bash .ci/install build tests site browser
 
 say() { printf '\n== %s\n' "$1"; }
 
@@ -23,8 +23,10 @@ changed() { # preset label
         docs) inputs=("$tests"/docs_* ./*.md docs tests/docs include examples) ;;
         distributed) inputs=("$tests"/{tests_distributed,mpi_ranks} tests/{distributed,mpi}) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
-        project) inputs=(CMakeLists.txt .cmake include src docs tools tests/{compile_fail,consumer} tests/*.{cmake,sh}) ;;
-        *) inputs=("$tests/tests_$2" "tests/$2"/*.py "$tests/write_for_numpy" "$tests/list_tensors") ;;
+        project) inputs=(CMakeLists.txt .cmake include src docs tools conanfile.py packaging tests/{compile_fail,consumer,packaging}
+            tests/*.{cmake,sh}) ;;
+        tools) inputs=(tools tests/tools "build/$1/examples/language_model" tests/examples/language_model/program.py) ;;
+        *) inputs=("$tests/tests_$2" "tests/$2"/*.py "$tests"/{write_for_numpy,read_npy,list_tensors}) ;;
     esac
     [ ! -e "build/$1/passed/$2" ] ||
         [ -n "$(find "${inputs[@]}" -newer "build/$1/passed/$2" -type f -print -quit 2>/dev/null)" ]
@@ -32,7 +34,9 @@ changed() { # preset label
 
 # Every test has a label, and the labels of a preset are run together.
 pass_tests() { # preset
-    local label labels=() before=()
+    local label labels=() before=() nameless
+    nameless=$(ctest --test-dir "build/$1" -N -LE . --no-tests=ignore | sed -n 's/^ *Test *#[0-9]*: //p')
+    [ -z "$nameless" ] || { echo "Tests without a label, which would not be run:" $nameless >&2; return 1; }
     for label in $(ctest --preset "$1" --print-labels | sed -n 's/^  //p'); do
         if [ "$label" = slow ]; then continue; fi
         if changed "$1" "$label"; then labels+=("$label"); else before+=("$label"); fi

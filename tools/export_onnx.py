@@ -151,13 +151,22 @@ def rhn(m, file, name, x, width, units, depth):
     return f"{name}.outputs"
 
 
+def widths(o, path):
+    """Of the layers from the bottom up; files of earlier versions have one for all, and perhaps another for the last."""
+    units = o["units"] if isinstance(o["units"], list) else [o["units"]]
+    layers = o.get("layers") or len(units)
+    units = units * layers if len(units) == 1 else units
+    if len(units) != layers:
+        raise Refusal(f"{path}: its options have {len(units)} widths for {layers} layers; it is damaged")
+    return units[:-1] + [o.get("last-units", units[-1])]
+
+
 def export(path):
     """The file as an ONNX model."""
     file = File(path)
     if "language_model" not in file.metadata or "state/vocabulary" not in file.tensors:
         raise Refusal(f"{path}: this is no model of language_model; use a file that `language_model train` wrote")
     o = json.loads(file.metadata["language_model"])
-    o.setdefault("last-units", o["units"])  # as files of earlier versions have it
     if o["cell"] not in ("rnn", "lstm", "gru", "rhn"):
         raise Refusal(f"{path}: its cell is '{o['cell']}', expected rnn, lstm, gru or rhn; it has no form in ONNX here")
     if o["head"] not in ("tied", "free"):
@@ -171,8 +180,8 @@ def export(path):
     if o["cell"] != "rhn":
         m.indices("first", 0), m.indices("second", 1)
     h = m.add("Gather", [m.constant("E", file.find("E", V, n)), "tokens"], "embedded")
-    for l in range(1, o["layers"] + 1):
-        units, name = o["units"] if l < o["layers"] else o["last-units"], f"{o['cell']}{l}"
+    for l, units in enumerate(widths(o, path), 1):
+        name = f"{o['cell']}{l}"
         if o["cell"] == "rhn":
             h = rhn(m, file, name, h, n, units, o["depth"])
         else:

@@ -212,12 +212,12 @@ int compare(const CompareOptions& o) {
     files::Outputs()
         .read("--model", o.model)
         .read("--against", o.against)
-        .read("--text", o.text)
+        .read("--text", o.text == "-" ? "" : o.text)
         .write("--csv", o.csv, files::table("table of `language_model compare`", comparison_header))
         .check();
     ig::threads(o.threads);
     Comparer comparer(o);
-    const auto corpus = ig::text::Corpus::read(o.text, comparer.vocabulary());
+    const auto corpus = read_text(o.text, comparer.vocabulary());
     std::cout << "text        " << describe(corpus, o.text) << std::endl;
     const Comparison& found = comparer.run(corpus);
     print(o, found);

@@ -193,7 +193,7 @@ int work(int argc, char** argv) {
     auto* compare =
         with_model(app.add_subcommand("compare", "Where the predictions of two models differ"), c.model);
     compare->add_option("--against", c.against, "the second model, of the same vocabulary")->required();
-    compare->add_option("--text", c.text, "text file")->required();
+    compare->add_option("--text", c.text, "text file; -: standard input")->required();
     compare->add_option("--neighbours", c.neighbours, "nearest words of a target")->capture_default_str();
     compare->add_option("--frequent", c.frequent, "most frequent words")->capture_default_str();
     compare->add_option("--word", c.words, "a word to be listed by itself, or several")

@@ -64,9 +64,9 @@ inline std::size_t (*allocations)() = nullptr;
 
 /// A law that does not hold, and the place where that shows most.
 struct Breach {
-    std::string law;  ///< its name, which is that of its function in check::law
+    std::string law = {};  ///< its name, which is that of its function in check::law
     /// Parameter or sequence and entry, "cell.W[2, 1]", "x[t, b, j]" in a sequence; or what was run.
-    std::string where;
+    std::string where = {};
     double found = 0, expected = 0;  ///< at that place; both 0 where there are no numbers
     double allowed = 0;              ///< how large the difference may be, or the norm of all differences
 };

@@ -9,5 +9,6 @@
 #include <isogloss/io/mismatch.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/tensor_view.hpp>
+#include <isogloss/io/torch.hpp>
 #include <isogloss/io/word_vectors.hpp>
 // IWYU pragma: end_exports

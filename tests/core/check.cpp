@@ -88,6 +88,34 @@ std::vector<check::Breach> broken(Fault fault) {
     });
 }
 
+// l = 1/2 Σ (h - target)², whose target is given from outside and read as a constant.
+template <class T> struct SquaredDistance {
+    struct Options {};
+    Options options;
+    Seq<T> h, target;
+    Loss<T> l;
+
+    Loss<T> setup(Setup<T>& s, Seq<T> of, Seq<T> given) {
+        h = of, target = given;
+        return l = s.loss();
+    }
+    void forward(Forward<T>& p) {
+        double total = 0;
+        for (Index r = 0; r < p.rows(); ++r) {
+            double row = 0;
+            for (Index i = r * h.width; i < (r + 1) * h.width; ++i)
+                row += 0.5 * std::pow(double(p.data(h)[i]) - double(p.data(target)[i]), 2);
+            p.by_token(l)[r] = row;
+            total += row;
+        }
+        p.set(l, total, p.rows());
+    }
+    void backward(Backward<T>& p) {
+        for (Index i = 0; i < p.rows() * h.width; ++i)
+            p.adjoint_data(h)[i] += static_cast<T>(p.upstream(l)) * (p.data(h)[i] - p.data(target)[i]);
+    }
+};
+
 }  // namespace
 
 TEST_CASE("A node without a fault obeys all laws", "[core][check]") {
@@ -138,4 +166,17 @@ TEST_CASE("A wrong gradient is shown beside the right one, a number of allocatio
     CHECK(broken(Fault::modulus).at(0).found < 0);
     CHECK(broken(Fault::evaluation).at(0).found / broken(Fault::evaluation).at(0).expected ==
           Approx(1.01).epsilon(1e-3));
+}
+
+TEST_CASE("Inputs are differentiated by, too, unless they are held", "[core][check]") {
+    const auto model = [](auto& g) {
+        auto x = g.input("x", 3), target = g.input("target", 3);
+        return g.template add<SquaredDistance>("distance", {}, g.template add<Faulty>("scaled", {}, x),
+                                               target);
+    };
+    const auto breaches = broken_laws(model);
+    REQUIRE(breaches.size() == 1);
+    CHECK(check::to_string(breaches[0]).rfind("gradient: training, target[", 0) == 0);
+    CHECK(laws(model, {.hold = "target"}) == "");
+    CHECK(broken_laws(model, {.hold = "x"}).size() == 1);
 }

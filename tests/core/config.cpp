@@ -3,6 +3,8 @@
 #include <isogloss/config.hpp>
 #include <iterator>
 #include <regex>
+#include <string>
+#include <utility>
 
 #include "catch.hpp"
 #include "config_unit.hpp"
@@ -36,8 +38,15 @@ TEST_CASE("The version is the project's", "[core][config]") {
     const std::string version = ISOGLOSS_VERSION;
     REQUIRE(version ==
             message(ISOGLOSS_VERSION_MAJOR, ".", ISOGLOSS_VERSION_MINOR, ".", ISOGLOSS_VERSION_PATCH));
-    const std::string cmake = content(std::filesystem::path(ISOGLOSS_SOURCE_DIR) / "CMakeLists.txt");
-    CHECK(cmake.find("project(isogloss VERSION " + version) != std::string::npos);
+    const std::pair<const char*, std::string> places[] = {
+        {"CMakeLists.txt", "project(isogloss VERSION " + version + " "},
+        {"pyproject.toml", "\nversion = \"" + version + "\"\n"},
+        {"CITATION.cff", "\nversion: " + version + "\n"},
+        {"packaging/vcpkg/vcpkg.json", "\"" + version + "\""}};
+    for (const auto& [file, line] : places) {
+        CAPTURE(file);
+        CHECK(content(std::filesystem::path(ISOGLOSS_SOURCE_DIR) / file).find(line) != std::string::npos);
+    }
     CHECK(std::string(configuration())
               .rfind("v" + std::regex_replace(version, std::regex("[.]"), "_") + "_", 0) == 0);
 }

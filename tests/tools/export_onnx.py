@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -18,7 +19,7 @@ from program import Folder, craft, read, run, sentences, tensors, train, write  
 
 MODELS = {  # the simple one at a low rate: trained at 1 it is chaotic, and 1e-7 at one step are 1e-2 some hundred steps on
     "tied": [],
-    "of other widths": ["--layers", 3, "--units", 9, "--last-units", 6, "--embedding", 5, "--head-bias"],
+    "of other widths": ["--units", "9,7,6", "--embedding", 5, "--head-bias"],
     "free": ["--head", "free", "--embedding", 5, "--loss", "ce"],
     "simple": ["--cell", "rnn", "--level", "character", "--rate", 0.1],
     "gated": ["--cell", "gru", "--head-bias"],
@@ -77,6 +78,18 @@ def the_same():
     return difference
 
 
+def earlier():
+    """A file that has a width for all layers but the last gives what one with a list of them gives."""
+    train("w", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--units", "9,9,6")
+    export("w", "new.onnx")
+    options = json.loads(tensors("w")[1]["language_model"])
+    assert options["units"] == [9, 9, 6], options["units"]
+    craft("w", "old", {**options, "layers": 3, "units": 9, "last-units": 6})
+    export("old", "old.onnx")
+    new, old = onnx.load("new.onnx"), onnx.load("old.onnx")
+    assert new.graph == old.graph
+
+
 def refusals():
     assert "No such file" in export("none", "x", 1)
     write("x.txt", "no tensors at all, but long enough")
@@ -84,7 +97,7 @@ def refusals():
     assert "give another name" in export("m", "m", 1)
     assert "none/x" in export("m", "none/x", 1)
     options = json.loads(tensors("m")[1]["language_model"])
-    for other, says in [({"cell": "mgu"}, "its cell is 'mgu'"), ({"last-units": 12}, "expected [8, 24]; it is damaged"), ({"layers": 7}, "holds no tensor"),
+    for other, says in [({"cell": "mgu"}, "its cell is 'mgu'"), ({"last-units": 12}, "expected [8, 24]; it is damaged"), ({"layers": 7}, "holds no tensor"), ({"units": [8, 8, 8]}, "its options have 3 widths for 2 layers"),
                         ({"head": "deep"}, "its head is 'deep'")]:
         craft("m", "wrong", {**options, **other})
         error = export("wrong", "x", 1)
@@ -102,4 +115,5 @@ with Folder():
         train("m", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--init", 0.5, *options)
         export("m", "m.onnx")
         print(f"{name}: largest difference {the_same():.1e}")
+    earlier()
     refusals()

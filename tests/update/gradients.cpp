@@ -2,6 +2,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/update/gradients.hpp>
+#include <isogloss/update/sgd.hpp>
 #include <limits>
 #include <vector>
 
@@ -121,4 +122,33 @@ TEST_CASE("A finished step brings the rows that moved to norm 1 and clears the g
     finish_step(E);
     CHECK(rows_of_norm_1() == std::vector<Index>{0, 1, 2, 3, 4});
     CHECK(E.condition == Condition::empty);
+}
+
+TEST_CASE("Gradients of a group are clipped by their common length", "[update][gradients]") {
+    Group m;
+    m.fill();
+    CHECK(clip_gradients(m.g.parameters(), 2.5, Divisor::none) == 5);
+    CHECK((m.W().gradient[0] == 1.5 && m.E().gradient[7] == 2));
+    CHECK(m.E().condition == Condition::rows);  // the other rows were not looked at
+    CHECK(clip_gradients(m.g.parameters(), 2.5, Divisor::none) == 2.5);
+    CHECK(clip_gradients(m.g.parameters(), 0, Divisor::none) == 2.5);
+    CHECK((m.W().gradient[0] == 1.5 && m.E().gradient[7] == 2));
+
+    // Two updates of one rate after it are one update that clips.
+    Group one, two;
+    one.fill(), two.fill();
+    Sgd<double> all(one.g.parameters(), {.rate = 0.5, .clip = 2.5, .divisor = Divisor::none});
+    Sgd<double> table(two.g.parameters("E"), {.rate = 0.5, .divisor = Divisor::none}),
+        rest(two.g.parameters("!E"), {.rate = 0.5, .divisor = Divisor::none});
+    CHECK(clip_gradients(two.g.parameters(), 2.5, Divisor::none) == all.step());
+    table.step(), rest.step();
+    CHECK((one.W().value[0] == two.W().value[0] && one.E().value[7] == two.E().value[7] &&
+           one.E().value[7] == 0));
+
+    one.fill();
+    CHECK_THROWS_MATCHES(clip_gradients(one.g.parameters(), -1), UsageError,
+                         says("clip_gradients", "clip = -1"));
+    one.W().gradient[1] = std::numeric_limits<double>::infinity();
+    CHECK_THROWS_MATCHES(clip_gradients(one.g.parameters(), 1, Divisor::none), NumericError, says("'W'"));
+    CHECK(one.E().gradient[7] == 4);
 }

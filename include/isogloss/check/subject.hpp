@@ -17,7 +17,7 @@ struct LawOptions {
     double tolerance = 2e-7;
     /// On float against double gradients, relative to the gradient's length.
     double float_tolerance = 2e-3;
-    /// Pattern of parameters without difference quotients: those that the loss reads as constants on purpose.
+    /// Pattern of parameters and inputs without difference quotients: those that the loss reads as constants on purpose.
     std::string hold = {};
 };
 
@@ -133,15 +133,18 @@ template <class T> struct Subject {
             for (T& v : block) all.push_back(&v);
         return all;
     }
-    /// Which of them are tried: at most 250, without those of parameters that match `hold`.
+    /// Which of them are tried: at most 250, without those of parameters and inputs that match `hold`.
     std::vector<std::size_t> sample(const std::string& hold) {
         std::vector<std::size_t> all, some;
         std::size_t next = 0;
-        for (const auto& p : g.store().parameters)
-            for (const std::size_t size = p.is_trained() ? std::size_t(p.size()) : 0, end = next + size;
-                 next < end; ++next)
-                if (hold.empty() || !matches(hold, p.name)) all.push_back(next);
-        for (const std::size_t end = variables().size(); next < end; ++next) all.push_back(next);
+        const auto take = [&](const std::string& name, Index size) {
+            const bool held = !hold.empty() && matches(hold, name);
+            for (const std::size_t end = next + std::size_t(size); next < end; ++next)
+                if (!held) all.push_back(next);
+        };
+        for (const auto& p : g.store().parameters) take(p.name, p.is_trained() ? p.size() : 0);
+        for (const auto& s : g.store().seqs)
+            if (s.node < 0) take(s.name, time * batch * s.width);
         if (all.size() <= 250) return all;
         for (Index k = 0; k < 250; ++k) some.push_back(all[Random(17, 0).below(k, std::ssize(all))]);
         return some;

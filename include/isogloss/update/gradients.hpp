@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cmath>
+#include <isogloss/error.hpp>
 #include <isogloss/graph/parameters.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/threads.hpp>
 #include <numeric>
 
@@ -55,6 +57,24 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
 
 /// What a clipping threshold leaves of a direction: min(1, clip / norm); clip = 0 switches it off.
 inline double clip_factor(double norm, double clip) { return clip > 0 && norm > clip ? clip / norm : 1; }
+
+/// Clips the gradients of a group by their common length, before updates of parts of it step, each at a rate of its own:
+///
+///     g ← g · min(1, clip / ‖g / d‖);    returns ‖g / d‖ before
+///
+/// clip ≥ 0 is the largest length, 0 clips nothing; divisor is d, the one of the updates that follow. What an update adds to g,
+/// as the weight decay of Sgd, comes after this and is not counted. Throws NumericError, naming the parameter, when a gradient
+/// is not finite, and UsageError for a negative clip; nothing has been changed then.
+template <class T>
+double clip_gradients(const Parameters<T>& group, double clip, Divisor divisor = Divisor::batch) {
+    require("clip_gradients", "clip", clip, 0.0);
+    const double norm = direction_norm(group, group.divisor(divisor), 0);
+    const T factor = static_cast<T>(clip_factor(norm, clip));
+    if (factor != 1)
+        for (Parameter<T>* p : group)
+            for_each_range(*p, [&](T*, T* g, Index n, Index) { kernel::scale(n, factor, g); });
+    return norm;
+}
 
 /// Brings rows held at norm 1 back to it, as far as they moved, and clears the gradient.
 template <class T> void finish_step(Parameter<T>& p) {

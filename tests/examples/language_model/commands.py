@@ -92,6 +92,8 @@ def compare():
     call = ["compare", "--model", "m", "--against", "weak", "--text", "valid.txt", "--columns", 4, "--neighbours", 2,
             "--frequent", 3, "--likeliest", 4, "--show", 2, "--context", 3, "--threads", 1]
     out = run(*call, "--word", "the", "--csv", "out.csv").stdout
+    piped = run(*["-" if a == "valid.txt" else a for a in call], "--word", "the", text=read("valid.txt").decode()).stdout
+    assert piped == out.replace("valid.txt", "standard input"), piped
     table = rows("out.csv")
     assert [int(row["position"]) for row in table] == list(range(900))
     words = [word for line in read("valid.txt").decode().splitlines() for word in line.split() + ["<eos>"]]

@@ -1,0 +1,199 @@
+/// @file io/torch.hpp  Layers of PyTorch, read from a state dict in a safetensors file and written back.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <isogloss/error.hpp>
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/io/compact.hpp>
+#include <isogloss/io/safetensors.hpp>
+#include <isogloss/io/tensor_view.hpp>
+#include <isogloss/sizes.hpp>
+#include <isogloss/utf8.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+
+/// The layers of PyTorch that have a counterpart here.
+enum class Torch {
+    embedding,  ///< nn.Embedding; `ours` is the table: E = weight
+    linear,     ///< nn.Linear as a Linear: W = weightᵀ, b = bias
+    head,       ///< nn.Linear(n, V) as a Softmax or TiedSoftmax: W or the table = weight, b = bias
+    rnn,  ///< a layer of nn.RNN, tanh, as an Rnn: W = weight_ihᵀ, U = weight_hhᵀ, b = bias_ih + bias_hh
+    lstm  ///< a layer of nn.LSTM as an Lstm: as above; the gates are i, f, g, o in both
+};
+
+/// A layer, and what it is called there and here.
+struct TorchLayer {
+    Torch type;
+    std::string
+        theirs;  ///< its name in the state dict: "encoder" of "encoder.weight"; empty: names without a dot
+    std::string ours;        ///< the name of the node; of an embedding that of the table
+    Index layer = 0;         ///< ≥ 0, of rnn and lstm: the number behind `_l` in "rnn.weight_ih_l0"
+    bool reverse = false;    ///< of rnn and lstm: the other direction, "rnn.weight_ih_l0_reverse"
+    std::string table = {};  ///< of a head that is tied: the name of the table it shares
+};
+
+namespace detail {
+
+/// A parameter here, and the tensors there that it is the sum of.
+struct TorchPart {
+    std::string parameter;
+    std::vector<std::string> tensors;
+    bool transposed, bias;
+};
+
+inline std::vector<TorchPart> parts_of(const TorchLayer& l) {
+    const std::string dot = l.theirs.empty() ? "" : l.theirs + ".";
+    if (l.type == Torch::embedding) return {{l.ours, {dot + "weight"}, false, false}};
+    if (l.type == Torch::linear || l.type == Torch::head) {
+        const bool linear = l.type == Torch::linear;
+        return {{l.table.empty() ? l.ours + ".W" : l.table, {dot + "weight"}, linear, false},
+                {l.ours + ".b", {dot + "bias"}, false, true}};
+    }
+    const std::string end = message("_l", l.layer, l.reverse ? "_reverse" : "");
+    return {{l.ours + ".W", {dot + "weight_ih" + end}, true, false},
+            {l.ours + ".U", {dot + "weight_hh" + end}, true, false},
+            {l.ours + ".b", {dot + "bias_ih" + end, dot + "bias_hh" + end}, false, true}};
+}
+
+/// The parameter, or null for a bias that the node was built without. Throws UsageError for another name that there is not,
+/// and for nodes that do not have the layer's form.
+template <class T> Parameter<T>* parameter_of(Graph<T>& g, const TorchLayer& l, const TorchPart& part) {
+    constexpr std::string_view who = "layers of PyTorch";
+    require(who, "layer", l.layer, 0);
+    if (part.bias) {
+        const auto all = g.parameters();
+        const auto found =
+            std::find_if(all.begin(), all.end(), [&](auto* p) { return p->name == part.parameter; });
+        return found == all.end() ? nullptr : *found;
+    }
+    Parameter<T>& p = g.parameter(part.parameter);
+    const Index blocks = l.type == Torch::lstm ? 4 : 1;
+    if (part.parameter == l.ours + ".U" && p.cols != blocks * p.rows)
+        throw UsageError(who, ": '", p.name, "' has shape [", p.rows, ", ", p.cols, "], expected [", p.rows,
+                         ", ", blocks * p.rows, "]; is '", l.ours, "' the node for an nn.",
+                         blocks == 4 ? "LSTM" : "RNN", "?");
+    return &p;
+}
+
+/// The shape that a tensor there has for this parameter.
+template <class T> std::vector<Index> shape_there(const Parameter<T>& p, const TorchPart& part) {
+    if (part.bias) return {p.cols};
+    return part.transposed ? std::vector<Index>{p.cols, p.rows} : std::vector<Index>{p.rows, p.cols};
+}
+
+}  // namespace detail
+
+/// Gives parameters of a graph the weights of layers of PyTorch, all of them or, where something does not fit, none.
+///
+///     const auto file = Safetensors::open("theirs.safetensors", {.require_checksum = false});
+///     read_torch(file, g, {{Torch::embedding, "encoder", "E"}, {Torch::lstm, "rnn", "lstm1"},
+///                          {Torch::lstm, "rnn", "lstm2", 1}, {Torch::head, "decoder", "softmax"}});
+///
+/// Numbers may be F16, BF16, F32 or F64. A bias that there is only here becomes 0. Two layers that give one parameter, as an
+/// embedding and the head that is tied to it, must agree to the last bit. Gradients of what was read are cleared.
+/// @return  the tensors of the file that no layer has asked for, in the order of the file
+///
+/// Errors   FileError that lists tensors missing, of other shapes or types, biases that have no place here, and layers that
+///          do not agree. UsageError for names that the graph does not have, nodes of another form, tables with unit_rows,
+///          a graph on shared weights.
+template <class T> std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
+                                                       const std::vector<TorchLayer>& layers) {
+    if (g.store().shared)
+        throw UsageError("read_torch: the graph is on shared weights; read into the graph that owns them");
+    std::string faults;
+    const auto fault = [&faults](const auto&... what) { faults += "\n    " + message(what...); };
+    struct Values {
+        std::string from;
+        std::vector<T> numbers;
+    };
+    std::map<Parameter<T>*, Values> read;
+    std::vector<std::string> used;
+    for (const TorchLayer& l : layers) {
+        for (const detail::TorchPart& part : detail::parts_of(l)) {
+            Parameter<T>* const p = detail::parameter_of(g, l, part);
+            if (p && p->unit_rows)
+                throw UsageError("read_torch: rows of '", p->name,
+                                 "' are held at norm 1, those of PyTorch are not");
+            used.insert(used.end(), part.tensors.begin(), part.tensors.end());
+            const Index there = std::count_if(part.tensors.begin(), part.tensors.end(),
+                                              [&](const auto& name) { return file.find(name); });
+            if (!p || (part.bias && there == 0)) {
+                if (there > 0)
+                    fault(in_quotes(part.tensors[0]), " has no place: node '", l.ours, "' has no bias");
+                else if (p) read[p] = {"", std::vector<T>(static_cast<std::size_t>(p->size()), T(0))};
+                continue;
+            }
+            std::vector<T> sum(static_cast<std::size_t>(p->size()), T(0));
+            for (const std::string& name : part.tensors) {
+                const TensorView* const t = file.find(name);
+                const auto shape = detail::shape_there(*p, part);
+                if (!t) {
+                    fault(in_quotes(name), " ", dimensions_text(shape), " is missing");
+                } else if (t->shape != shape) {
+                    const bool gru = name.find("weight_hh") != name.npos && t->shape.size() == 2 &&
+                                     t->shape[0] == 3 * t->shape[1];
+                    fault(in_quotes(name), " is ", dimensions_text(t->shape), ", expected ",
+                          dimensions_text(shape),
+                          gru ? "; three blocks are those of an nn.GRU, which no node here computes" : "");
+                } else {
+                    const auto numbers = io::numbers<T>(file, name);
+                    for (Index i = 0; i < p->rows; ++i)
+                        for (Index j = 0; j < p->cols; ++j)
+                            sum[static_cast<std::size_t>(i * p->cols + j)] +=
+                                numbers[static_cast<std::size_t>(part.transposed ? j * p->rows + i
+                                                                                 : i * p->cols + j)];
+                }
+            }
+            const auto [before, added] = read.try_emplace(p, Values{part.tensors[0], sum});
+            if (!added && before->second.numbers != sum)
+                fault(in_quotes(part.tensors[0]), " and ", in_quotes(before->second.from),
+                      " differ, and both are '", p->name, "'");
+        }
+        if (file.find(message(l.theirs, l.theirs.empty() ? "" : ".", "weight_hr_l", l.layer)))
+            fault(in_quotes(l.theirs), " projects its states (proj_size), which Lstm does not");
+    }
+    if (!faults.empty())
+        throw FileError(file.name(), ": the file does not fit the layers; nothing was read.", faults);
+    for (const auto& [p, values] : read) {
+        std::ranges::copy(values.numbers, p->value);
+        p->clear_gradient();
+    }
+    std::vector<std::string> left;
+    for (const TensorView& t : file.tensors())
+        if (std::ranges::find(used, t.name) == used.end()) left.push_back(t.name);
+    return left;
+}
+
+/// Writes parameters of a graph as a state dict of PyTorch, in a safetensors file that `load_state_dict` takes: the inverse of
+/// read_torch. The bias of a recurrent layer becomes bias_ih, bias_hh is 0; a node without a bias writes none.
+///
+/// Errors   as those of read_torch and write_safetensors.
+template <class T>
+void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vector<TorchLayer>& layers) {
+    std::vector<std::vector<T>> owned;
+    std::vector<TensorView> tensors;
+    for (const TorchLayer& l : layers) {
+        for (const detail::TorchPart& part : detail::parts_of(l)) {
+            const Parameter<T>* const p = detail::parameter_of(g, l, part);
+            if (!p) continue;
+            for (const std::string& name : part.tensors) {
+                auto& numbers = owned.emplace_back(static_cast<std::size_t>(p->size()), T(0));
+                if (name == part.tensors[0])
+                    for (Index i = 0; i < p->rows; ++i)
+                        for (Index j = 0; j < p->cols; ++j)
+                            numbers[static_cast<std::size_t>(part.transposed ? j * p->rows + i
+                                                                             : i * p->cols + j)] =
+                                p->value[i * p->cols + j];
+                tensors.push_back(tensor_view<T>(name, detail::shape_there(*p, part), numbers));
+            }
+        }
+    }
+    write_safetensors(path, tensors);
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
