@@ -121,3 +121,38 @@ TEMPLATE_TEST_CASE("Inputs are asked for, and refused, on the way to logits as o
     refuses({net.feed(0), Feed<double>(idle, TokenBlock{net.data[0].data(), T0, B})},
             "input 'idle' is given but no node of the graph reads it");
 }
+
+TEST_CASE("An array of xtensor is an input, with its shape checked", "[graph][feeds][xtensor]") {
+    Graph<double> g({.time = 3, .batch = 2});
+    auto x = g.input("x", 4);
+    auto w = g.tokens("w", 5);
+    auto h = g.add<Concatenate>("both", {}, g.add<Linear>("map", {.units = 2}, x),
+                                g.add<Embedding>("embed", {}, w, g.weight("E", 5, 2, uniform(1))));
+    const Tensor<double, 3> values = xt::reshape_view(xt::arange<double>(24), {3, 2, 4}) / 7;
+    const Tensor<Token, 2> words = {{0, 1}, {2, 3}, {4, 0}};
+    const auto hidden = [&](const Feed<double>& a, const Feed<double>& b) {
+        g.forward(h, a, b);
+        return Tensor<double, 2>(g.value(h));
+    };
+    const auto expected = hidden({x, values.data(), 3, 2}, {w, {words.data(), 3, 2}});
+    CHECK((hidden({x, values}, {w, words}) == expected));
+    const Tensor<double, 4> several = xt::stack(xt::xtuple(0 * values, values));
+    const Tensor<Token, 3> texts = xt::stack(xt::xtuple(0 * words, words));
+    CHECK((hidden({x, xt::view(several, 1)}, {w, xt::view(texts, 1)}) == expected));  // which begin further on
+    CHECK((hidden({x, xt::view(values, xt::range(0, 1))}, {w, xt::view(words, xt::range(0, 1))}) ==
+          xt::view(expected, xt::range(0, 2))));
+
+    const auto refused = [&](const auto& to, const auto& array, const std::string& found) {
+        CHECK_THROWS_MATCHES((Feed<double>{to, array}), UsageError, says("a feed is an array " + found));
+    };
+    refused(x, Tensor<double, 3>(xt::view(values, xt::all(), xt::all(), xt::range(0, 3))),
+            "[3, 2, 3], expected [time, batch, 4]");
+    refused(x, Tensor<double, 2>(xt::view(values, 0)), "[2, 4], expected [time, batch, 4]");
+    refused(x, several, "[2, 3, 2, 4], expected [time, batch, 4]");
+    refused(w, Tensor<Token, 1>{1, 2}, "[2], expected [time, batch]");
+    refused(w, texts, "[2, 3, 2], expected [time, batch]");
+    refused(x, xt::view(values, xt::all(), xt::range(0, 1)),
+            "[3, 1, 4], expected [time, batch, 4], row-major without gaps");
+    const xt::xtensor<double, 3, xt::layout_type::column_major> turned = values;
+    refused(x, turned, "[3, 2, 4], expected [time, batch, 4], row-major without gaps");
+}
