@@ -138,9 +138,10 @@ TEST_CASE("An array of xtensor is an input, with its shape checked", "[graph][fe
     CHECK((hidden({x, values}, {w, words}) == expected));
     const Tensor<double, 4> several = xt::stack(xt::xtuple(0 * values, values));
     const Tensor<Token, 3> texts = xt::stack(xt::xtuple(0 * words, words));
-    CHECK((hidden({x, xt::view(several, 1)}, {w, xt::view(texts, 1)}) == expected));  // which begin further on
+    CHECK(
+        (hidden({x, xt::view(several, 1)}, {w, xt::view(texts, 1)}) == expected));  // which begin further on
     CHECK((hidden({x, xt::view(values, xt::range(0, 1))}, {w, xt::view(words, xt::range(0, 1))}) ==
-          xt::view(expected, xt::range(0, 2))));
+           xt::view(expected, xt::range(0, 2))));
 
     const auto refused = [&](const auto& to, const auto& array, const std::string& found) {
         CHECK_THROWS_MATCHES((Feed<double>{to, array}), UsageError, says("a feed is an array " + found));

@@ -2,16 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
+#include <isogloss/kernel/int8_micro.hpp>
 #include <isogloss/matrix_ref.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
-#include <utility>
 
-#if defined(__AVX512F__) || defined(__AVX2__)
+#ifdef __AVX512F__
 #include <immintrin.h>
 #endif
 
@@ -26,10 +24,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 /// rounded, on the instruction set. B is packed once; A is rounded in every product. q is stored as q + 128, from 1 to 255, since the
 /// instruction VPDPBUSD multiplies unsigned by signed bytes: of each sum 128 Σ_k p_ik is taken off again.
 struct Int8Gemm {
-    static constexpr Index depth =
-        4;  ///< terms of a sum that one instruction adds up, side by side in memory
-    static constexpr Index columns = 32;    ///< columns of a panel of B, [k / 4, 32, 4]
-    static constexpr Index most_rows = 14;  ///< rows of A whose sums are held in registers
+    static constexpr Index depth = Int8Micro::depth, columns = Int8Micro::columns,
+                           most_rows = Int8Micro::most_rows;  ///< see Int8Micro
     /// Terms of a sum up to which 32 bits hold it: 255 · 127 · k < 2³¹.
     static constexpr Index most_terms = std::numeric_limits<std::int32_t>::max() / (255 * 127);
     /// Bytes that product() rounds rows of A to at a time, if it has more than most_rows.
@@ -91,18 +87,18 @@ struct Int8Gemm {
                 for (Index j = first; j < last; j += columns)
                     for (Index r = 0; r < m; r += height) {
                         const Index at = i + r;
-                        multiply(std::min(height, m - r),
-                                 {.a = rounded + r * stride,
-                                  .a_scale = row_scale + r,
-                                  .offset = offset + r,
-                                  .b = packed + j * stride,
-                                  .b_scale = scale + j,
-                                  .groups = groups(k),
-                                  .width = std::min(columns, n - j),
-                                  .start = start ? start + at * start_stride + j : nullptr,
-                                  .start_stride = start_stride,
-                                  .c = c.row(at) + j,
-                                  .c_stride = c.stride});
+                        Int8Micro::multiply(std::min(height, m - r),
+                                            {.a = rounded + r * stride,
+                                             .a_scale = row_scale + r,
+                                             .offset = offset + r,
+                                             .b = packed + j * stride,
+                                             .b_scale = scale + j,
+                                             .groups = groups(k),
+                                             .width = std::min(columns, n - j),
+                                             .start = start ? start + at * start_stride + j : nullptr,
+                                             .start_stride = start_stride,
+                                             .c = c.row(at) + j,
+                                             .c_stride = c.stride});
                     }
             });
         }
@@ -164,154 +160,6 @@ private:
 #endif
         offset = 128 * sum;
     }
-
-    // Rows of A, [k / 4, rows, 4], times a panel of B.
-    struct Block {
-        const std::int8_t* a;
-        const float* a_scale;
-        const std::int32_t* offset;
-        const std::uint8_t* b;
-        const float* b_scale;
-        Index groups, width;
-        const float* start;
-        Index start_stride;
-        float* c;
-        Index c_stride;
-    };
-
-    static void multiply(Index rows, const Block& block) {
-        static constexpr auto by_rows = []<std::size_t... r>(std::index_sequence<r...>) {
-            return std::array{&multiply_rows<static_cast<int>(r) + 1>...};
-        }
-        (std::make_index_sequence<most_rows>{});
-        by_rows[static_cast<std::size_t>(rows - 1)](block);
-    }
-
-#ifdef __AVX512VNNI__
-    // By constant indices all sums stay in registers.
-    template <int rows> static void multiply_rows(const Block& o) {
-        [&o]<std::size_t... r>(std::index_sequence<r...>) {
-            __m512i left[rows] = {((void)r, _mm512_setzero_si512())...},
-                    right[rows] = {((void)r, _mm512_setzero_si512())...};
-            const std::int8_t* a = o.a;
-            const std::uint8_t* b = o.b;
-            // B comes from beyond the second cache, and the next panel in time only if it is asked for: 14 rows by [640,
-            // 2560] run at 1.7 times the speed with it.
-            const Index next = o.groups * columns * depth;
-            for (Index g = 0; g < o.groups; ++g, a += rows * depth, b += columns * depth) {
-                const __m512i q_left = _mm512_loadu_si512(b), q_right = _mm512_loadu_si512(b + 64);
-                _mm_prefetch(b + next, _MM_HINT_T1);
-                _mm_prefetch(b + next + 64, _MM_HINT_T1);
-                const auto add = [&](const std::int8_t* four_terms, __m512i& sum_left, __m512i& sum_right) {
-                    std::int32_t four;
-                    std::memcpy(&four, four_terms, sizeof four);
-                    const __m512i p = _mm512_set1_epi32(four);
-                    sum_left = _mm512_dpbusd_epi32(sum_left, q_left, p);
-                    sum_right = _mm512_dpbusd_epi32(sum_right, q_right, p);
-                };
-                (add(a + static_cast<Index>(r) * depth, left[r], right[r]), ...);
-            }
-            const Half first(o, 0), second(o, 16);
-            ((first.store(o, r, left[r]), second.store(o, r, right[r])), ...);
-        }
-        (std::make_index_sequence<rows>{});
-    }
-    // 16 columns of the panel, to be stored.
-    struct Half {
-        Index at;
-        __mmask16 mask;
-        __m512 scale;
-        Half(const Block& o, Index first)
-            : at(first),
-              mask(static_cast<__mmask16>((1u << std::clamp<Index>(o.width - first, 0, 16)) - 1u)),
-              scale(_mm512_loadu_ps(o.b_scale + first)) {}
-        void store(const Block& o, std::size_t row, __m512i sums) const {
-            const auto r = static_cast<Index>(row);
-            const __m512 exact = _mm512_cvtepi32_ps(_mm512_sub_epi32(sums, _mm512_set1_epi32(o.offset[r]))),
-                         s = o.start ? _mm512_maskz_loadu_ps(mask, o.start + r * o.start_stride + at)
-                                     : _mm512_setzero_ps();
-            _mm512_mask_storeu_ps(
-                o.c + r * o.c_stride + at, mask,
-                _mm512_fmadd_ps(exact, _mm512_mul_ps(scale, _mm512_set1_ps(o.a_scale[r])), s));
-        }
-    };
-#else
-    template <int rows> static void multiply_rows(const Block& o) {
-        alignas(32) std::int32_t sum[rows][columns];
-        add_up<rows>(o, &sum[0][0]);
-        for (int r = 0; r < rows; ++r)
-            for (Index j = 0; j < o.width; ++j) {
-                const float s = o.start ? o.start[r * o.start_stride + j] : 0;
-                o.c[r * o.c_stride + j] =
-                    std::fma(static_cast<float>(sum[r][j] - o.offset[r]), o.b_scale[j] * o.a_scale[r], s);
-            }
-    }
-#ifdef __AVX2__
-    // By words of 16 bits, three rows at a time by half a panel: their sums stay in 12 registers.
-    template <int rows> static void add_up(const Block& o, std::int32_t* sum) {
-        constexpr int some = rows < 3 ? rows : 3;
-        for (int r = 0; r < rows; r += some)
-            for (const Index half : {Index{0}, columns / 2}) {
-                std::int32_t* const to = sum + r * columns + half;
-                if (r + some <= rows) add_rows<rows>(o, r, half, to, std::make_index_sequence<some>{});
-                else add_rows<rows>(o, r, half, to, std::make_index_sequence<rows % some>{});
-            }
-    }
-    template <int rows, std::size_t... r> static void add_rows(const Block& o, Index first, Index half,
-                                                               std::int32_t* to, std::index_sequence<r...>) {
-        if constexpr (sizeof...(r) > 0) {
-            struct Sums {
-                __m256i part[4];  // each of four columns, of which each has two numbers
-            };
-            Sums s[sizeof...(r)] = {((void)r, Sums{})...};
-            const std::int8_t* a = o.a + first * depth;
-            const std::uint8_t* b = o.b + half * depth;
-            for (Index g = 0; g < o.groups; ++g, a += rows * depth, b += columns * depth) {
-                const auto words = [b](int quarter) {
-                    return _mm256_cvtepu8_epi16(
-                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + 16 * quarter)));
-                };
-                const auto add = [](__m256i& sums, __m256i q, __m256i p) {
-                    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(q, p));
-                };
-                const auto terms = [](const std::int8_t* at) {
-                    std::int32_t four;
-                    std::memcpy(&four, at, sizeof four);
-                    return _mm256_cvtepi8_epi16(_mm_set1_epi32(four));
-                };
-                const __m256i p[] = {terms(a + static_cast<Index>(r) * depth)...};
-                const __m256i q0 = words(0);
-                (add(s[r].part[0], q0, p[r]), ...);
-                const __m256i q1 = words(1);
-                (add(s[r].part[1], q1, p[r]), ...);
-                const __m256i q2 = words(2);
-                (add(s[r].part[2], q2, p[r]), ...);
-                const __m256i q3 = words(3);
-                (add(s[r].part[3], q3, p[r]), ...);
-            }
-            const auto store = [](const Sums& sums, std::int32_t* row) {
-                for (int i = 0; i < 2; ++i)
-                    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + 8 * i),
-                                        _mm256_permute4x64_epi64(
-                                            _mm256_hadd_epi32(sums.part[2 * i], sums.part[2 * i + 1]), 0xd8));
-            };
-            (store(s[r], to + static_cast<Index>(r) * columns), ...);
-        }
-    }
-#else
-    template <int rows> static void add_up(const Block& o, std::int32_t* sum) {
-        std::fill_n(sum, rows * columns, 0);
-        for (Index g = 0; g < o.groups; ++g)
-            for (int r = 0; r < rows; ++r) {
-                const std::int8_t* const a = o.a + (g * rows + r) * depth;
-                const std::uint8_t* const b = o.b + g * columns * depth;
-                for (Index j = 0; j < columns; ++j)
-                    for (Index l = 0; l < depth; ++l)
-                        sum[r * columns + j] += std::int32_t{a[l]} * std::int32_t{b[j * depth + l]};
-            }
-    }
-#endif
-#endif
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
