@@ -1,16 +1,12 @@
 /// @file fit.cpp  A system from a text: counts, subspace identification, EM, with a checkpoint per iteration.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <isogloss/lds/ranks.hpp>
 #include <limits>
-#include <locale>
-#include <numeric>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -19,162 +15,11 @@
 #include "../shared/csv_log.hpp"
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
-#include "../shared/ranks.hpp"
-#include "co_occurrences.hpp"
-#include "identification.hpp"
+#include "fit_begin.hpp"
 
 namespace lt {
 
 namespace {
-
-using System = lds::LdsFile<float>;
-
-/// What is tried: one of each list.
-struct Candidate {
-    double pseudo_counts;
-    ig::Index states, ssid_lags;
-};
-
-constexpr ig::Index default_em_lags = 7, default_ssid_lags = 4, default_states = 200;
-
-/// Every combination of the lists. Pseudo-counts that are not given are shares of the tokens, divided among the types.
-std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrences& counted) {
-    auto kappas = o.pseudo_counts;
-    if (kappas.empty()) {
-        const auto& n = counted.occurrences();
-        const auto tokens = static_cast<double>(std::accumulate(n.begin(), n.end(), std::int64_t{0}));
-        for (const double share : o.select ? std::vector{0.05, 0.15, 0.5, 1.5} : std::vector{0.5})
-            kappas.push_back(share * tokens / static_cast<double>(n.size()));
-    }
-    std::vector<Candidate> all;
-    for (const double kappa : kappas)
-        for (const ig::Index states : o.states)
-            for (const ig::Index lags : o.ssid_lags) all.push_back({kappa, states, lags});
-    return all;
-}
-
-/// Small random parameters: the flat start that subspace identification is compared with.
-lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index states, std::uint64_t seed) {
-    const auto V = static_cast<ig::Index>(whitening.mu.size());
-    const ig::Random random(seed, ig::stream_of("random start"));
-    lds::Lds<float> s;
-    s.A = lds::zeros<double>(states, states);
-    for (std::size_t i = 0; i < s.A.size(); ++i) s.A.data()[i] = random.normal(ig::Index(i));
-    s.A *= 0.5 / lds::spectral_radius(s.A, "random start");
-    s.C = lds::zeros<float>(V, states);
-    const double scale = 0.5 / std::sqrt(static_cast<double>(V));
-    for (std::size_t i = 0; i < s.C.size(); ++i)
-        s.C.data()[i] = static_cast<float>(scale * random.normal(ig::Index(i + s.A.size())));
-    s.whitening = whitening;
-    lds::project_out<float>(whitening.m, lds::ref(s.C));
-    s.M = lds::lyapunov(s.A, lds::identity(states));
-    lds::repair_noise(lds::inner_products(s.C, s.C), s.M);
-    return s;
-}
-
-/// A number in decimal: twelve digits for a log, 17 give it back bit by bit.
-std::string digits(double x, int count = 12) {
-    std::ostringstream out;
-    out.imbue(std::locale::classic());
-    out << std::setprecision(count) << x;
-    return out.str();
-}
-
-System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments,
-             const ig::text::Vocabulary& vocabulary, program::Ranks& ranks) {
-    Stopwatch clock;
-    System it;
-    it.vocabulary = vocabulary;
-    if (o.random_start) {
-        it.system = random_system(moments.whitening(), c.states, o.seed);
-        say("random start\n");
-    } else {
-        // the candidates of --select come one after the other, and would find each other's file
-        auto found = identify(
-            moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}},
-            o.select ? "" : identification_file(o.model), o.checkpoint_seconds, o.go_on, ranks, o.shards > 0);
-        it.system = std::move(found.system);
-        it.singular_values = std::move(found.singular_values);
-        say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
-            "factor %.4f; "
-            "%.2f s\n",
-            it.singular_values.front(), it.singular_values.back(), found.error_bound, found.radius,
-            found.noise_factor, clock.lap());
-    }
-    it.notes = {{"lds_text.iteration", "0"},
-                {"lds_text.sentences", moments.made_with().boundary >= 0 ? "1" : "0"},
-                {"lds_text.pseudo_counts", digits(c.pseudo_counts, 17)},
-                {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))},
-                {"lds_text.ssid_lags", ig::message(c.ssid_lags)}};
-    if (o.shards > 0) it.notes["lds_text.shards"] = ig::message(o.shards);
-    if (o.select) it.notes["lds_text.selected"] = "1";
-    return it;
-}
-
-/// A number that `fit` has noted in a file, or `otherwise` where there is none: 0.1.0 noted less.
-template <class T>
-T noted(const System& it, const std::string& file, const char* name, T low, T high, T otherwise) {
-    const auto at = it.notes.find(name);
-    if (at == it.notes.end()) return otherwise;
-    T value{};
-    const char* end = at->second.data() + at->second.size();
-    const auto [read, error] = std::from_chars(at->second.data(), end, value);
-    if (error != std::errc() || read != end || !(value >= low && value <= high))
-        throw ig::FileError(ig::message("'", file, "': ", name, " is ", ig::in_quotes(at->second),
-                                        ", expected a number from ", low, " to ", high,
-                                        "; the file is damaged"));
-    return value;
-}
-
-/// The options with what the file to go on from decides. Throws where one that is given differs.
-FitCommand with_stored(FitCommand o) {
-    const System it = lds::load_lds<float>(o.model);
-    if (o.select) throw ig::UsageError("--select begins anew, and --resume goes on; leave one of them out");
-    if (it.notes.contains("lds_text.selected"))
-        throw ig::UsageError(ig::message("--resume: '", o.model,
-                                         "' was chosen by --select, for a text that more iterations ",
-                                         "know nothing of; give another --model, or leave --resume out"));
-    const auto take = [&](const char* option, std::optional<ig::Index> given, ig::Index stored) {
-        if (given && *given != stored)
-            throw ig::UsageError(ig::message("--resume: '", o.model, "' was begun with ", option, " ", stored,
-                                             ", and --resume is given ", *given, "; leave the option out"));
-        return stored;
-    };
-    const auto only = [](const std::vector<ig::Index>& list) {
-        return list.empty() ? std::nullopt : std::optional(list.front());
-    };
-    const auto lags = [&](const char* name, std::optional<ig::Index> given, ig::Index otherwise) {
-        return noted<ig::Index>(it, o.model, name, 1, 1000, given.value_or(otherwise));
-    };
-    o.em_lags = take("--em-lags", o.em_lags, lags("lds_text.em_lags", o.em_lags, default_em_lags));
-    o.ssid_lags = {take("--ssid-lags", only(o.ssid_lags),
-                        lags("lds_text.ssid_lags", only(o.ssid_lags), default_ssid_lags))};
-    o.states = {take("--states", only(o.states), it.system.states())};
-    if (it.notes.contains("lds_text.shards"))
-        o.shards = take("--shards", o.shards > 0 ? std::optional(o.shards) : std::nullopt,
-                        noted<ig::Index>(it, o.model, "lds_text.shards", 1, 1 << 20, 0));
-    if (o.pseudo_counts.empty() && it.notes.contains("lds_text.pseudo_counts"))
-        o.pseudo_counts = {noted<double>(it, o.model, "lds_text.pseudo_counts", 0, 1e12, 0)};
-    return o;
-}
-
-System resumed(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments) {
-    System it = lds::load_lds<float>(o.model);
-    if (it.system.whitening.mu != moments.whitening().mu)
-        throw ig::DataError(
-            ig::message("'", o.model, "' has other word frequencies than these counts with ", c.pseudo_counts,
-                        " pseudo-counts; resume with the text and options it was begun with"));
-    std::istringstream note(it.notes["lds_text.iteration"]);
-    std::size_t iteration = 0;
-    if (!(note >> iteration))
-        throw ig::FileError(ig::message("'", o.model, "' was not written by `lds_text fit`"));
-    if (it.notes["lds_text.sentences"] != (moments.made_with().boundary >= 0 ? "1" : "0"))
-        throw ig::DataError(ig::message(
-            "'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
-            " --sentences, but these counts are of the other kind; resume as it was begun"));
-    it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), iteration));
-    return it;
-}
 
 /// How well a system predicts a text that it has not seen.
 struct HeldOut {
