@@ -5,20 +5,16 @@
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/metric/perplexity.hpp>
 #include <isogloss/text/corpus.hpp>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "../shared/json.hpp"
 
 namespace lm {
 
 namespace ig = isogloss;
 
-/// An object whose keys stay in the order in which they were set.
-using Json = nlohmann::ordered_json;
-
-/// On one line, in UTF-8; bytes of file names that are none are replaced.
-inline std::string dump(const Json& j) {
-    return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+using program::dump;
+using program::Json;
 
 /// Standard output of a command with --json or without it.
 class Report {

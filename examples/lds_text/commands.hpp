@@ -55,6 +55,7 @@ struct InspectCommand {
     std::string model;
     ig::Index pairs = 10, words = 6;
     double min_count = 50;
+    bool json = false;
 };
 
 /// Options of `near`.
@@ -64,6 +65,7 @@ struct NearCommand {
     ig::Index count = 8, occurrences = 5;
     double min_count = 50;
     int threads = 2;
+    bool json = false;
 };
 
 /// Options of `tag`.

@@ -95,6 +95,7 @@ int work(int argc, char** argv) {
     inspect->add_option("--pairs", i.pairs, "pairs of singular vectors");
     inspect->add_option("--words", i.words, "words of each");
     inspect->add_option("--min-count", i.min_count, "words rarer than about this are left out");
+    inspect->add_flag("--json", i.json, "for programs: one object, as JSON");
 
     lt::NearCommand n;
     auto* near =
@@ -107,6 +108,7 @@ int work(int argc, char** argv) {
     near->add_option("--occurrences", n.occurrences, "with --text: most tokens of a word");
     near->add_option("--min-count", n.min_count, "without --text: words rarer than about this are left out");
     near->add_option("--threads", n.threads, "threads");
+    near->add_flag("--json", n.json, "for programs: as JSON, an object a line");
 
     lt::TagCommand t;
     auto* tag = app.add_subcommand(

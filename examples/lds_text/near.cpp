@@ -1,5 +1,6 @@
 /// @file near.cpp  The nearest neighbours of words, and of single tokens in their context.
 #include <algorithm>
+#include <iostream>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <set>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "../shared/json.hpp"
 #include "common.hpp"
 
 namespace lt {
@@ -29,17 +31,43 @@ std::vector<std::pair<double, ig::Index>> by_cosine(const Vectors& v, ig::Index 
     return out;
 }
 
+/// A word, or a token in its context, and what is near it: an object for programs, or lines.
+class Group {
+public:
+    Group(bool json, const std::string& word, const std::string& title) : json_(json) {
+        if (json) all_["word"] = word;
+        else say("%s\n", title.c_str());
+    }
+    /// Where in the text.
+    void context(const std::string& line) {
+        if (json_) all_["context"] = line;
+    }
+    void add(double cosine, const char* what, const std::string& text) {
+        if (json_) all_["near"].push_back({{what, text}, {"cosine", cosine}});
+        else say("  %.3f  %s\n", cosine, text.c_str());
+    }
+    /// Prints the object.
+    void finish() {
+        if (json_) std::cout << program::dump(all_) << std::endl;
+    }
+
+private:
+    bool json_;
+    program::Json all_;
+};
+
 void of_types(const NearCommand& o, const lds::LdsFile<float>& it, ig::Token word) {
     const auto v = lds::type_embedding(it.system, it.xx);
     const auto& mu = it.system.whitening.mu;
     const double least = o.min_count / std::max(1.0, static_cast<double>(it.vocabulary.total()));
-    say("%s, as a word\n", it.vocabulary.word(word).c_str());
+    Group group(o.json, it.vocabulary.word(word), it.vocabulary.word(word) + ", as a word");
     ig::Index shown = 0;
     for (const auto& [cosine, i] : by_cosine(v, word)) {
         if (mu[i] < least) continue;
-        say("  %.3f  %s\n", cosine, it.vocabulary.word(static_cast<ig::Token>(i)).c_str());
+        group.add(cosine, "word", it.vocabulary.word(static_cast<ig::Token>(i)));
         if (++shown == o.count) break;
     }
+    group.finish();
 }
 
 /// The words around a token, itself in brackets, within its line.
@@ -63,17 +91,21 @@ void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const ig::te
     for (ig::Index t = 0; t < std::ssize(tokens) && found < o.occurrences; ++t) {
         if (tokens[std::size_t(t)] != word) continue;
         ++found;
-        say("%s\n", context(it.vocabulary, tokens, t).c_str());
+        const std::string here = context(it.vocabulary, tokens, t);
+        Group group(o.json, it.vocabulary.word(word), here);
+        group.context(here);
         std::set<ig::Token> said;  // the nearest token of each word
         for (const auto& [cosine, i] : by_cosine(v, t)) {
             const ig::Token other = tokens[std::size_t(i)];
             if ((it.vocabulary.has_eos() && other == it.vocabulary.eos()) || !said.insert(other).second)
                 continue;
-            say("  %.3f  %s\n", cosine, context(it.vocabulary, tokens, i).c_str());
+            group.add(cosine, "context", context(it.vocabulary, tokens, i));
             if (std::ssize(said) == o.count) break;
         }
+        group.finish();
     }
-    if (found == 0) say("'%s' does not stand in '%s'\n", it.vocabulary.word(word).c_str(), o.text.c_str());
+    if (found == 0 && !o.json)
+        say("'%s' does not stand in '%s'\n", it.vocabulary.word(word).c_str(), o.text.c_str());
 }
 
 }  // namespace

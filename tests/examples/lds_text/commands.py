@@ -196,7 +196,11 @@ def check_use():
     assert int(first[1]) == 4, first
     run("plot", "--logs", "log", "log", "--names", "one", "two", "--svg", "curve.svg")
     assert b"<svg" in content("curve.svg") and b"two" in content("curve.svg")
-    run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, says="what leads to what")
+    said = run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, says="what leads to what")
+    found = json.loads(run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, "--json"))
+    assert f"{found['states']} states, {found['types']} types, {found['iterations']} iterations" in said, (said, found)
+    assert len(found["moduli"]) == found["states"] and found["moduli"][0] == max(found["moduli"]), found
+    assert [f"{one['strength']:.3f}  {' '.join(one['from'])}  ->  {' '.join(one['to'])}" for one in found["dynamics"]] == said.splitlines()[-2:], said
     files = ["--train", "train.conllu", "--dev", "dev.conllu", "--test", "test.conllu", "--epochs", 12, "--threads", 1]
     for states in ("smoother", "filter", "types"):
         output = run("tag", "--model", "once", "--states", states, "--predictions", f"tags.{states}", *files)
@@ -250,6 +254,11 @@ def check_near():
     lines = output.splitlines()
     assert len(lines) == 8 and sum(line.count("[cat]") for line in lines if not line.startswith("  ")) == 2, output
     assert all(-1.001 <= float(line.split()[0]) <= 1.001 for line in lines if line.startswith("  ")), output
+    words = [json.loads(line) for line in run("near", "--model", "once", "--words", "cat", "garden", "--count", 3, "--min-count", 1, "--json").splitlines()]
+    assert [one["word"] for one in words] == ["cat", "garden"] and {near["word"] for near in words[0]["near"]} == {"dog", "king", "queen"}, words
+    tokens = run("near", "--model", "once", "--words", "cat", "--text", "dev", "--occurrences", 2, "--count", 3, "--json").splitlines()
+    assert [json.loads(line)["context"] for line in tokens] == [line for line in lines if not line.startswith("  ")], tokens
+    assert all(len(json.loads(line)["near"]) == 3 for line in tokens), tokens
     run("near", "--model", "once", "--words", "unicorn", status=1, says="'unicorn' is no word of 'once'")
 
 
