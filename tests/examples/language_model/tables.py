@@ -124,7 +124,7 @@ def refused():
 def adopted():
     """A training under way, begun without the script, goes on under the name of a run."""
     os.mkdir("adopted")
-    options = [*TINY, "--threads", 1, "--head", "free", "--loss", "al", "--seed", 2]
+    options = [*TINY, "--epsilon", 1 / 256, "--threads", 1, "--head", "free", "--loss", "al", "--seed", 2]
     run("train", "--corpus", "ptb", "--preset", "small", *options, "--epochs", 4, "--model", "mine.st", "--log", "mine.log")
     for name, end in ("mine.st", ".safetensors"), ("mine.st.train", ".safetensors.train"), ("mine.log", ".csv"):
         os.rename(name, f"adopted/ptb-small-AL-2{end}")
