@@ -9,7 +9,8 @@ BUILD is the folder of the benchmark programs (build/release/benchmarks). peer_r
 weights, tools/export_onnx.py turns it into ONNX. Both score the same n-best lists of 50 texts of 20 tokens: `alike`, of which each is a sentence
 with one to three words changed, and `different`, which have nothing in common. onnxruntime takes them one by one and as one padded
 batch; the logarithms are picked inside its graph, so that no table of them is handed out. Scores must agree to 1e-4 a token, in bf16 and
-int8 to 0.02. Packing, once for each kind of weights, is not in the time. The sides take turns; time is processor time, a figure the median over the rounds, a ratio the median of the rounds' ratios.
+int8 to 0.02. Packing, once for each kind of weights, is not in the time. The sides take turns; time is processor time, a figure the
+median over the rounds, a ratio the median of the rounds' ratios.
 """
 import argparse
 import json
