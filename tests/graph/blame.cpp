@@ -74,3 +74,50 @@ TEST_CASE("A loss that is not finite names what was not before", "[graph][errors
     g.forward(o, {u, values.data(), 2, 2});
     REQUIRE_THROWS_MATCHES(g.probabilities(o), NumericError, says("The weight 'o.b' is nan"));
 }
+
+namespace {
+
+/// Takes an array of all steps for that of one, or a row for a column.
+template <class T> struct WrongShape {
+    struct Options {
+        bool columns = false, backwards = false;
+    };
+    Options options;
+    Seq<T> x, h;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> input) {
+        x = input;
+        return h = s.sequence("h", input.width);
+    }
+    void forward(Forward<T>& p) {
+        noalias(p.at(h)) = p.at(x);
+        if (options.backwards) return;
+        if (options.columns) p.at(h, 0) = p.at(x, 0) + Tensor<T, 1>({T(1), T(2), T(3)});
+        else p.at(h, 0) = T(2) * p.at(x);
+    }
+    void backward(Backward<T, Gradient>& p) { p.adjoint(x, 0) = T(2) * p.adjoint(h); }
+};
+
+}  // namespace
+
+TEST_CASE("Arrays that do not fit within a node come with its name and shapes", "[graph][errors]") {
+    for (const auto& [options, way, word] :
+         {std::tuple<WrongShape<double>::Options, const char*, const char*>{{}, "forward", "not resizable"},
+          {{.columns = true}, "forward", "(3, )"},
+          {{.backwards = true}, "backward", "not resizable"}}) {
+        Graph<double> g({.time = 5, .batch = 3});
+        const auto x = g.add<Linear>("in", {.units = 2}, g.input("u", 2));
+        const auto y = g.tokens("y", 4);
+        const auto l = g.add<CrossEntropy>(
+            "loss", {}, g.add<Softmax>("o", {.vocabulary = 4}, g.add<WrongShape>("odd", options, x)), y);
+        const std::vector<double> values(2 * 5 * 3, 0.5);
+        const std::vector<Token> targets(5 * 3, 1);
+        const auto pass = [&] {
+            g.forward(l, {g.sequence("u"), values.data(), 5, 3}, {y, TokenBlock{targets.data(), 5, 3}});
+            g.backward(l);
+        };
+        CAPTURE(way, word);
+        REQUIRE_THROWS_MATCHES(pass(), UsageError,
+                               says("node 'odd'", way, word, "'odd.h' [3, 2]", "all 5 steps", "15 rows"));
+    }
+}

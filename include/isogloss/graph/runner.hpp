@@ -108,7 +108,7 @@ public:
             if (!n.needed) continue;
             if constexpr (q == 1) square_weights(n);
             Backward<T, Quantity> pass(store_, id);
-            n.node->backward(pass);
+            with_shapes(id, "backward", [&] { n.node->backward(pass); });
             if (checking) check_backward<Quantity>(id);
             if (q == 0 && store_.left) store_.left(id);
         }
@@ -245,7 +245,7 @@ private:
             };
             for_each_carried([](auto& s, Index size, int) { std::copy_n(s.carried, size, s.value); });
             Forward<T> pass(store_, id);
-            n.node->forward(pass);
+            with_shapes(id, "forward", [&] { n.node->forward(pass); });
             for_each_carried([this](auto& s, Index size, int i) {
                 std::copy_n(store_.value(i, store_.time - 1), size, s.carried);
             });
@@ -254,6 +254,29 @@ private:
                     refuse_non_finite(i, store_.value(i), id, "output");
         }
         last_ = last;
+    }
+
+    // f(), which runs a node: xtensor's own words for arrays that do not fit come with the node and its shapes.
+    template <class F> void with_shapes(int id, const char* way, F&& f) {
+        const auto refuse = [&](const std::exception& error) {
+            std::string shapes;
+            const Index steps = store_.time, columns = store_.batch;
+            for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
+                shapes += message(shapes.empty() ? "" : ", ", "'", store_.seqs[i].name, "' [", columns, ", ",
+                                  store_.seqs[i].width, "]");
+            throw UsageError(message("node '", name(id), "', ", way, ": ", error.what(),
+                                     ". Arrays of one step are ", shapes, "; those of all ", steps,
+                                     " steps, p.at(z) in place of p.at(z, t), have ", steps * columns,
+                                     " rows"));
+        };
+        try {
+            f();
+        } catch (const xt::broadcast_error& error) {
+            refuse(error);
+        } catch (const std::runtime_error& error) {
+            if (std::string_view(error.what()).find("not resiz") == std::string_view::npos) throw;
+            refuse(error);
+        }
     }
 
     void draw(MaskRecord<T>& m) const {
