@@ -43,11 +43,9 @@ template <class T> class PackedTable {
 public:
     /// Bytes of memory for a table [V, n]; 0: it is not to be packed.
     static Index bytes(Precision precision, Index V, Index n, Index budget) {
-        if (!std::is_same_v<T, float> || precision != Precision::bf16) return 0;
-        using Tiles = kernel::Bf16Tiles;
-        const bool fits_rows = Tiles::tiles(n) * Tiles::depth * Tiles::most_rows <= kernel::Bf16Gemm::part_a;
-        const Index needed = Tiles::size_b(n, V) * Index{sizeof(kernel::Bf16)};
-        return fits_rows && needed <= budget / 8 * 5 ? needed : 0;
+        if (precision != Precision::bf16 || !PackedMatrix<T>::serves(precision, n)) return 0;
+        const Index needed = kernel::Bf16Tiles::size_b(n, V) * Index{sizeof(kernel::Bf16)};
+        return needed <= budget / 8 * 5 ? needed : 0;
     }
     /// `memory` is an array of so many bytes, null where there are none.
     void setup(kernel::Bf16* memory) { packed_ = memory; }

@@ -322,7 +322,8 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
         source.mask = mask;
         if (setup_.gradients()) source.masked = setup_.scratch({store.capacity_rows(), width});
     }
-    if (source.by_step() && x.id < 0 && store.capacity.time >= graph::worth_packing) {
+    if (source.by_step() && x.id < 0 && store.capacity.time >= graph::worth_packing &&
+        !store[source.weight].packed) {
         const auto [matrix, rows] =
             graph::PackedFactor<T>::size(store.precision, store.capacity.batch, width, record.width);
         source.packed = setup_.scratch(matrix);

@@ -46,20 +46,24 @@ struct Int8Gemm {
     /// Packs b [k, n], which may be transposed and has to be finite, with k ≤ most_terms.
     static void pack(MatrixRef<const float> b, std::uint8_t* to, float* scale) {
         const Index k = b.height(), n = b.width();
-        for (Index j = 0; j < padded(n); ++j) {
-            float largest = 0;
-            for (Index i = 0; j < n && i < k; ++i) largest = std::max(largest, std::abs(b(i, j)));
-            scale[j] = largest / 127;
-        }
-        for (Index first = 0; first < n; first += columns)
+        for (Index first = 0; first < n; first += columns) {
+            const Index width = std::min(columns, n - first);
+            float* const largest = scale + first;
+            std::fill_n(largest, columns, 0.0F);
+            for (Index i = 0; i < k; ++i)
+                for (Index j = 0; j < width; ++j)
+                    largest[j] = std::max(largest[j], std::abs(b(i, first + j)));
+            for (Index j = 0; j < width; ++j) largest[j] /= 127;
+            const auto rounded = [&](Index i, Index j) {
+                if (i >= k || j >= width || !(scale[first + j] > 0)) return 0;
+                const auto q = static_cast<int>(std::nearbyint(b(i, first + j) / scale[first + j]));
+                return std::clamp(q, -127, 127);
+            };
             for (Index i = 0; i < groups(k) * depth; i += depth)
-                for (Index j = first; j < first + columns; ++j)
+                for (Index j = 0; j < columns; ++j)
                     for (Index l = i; l < i + depth; ++l)
-                        *to++ = static_cast<std::uint8_t>(
-                            128 +
-                            (j < n && l < k && scale[j] > 0
-                                 ? std::clamp(static_cast<int>(std::nearbyint(b(l, j) / scale[j])), -127, 127)
-                                 : 0));
+                        *to++ = static_cast<std::uint8_t>(128 + rounded(l, j));
+        }
     }
 
     /// C = S + A B for A [m, k], not transposed, and B packed. `start` points to S, whose rows are `start_stride` apart: 0
