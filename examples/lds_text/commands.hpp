@@ -74,7 +74,7 @@ struct TagCommand {
                                 against, features = "vectors";
     ig::Index units = 25, epochs = 15, window = 0, batch = 32, min_count = 1;
     std::optional<double> rate;
-    bool overwrite = false;
+    bool overwrite = false, json = false;
     std::uint64_t seed = 1;
     int threads = 2;
 };

@@ -36,15 +36,19 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// printf with an Index or a double, and the output seen at once. By std::cout, which is silent on all ranks but the first.
-template <class... Values> void say(const char* format, Values... values) {
+/// printf with an Index or a double, and the output seen at once.
+template <class... Values> void say(std::ostream& out, const char* format, Values... values) {
     if constexpr (sizeof...(Values) == 0) {
-        std::cout << format << std::flush;
+        out << format << std::flush;
     } else {
         std::string text(static_cast<std::size_t>(std::snprintf(nullptr, 0, format, values...)), '\0');
         std::snprintf(text.data(), text.size() + 1, format, values...);
-        std::cout << text << std::flush;
+        out << text << std::flush;
     }
+}
+/// The same by std::cout, which is silent on all ranks but the first.
+template <class... Values> void say(const char* format, Values... values) {
+    say(std::cout, format, values...);
 }
 
 /// Largest memory that this process has held, MiB. Not from getrusage where the system says it itself: that

@@ -135,6 +135,8 @@ int work(int argc, char** argv) {
     tag->add_option("--threads", t.threads, "threads");
     tag->add_option("--predictions", t.predictions, "file for the tags of the test text, one a line");
     tag->add_flag("--overwrite", t.overwrite, "--predictions even where there is a file of that name");
+    tag->add_flag("--json", t.json,
+                  "for programs: the result as one object of JSON, progress on standard error");
     tag->add_option("--against", t.against, "such a file of another tagger, to compare with");
 
     lt::RnnCommand r;

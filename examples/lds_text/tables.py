@@ -8,6 +8,7 @@ words tagged right (ewt), or approximate randomisation of F1 (conll), against th
 """
 import argparse
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -33,16 +34,12 @@ def variants(o):
     return rows
 
 
-def number(text, before):
-    return text.rsplit(before, 1)[1].split()[0]
-
-
 def train(o, corpus, name, options, seed):
     form, *files = CORPORA[corpus]
     tags = os.path.join(o.folder, f"{corpus}.{name.replace(', ', '+')}.{seed}")
     words = os.path.join(o.folder, f"{corpus}.words.{seed}")
     call = [o.program, "tag", "--format", form, "--epochs", o.epochs, "--seed", seed, "--threads", 1, "--predictions", tags, "--overwrite",
-            *options]
+            "--json", *options]
     for option, file in zip(("--train", "--dev", "--test"), files):
         call += [option, os.path.join(o.data, file)]
     if name != "words":
@@ -50,10 +47,10 @@ def train(o, corpus, name, options, seed):
     done = subprocess.run([str(a) for a in call], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, call))}\n{done.stderr}")
-    said = done.stdout
-    return {"corpus": corpus, "features": name, "seed": seed, "dev": number(said, "best on dev "),
-            "test": said.split("there on test: ")[1].split()[1],
-            "p_against_words": number(said, "p = ") if name != "words" else ""}
+    found = json.loads(done.stdout)
+    beside = found.get("against", {})
+    return {"corpus": corpus, "features": name, "seed": seed, "dev": f"{100 * found['dev']:.2f}", "test": f"{100 * found['test']:.2f}",
+            "p_against_words": f"{beside.get('p_F1', beside['p']):.2g}" if beside else ""}
 
 
 def main():

@@ -1,11 +1,14 @@
 /// @file tag.cpp  Tags from one vector per word, by a network with one hidden layer, or from words, affixes and shapes, by a
 /// chain model.
 #include <algorithm>
+#include <iostream>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "../shared/json.hpp"
 #include "chain_model.hpp"
 #include "common.hpp"
 #include "lexical_features.hpp"
@@ -87,13 +90,13 @@ struct Task {
 /// The tags of test in the epoch that is best on dev.
 class Best {
 public:
-    explicit Best(const Task& task) : task_(task) {}
+    Best(const Task& task, std::ostream& shown) : task_(task), shown_(shown) {}
     /// Tags of dev after an epoch, and test() for those of test where they are the best.
     template <class F>
     void epoch(ig::Index number, double nats, const std::vector<ig::Token>& dev, F&& test) {
         const double now = score(task_.dev, dev, task_.tags, task_.of_entities);
         if (now > best_) best_ = now, tags_ = test();
-        say("epoch %td: %.4f nats, %s on dev %.2f %%\n", number,
+        say(shown_, "epoch %td: %.4f nats, %s on dev %.2f %%\n", number,
             nats / static_cast<double>(task_.train.words.size()), task_.measure, 100 * now);
     }
     const std::vector<ig::Token>& tags() const { return tags_; }
@@ -101,6 +104,7 @@ public:
 
 private:
     const Task& task_;
+    std::ostream& shown_;
     double best_ = -1;
     std::vector<ig::Token> tags_;
 };
@@ -118,7 +122,7 @@ std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed, ig::Index e
 }
 
 /// Words one by one from their vectors.
-Best learn_network(const TagCommand& o, const Task& task) {
+Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
     const Features& x = task.x;
     const auto count = std::ssize(task.tags.names);
     Network net(lds::cols(x), count, o);
@@ -126,7 +130,7 @@ Best learn_network(const TagCommand& o, const Task& task) {
                          {.rate = o.rate.value_or(0.003), .divisor = ig::Divisor::tokens});
     Features block = lds::zeros<float>(o.batch, lds::cols(x));
     std::vector<ig::Token> target(std::size_t(o.batch));
-    Best best(task);
+    Best best(task, shown);
     for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
         const auto order = shuffled(task.train.words.size(), o.seed, epoch);
         double nats = 0;
@@ -149,7 +153,7 @@ Best learn_network(const TagCommand& o, const Task& task) {
 }
 
 /// Sentences as chains of tags, from the words themselves and, where there are any, their vectors.
-Best learn_chain(const TagCommand& o, const Task& task) {
+Best learn_chain(const TagCommand& o, const Task& task, std::ostream& shown) {
     LexicalFeatures features(task.train, o.min_count);
     const auto all = [&](const TaggedText& text, const Features& x) {
         return ChainText{
@@ -158,7 +162,7 @@ Best learn_chain(const TagCommand& o, const Task& task) {
     const ChainText train = all(task.train, task.x), dev = all(task.dev, task.x_dev),
                     test = all(task.test, task.x_test);
     const auto count = std::ssize(task.tags.names);
-    say("%td features of words, seen %td times or more\n", features.size(), o.min_count);
+    say(shown, "%td features of words, seen %td times or more\n", features.size(), o.min_count);
     ChainModel model({.tags = count,
                       .features = features.size(),
                       .width = lds::cols(task.x),
@@ -171,7 +175,7 @@ Best learn_chain(const TagCommand& o, const Task& task) {
         }
         return found;
     };
-    Best best(task);
+    Best best(task, shown);
     for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
         double nats = 0;
         for (const std::size_t s : shuffled(train.sentences(), o.seed, epoch)) nats -= model.learn(train, s);
@@ -210,18 +214,27 @@ int tag(const TagCommand& o) {
     task.x_test = token_vectors(o, task.test);
     task.of_entities = o.format == "conll";
     task.measure = task.of_entities ? "F1" : "accuracy";
-    say("%zu words to learn from, %td numbers each, %zu tags\n", task.train.words.size(), lds::cols(task.x),
-        task.tags.names.size());
+    std::ostream& shown = o.json ? std::cerr : std::cout;
+    say(shown, "%zu words to learn from, %td numbers each, %zu tags\n", task.train.words.size(),
+        lds::cols(task.x), task.tags.names.size());
 
-    const Best best = lexical ? learn_chain(o, task) : learn_network(o, task);
-    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best.on_dev(), task.measure,
-        100 * score(task.test, best.tags(), task.tags, task.of_entities));
+    const Best best = lexical ? learn_chain(o, task, shown) : learn_network(o, task, shown);
+    const double on_test = score(task.test, best.tags(), task.tags, task.of_entities);
     if (!o.predictions.empty()) {
         ig::file::write_atomically(o.predictions, [&](ig::file::OutputFile& out) {
             for (const auto t : best.tags()) out.write(task.tags.names[std::size_t(t)] + "\n");
         });
     }
-    if (!o.against.empty()) compare(o, task.test, best.tags(), task.tags);
+    std::optional<Comparison> beside;
+    if (!o.against.empty()) beside = compare(o, task.test, best.tags(), task.tags);
+    if (o.json) {
+        program::Json all = {{"measure", task.measure}, {"dev", best.on_dev()}, {"test", on_test}};
+        if (beside) all["against"] = as_json(o, *beside);
+        std::cout << program::dump(all) << std::endl;
+        return 0;
+    }
+    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best.on_dev(), task.measure, 100 * on_test);
+    if (beside) print(o, *beside);
     return 0;
 }
 

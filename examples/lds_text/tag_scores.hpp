@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../shared/json.hpp"
 #include "common.hpp"
 #include "tagged_text.hpp"
 
@@ -73,27 +74,54 @@ inline double randomised(const TaggedText& text, const std::vector<ig::Token>& m
     return static_cast<double>(as_large) / static_cast<double>(rounds + 1);
 }
 
-/// McNemar's test on the words where exactly one of two taggers is right; for entities a test of F1 too.
-inline void compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found,
-                    Tags& tags) {
+/// How one tagger does beside another on the same text.
+struct Comparison {
+    std::size_t alone = 0, other_alone = 0;  ///< words that only the one, or only the other, has right
+    double chi_squared = 0, p = 1;           ///< McNemar's test of these
+    double other_f1 = 0, p_f1 = 1;           ///< entities: F1 of the other, and randomised()
+};
+
+/// Compares tags with those of a file, `--predictions` of another call.
+inline Comparison compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found,
+                          Tags& tags) {
     ig::file::LineReader lines(o.against);
     std::vector<ig::Token> other;
     for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
     if (other.size() != found.size())
         throw ig::DataError(ig::message(o.against, ": holds ", other.size(), " tags, but the test text has ",
                                         found.size(), " words"));
-    std::size_t mine = 0, theirs = 0;
+    Comparison c;
     for (std::size_t i = 0; i < found.size(); ++i) {
-        mine += found[i] == text.tags[i] && other[i] != text.tags[i];
-        theirs += found[i] != text.tags[i] && other[i] == text.tags[i];
+        c.alone += found[i] == text.tags[i] && other[i] != text.tags[i];
+        c.other_alone += found[i] != text.tags[i] && other[i] == text.tags[i];
     }
-    const double n = static_cast<double>(mine + theirs), d = std::abs(double(mine) - double(theirs));
-    const double chi = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
+    const auto n = static_cast<double>(c.alone + c.other_alone),
+               d = std::abs(double(c.alone) - double(c.other_alone));
+    c.chi_squared = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
+    c.p = std::erfc(std::sqrt(c.chi_squared / 2));
+    if (o.format == "conll") {
+        c.other_f1 = score(text, other, tags, true);
+        c.p_f1 = randomised(text, found, other, tags, o.seed);
+    }
+    return c;
+}
+
+inline void print(const TagCommand& o, const Comparison& c) {
     say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n",
-        o.against.c_str(), mine, theirs, chi, std::erfc(std::sqrt(chi / 2)));
+        o.against.c_str(), c.alone, c.other_alone, c.chi_squared, c.p);
     if (o.format == "conll")
-        say("F1 there %.2f %%; approximate randomisation over sentences, p = %.2g\n",
-            100 * score(text, other, tags, true), randomised(text, found, other, tags, o.seed));
+        say("F1 there %.2f %%; approximate randomisation over sentences, p = %.2g\n", 100 * c.other_f1,
+            c.p_f1);
+}
+
+inline program::Json as_json(const TagCommand& o, const Comparison& c) {
+    program::Json all = {{"file", o.against},
+                         {"right_alone", c.alone},
+                         {"wrong_alone", c.other_alone},
+                         {"mcnemar_chi_squared", c.chi_squared},
+                         {"p", c.p}};
+    if (o.format == "conll") all["F1"] = c.other_f1, all["p_F1"] = c.p_f1;
+    return all;
 }
 
 }  // namespace lt

@@ -38,12 +38,13 @@ public:
         for (const std::string& path : paths_) {
             const auto status = ig::file::file_status(path);
             if (!status) ig::file::InputFile missing(path);  // says why
-            else bytes_ += static_cast<ig::Index>(status->st_size);
+            else if (S_ISREG(status->st_mode)) bytes_ += static_cast<ig::Index>(status->st_size);
+            else known_ = false;  // what a pipe says is not its length
         }
     }
 
-    /// Bytes of all files.
-    ig::Index bytes() const { return bytes_; }
+    /// Bytes of all files; 0 where they are not known, as those of a pipe.
+    ig::Index bytes() const { return known_ ? bytes_ : 0; }
 
     /// Calls take(tokens, bytes) with pieces of about 2^16 tokens and the bytes of the files up to there.
     template <class Take> void for_each_piece(Take&& take) const {
@@ -115,6 +116,7 @@ private:
     std::vector<std::string> paths_;
     const ig::text::Vocabulary* vocabulary_;
     ig::Index bytes_ = 0;
+    bool known_ = true;
 };
 
 }  // namespace lt

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
+#include <iostream>
 #include <memory>
 #include <optional>
 
@@ -18,6 +19,7 @@
 #include "minibatches.hpp"
 #include "model_file.hpp"
 #include "texts.hpp"
+#include "verdict.hpp"
 
 namespace {
 
@@ -56,17 +58,18 @@ void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
 }
 
 // Trains for so many more seconds and at most so many more rounds (0: any number), and leaves the learner as it
-// was at its best moment. `record` takes rows of the learning curve.
+// was at its best moment. Progress goes to `shown`; `record` takes rows of the learning curve.
 template <class Record> void train(Learner& learner, Progress& at, double seconds, Index rounds,
-                                   const Texts& texts, Record&& record) {
+                                   const Texts& texts, std::FILE* shown, Record&& record) {
     Foreseen seen, chosen;
     const auto look = [&] {
         seen = learner.foresee(texts.train), chosen = learner.foresee(texts.choice);
         if (chosen.bits < at.bits) at.bits = chosen.bits, learner.keep();
-        std::printf("%8.1f s  %6lld rounds  training %.5f  choice %.5f  success %.4f  saturated %.2f  %s\n",
-                    at.seconds, static_cast<long long>(at.rounds), seen.bits, chosen.bits, chosen.success,
-                    chosen.saturated, learner.state().c_str());
-        std::fflush(stdout);
+        std::fprintf(shown,
+                     "%8.1f s  %6lld rounds  training %.5f  choice %.5f  success %.4f  saturated %.2f  %s\n",
+                     at.seconds, static_cast<long long>(at.rounds), seen.bits, chosen.bits, chosen.success,
+                     chosen.saturated, learner.state().c_str());
+        std::fflush(shown);
         record(seen, chosen);
     };
     const double begin = at.seconds, end = begin + seconds;
@@ -97,11 +100,13 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     if (writes) {
         write(o.write + ".train", texts.train);
         write(o.write + ".valid", texts.valid);
-        std::printf("entropy_bits=%.5f\n", texts.entropy);
+        if (o.json) std::cout << program::dump({{"entropy_bits", texts.entropy}}) << std::endl;
+        else std::printf("entropy_bits=%.5f\n", texts.entropy);
         return 0;
     }
-    std::printf("%s, %td units%s, %s\n", o.network.c_str(), o.units,
-                o.sparse() ? message(", ", o.edges, " edges").c_str() : "", o.method().c_str());
+    std::FILE* const shown = o.json ? stderr : stdout;
+    std::fprintf(shown, "%s, %td units%s, %s\n", o.network.c_str(), o.units,
+                 o.sparse() ? message(", ", o.edges, " edges").c_str() : "", o.method().c_str());
     const files::CsvLog csv(o.csv, csv_header, [](std::string_view) { return false; });
     Curve curve;
     interrupt::catch_signals();
@@ -125,7 +130,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         const std::uint64_t before = at.rounds;
         const double seconds_before = at.seconds;
         if (trains)
-            train(*candidate, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts,
+            train(*candidate, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts, shown,
                   [&](const Foreseen& seen, const Foreseen& chosen) {
                       csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits, ',',
                                          chosen.bits, ',', chosen.success, ',', start));
@@ -136,25 +141,17 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     }
     if (!o.curve.empty())
         curve.draw(o.curve, message(o.network, ", ", o.method()), texts.entropy, o.beside, csv_header);
-    const Foreseen trained = learner->foresee(texts.train), verdict = learner->foresee(texts.valid);
-    if (texts.longer) {
-        const Foreseen seen = learner->foresee(*texts.longer);
-        std::printf("longer_bits=%.5f longer_entropy_bits=%.5f longer_success=%.4f\n", seen.bits,
-                    texts.longer_entropy, seen.success);
-    }
-    if (o.sample > 0) {
-        for (const Token v : learner->sample(o.sample, o.seed))
-            std::printf("%s", texts.train.spelled(v).c_str());
-        std::printf("\n");
-    }
-    warn(trained, verdict, "at the best moment");
+    const Verdict verdict{learner->foresee(texts.train),
+                          learner->foresee(texts.valid),
+                          texts.longer ? std::optional(learner->foresee(*texts.longer)) : std::nullopt,
+                          o.sample > 0 ? drawn(*learner, o, texts.train) : std::string(),
+                          rounds,
+                          used,
+                          !texts.own() || !o.text.empty()};
+    warn(verdict.trained, verdict.valid, "at the best moment");
     if (!o.save.empty()) checkpoint(*learner, best, symbols).save(o.save, metadata(o));
-    if (!texts.own() || !o.text.empty()) std::printf("training_bits=%.5f ", trained.bits);
-    std::printf("rounds=%lld seconds=%.1f saturated=%.4f\n", static_cast<long long>(rounds), used,
-                verdict.saturated);
-    std::printf("validation_bits=%.5f ", verdict.bits);
-    if (texts.own()) std::printf("entropy_bits=unknown\n");
-    else std::printf("entropy_bits=%.5f success=%.4f\n", texts.entropy, verdict.success);
+    if (o.json) std::cout << program::dump(as_json(verdict, o, texts)) << std::endl;
+    else print(verdict, texts);
     return interrupt::wanted ? interrupt::status() : 0;
 }
 
@@ -234,6 +231,8 @@ int work(int argc, char** argv) {
                    "--curve: learning curves of other calls (their --csv), drawn beside it")
         ->take_all();
     app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
+    app.add_flag("--json", o.json,
+                 "for programs: the result as one object of JSON, progress on standard error");
     app.add_flag("--overwrite", o.overwrite, "--write even where there are files of these names");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     std::optional<isogloss::io::Safetensors> file;

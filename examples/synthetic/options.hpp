@@ -35,7 +35,7 @@ struct Options {
     tasks::Index rounds = 0, starts = 1, doublings = 0, sample = 0;
     std::string text, valid, save, load, csv, curve, write;
     std::vector<std::string> beside;
-    bool chars = false, words = false, overwrite = false;
+    bool chars = false, words = false, overwrite = false, json = false;
 
     const tasks::Task& named_task() const { return tasks::named(task); }
     // Of V. On minibatches states are carried on for longer than gradients flow, and a unit that s' = 0 has cut off
