@@ -14,6 +14,27 @@
 
 using namespace isogloss;
 
+/// A map of three inputs to two units, "map", whose outputs are weighed by an input: to the loss Σ w y both moduli of a
+/// unit are w².
+template <class Number = double> struct Map {
+    static constexpr Index T = 6, B = 3;
+    Graph<Number> g{GraphOptions{.time = T, .batch = B}};
+    Seq<Number> x, w;
+    Seq<Number> y;
+    Loss<Number> l;
+    Numbers in = numbers(T * B * 3, 1), weights = numbers(T * B * 2, 2);
+    Map() : x(g.input("x", 3)), w(g.input("w", 2)) {
+        y = g.template add<Linear>("map", {.units = 2}, x);
+        l = g.template add<Dot>("loss", {}, w, y);
+    }
+    void backward(bool modulus = false) {
+        const std::vector<Number> fed(in.begin(), in.end()), weighed(weights.begin(), weights.end());
+        g.forward(l, {x, fed.data(), T, B}, {w, weighed.data(), T, B});
+        g.backward(l);
+        if (modulus) g.template backward<Modulus>(l);
+    }
+};
+
 /// A network under a softmax head with random weights, over a random text of which some symbols are given.
 template <template <class> class Node> struct Net {
     static constexpr bool gated = !std::is_same_v<Node<double>, SparseRnn<double>>;

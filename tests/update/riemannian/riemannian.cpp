@@ -6,25 +6,7 @@
 
 namespace {
 
-constexpr Index T = 6, B = 3;
-
-// A map of m inputs to n units whose outputs are weighed by an input.
-struct Map {
-    Graph<double> g{GraphOptions{.time = T, .batch = B}};
-    Seq<double> x, w;
-    Seq<double> y;
-    Loss<double> l;
-    Numbers in = numbers(T * B * 3, 1), weights = numbers(T * B * 2, 2);
-    Map() : x(g.input("x", 3)), w(g.input("w", 2)) {
-        y = g.add<Linear>("map", {.units = 2}, x);
-        l = g.add<Dot>("loss", {}, w, y);
-    }
-    void backward(bool modulus = false) {
-        g.forward(l, {x, in.data(), T, B}, {w, weights.data(), T, B});
-        g.backward(l);
-        if (modulus) g.backward<Modulus>(l);
-    }
-};
+constexpr Index T = Map<>::T, B = Map<>::B;
 
 double length_in_metric(const Numbers& G, const Numbers& delta) {
     double sum = 0;
@@ -37,7 +19,7 @@ double length_in_metric(const Numbers& G, const Numbers& delta) {
 TEST_CASE("The update of a linear layer follows from the definition", "[riemannian][update]") {
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
-    Map m;
+    Map<> m;
     Riemannian<double> update(m.g, "map.*",
                               {.modulus = modulus,
                                .form = form,
@@ -90,7 +72,7 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
 
 TEST_CASE("The metric is a decayed average, refreshed now and then, that clips by its own length",
           "[riemannian][update]") {
-    Map m;
+    Map<> m;
     Riemannian<double> update(m.g, "map.*",
                               {.modulus = UnitModulus::rbpm,
                                .form = MetricForm::diagonal,
@@ -121,7 +103,7 @@ TEST_CASE("The metric is a decayed average, refreshed now and then, that clips b
     }
     REQUIRE(wanted == std::vector<bool>{true, true, true, false, true, false});
 
-    Map once, clipped;
+    Map<> once, clipped;
     Riemannian<double> free(once.g, "map.*", {.rate = 1}),
         short_(clipped.g, "map.*", {.rate = 1, .clip = 0.01});
     const double before = once.g.parameter("map.W").value[0];
@@ -169,7 +151,7 @@ TEST_CASE("Gradient and metric have one scale: a step at rate 1 is Newton's", "[
 
 TEST_CASE("A unit that nothing hangs on yet moves by its gradient", "[riemannian][update]") {
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
-    Map m;
+    Map<> m;
     for (double& w : m.weights) w *= 1e-6;
     Riemannian<double> update(m.g, "map.*", {.form = form, .rate = 0.01, .floor = 1e-4});
     const double before = m.g.parameter("map.W").value[0];
@@ -184,7 +166,7 @@ TEST_CASE("Where a gradient goes to 0 the floor holds the steps of RUOP", "[riem
     // Φ = (∂l/∂z)²: without a floor a gradient a million times as small takes a step a million times as long.
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal);
     const auto longest = [&](double scale, double floor) {
-        Map m;
+        Map<> m;
         for (double& w : m.weights) w *= scale;
         Riemannian<double> update(m.g, "map.*",
                                   {.form = form, .rate = 1, .floor = floor, .divisor = Divisor::none});
@@ -206,7 +188,7 @@ TEST_CASE("Updates do not depend on the origin and unit of an input", "[riemanni
     // x' = α x + β with W' = W / α, b' = b - Σ β W': the same outputs after every step
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const double alpha[] = {3, 0.2, -1.5}, beta[] = {1, -2, 0.5};
-    Map a, b;
+    Map<> a, b;
     for (std::size_t r = 0; r < T * B; ++r)
         for (std::size_t i = 0; i < 3; ++i) b.in[3 * r + i] = alpha[i] * a.in[3 * r + i] + beta[i];
     for (Index i = 0; i < 3; ++i)
@@ -219,7 +201,7 @@ TEST_CASE("Updates do not depend on the origin and unit of an input", "[riemanni
     Riemannian<double> of_a(a.g, "map.*", o), of_b(b.g, "map.*", o);
     double worst = 0;
     for (int k = 0; k < 50; ++k) {
-        for (Map* m : {&a, &b}) m->weights = numbers(T * B * 2, std::uint64_t(100 + k)), m->backward();
+        for (auto* m : {&a, &b}) m->weights = numbers(T * B * 2, std::uint64_t(100 + k)), m->backward();
         of_a.step(), of_b.step();
         a.backward(), b.backward();
         worst = std::max(worst, apart(flat(a.g.value(a.y)), flat(b.g.value(b.y))));

@@ -1,0 +1,159 @@
+/// @file update/riemannian/dynamic.hpp  Dynamic evaluation by the metric of each unit.
+#pragma once
+
+#include <cmath>
+#include <isogloss/update/dynamic.hpp>
+#include <isogloss/update/riemannian/unit_metric.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// Options of RiemannianDynamic.
+struct RiemannianDynamicOptions {
+    double rate = 1e-3;    ///< η ≥ 0, of the weights and biases that have a metric
+    double damping = 0.1;  ///< > 0, of the mean diagonal of a unit's metric, added to its diagonal
+    MetricForm form = MetricForm::quasi_diagonal;  ///< or diagonal
+    DynamicOptions rest = {};  ///< of all other parameters; its decay and its divisor are those of all
+};
+
+/// The update of dynamic evaluation whose steps for the units that nodes declare (Linear, Rnn, Lstm, Gru, Rhn, …: every
+/// z = Σ a W + b) are those of a Riemannian metric, which is taken over the training text. For unit j with inputs z
+/// (z_0 = 1 where it has a bias), over the N positions of the M backward passes that collect() was called after:
+///
+///     M_j = 1/N Σ (∂l/∂z_j)² z zᵀ                                           quasi-diagonal: M_ii, M_0i, M_00
+///     w_j ← w_j - η (M_j + ε_j)⁻¹ G_j + min(1, λ R) (w_j⁰ - w_j)            G_j = Σ z ∂l/∂z_j / d over the segment
+///
+/// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate, and so is all that happens to the
+/// other parameters: tables, tied or not, head biases, networks on sparse graphs, and weights that several layers share.
+/// The difference from DynamicRule::rms is M, a mean over positions, in place of the root of a mean over passes, and the
+/// coupling of each weight with the bias of its unit, which makes the step the same when an input is shifted.
+///
+/// While it lives the weights are on loan, as with DynamicUpdate; it is a DynamicStep of evaluate_dynamically(), and
+/// collect_mean_squares() takes the means of both.
+///
+/// Memory   that of DynamicUpdate, and for units twice their weights
+/// Errors   those of DynamicUpdate; UsageError where the group has no units, for damping 0, and for the full form
+/// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the protocol; Ollivier
+///          2013, "Riemannian metrics for neural networks I" and "II", for the metric (RUOP). Their union is ours
+template <class T> class RiemannianDynamic {
+public:
+    RiemannianDynamic(Graph<T>& g, Parameters<T> group, RiemannianDynamicOptions options)
+        : options_(options), all_(std::move(group), options.rest) {
+        require("riemannian dynamic update", "rate", options.rate, 0.0);
+        require("riemannian dynamic update", "damping", options.damping, Exclusive{0});
+        if (options.form == MetricForm::full)
+            throw UsageError(
+                "riemannian dynamic update: found form = full, expected quasi_diagonal or diagonal");
+        auto& store = g.store();
+        std::vector<Parameter<T>*> own;
+        const auto take = [&](Weight<T> w) {
+            if (detail::place(store, all_.group(), w) >= 0 && store[w].uses == 1) own.push_back(&store[w]);
+        };
+        for (const auto& u : store.units) {
+            const std::size_t before = own.size();
+            take(u.bias);
+            for (const auto& s : u.sources) take(s.weight);
+            if (own.size() == before) continue;
+            const Parameters<T> of_unit(store,
+                                        {own.begin() + static_cast<std::ptrdiff_t>(before), own.end()});
+            layers_.push_back(
+                {std::make_unique<UnitMetric<T>>(store, of_unit, u, UnitModulus::ruop, options.form), before,
+                 own.size()});
+        }
+        if (own.empty())
+            throw UsageError(
+                "riemannian dynamic update: the group has no weights of a layer of units, and nothing has a "
+                "metric; use DynamicUpdate");
+        for (Parameter<T>* p : own) units_.push_back(p);
+        for (const Parameter<T>* p : units_)
+            within_memory("riemannian dynamic update",
+                          bytes_of("riemannian dynamic update", {p->size()}, sizeof(T)),
+                          [&] { delta_.emplace_back(static_cast<std::size_t>(p->size())); });
+        slots_.resize(units_.size());
+        positions_of_ = &store;
+    }
+
+    double rate() const { return options_.rate; }
+    /// Sets η ≥ 0; throws UsageError for another one.
+    void rate(double r) {
+        require("riemannian dynamic update", "rate", r, 0.0);
+        options_.rate = r;
+    }
+    double decay() const { return all_.decay(); }
+    void decay(double lambda) { all_.decay(lambda); }  ///< see DynamicUpdate
+    /// What moves the other parameters.
+    DynamicUpdate<T>& rest() { return all_; }
+
+    /// After a backward pass over training text: see DynamicUpdate::collect().
+    void collect() {
+        const SubnormalsAreZero flush;
+        {
+            const BlasOnOneThread blas;
+            for (auto& layer : layers_) layer.metric->add(1);
+        }
+        positions_ += static_cast<double>(positions_of_->rows());
+        all_.collect();
+    }
+
+    /// One step; returns √(-G·Δ) of the units.
+    double step() {
+        const SubnormalsAreZero flush;
+        if (positions_ == 0)
+            throw UsageError(
+                "riemannian dynamic update: there is no metric yet; call collect() after backward passes "
+                "over training text first");
+        const double d = all_.group().divisor(options_.rest.divisor);
+        for (std::size_t k = 0; k < units_.size(); ++k)
+            slots_[k] = {units_[k]->dense_gradient().data, delta_[k].data()};
+        for (auto& layer : layers_)
+            layer.metric->direction(
+                std::span<const Slot<T>>(slots_).subspan(layer.first, layer.last - layer.first),
+                positions_ / d, {.relative = options_.damping});
+        double slope = 0;
+        for (std::size_t k = 0; k < units_.size(); ++k)
+            slope -= kernel::dot(units_[k]->size(), units_[k]->gradient, delta_[k].data()) / d;
+        if (!std::isfinite(slope))
+            throw NumericError(
+                "riemannian dynamic update: the direction is not finite; nothing was changed. Raise the "
+                "damping, or find the first node with Graph::checking(true)");
+        for (Parameter<T>* p : units_) {  // all_ brings these back towards the trained ones, and no more
+            auto g = p->dense_gradient();
+            std::fill_n(g.data, p->size(), T(0));
+        }
+        all_.step();
+        const T eta = static_cast<T>(options_.rate);
+        for (std::size_t k = 0; k < units_.size(); ++k)
+            require_directions(*units_[k], [&](Index i) {
+                return units_[k]->value[i] + eta * delta_[k][static_cast<std::size_t>(i)];
+            });
+        for (std::size_t k = 0; k < units_.size(); ++k) {
+            T* w = units_[k]->value;
+            const T* delta = delta_[k].data();
+            for (Index i = 0; i < units_[k]->size(); ++i) w[i] += eta * delta[i];
+            finish_step(*units_[k]);
+        }
+        return std::sqrt(std::max(slope, 0.0));
+    }
+
+    /// Puts the trained weights back, bit for bit, and forgets the gradients of the group.
+    void restore() noexcept { all_.restore(); }
+
+private:
+    struct Layer {
+        std::unique_ptr<UnitMetric<T>> metric;
+        std::size_t first, last;  // its parameters among units_
+    };
+
+    RiemannianDynamicOptions options_;
+    DynamicUpdate<T> all_;
+    std::vector<Layer> layers_;
+    std::vector<Parameter<T>*> units_;
+    std::vector<Slot<T>> slots_;
+    std::vector<std::vector<T>> delta_;
+    const graph::Store<T>* positions_of_ = nullptr;
+    double positions_ = 0;  // N
+};
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
