@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/riemannian/dynamic.hpp>
 #include <optional>
 #include <string>
 
@@ -27,16 +28,22 @@ void require_with(bool needed, const std::string& what, const std::string& optio
     if (given && !needed) throw ig::UsageError(ig::message(option, " is given without ", what));
 }
 
+/// Whether a rule of --dynamic has statistics of a training text.
+inline bool of_a_text(const std::string& rule) { return rule == "rms" || rule == "riemannian"; }
+
 /// Whether options of dynamic evaluation fit together, as those of `evaluate` and of `tune`.
 template <class O> void require_dynamic(const O& o) {
     const bool dynamic = !o.dynamic.empty();
     require_with(dynamic, "--dynamic", "--dynamic-rate", o.dynamic_rate);
     require_with(dynamic, "--dynamic", "--dynamic-decay", o.dynamic_decay);
     require_with(dynamic, "--dynamic", "--dynamic-steps", o.dynamic_steps);
-    require_with(o.dynamic == "rms", "--dynamic rms", "--dynamic-text", o.dynamic_text);
-    if (o.dynamic == "rms" && o.dynamic_text.empty())
+    require_with(of_a_text(o.dynamic), "--dynamic rms or riemannian", "--dynamic-text", o.dynamic_text);
+    require_with(o.dynamic == "riemannian", "--dynamic riemannian", "--dynamic-table-rate",
+                 o.dynamic_table_rate);
+    if (of_a_text(o.dynamic) && o.dynamic_text.empty())
         throw ig::UsageError(
-            "--dynamic rms needs --dynamic-text, a training text for the statistics of its gradients");
+            ig::message("--dynamic ", o.dynamic,
+                        " needs --dynamic-text, a training text for the statistics of its gradients"));
     if (const ig::Index steps = o.dynamic_steps.value_or(1); steps < 1 || steps > most_size)
         throw ig::UsageError(
             ig::message("--dynamic-steps is ", steps, ", expected at least 1 and at most ", most_size));
@@ -44,14 +51,53 @@ template <class O> void require_dynamic(const O& o) {
 
 /// A model that these options can adapt.
 template <class O> LoadedModel load_adaptable(const O& o) {
-    return load_model(o.model, o.dynamic == "rms" ? statistics_columns : 1, o.dynamic_steps.value_or(5));
+    return load_model(o.model, of_a_text(o.dynamic) ? statistics_columns : 1, o.dynamic_steps.value_or(5));
 }
 
-/// The defaults of a rule: for rms those of the published code, for sgd what did well on the Penn Treebank.
-inline ig::DynamicOptions dynamic_defaults(const std::string& rule) {
-    if (rule == "sgd") return {.rule = ig::DynamicRule::sgd, .rate = 0.5, .decay = 0.001};
-    return {};
-}
+/// The update of a rule of --dynamic, with the defaults of that rule: for rms those of the published code, for sgd and
+/// riemannian what did well on the Penn Treebank.
+class Adaptation {
+public:
+    Adaptation(Graph& g, const std::string& rule, const std::optional<double>& table_rate = {})
+        : rule_(rule) {
+        ig::DynamicOptions options;
+        if (rule == "sgd") options = {.rule = ig::DynamicRule::sgd, .rate = 0.5, .decay = 0.001};
+        if (rule != "riemannian") {
+            by_number_.emplace(g.parameters(), options);
+            return;
+        }
+        options.rate = table_rate.value_or(options.rate);
+        by_unit_.emplace(g, g.parameters(), ig::RiemannianDynamicOptions{.rest = options});
+    }
+
+    double rate() const { return by_unit_ ? by_unit_->rate() : by_number_->rate(); }
+    double decay() const { return by_unit_ ? by_unit_->decay() : by_number_->decay(); }
+    void rate(double r) { by_unit_ ? by_unit_->rate(r) : by_number_->rate(r); }
+    void decay(double l) { by_unit_ ? by_unit_->decay(l) : by_number_->decay(l); }
+
+    // What collect_mean_squares() and evaluate_dynamically() ask of an update.
+    void collect() { by_unit_ ? by_unit_->collect() : by_number_->collect(); }
+    void step() { by_unit_ ? by_unit_->step() : by_number_->step(); }
+    void restore() noexcept { by_unit_ ? by_unit_->restore() : by_number_->restore(); }
+
+    /// What is printed of it, and of segments of so many steps.
+    std::string description(ig::Index steps) {
+        std::string further;
+        if (by_unit_)
+            further = ig::message(", of tables by rms ", exact(by_unit_->rest().rate()), ", damping ",
+                                  exact(ig::RiemannianDynamicOptions().damping));
+        if (rule_ != "sgd") further += ", epsilon " + exact(ig::DynamicOptions().epsilon);
+        return ig::message(
+            "dynamic     ", rule_, ", rate ", exact(rate()), ", decay ", exact(decay()), further,
+            ", segments of ", counted(steps, "step"),
+            ": each is counted before the weights move by its gradient, a mean over its tokens");
+    }
+
+private:
+    std::string rule_;
+    std::optional<ig::DynamicUpdate<float>> by_number_;
+    std::optional<ig::RiemannianDynamic<float>> by_unit_;
+};
 
 /// A text in one column, every token predicted once, a line end being fed first; `time` steps at once.
 inline ig::text::Batches in_order(const ig::text::Corpus& corpus, const ig::text::Vocabulary& vocabulary,
@@ -64,9 +110,9 @@ inline ig::Index window_of(const std::optional<ig::Index>& asked, const ig::text
     return std::min(asked.value_or(ig::NeuralCacheOptions().window), std::max<ig::Index>(1, corpus.size()));
 }
 
-/// Collects the gradient statistics of rms over a text, and returns what to say of it. `shown`: whether a bar is.
-inline std::string collect(LoadedModel& it, const std::string& path, ig::Index steps,
-                           ig::DynamicUpdate<float>& update, bool shown) {
+/// Collects the gradient statistics of a rule over a text, and returns what to say of it. `shown`: whether a bar is.
+inline std::string collect(LoadedModel& it, const std::string& path, ig::Index steps, Adaptation& update,
+                           bool shown) {
     const auto corpus = ig::text::Corpus::read(path, it.vocabulary);
     const ig::Index columns = std::clamp<ig::Index>(corpus.size() / steps, 1, statistics_columns);
     auto batches = in_order(corpus, it.vocabulary, steps, columns);
@@ -81,15 +127,6 @@ inline std::string collect(LoadedModel& it, const std::string& path, ig::Index s
     return ig::message("statistics  of the gradients of ", grouped(count), " batches of ",
                        counted(columns, "column"), " by ", counted(steps, "step"), "; ",
                        describe(corpus, path));
-}
-
-/// What is printed of a dynamic evaluation.
-inline std::string describe(const ig::DynamicOptions& o, ig::Index steps) {
-    const bool rms = o.rule == ig::DynamicRule::rms;
-    return ig::message("dynamic     ", rms ? "rms" : "sgd", ", rate ", exact(o.rate), ", decay ",
-                       exact(o.decay), rms ? ", epsilon " + exact(o.epsilon) : "", ", segments of ",
-                       counted(steps, "step"),
-                       ": each is counted before the weights move by its gradient, a mean over its tokens");
 }
 
 }  // namespace lm

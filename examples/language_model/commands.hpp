@@ -19,7 +19,7 @@ struct EvaluateOptions {
     std::optional<ig::Index> cache_window;
     std::optional<double> cache_flatness, cache_weight;
     std::string dynamic, dynamic_text;
-    std::optional<double> dynamic_rate, dynamic_decay;
+    std::optional<double> dynamic_rate, dynamic_decay, dynamic_table_rate;
     std::optional<ig::Index> dynamic_steps;
     std::optional<double> softmax_temperature;
     std::vector<std::string> mix_with, mix_probabilities;
@@ -35,6 +35,7 @@ struct TuneOptions {
     std::vector<double> cache_flatness, cache_weight;
     std::string dynamic, dynamic_text;
     std::vector<double> dynamic_rate, dynamic_decay;
+    std::optional<double> dynamic_table_rate;
     std::optional<ig::Index> dynamic_steps;
     ig::Index columns = 1;
     bool softmax_temperature = false;

@@ -46,15 +46,14 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
         trials = evaluate_neural_cache(g, m.nll, h, m.x, m.y, std::move(batches), cache.window, flatness,
                                        weights, go_on);
     } else {
-        auto dynamic = dynamic_defaults(o.dynamic);
-        dynamic.rate = o.dynamic_rate.value_or(dynamic.rate);
-        dynamic.decay = o.dynamic_decay.value_or(dynamic.decay);
         if (o.cache) trials.emplace(h.width, cache.window, flatness, weights);
-        ig::DynamicUpdate<float> update(g.parameters(), dynamic);
-        report.line(describe(dynamic, steps));
+        Adaptation update(g, o.dynamic, o.dynamic_table_rate);
+        if (o.dynamic_rate) update.rate(*o.dynamic_rate);
+        if (o.dynamic_decay) update.decay(*o.dynamic_decay);
+        report.line(update.description(steps));
         report.values["dynamic"] = {
-            {"rule", o.dynamic}, {"rate", dynamic.rate}, {"decay", dynamic.decay}, {"steps", steps}};
-        if (o.dynamic == "rms") report.line(collect(it, o.dynamic_text, steps, update, !o.json));
+            {"rule", o.dynamic}, {"rate", update.rate()}, {"decay", update.decay()}, {"steps", steps}};
+        if (of_a_text(o.dynamic)) report.line(collect(it, o.dynamic_text, steps, update, !o.json));
         p = evaluate_dynamically(g, m.nll, m.x, m.y, batches, update, [&](const ig::text::Batch& batch) {
             if (trials) trials->add(g, m.nll, h, batch.target);
             return go_on(batch.index + 1, batches.count());

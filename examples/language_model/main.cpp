@@ -63,13 +63,16 @@ template <class O> void add_adaptation(CLI::App& app, O& o, const std::string& s
     list("--cache-flatness", o.cache_flatness, "theta of the cache, 0 or more");
     list("--cache-weight", o.cache_weight, "lambda of the cache in the mixture, 0 to 1");
     app.add_option("--dynamic", o.dynamic, "the weights follow the text, by this rule")
-        ->check(CLI::IsMember({"sgd", "rms"}));
+        ->check(CLI::IsMember({"sgd", "rms", "riemannian"}));
     list("--dynamic-rate", o.dynamic_rate, "its learning rate");
     list("--dynamic-decay", o.dynamic_decay, "share by which weights return to the trained ones, 0 to 1");
+    app.add_option("--dynamic-table-rate", o.dynamic_table_rate,
+                   "riemannian: learning rate of the tables, which go by rms [5e-05]");
     app.add_option("--dynamic-steps", o.dynamic_steps,
                    "steps of a segment, after each of which they move [5]");
-    app.add_option("--dynamic-text", o.dynamic_text,
-                   "training text, or some of it, for the gradient statistics of --dynamic rms");
+    app.add_option(
+        "--dynamic-text", o.dynamic_text,
+        "training text, or some of it, for the gradient statistics of --dynamic rms and riemannian");
 }
 
 /// Puts what a model is mixed with on a command line.

@@ -70,13 +70,12 @@ void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& c
 }
 
 void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
-    auto options = dynamic_defaults(o.dynamic);
-    const List rates = list_or(o.dynamic_rate,
-                               {options.rate / 4, options.rate / 2, options.rate, 2 * options.rate}),
-               decays = list_or(o.dynamic_decay, {options.decay});
+    Adaptation update(*it.g, o.dynamic, o.dynamic_table_rate);
+    const double rate = update.rate();
+    const List rates = list_or(o.dynamic_rate, {rate / 4, rate / 2, rate, 2 * rate}),
+               decays = list_or(o.dynamic_decay, {update.decay()});
     const ig::Index steps = o.dynamic_steps.value_or(5);
-    ig::DynamicUpdate<float> update(it.g->parameters(), options);
-    if (o.dynamic == "rms") report.line(collect(it, o.dynamic_text, steps, update, !o.json));
+    if (of_a_text(o.dynamic)) report.line(collect(it, o.dynamic_text, steps, update, !o.json));
     report.line(ig::message("dynamic     ", o.dynamic, ", segments of ", counted(steps, "step"),
                             ", one column in order, a line end fed first; perplexities by rate (rows) and "
                             "decay"));

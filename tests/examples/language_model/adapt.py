@@ -31,12 +31,12 @@ def cache():
 
 def dynamic():
     plain = evaluate()
-    for rule in [["sgd"], ["rms", "--dynamic-text", "train.txt"]]:
-        still = evaluate("--dynamic", *rule, "--dynamic-rate", 0)
+    for rule in [["sgd"], ["rms", "--dynamic-text", "train.txt"], ["riemannian", "--dynamic-text", "train.txt"]]:
+        still = evaluate("--dynamic", *rule, "--dynamic-rate", 0, *(["--dynamic-table-rate", 0] if rule[0] == "riemannian" else []))
         assert plain.split("\nperplexity")[1] == still.split("\nperplexity")[1], (plain, still)
         out = evaluate("--dynamic", *rule, text="again.txt")
         assert f"dynamic     {rule[0]}, rate " in out and "segments of 5 steps" in out, out
-        assert ("statistics  of the gradients of 11 batches of 100 columns by 5 steps; train.txt" in out) == (rule[0] == "rms"), out
+        assert ("statistics  of the gradients of 11 batches of 100 columns by 5 steps; train.txt" in out) == (rule[0] != "sgd"), out
     moving = ["--dynamic", "sgd", "--dynamic-rate", 0.5, "--dynamic-decay", 0, "--dynamic-steps", 40]
     again = evaluate(*moving, text="again.txt")
     assert "rate 0.5, decay 0, segments of 40 steps" in again, again
@@ -58,6 +58,8 @@ def tune():
     assert float(best.group(2)) == perplexity(evaluate(*best.group(1).split(), text="again.txt"))
     out = run("tune", "--model", "m", "--text", "again.txt", "--dynamic", "rms", "--dynamic-text", "train.txt").stdout
     assert "best        --dynamic rms --dynamic-rate" in out, out
+    out = run("tune", "--model", "m", "--text", "again.txt", "--dynamic", "riemannian", "--dynamic-text", "train.txt", "--dynamic-rate", 0, 1e-6).stdout
+    assert "best        --dynamic riemannian --dynamic-rate" in out, out
 
 
 def wrong():
@@ -73,7 +75,10 @@ def wrong():
     refuses("evaluate", "--cache", "--columns", 2, says="--columns is 2, expected 1 with --cache")
     refuses("evaluate", "--dynamic", "sgd", "--columns", 2, says="--columns is 2, expected 1 with --dynamic")
     refuses("evaluate", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
-    refuses("evaluate", "--dynamic", "sgd", "--dynamic-text", "train.txt", says="--dynamic-text is given without --dynamic rms")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-text", "train.txt", says="--dynamic-text is given without --dynamic rms or riemannian")
+    refuses("evaluate", "--dynamic", "rms", "--dynamic-text", "train.txt", "--dynamic-table-rate", 1,
+            says="--dynamic-table-rate is given without --dynamic riemannian")
+    refuses("evaluate", "--dynamic", "riemannian", says="--dynamic riemannian needs --dynamic-text")
     refuses("evaluate", "--dynamic", "rms", says="--dynamic rms needs --dynamic-text")
     refuses("evaluate", "--dynamic", "rms", "--dynamic-text", "none.txt", says="none.txt")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-steps", 0, says="--dynamic-steps is 0")
