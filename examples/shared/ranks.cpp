@@ -157,4 +157,19 @@ bool Ranks::concurrent() const { return false; }
 
 static_assert(ig::distributed::Asynchronous<Ranks>);
 
+void require_alone(const std::string& command, const std::string& together) {
+    if (!Ranks::launched()) return;
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+        if (const char* size = std::getenv(name); size && std::string(size) == "1") return;
+    Ranks ranks;
+    ranks.guard([&] {
+        if (ranks.size() > 1)
+            throw ig::UsageError(ig::message(command, ": found ", ranks.size(),
+                                             " ranks that mpirun has started, expected one process: each "
+                                             "would do all of the work and write the same files; start it "
+                                             "without mpirun (together, ranks do ",
+                                             together, ')'));
+    });
+}
+
 }  // namespace program
