@@ -73,7 +73,7 @@ void Ranks::end(int status, const std::string& what) {
     if (rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     if (first()) std::cout << what << std::endl;
     else std::cerr << "isogloss: rank " << rank() << " of " << size() << ": " << what << std::endl;
-    if (mpi_) MPI_Abort(mpi_->world.handle(), status);
+    if (mpi_) mpi_->world.abort(status);
     std::exit(status);
 }
 
@@ -83,8 +83,7 @@ void Ranks::fail(const std::exception& error) {
     if (rank() > 0) end(1, what);
     std::cout.flush();
     std::cerr << "isogloss: " << what << std::endl;
-    MPI_Abort(mpi_->world.handle(), 1);
-    std::abort();
+    mpi_->world.abort(1);
 }
 
 #else
