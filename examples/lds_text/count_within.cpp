@@ -86,7 +86,11 @@ public:
             if (!name.starts_with("rank-") || name.find_first_not_of("0123456789", 5) != std::string::npos)
                 continue;
             lds::CountFolder(entry.path()).clear();
-            ::unlink((entry.path() / "merged.run").c_str());
+            for (const auto& file : std::filesystem::directory_iterator(entry.path(), none))
+                if (const std::string it = file.path().filename();
+                    it == "merged.run" ||
+                    it.starts_with("merged.run.part-"))  // and what was killed in a merge
+                    ::unlink(file.path().c_str());
             ::rmdir(entry.path().c_str());
         }
     }

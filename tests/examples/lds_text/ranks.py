@@ -120,7 +120,14 @@ def check_counts_stopped():
     os.kill(processes("cut")[0], signal.SIGKILL)
     ended(program, "cut")
     run(*base)
-    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), os.listdir(".")
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
+    os.remove("cut")
+    # also where they were killed in the middle of a merge
+    program = started(4, "cut", lambda: glob.glob("cut.spill/rank-?/merged.run.part-*"), *base)
+    os.kill(processes("cut")[0], signal.SIGKILL)
+    ended(program, "cut")
+    run(*base)
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
 
 
 def rows(path):
