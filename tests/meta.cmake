@@ -159,6 +159,15 @@ else()
     message(STATUS "isogloss: no test of another processor, its compiler, qemu or OpenBLAS was not found (docs/building.md)")
 endif()
 
+find_program(ISOGLOSS_MPICH_CXX mpicxx.mpich)
+find_program(ISOGLOSS_MPICH_RUN mpirun.mpich)
+if(TARGET isogloss::mpi AND ISOGLOSS_MPICH_CXX AND ISOGLOSS_MPICH_RUN)
+    add_test(NAME packaging/mpich COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/mpich.sh ${ISOGLOSS_MPICH_CXX}
+        ${ISOGLOSS_MPICH_RUN} ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/packaging/mpich)
+else()
+    message(STATUS "isogloss: no test with MPICH, its compiler wrapper or launcher was not found (apt-get install libmpich-dev mpich)")
+endif()
+
 foreach(script links architecture)
     tests_in_python(docs/${script} docs/${script}.py ${PROJECT_SOURCE_DIR})
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)

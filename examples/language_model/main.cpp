@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "../shared/program.hpp"
+#include "../shared/ranks.hpp"
 #include "commands.hpp"
 
 namespace {
@@ -226,6 +227,7 @@ int work(int argc, char** argv) {
             if (option->count() > 0) named.insert(option->get_single_name());
         return lm::train(t, named);
     }
+    program::require_alone(app.get_subcommands().front()->get_name(), "train");
     if (*evaluate) return lm::evaluate(e);
     if (*tune) return lm::tune(u);
     if (*sample) return lm::sample(s);

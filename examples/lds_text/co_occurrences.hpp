@@ -2,22 +2,23 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/lds/count_ranks.hpp>
 #include <isogloss/lds/text_pairs.hpp>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "common.hpp"
-#include "texts.hpp"
+#include "../shared/ranks.hpp"
+#include "counting.hpp"
 
 namespace lt {
 
 /// Counts of `fit --train` or `--counts`, or with --matrix-free the tokens of --train.
 class CoOccurrences {
 public:
-    /// At distances 1 … lags.
-    CoOccurrences(const FitCommand& o, ig::Index lags) {
+    /// At distances 1 … lags. On several ranks each counts a part of a text, and all have the sum.
+    CoOccurrences(const FitCommand& o, ig::Index lags, program::Ranks& ranks) {
         if (!o.counts.empty()) {
             for (const auto& [option, given] :
                  {std::pair("--train", !o.train.empty()), std::pair("--vocabulary", o.vocabulary.has_value()),
@@ -30,7 +31,7 @@ public:
         } else if (o.train.empty()) {
             throw ig::DataError("fit: give --train, a text, or --counts, a file of `lds_text count`");
         } else {
-            read(o, lags);
+            read(o, lags, ranks);
         }
     }
     CoOccurrences(const CoOccurrences&) = delete;  // what it hands out refers to it
@@ -57,7 +58,7 @@ private:
         vocabulary_ = std::move(counted.vocabulary);
     }
 
-    void read(const FitCommand& o, ig::Index lags) {
+    void read(const FitCommand& o, ig::Index lags, program::Ranks& ranks) {
         if (o.vocabulary && !o.vocabulary_from.empty())
             throw ig::UsageError("--vocabulary has no effect with --vocabulary-from; leave one out");
         Stopwatch clock;
@@ -88,11 +89,14 @@ private:
                 corpus_->size(), vocabulary_.size(), lags, reading, clock.lap());
             return;
         }
-        counts_.emplace(vocabulary_.size(), options);
-        counts_->add(corpus_->tokens());
-        say("counts: %td tokens, %td types, %td lags; reading %.2f s, counting %.2f s\n", corpus_->size(),
-            vocabulary_.size(), lags, reading, clock.lap());
+        lds::LagCounts part(vocabulary_.size(), options);
+        const auto [first, last] = part_of({0, corpus_->size()}, ranks.rank(), ranks.size());
+        part.add(corpus_->tokens(), first, last);
         corpus_.reset();
+        counts_.emplace(lds::sum_on_all_ranks(std::move(part), ranks));
+        say("counts: %td tokens, %td types, %td lags; reading %.2f s, counting %.2f s%s\n",
+            static_cast<ig::Index>(counts_->tokens()), vocabulary_.size(), lags, reading, clock.lap(),
+            ranks.size() > 1 ? ", each rank a part" : "");
     }
 
     ig::text::Vocabulary vocabulary_;

@@ -89,7 +89,7 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
     if (!o.add.empty()) return add_files(o);
     Stopwatch clock;
     const auto vocabulary = vocabulary_of(o);
-    if (ranks.first()) write_beside(o, vocabulary);
+    if (ranks.first()) write_beside(o, vocabulary, [] {});
     const auto corpus = corpus_of(o.text, vocabulary);
     const double reading = clock.lap();
     lds::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});

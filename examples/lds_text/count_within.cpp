@@ -86,7 +86,11 @@ public:
             if (!name.starts_with("rank-") || name.find_first_not_of("0123456789", 5) != std::string::npos)
                 continue;
             lds::CountFolder(entry.path()).clear();
-            ::unlink((entry.path() / "merged.run").c_str());
+            for (const auto& file : std::filesystem::directory_iterator(entry.path(), none))
+                if (const std::string it = file.path().filename();
+                    it == "merged.run" ||
+                    it.starts_with("merged.run.part-"))  // and what was killed in a merge
+                    ::unlink(file.path().c_str());
             ::rmdir(entry.path().c_str());
         }
     }
@@ -169,10 +173,10 @@ public:
     }
 
     /// Whether there are files that --resume could go on from.
-    bool begun() const { return counts_.has_value(); }
+    bool begun() const { return resumed_ || counts_.has_value(); }
     /// What --resume will find.
     std::string kept() const {
-        if (!counts_) return "nothing was counted yet";
+        if (!begun()) return "nothing was counted yet";
         return "--resume goes on from the files in '" + spill_.folder() + "'";
     }
 
@@ -209,12 +213,13 @@ private:
 
     void read_texts() {
         vocabulary_ = resumed_ ? ig::text::Vocabulary::load(spill_.vocabulary()) : vocabulary_of(o_);
-        if (ranks_.first()) write_beside(o_, vocabulary_);
+        interrupt::catch_signals();  // until here there is nothing to keep
+        if (ranks_.first()) write_beside(o_, vocabulary_, look_for_signals);
         const Texts texts(o_.text, vocabulary_);
         const bool all = parse_shard(o_.shard).second == 1 && ranks_.size() == 1;
         const auto [first, last] =
-            part_of(shard_of(o_, all ? std::numeric_limits<ig::Index>::max() : texts.count()), ranks_.rank(),
-                    ranks_.size());
+            part_of(shard_of(o_, all ? std::numeric_limits<ig::Index>::max() : texts.count(look_for_signals)),
+                    ranks_.rank(), ranks_.size());
         begin(o_.lags, boundary(o_.sentences, vocabulary_));
         ig::Index position = 0;
         const ig::Index from = first, to = last;
@@ -233,6 +238,7 @@ private:
     }
 
     void add_files() {
+        interrupt::catch_signals();
         for (std::size_t i = 0; i < o_.add.size(); ++i) {
             look_for_signals();
             const auto other = lds::load_counts(o_.add[i]);
@@ -260,7 +266,6 @@ private:
 }  // namespace
 
 int count_within(const CountCommand& o, ig::Index memory, program::Ranks& ranks) {
-    interrupt::catch_signals();
     Counting counting(o, memory, ranks);
     try {
         counting.run();

@@ -47,10 +47,11 @@ inline ig::text::Vocabulary vocabulary_of(const CountCommand& o) {
     return read_vocabulary(o.text, o.vocabulary, o.min_count);
 }
 
-/// The files that are asked for beside the counts.
-inline void write_beside(const CountCommand& o, const ig::text::Vocabulary& vocabulary) {
+/// The files that are asked for beside the counts. Calls watch() now and then, which may throw.
+template <class Watch>
+void write_beside(const CountCommand& o, const ig::text::Vocabulary& vocabulary, Watch&& watch) {
     if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);
-    if (!o.tokens_to.empty()) Texts(o.text, vocabulary).encode(o.tokens_to);
+    if (!o.tokens_to.empty()) Texts(o.text, vocabulary).encode(o.tokens_to, watch);
 }
 
 /// Throws DataError unless a file of counts has the vocabulary of the first.

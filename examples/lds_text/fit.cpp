@@ -224,7 +224,7 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     if (o.ssid_lags.empty()) o.ssid_lags = {default_ssid_lags};
     interrupt::catch_signals();
     const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end());
-    const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)));
+    const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)), ranks);
     Fit fit(o, counted, ranks);
     ig::Index last = 0;
     bool begun = false;  // whether there is a system in the file

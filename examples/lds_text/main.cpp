@@ -201,6 +201,7 @@ int work(int argc, char** argv) {
     }
     if (*count) return lt::count(c);
     if (*fit) return lt::fit(f);
+    program::require_alone(app.get_subcommands().front()->get_name(), "count and fit");
     if (*embed) return lt::embed(e);
     if (*inspect) return lt::inspect(i);
     if (*near) return lt::near(n);

@@ -55,11 +55,12 @@ public:
         }
     }
 
-    /// Writes all tokens to a file of tokens.
-    void encode(const std::string& path) const {
+    /// Writes all tokens to a file of tokens. Calls watch() with every piece, which may throw.
+    template <class Watch> void encode(const std::string& path, Watch&& watch) const {
         ig::text::TokenFileWriter out(path, *vocabulary_);
         ig::Index unknowns = 0, lines = 0;
         for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
+            watch();
             out.add(some);
             if (vocabulary_->has_unk()) unknowns += std::ranges::count(some, vocabulary_->unk());
             if (vocabulary_->has_eos()) lines += std::ranges::count(some, vocabulary_->eos());
@@ -67,10 +68,13 @@ public:
         out.commit(unknowns, lines);
     }
 
-    /// The number of all tokens, by reading all of them.
-    ig::Index count() const {
+    /// The number of all tokens, by reading all of them. Calls watch() with every piece, which may throw.
+    template <class Watch> ig::Index count(Watch&& watch) const {
         ig::Index tokens = 0;
-        for_each_piece([&](std::span<const ig::Token> some, ig::Index) { tokens += std::ssize(some); });
+        for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
+            watch();
+            tokens += std::ssize(some);
+        });
         return tokens;
     }
 

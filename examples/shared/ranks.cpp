@@ -73,7 +73,7 @@ void Ranks::end(int status, const std::string& what) {
     if (rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     if (first()) std::cout << what << std::endl;
     else std::cerr << "isogloss: rank " << rank() << " of " << size() << ": " << what << std::endl;
-    if (mpi_) MPI_Abort(mpi_->world.handle(), status);
+    if (mpi_) mpi_->world.abort(status);
     std::exit(status);
 }
 
@@ -83,8 +83,7 @@ void Ranks::fail(const std::exception& error) {
     if (rank() > 0) end(1, what);
     std::cout.flush();
     std::cerr << "isogloss: " << what << std::endl;
-    MPI_Abort(mpi_->world.handle(), 1);
-    std::abort();
+    mpi_->world.abort(1);
 }
 
 #else
@@ -156,5 +155,20 @@ bool Ranks::concurrent() const { return false; }
 #endif
 
 static_assert(ig::distributed::Asynchronous<Ranks>);
+
+void require_alone(const std::string& command, const std::string& together) {
+    if (!Ranks::launched()) return;
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+        if (const char* size = std::getenv(name); size && std::string(size) == "1") return;
+    Ranks ranks;
+    ranks.guard([&] {
+        if (ranks.size() > 1)
+            throw ig::UsageError(ig::message(command, ": found ", ranks.size(),
+                                             " ranks that mpirun has started, expected one process: each "
+                                             "would do all of the work and write the same files; start it "
+                                             "without mpirun (together, ranks do ",
+                                             together, ')'));
+    });
+}
 
 }  // namespace program

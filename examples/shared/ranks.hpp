@@ -67,4 +67,8 @@ private:
     std::unique_ptr<Mpi> mpi_;
 };
 
+/// For a command that one process does: where a launcher has started several, says so once and ends them all, before they
+/// write the same files. `together` names the commands that ranks do together.
+void require_alone(const std::string& command, const std::string& together);
+
 }  // namespace program

@@ -15,6 +15,7 @@
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <isogloss/distributed/data_parallel.hpp>
 #include <limits>
@@ -64,6 +65,15 @@ public:
     Index rank() const { return rank_; }
     Index size() const { return size_; }
     MPI_Comm handle() const { return comm_; }  ///< the duplicate
+
+    /// Ends the processes of all ranks, with this status where the launcher hands it on.
+    [[noreturn]] void abort(int status) const {
+        // Asked to abort a duplicate, MPICH does not end ranks that are at work and do not wait in MPI.
+        int same = MPI_UNEQUAL;
+        MPI_Comm_compare(comm_, MPI_COMM_WORLD, &same);
+        MPI_Abort(same == MPI_CONGRUENT ? MPI_COMM_WORLD : comm_, status);
+        std::abort();  // MPI_Abort returns where it fails
+    }
 
     void barrier() { check("MPI_Barrier", MPI_Barrier(comm_)); }
     void broadcast(std::span<std::byte> bytes, Index root) {
@@ -218,8 +228,7 @@ template <class F> auto guarded(const Communicator& ranks, F&& f) {
         if (what.starts_with("isogloss: ")) what.erase(0, 10);
         std::fprintf(stderr, "isogloss: rank %td of %td: %s\n", ranks.rank(), ranks.size(), what.c_str());
         std::fflush(nullptr);
-        MPI_Abort(ranks.handle(), 1);
-        throw;
+        ranks.abort(1);
     }
 }
 

@@ -30,6 +30,7 @@ TEST_CASE("The counts of any number of ranks are those of one pass", "[lds][dist
         whole.add(text);
         Alone alone;
         CHECK(sum_of_ranks(whole, alone) == whole);
+        CHECK(sum_on_all_ranks(whole, alone) == whole);
         for (const Index n : {2, 3, 4, 5}) {
             std::vector<LagCounts> found(static_cast<std::size_t>(n), LagCounts(V, options));
             ThreadGroup::run(n, [&](auto& ranks) {
@@ -39,6 +40,15 @@ TEST_CASE("The counts of any number of ranks are those of one pass", "[lds][dist
             });
             CHECK(found.front() == whole);
             for (std::size_t r = 1; r < found.size(); ++r) CHECK(found[r].tokens() == 0);
+            ThreadGroup::run(n, [&](auto& ranks) {
+                LagCounts own(V, options);
+                own.add(text, begin_of(ranks.rank(), n), begin_of(ranks.rank() + 1, n));
+                found[static_cast<std::size_t>(ranks.rank())] = sum_on_all_ranks(std::move(own), ranks);
+            });
+            for (const LagCounts& of_rank : found) {
+                CHECK(of_rank == whole);
+                CHECK(of_rank.tokens() == T);
+            }
         }
     }
 }
@@ -57,6 +67,8 @@ TEST_CASE("Counts beyond 32 bits are handed on", "[lds][distributed][count_ranks
     ThreadGroup::run(3, [&](auto& ranks) {
         const LagCounts sum = sum_of_ranks(counted(ranks.rank() == 2 ? many : 5), ranks);
         if (ranks.rank() == 0 && sum.lag(1)(0, 1) != many + 10) throw NumericError("not right");
+        const LagCounts all = sum_on_all_ranks(counted(ranks.rank() == 2 ? many : 5), ranks);
+        if (all.lag(1)(0, 1) != many + 10) throw NumericError("not right on all ranks");
     });
 }
 

@@ -129,8 +129,8 @@ TEST_CASE("A counting that was stopped anywhere goes on to the same counts", "[l
             REQUIRE(attempt < 400);
             // another bound each time, so that blocks begin elsewhere
             auto options = tight(V, {.lags = 3, .open_files = 3, .resume = attempt > 0}, 10 * attempt);
-            // a stop in the first step of a block would be one for ever
-            options.watch = [&, allowed = 4 + every](const SpillProgress&) {
+            // a stop within the first block, of up to 10 calls, would be one for ever
+            options.watch = [&, allowed = 11 + every](const SpillProgress&) {
                 if (++calls % allowed == 0) throw Stop();
             };
             try {
@@ -149,6 +149,47 @@ TEST_CASE("A counting that was stopped anywhere goes on to the same counts", "[l
     }
     CHECK(stops > 40);
     CHECK(restored > 30);
+}
+
+TEST_CASE("A large block is watched all along, and stopped anywhere in it", "[lds][spilled_counts]") {
+    const TemporaryDirectory place;
+    constexpr Index V = 40, T = 5 * PairBlock::stride / 2, lags = 2;
+    const auto text = texts::markov(T, V);
+    for (const int n : {1, 2}) {
+        const Threads set(n);
+        for (const Token boundary : {-1, 4}) {
+            SpillOptions options{.lags = lags, .boundary = boundary};
+            options = tight(V, options, 2 * T);
+            int calls = 0, stop = 0;
+            options.watch = [&](const SpillProgress& p) {
+                CHECK(!p.merging);
+                if (++calls == stop) throw Stop();
+            };
+            const auto expected = in_memory(text, V, options);
+            const auto all = [&] {
+                SpilledCounts counts(V, place / "spill", options);
+                REQUIRE(counts.block() > T);
+                counts.add(text);
+                const auto found = counts.counts();
+                counts.clear();
+                return found;
+            };
+            CHECK(all() == expected);
+            // Three strides: to sort the words the tokens are read twice, and there are the places, and for a boundary as
+            // much again; the pairs of each lag and the cells of the first, or on two threads of both, where the pairs
+            // of both are counted at once; and what is written of each lag is less than a stride.
+            CHECK(calls == 3 * 3 + (boundary >= 0 ? 2 * 3 : 0) + 3 * (lags + 1) + lags);
+            const int last = calls;
+            for (stop = 1; stop <= last; stop += 5) {
+                calls = 0;
+                CHECK_THROWS_AS(all(), Stop);
+                for (const auto& entry : std::filesystem::directory_iterator(place / "spill"))
+                    FAIL(entry.path());  // neither a file of counts nor a part of one
+            }
+            stop = 0;
+            CHECK(all() == expected);
+        }
+    }
 }
 
 TEST_CASE("A damaged file is named, and its tokens are counted anew", "[lds][spilled_counts]") {

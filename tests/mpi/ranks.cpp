@@ -2,6 +2,8 @@
 // "right" and a checksum of a model that the ranks have trained together, or what is wrong.
 //   ranks        everything
 //   ranks fail   the last rank throws in the middle
+//   ranks busy   the last rank throws while the others are at work, half a minute without a call of MPI
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <isogloss/distributed/baum_welch.hpp>
@@ -10,6 +12,7 @@
 #include <isogloss/mpi.hpp>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ig = isogloss;
@@ -161,6 +164,11 @@ int main(int argc, char** argv) {
     {
         ig::mpi::Communicator ranks;
         ig::mpi::guarded(ranks, [&] {
+            if (argc > 1 && !std::strcmp(argv[1], "busy")) {
+                if (ranks.rank() == ranks.size() - 1) throw ig::DataError("as it was asked to");
+                std::this_thread::sleep_for(std::chrono::seconds(30));
+                std::fprintf(stderr, "rank %td has not been ended\n", ranks.rank());
+            }
             for (const Index largest : {64, 1000, 1 << 20}) functions(largest);
             const std::uint64_t sum = train(argc > 1, false), overlapped = train(false, true),
                                 markov = train_markov();

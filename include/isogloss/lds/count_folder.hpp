@@ -48,8 +48,9 @@ public:
 
     /// The complete files by their first token, no two of the same tokens. What has been merged into another
     /// is removed, and what a killed program left of a file. A damaged file is removed too, and `damaged`
-    /// says what was wrong with it.
-    std::vector<CountRun> restore(std::vector<std::string>& damaged) const {
+    /// says what was wrong with it. All are read for that; watch() is called every 2¹⁸ pairs, and may throw.
+    template <class Watch>
+    std::vector<CountRun> restore(std::vector<std::string>& damaged, Watch&& watch) const {
         std::vector<CountRun> all, kept;
         for (const std::string& name : entries()) {
             if (!name.ends_with(".run")) {
@@ -58,9 +59,10 @@ public:
             }
             try {
                 CountRun run(path_ + name);
+                Index met = 0;
                 for (Index k = 0; k <= run.header().lags; ++k)
-                    for (CountRunCursor at(run, k, Index{1} << 18); at.next();) {
-                    }
+                    for (CountRunCursor at(run, k, Index{1} << 18); at.next();)
+                        if (++met % (Index{1} << 18) == 0) watch();
                 if (run.header().first < run.header().last) all.push_back(std::move(run));
                 else remove(run.path());  // of a text without tokens
             } catch (const FileError& error) {
@@ -78,6 +80,10 @@ public:
             else remove(run.path());
         }
         return kept;
+    }
+
+    std::vector<CountRun> restore(std::vector<std::string>& damaged) const {
+        return restore(damaged, [] {});
     }
 
     /// Removes one of its files.

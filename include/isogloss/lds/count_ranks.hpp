@@ -100,6 +100,39 @@ template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& 
     return own;
 }
 
+/// The same on every rank: the first sends the sum to all others, 8 bytes for each pair and for each word and lag.
+///
+///     const LagCounts all = sum_on_all_ranks(std::move(own), ranks);
+///     const LagMoments<float> moments(all);     // for EM and subspace identification by ranks
+///
+/// Collective.
+/// Errors   as sum_of_ranks.
+template <distributed::Communicator C> LagCounts sum_on_all_ranks(LagCounts own, C& ranks) {
+    LagCounts sum = sum_of_ranks(std::move(own), ranks);
+    if (ranks.size() == 1) return sum;
+    const bool first = ranks.rank() == 0;
+    const auto sent = [&]<class T>(std::span<const T> numbers) {
+        Index size = std::ssize(numbers);
+        distributed::broadcast(ranks, std::span(&size, 1));
+        Array<T> all(size);
+        if (first) std::copy(numbers.begin(), numbers.end(), all.begin());
+        distributed::broadcast(ranks, std::span<T>(all));
+        return all;
+    };
+    auto occurrences = sent(std::span<const std::int64_t>(sum.occurrences()));
+    Array<SparseCounts> lags;
+    for (Index k = 1; k <= sum.lags(); ++k) {
+        const SparseCounts& m = sum.lag(k);
+        auto starts = sent(std::span<const std::int64_t>(m.starts));
+        auto columns = sent(std::span<const std::int32_t>(m.columns));
+        auto narrow = sent(std::span<const std::uint32_t>(m.values.narrow));
+        auto wide = sent(std::span<const std::int64_t>(m.values.wide));
+        if (!first)
+            lags.push_back({std::move(starts), std::move(columns), std::move(narrow), std::move(wide)});
+    }
+    return first ? sum : LagCounts::from_parts(sum.options(), std::move(occurrences), std::move(lags));
+}
+
 /// Merges the files of counts that the ranks have, one each, lag by lag: of n ranks the r-th merges lags r, r + n, … of
 /// all of them (0 stands for the occurrences) into the file `path` of its own. Returns the n files that come of it, on
 /// every rank: lag k is in the one with number k mod n, and its other lags are empty there.

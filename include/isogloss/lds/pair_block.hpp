@@ -34,21 +34,29 @@ struct LagCells {
 ///          LagCells 8 for each of both. See bytes().
 class PairBlock {
 public:
+    /// What a large block is cut into, so that one who waits can end the work: tokens, places, cells.
+    static constexpr Index stride = Index{1} << 18;
+
     /// The tokens first … last-1 of a text are the later words, those up to `lags` before them are looked at.
-    /// At most 2³¹ - 1 tokens, all of them in 0 … V-1; the text must outlive this object.
-    PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary, Index lags,
-              Token boundary)
+    /// At most 2³¹ - 1 tokens, all of them in 0 … V-1; the text must outlive this object. Calls watch() before every
+    /// `stride` tokens of each pass; it may throw.
+    template <class Watch> PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary,
+                                     Index lags, Token boundary, Watch&& watch)
         : text_(text), first_(first), last_(last), from_(std::max<Index>(0, first - lags)) {
         starts_.assign(vocabulary + 1, 0);
-        for (Index p = first; p < last; ++p) ++starts_[text[p] + 1];
+        in_strides(first, last, watch, [&](Index p) { ++starts_[text[p] + 1]; });
         Array<std::uint32_t> next = starts_;
         for (Index p = from_; p < first; ++p) ++next[text[p] + 1];
         std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
         std::partial_sum(next.begin(), next.end(), next.begin());
-        places_.resize(last - from_);
-        for (Index p = from_; p < last; ++p) places_[next[text[p]]++] = static_cast<std::uint32_t>(p - from_);
-        if (boundary >= 0) find_reaches(lags, boundary);
+        grow(places_, last - from_, watch);
+        in_strides(from_, last, watch,
+                   [&](Index p) { places_[next[text[p]]++] = static_cast<std::uint32_t>(p - from_); });
+        if (boundary >= 0) find_reaches(lags, boundary, watch);
     }
+    PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary, Index lags,
+              Token boundary)
+        : PairBlock(text, first, last, vocabulary, lags, boundary, [] {}) {}
 
     /// Bytes that a block of so many tokens takes together with `cells` LagCells.
     static Index bytes(Index tokens, Index vocabulary, Index lags, Token boundary, Index cells) {
@@ -58,10 +66,22 @@ public:
 
     /// The pairs at distance k.
     void count(Index k, LagCells& out) const {
+        begin(out, [] {});
+        count(k, out, 0, places());
+    }
+
+    /// The same in parts: begin(out), then the places 0 … places() - 1 in their order, `stride` of them at a time, say.
+    /// watch() is called before every `stride` cells that take memory.
+    template <class Watch> void begin(LagCells& out, Watch&& watch) const {
         const Index V = std::ssize(starts_) - 1;
         out.rows.resize(V);
-        out.cells.resize(last_ - first_);
+        grow(out.cells, last_ - first_, watch);
         for (Index i = 0; i < V; ++i) out.rows[i] = {-1, starts_[i]};
+    }
+    /// Positions of the block and before it, by word.
+    Index places() const { return std::ssize(places_); }
+    /// The pairs at distance k whose earlier word is at these places.
+    void count(Index k, LagCells& out, Index first_place, Index last_place) const {
         const auto pair = [&](Index q) {
             const Token before = text_[q];
             LagCells::Row& row = out.rows[text_[q + k]];
@@ -77,7 +97,7 @@ public:
         constexpr Index ahead = 12;
         const Index n = std::ssize(places_), looked = n - 3 * ahead;
         const auto later = [&](Index at) { return from_ + Index{places_[at]} + k; };
-        for (Index at = 0; at < n; ++at) {
+        for (Index at = first_place; at < last_place; ++at) {
             if (at < looked) {
                 if (inside(places_[at + 3 * ahead])) __builtin_prefetch(&text_[later(at + 3 * ahead)]);
                 if (inside(places_[at + 2 * ahead]))
@@ -94,14 +114,32 @@ public:
     std::uint32_t start(Index i) const { return starts_[i]; }
 
 private:
+    // Calls f(first) … f(last - 1), and watch() before every `stride` of them.
+    template <class Watch, class F> static void in_strides(Index first, Index last, Watch& watch, F&& f) {
+        for (Index from = first; from < last; from += stride) {
+            watch();
+            for (Index p = from, end = std::min(last, from + stride); p < end; ++p) f(p);
+        }
+    }
+    // Memory that the system gives page by page as it is written to.
+    template <class T, class Watch> static void grow(Array<T>& out, Index size, Watch& watch) {
+        out.reserve(size);
+        while (std::ssize(out) < size) {
+            watch();
+            out.resize(std::min(size, std::ssize(out) + stride));
+        }
+        out.resize(size);
+    }
+
     // For each position the largest lag at which it is counted as the earlier token.
-    void find_reaches(Index lags, Token boundary) {
-        reach_.resize(last_ - from_);
+    template <class Watch> void find_reaches(Index lags, Token boundary, Watch& watch) {
+        grow(reach_, last_ - from_, watch);
         Index most = lags;
-        for (Index p = last_ - 1; p >= from_; --p) {
+        in_strides(0, last_ - from_, watch, [&](Index before) {
+            const Index p = last_ - 1 - before;
             most = text_[p] == boundary ? 0 : std::min(lags, most + 1);
             reach_[p - from_] = static_cast<std::uint16_t>(most);
-        }
+        });
     }
 
     ArrayView<const Token> text_;

@@ -61,7 +61,7 @@ public:
             folder_.clear();
             return;
         }
-        runs_ = folder_.restore(damaged_);
+        runs_ = folder_.restore(damaged_, [&] { watch({}); });
         for (const CountRun& run : runs_) {
             const CountRunHeader& h = run.header();
             if (h.vocabulary != vocabulary || h.words != options_.words || h.lags != options_.lags ||
@@ -110,8 +110,10 @@ public:
                 out.section();
                 const SparseCounts& m = other.lag(k);
                 for (Index i = 0; i < vocabulary_; ++i)
-                    for (Index at = m.starts[i]; at < m.starts[i + 1]; ++at)
+                    for (Index at = m.starts[i]; at < m.starts[i + 1]; ++at) {
+                        if (at % PairBlock::stride == 0) watch({.done = position_});
                         if (m.values[at] > 0) out.add(i, m.columns[at], m.values[at]);
+                    }
             }
         });
     }
@@ -232,39 +234,50 @@ private:
         ++restored_;
     }
 
-    // Counts the block and writes it to a file.
+    // Counts the block and writes it to a file. Watched all along: a large block takes minutes.
     void spill() {
         if (pending_ == 0) return;
         const Index end = std::ssize(text_), V = vocabulary_;
+        const auto look = [&] { watch({.done = position_}); };
         within_memory<DataError>("SpilledCounts", options_.memory, [&] {
-            const PairBlock pairs(text_, end - pending_, end, V, options_.lags, options_.boundary);
+            const PairBlock pairs(text_, end - pending_, end, V, options_.lags, options_.boundary, look);
             Array<LagCells> cells(plan_.side_by_side);
-            for (LagCells& c : cells) {  // nothing is allocated on the threads
-                c.rows.resize(V);
-                c.cells.resize(pending_);
-            }
             write(position_ - pending_, [&](CountRunWriter& out) {
                 for (Index i = 0; i < V; ++i)
                     if (pairs.start(i + 1) > pairs.start(i))
                         out.add(i, 0, std::int64_t{pairs.start(i + 1) - pairs.start(i)});
                 for (Index k = 1; k <= options_.lags; k += plan_.side_by_side) {
-                    watch({.done = position_});
                     const Index n = std::min(plan_.side_by_side, options_.lags + 1 - k);
-                    parallel(n, 1, n, [&](Index a, Index b, Index) {
-                        for (Index c = a; c < b; ++c) pairs.count(k + c, cells[c]);
-                    });
-                    for (Index c = 0; c < n; ++c) {
-                        out.section();
-                        const LagCells& lag = cells[c];
-                        for (Index i = 0; i < V; ++i)
-                            for (std::uint32_t at = pairs.start(i); at < lag.rows[i].end; ++at)
-                                out.add(i, lag.cells[at].column, lag.cells[at].count);
-                    }
+                    count_lags(pairs, k, n, cells, look);
+                    for (Index c = 0; c < n; ++c) write_lag(pairs, cells[c], out, look);
                 }
             });
         });
         pending_ = 0;
         keep_context();
+    }
+
+    // Lags k … k + n - 1 of a block, each on a thread; watched by this one, on which nothing else is allocated either.
+    template <class Look>
+    static void count_lags(const PairBlock& pairs, Index k, Index n, Array<LagCells>& cells, Look&& look) {
+        for (Index c = 0; c < n; ++c) pairs.begin(cells[c], look);
+        for (Index from = 0; from < pairs.places(); from += PairBlock::stride) {
+            look();
+            const Index to = std::min(pairs.places(), from + PairBlock::stride);
+            parallel(n, 1, n, [&](Index a, Index b, Index) {
+                for (Index c = a; c < b; ++c) pairs.count(k + c, cells[c], from, to);
+            });
+        }
+    }
+    template <class Look>
+    void write_lag(const PairBlock& pairs, const LagCells& lag, CountRunWriter& out, Look&& look) const {
+        out.section();
+        Index met = 0;
+        for (Index i = 0; i < vocabulary_; ++i)
+            for (std::uint32_t at = pairs.start(i); at < lag.rows[i].end; ++at) {
+                if (met++ % PairBlock::stride == 0) look();
+                out.add(i, lag.cells[at].column, lag.cells[at].count);
+            }
     }
 
     // Writes tokens first … position of the text; sections(writer) follows the beginning of section 0.

@@ -107,3 +107,14 @@ with Folder():
         assert len(errors(done)) == 1 and says in errors(done)[0], (options, done)
     together(2, "m0_2", RECIPES[0])  # a finished one is trained anew, as without mpirun
     assert read("m0_2") == read("alone0")
+
+    # What one process does is refused to several before anything is written.
+    for command_ in (["evaluate", "--model", "alone0", "--text", "valid.txt"], ["sample", "--model", "alone0"],
+                     ["score", "--model", "alone0", "--text", "valid.txt"],
+                     ["convert", "--model", "alone0", "--to", "converted", "--store", "bf16"]):
+        before = sorted(os.listdir("."))
+        done = launch(2, [PROGRAM, *command_], MPIRUN)
+        assert done.returncode != 0 and not done.stdout and sorted(os.listdir(".")) == before, done
+        assert len(errors(done)) == 1 and f"{command_[0]}: found 2 ranks" in errors(done)[0], done
+    done = launch(1, [PROGRAM, "evaluate", "--model", "alone0", "--text", "valid.txt"], MPIRUN)
+    assert done.returncode == 0 and "perplexity" in done.stdout, done

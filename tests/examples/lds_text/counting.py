@@ -120,6 +120,31 @@ def check_kills():
     assert kills >= 4, kills
 
 
+def check_signals_within_blocks():
+    """Asked to end while it counts a block, in different places, and resumed."""
+    dice = random.Random(2)
+    stops = 0
+    for attempt in range(12):
+        call = ["--text", "text", "--memory", f"{MEMORY + 3 * (attempt % 3)}MiB", *(["--resume"] if stops else [])]
+        program = subprocess.Popen([PROGRAM, "count", "--counts", "killed", *map(str, [*BOUNDED, *call])], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        while program.poll() is None and not glob.glob("killed.spill/*.part-*"):  # a block is being written
+            time.sleep(0.001)
+        time.sleep(dice.random() * 0.1)
+        program.send_signal(signal.SIGINT if attempt % 2 else signal.SIGTERM)
+        said = program.communicate(timeout=60)[0]
+        if program.returncode == 0:
+            break
+        assert program.returncode == 128 + (signal.SIGINT if attempt % 2 else signal.SIGTERM), said
+        assert "--resume goes on from the files in 'killed.spill'" in said and not os.path.exists("killed"), said
+        assert not glob.glob("killed.spill/*.part-*"), os.listdir("killed.spill")
+        stops += 1
+    else:
+        same("--text", "text", "--resume", to="killed")
+    assert stops > 0 and content("killed") == WHOLE and not glob.glob("killed*.*"), (stops, os.listdir("."))
+    os.remove("killed")
+
+
 def check_signal_and_damage():
     program = started("--text", "text")
     run("--text", "text", *BOUNDED, "--counts", "killed", status=1, says="another program is writing 'killed'")
@@ -188,6 +213,7 @@ with tempfile.TemporaryDirectory(prefix="isogloss_counting_") as place:
     check_bound()
     check_tokens_and_shards()
     check_kills()
+    check_signals_within_blocks()
     check_signal_and_damage()
     check_full_disk()
     check_wrong_input()

@@ -120,7 +120,14 @@ def check_counts_stopped():
     os.kill(processes("cut")[0], signal.SIGKILL)
     ended(program, "cut")
     run(*base)
-    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), os.listdir(".")
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
+    os.remove("cut")
+    # also where they were killed in the middle of a merge
+    program = started(4, "cut", lambda: glob.glob("cut.spill/rank-?/merged.run.part-*"), *base)
+    os.kill(processes("cut")[0], signal.SIGKILL)
+    ended(program, "cut")
+    run(*base)
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
 
 
 def rows(path):
@@ -131,12 +138,13 @@ def rows(path):
 
 def check_fit():
     base = ["--states", 5, "--ssid-lags", 2, "--em-lags", 4, "--iterations", 4]
-    sources = {"counts": ["--counts", "whole"], "text": ["--train", "small", "--matrix-free"]}
+    sources = {"counts": ["--counts", "whole"], "counted": ["--train", "small"], "text": ["--train", "small", "--matrix-free"]}
     for name, source in sources.items():
         call = ["fit", *source, *base]
         run(*call, "--model", f"{name}0", "--log", f"{name}0.csv", "--shards", 4, "--threads", 1)
-        for ranks in (1, 2, 3, 4) if name == "counts" else (2, 4):
+        for ranks in (2, 4) if name == "text" else (1, 2, 3, 4):
             said = together(ranks, *call, "--model", f"{name}{ranks}", "--log", f"{name}{ranks}.csv")
+            assert name != "counted" or ("each rank a part" in said) == (ranks > 1), said
             assert said.count("EM   4") == 1 and said.count("subspace identification: singular") == 1, said
             assert content(f"{name}{ranks}") == content(f"{name}0"), (name, ranks)
             assert rows(f"{name}{ranks}.csv") == rows(f"{name}0.csv"), (name, ranks)
@@ -182,6 +190,20 @@ def check_fit_stopped():
             assert content("cut2") == content("long"), (state, number)
 
 
+def check_alone():
+    """Commands of one process: several ranks are refused before anything is written, one is none too many."""
+    calls = [["embed", "--model", "counts0", "--types", "alone"], ["inspect", "--model", "counts0"],
+             ["near", "--model", "counts0", "w1"],
+             ["tag", "--model", "counts0", "--train", "small", "--dev", "small", "--test", "small", "--predictions", "alone"],
+             ["rnn", "--train", "small", "--valid", "small", "--save", "alone", "--log", "alone.csv"],
+             ["start", "--model", "counts0", "--out", "alone"], ["plot", "--systems", "counts0", "--svg", "alone"]]
+    for call in calls:
+        before = sorted(os.listdir("."))
+        said = together(2, *call, fails=True, says=f"{call[0]}: found 2 ranks that mpirun has started, expected one process")
+        assert not said and sorted(os.listdir(".")) == before, (call, said)
+    assert "singular" in together(1, "inspect", "--model", "counts0")
+
+
 with tempfile.TemporaryDirectory(prefix="isogloss_ranks_") as place:
     os.chdir(place)
     dice = random.Random(7)
@@ -193,6 +215,7 @@ with tempfile.TemporaryDirectory(prefix="isogloss_ranks_") as place:
     check_counts()
     check_counts_stopped()
     check_fit()
+    check_alone()
     check_fit_stopped()
     os.chdir("/")
-print("ranks count and fit as one process does")
+print("ranks count and fit as one process does, and leave the rest to one")
