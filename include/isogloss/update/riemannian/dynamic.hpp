@@ -12,8 +12,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of RiemannianDynamic.
 struct RiemannianDynamicOptions {
-    double rate = 3e-6;    ///< η ≥ 0, of the weights and biases that have a metric
-    double damping = 0.1;  ///< > 0, of the mean diagonal of a unit's metric, added to its diagonal
+    double rate = 1e-5;  ///< η ≥ 0, of the weights and biases that have a metric
+    double damping = 1;  ///< > 0, of the mean diagonal of a unit's metric, added to its diagonal
     MetricForm form = MetricForm::quasi_diagonal;  ///< or diagonal
     DynamicOptions rest = {};  ///< of all other parameters; its decay and its divisor are those of all
 };
