@@ -168,6 +168,14 @@ else()
     message(STATUS "isogloss: no test with MPICH, its compiler wrapper or launcher was not found (apt-get install libmpich-dev mpich)")
 endif()
 
+find_program(ISOGLOSS_MINGW x86_64-w64-mingw32-g++-posix)
+if(ISOGLOSS_MINGW AND EXISTS /usr/include/xflens)
+    add_test(NAME packaging/without_posix COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/without_posix.sh ${PROJECT_SOURCE_DIR}
+        ${CMAKE_CURRENT_BINARY_DIR}/packaging/without_posix)
+else()
+    message(STATUS "isogloss: no test without POSIX, the cross compiler for Windows was not found (docs/building.md)")
+endif()
+
 foreach(script links architecture)
     tests_in_python(docs/${script} docs/${script}.py ${PROJECT_SOURCE_DIR})
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)
