@@ -103,7 +103,7 @@ template <class T> struct WrongShape {
 TEST_CASE("Arrays that do not fit within a node come with its name and shapes", "[graph][errors]") {
     for (const auto& [options, way, word] :
          {std::tuple<WrongShape<double>::Options, const char*, const char*>{{}, "forward", "not resizable"},
-          {{.columns = true}, "forward", "(3, )"},
+          {{.columns = true}, "forward", "Incompatible dimension of arrays"},
           {{.backwards = true}, "backward", "not resizable"}}) {
         Graph<double> g({.time = 5, .batch = 3});
         const auto x = g.add<Linear>("in", {.units = 2}, g.input("u", 2));
