@@ -56,9 +56,8 @@ _, shown = result('--task', 'anbn', '--longest', '20', '--validation-longest', '
 longer = dict(part.split('=') for line in shown.splitlines() if line.startswith('longer_bits') for part in line.split())
 assert abs(float(longer['longer_entropy_bits']) - math.log2(21) / 61) < 1e-5 and 0 <= float(longer['longer_success']) <= 1, longer
 
-for task in 'anbn', 'dyck':
-    calls = [*SMALL, '--task', task, '--shortest', '2', '--longest', '20', '--validation-longest', '40', '--sample', '5', '--rounds', '2',
-             '--seconds', '60'] if task == 'anbn' else [*SMALL, '--task', task, '--rounds', '2', '--seconds', '60']
+for task, options in {'anbn': ['--longest', '20', '--validation-longest', '40', '--sample', '5'], 'dyck': []}.items():
+    calls = [*SMALL, '--task', task, *options, '--rounds', '2', '--seconds', '60']
     _, shown = result(*calls)
     out = run(*calls, '--json')
     assert out.returncode == 0 and ' rounds ' in out.stderr, out

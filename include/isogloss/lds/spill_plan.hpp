@@ -29,8 +29,8 @@ struct SpillOptions {
     Index open_files = 64;          ///< most files read at a time while they are merged, ≥ 2
     bool resume = false;            ///< go on from the files in the folder; else they are removed
     std::uint64_t words = 0;        ///< checksum of the vocabulary: files of another are refused
-    std::function<void(const SpillProgress&)> watch =
-        {};  ///< called several times a second; may throw to stop
+    /// Called several times a second; may throw to stop.
+    std::function<void(const SpillProgress&)> watch = {};
 };
 
 /// What the memory of a counting is divided into: first a block of tokens with its pairs, later the buffers of

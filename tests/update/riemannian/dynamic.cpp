@@ -157,6 +157,11 @@ TEST_CASE("Dynamic evaluation by metrics says what it cannot be", "[riemannian][
     auto update = update_of(m, {});
     m.backward();
     REQUIRE_THROWS_WITH(update.step(), Catch::Contains("call collect()"));
+    m.g.gradient(m.g.weight("map.W"))(0, 0) = std::numeric_limits<double>::infinity();
+    REQUIRE_THROWS_AS(update.collect(), NumericError);
+    m.g.parameters().clear_gradients();
+    m.backward();
+    REQUIRE_THROWS_WITH(update.step(), Catch::Contains("call collect()"));  // nothing was collected
     m.backward();
     update.collect();
     const Numbers before = all_values(m.g);

@@ -1,9 +1,11 @@
 /// @file update/riemannian/dynamic.hpp  Dynamic evaluation by the metric of each unit.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,46 +35,43 @@ struct RiemannianDynamicOptions {
 /// While it lives the weights are on loan, as with DynamicUpdate; it is a DynamicStep of evaluate_dynamically(), and
 /// collect_mean_squares() takes the means of both.
 ///
-/// Memory   that of DynamicUpdate, and for units twice their weights
+/// Memory   that of DynamicUpdate, and for units three times their weights
 /// Errors   those of DynamicUpdate; UsageError where the group has no units, for damping 0, and for the full form
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the protocol; Ollivier
 ///          2013, "Riemannian metrics for neural networks I" and "II", for the metric (RUOP). Their union is ours
 template <class T> class RiemannianDynamic {
 public:
     RiemannianDynamic(Graph<T>& g, Parameters<T> group, RiemannianDynamicOptions options)
-        : options_(options), all_(std::move(group), options.rest) {
+        : options_(options), store_(g.store()), all_(std::move(group), options.rest) {
         require("riemannian dynamic update", "rate", options.rate, 0.0);
         require("riemannian dynamic update", "damping", options.damping, Exclusive{0});
         if (options.form == MetricForm::full)
             throw UsageError(
                 "riemannian dynamic update: found form = full, expected quasi_diagonal or diagonal");
-        auto& store = g.store();
-        std::vector<Parameter<T>*> own;
         const auto take = [&](Weight<T> w) {
-            if (detail::place(store, all_.group(), w) >= 0 && store[w].uses == 1) own.push_back(&store[w]);
+            if (detail::place(store_, all_.group(), w) >= 0 && store_[w].uses == 1)
+                units_.push_back(&store_[w]);
         };
-        for (const auto& u : store.units) {
-            const std::size_t before = own.size();
+        for (const auto& u : store_.units) {
+            const std::size_t before = units_.size();
             take(u.bias);
             for (const auto& s : u.sources) take(s.weight);
-            if (own.size() == before) continue;
-            const Parameters<T> of_unit(store,
-                                        {own.begin() + static_cast<std::ptrdiff_t>(before), own.end()});
+            if (units_.size() == before) continue;
+            const Parameters<T> of_layer(
+                store_, {units_.begin() + static_cast<std::ptrdiff_t>(before), units_.end()});
             layers_.push_back(
-                {std::make_unique<UnitMetric<T>>(store, of_unit, u, UnitModulus::ruop, options.form), before,
-                 own.size()});
+                {std::make_unique<UnitMetric<T>>(store_, of_layer, u, UnitModulus::ruop, options.form),
+                 before, units_.size()});
         }
-        if (own.empty())
+        if (units_.empty())
             throw UsageError(
                 "riemannian dynamic update: the group has no weights of a layer of units, and nothing has a "
                 "metric; use DynamicUpdate");
-        for (Parameter<T>* p : own) units_.push_back(p);
         for (const Parameter<T>* p : units_)
             within_memory("riemannian dynamic update",
                           bytes_of("riemannian dynamic update", {p->size()}, sizeof(T)),
                           [&] { delta_.emplace_back(static_cast<std::size_t>(p->size())); });
         slots_.resize(units_.size());
-        positions_of_ = &store;
     }
 
     double rate() const { return options_.rate; }
@@ -88,13 +87,11 @@ public:
 
     /// After a backward pass over training text: see DynamicUpdate::collect().
     void collect() {
+        all_.collect();  // throws where a gradient is not finite, before the metrics have seen it
         const SubnormalsAreZero flush;
-        {
-            const BlasOnOneThread blas;
-            for (auto& layer : layers_) layer.metric->add(1);
-        }
-        positions_ += static_cast<double>(positions_of_->rows());
-        all_.collect();
+        const BlasOnOneThread blas;
+        for (auto& layer : layers_) layer.metric->add(1);
+        positions_ += static_cast<double>(store_.rows());
     }
 
     /// One step; returns √(-G·Δ) of the units.
@@ -118,10 +115,8 @@ public:
             throw NumericError(
                 "riemannian dynamic update: the direction is not finite; nothing was changed. Raise the "
                 "damping, or find the first node with Graph::checking(true)");
-        for (Parameter<T>* p : units_) {  // all_ brings these back towards the trained ones, and no more
-            auto g = p->dense_gradient();
-            std::fill_n(g.data, p->size(), T(0));
-        }
+        for (Parameter<T>* p : units_)  // all_ brings these back towards the trained ones, and no more
+            std::fill_n(p->gradient, p->size(), T(0));
         all_.step();
         const T eta = static_cast<T>(options_.rate);
         for (std::size_t k = 0; k < units_.size(); ++k)
@@ -147,12 +142,12 @@ private:
     };
 
     RiemannianDynamicOptions options_;
+    graph::Store<T>& store_;
     DynamicUpdate<T> all_;
     std::vector<Layer> layers_;
     std::vector<Parameter<T>*> units_;
     std::vector<Slot<T>> slots_;
     std::vector<std::vector<T>> delta_;
-    const graph::Store<T>* positions_of_ = nullptr;
     double positions_ = 0;  // N
 };
 
