@@ -134,6 +134,11 @@ if(ISOGLOSS_INSTALL)
     endforeach()
 endif()
 
+if(ISOGLOSS_CCACHE_PROGRAM)
+    add_test(NAME ccache COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/ccache
+        -DCOMPILER=${CMAKE_CXX_COMPILER} -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/ccache.cmake)
+endif()
+
 # The port of vcpkg, with plain CMake in place of vcpkg.
 if(ISOGLOSS_INSTALL)
     add_test(NAME packaging/vcpkg COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
@@ -209,5 +214,5 @@ add_test(NAME configure_errors COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURC
     -DWORK=${CMAKE_CURRENT_BINARY_DIR}/configure_errors -DCOMPILER=${CMAKE_CXX_COMPILER}
     -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/configure_errors.cmake)
 get_property(meta_tests DIRECTORY PROPERTY TESTS)
-list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|consumer/|packaging/|docs_without|configure_|single_header)")
+list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|ccache|consumer/|packaging/|docs_without|configure_|single_header)")
 set_tests_properties(${meta_tests} PROPERTIES LABELS project)
