@@ -160,6 +160,9 @@ int work(int argc, char** argv) {
     rnn->add_option("--rate", r.rate, "learning rate");
     rnn->add_option("--decay", r.patience_decay, "factor of the rate once validation stops improving");
     rnn->add_option("--clip", r.clip, "largest norm of the gradient");
+    rnn->add_option(
+        "--epsilon", r.epsilon,
+        "entries of the gradient by the logits below this are sampled, without bias; 0: all are computed");
     rnn->add_option("--batch", r.batch, "batch columns");
     rnn->add_option("--bptt", r.bptt, "steps the gradient flows back");
     rnn->add_option("--seed", r.seed, "of start values");

@@ -23,7 +23,7 @@ struct RecurrentModel {
     RecurrentModel(const RnnCommand& o, ig::Index V, ig::Index h)
         : time(o.bptt),
           batch(o.batch),
-          g({.time = time, .batch = batch, .seed = o.seed}),
+          g({.time = time, .batch = batch, .seed = o.seed, .epsilon = o.epsilon}),
           x(g.tokens("x", V)),
           y(g.tokens("y", V)) {
         const auto init = ig::uniform(o.init);
@@ -193,7 +193,7 @@ private:
             o_.bptt, ", rate ", o_.rate, ", decay ", o_.patience_decay, ", clip ", o_.clip, ", rms ", o_.rms,
             ", gain ", o_.gain, ", power ", o_.power, ", init ", o_.init, ", seed ", o_.seed, ", words ",
             ig::file::hex16(start_.vocabulary.checksum()), ", text ", ig::file::hex16(train_.checksum()),
-            ", validation ", ig::file::hex16(valid_.checksum()), ", test ",
+            o_.epsilon > 0 ? ig::message(", epsilon ", o_.epsilon) : "", ", validation ", ig::file::hex16(valid_.checksum()), ", test ",
             test_ ? ig::file::hex16(test_->checksum()) : "none");
     }
     std::map<std::string, std::string> metadata() const {
@@ -286,6 +286,7 @@ int rnn(const RnnCommand& o) {
     ig::threads(o.threads);
     ig::require("rnn", "--checkpoint-every", o.checkpoint_every, 1);
     ig::require("rnn", "--epochs", o.epochs, 0);
+    ig::require("rnn", "--epsilon", o.epsilon, 0, 1);
     if (o.save.empty() && o.resume)
         throw ig::UsageError("rnn: --resume goes on from what --save has written; give both");
     std::optional<files::Lock> lock;

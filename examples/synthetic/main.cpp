@@ -100,8 +100,11 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     if (writes) {
         write(o.write + ".train", texts.train);
         write(o.write + ".valid", texts.valid);
-        if (o.json) std::cout << program::dump({{"entropy_bits", texts.entropy}}) << std::endl;
-        else std::printf("entropy_bits=%.5f\n", texts.entropy);
+        const double source = tasks::source_bits(texts.valid);
+        if (o.json)
+            std::cout << program::dump({{"source_bits", source}, {"entropy_bits", texts.entropy}})
+                      << std::endl;
+        else std::printf("source_bits=%.5f entropy_bits=%.5f\n", source, texts.entropy);
         return 0;
     }
     std::FILE* const shown = o.json ? stderr : stdout;

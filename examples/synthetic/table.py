@@ -84,6 +84,7 @@ STEPS_METHODS = {
     'GLNN, RUOP, quasi-diagonal, full batches': '--metric ruop --form quasi_diagonal --training full',
     'GLNN, RBPM, quasi-diagonal, full batches': '--metric rbpm --form quasi_diagonal --training full',
 }
+SOURCE = 'the source itself'
 # One row at a longer time, in which each task has what serves it best. Ten lines of anbn leave much to the start.
 LONG = 'GLNN, longer'
 LONG_RUNS = {
@@ -165,6 +166,14 @@ def main():
         if (task, method, seed) not in known and 'answer' not in task and (method[:4] != 'PPMd' or shutil.which('7z')):
             keep(task, method, seed, [compress(o.program, source, seed, method), '', '', '', '', ''])
 
+    def of_source(task, source, seed):
+        """Bits of the source itself, of the text that the others are held to: what its draws say, symbol by symbol."""
+        if (task, SOURCE, seed) in known:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            seen = run(o.program, f"{source} --seed {seed} --write {os.path.join(folder, 'text')}")
+        keep(task, SOURCE, seed, [seen['source_bits'], seen['entropy_bits'], '', '', '', ''])
+
     def wanted(part):
         return o.parts is None or part in o.parts
 
@@ -174,6 +183,8 @@ def main():
             if wanted(LONG):
                 train(task, LONG, seed, f'{source} {LONG_RUNS[task]} --seconds {o.long * (4 if task == "anbn" else 1)}')
         if wanted(STEPS):
+            for task, source in SOURCES.items():
+                of_source(task, source, seed)
             for method, how in STEPS_METHODS.items():
                 for task, source in SOURCES.items():
                     train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
@@ -191,9 +202,9 @@ def main():
                 train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
             for method in COMPRESSORS:
                 compressed(task, source, method, seed)
-    parts = ((None, TASKS, [LONG, *METHODS, *COMPRESSORS]), ('curve', CURVE, CURVE_METHODS), (STEPS, SOURCES, [*STEPS_METHODS, *COMPRESSORS]))
+    parts = ((None, TASKS, [LONG, *METHODS, *COMPRESSORS]), ('curve', CURVE, CURVE_METHODS), (STEPS, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE]))
     if o.page:
-        made = PAGE.format(seconds=o.seconds, table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS], median=True))
+        made = PAGE.format(seconds=o.seconds, table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
         if o.check:
             if open(o.page).read() != made:
                 raise SystemExit(f"table.py: '{o.page}' is not made from '{o.results}'. Run it without --check, with --print-only")
@@ -211,7 +222,8 @@ PAGE = """# Seven sources at equal computing time
 
 Made by `examples/synthetic/table.py --parts minibatch --seconds {seconds:g} --page FILE` from its results file, `examples/synthetic/results/minibatch.csv`: {seconds:g} seconds of computing time of
 one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone), 20 units
-(aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10) where nothing else is said, V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds, their number,
+(aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10) where nothing else is said, V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
+how many times those of the source itself on that same text they are, which draws it and so knows what each symbol costs; the number of seeds;
 and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. A run has run away
 that ends more than a bit a symbol worse on the validation text than on the text it was trained on. Compressors: what the validation text adds to
 the training text.
@@ -235,9 +247,11 @@ def table(known, tasks, methods, median=False):
             bits = [float(r['bits']) for r in rows]
             success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
             runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
+            own = {seed: float(r['bits']) for (t, m, seed), r in known.items() if (t, m) == (task, SOURCE)}
+            times = [float(r['bits']) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
             cell = '–'
             if bits and median:
-                cell = f'{statistics.median(bits):.4f} ({len(bits)})'
+                cell = f'{statistics.median(bits):.4f}' + (f', × {statistics.median(times):.3f}' if times and method != SOURCE else '') + f' ({len(bits)})'
             elif bits:
                 spread = statistics.stdev(bits) if len(bits) > 1 else math.nan
                 cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'

@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tasks {
@@ -47,6 +48,9 @@ struct Text {
     std::vector<std::uint8_t> predicted;  // χ: whether the symbol has to be predicted
     std::vector<std::uint8_t>
         telling;  // symbols that show whether the task is solved; the last of a group: 2
+    std::vector<double>
+        nats;          // of a source: -ln of the probability that it gives each symbol after those before it
+    double drawn = 0;  // what its draws since the last symbol add to the next one
 
     Index size() const { return std::ssize(x); }
     Index vocabulary() const { return names.empty() ? std::ssize(symbols) : std::ssize(names); }
@@ -58,10 +62,20 @@ struct Text {
         x.push_back(static_cast<Token>(symbols.find(c)));
         predicted.push_back(is_predicted);
         telling.push_back(static_cast<std::uint8_t>(is_telling));
+        nats.push_back(std::exchange(drawn, 0.0));
+    }
+    // What the source has drawn, and with which probability; the next symbol tells it.
+    bool draw(bool happened, double p) {
+        drawn -= std::log(happened ? p : 1 - p);
+        return happened;
+    }
+    Index draw_one(Index one, Index of) {
+        drawn += std::log(static_cast<double>(of));
+        return one;
     }
     void cut(Index n) {
         const auto length = static_cast<std::size_t>(n);
-        x.resize(length), predicted.resize(length), telling.resize(length);
+        x.resize(length), predicted.resize(length), telling.resize(length), nats.resize(length);
         while (!begins.empty() && begins.back() >= n) begins.pop_back();
     }
 };
@@ -108,14 +122,15 @@ inline constexpr Task alphabet = {
         bool after_insertion = false;
         for (char letter = 'a'; letter <= 'z'; ++letter) {
             out.add(letter, true, after_insertion ? 2 : 0);
-            after_insertion = dice.happens(o.insert_digits);
+            after_insertion = out.draw(dice.happens(o.insert_digits), o.insert_digits);
             if (!after_insertion) continue;
             bool after_capitals = false;
             for (char digit = '0'; digit <= '9'; ++digit) {
                 out.add(digit, true, after_capitals ? 2 : 0);
-                after_capitals = digit < '9' && dice.happens(o.insert_capitals);
+                after_capitals = digit < '9' && out.draw(dice.happens(o.insert_capitals), o.insert_capitals);
                 if (!after_capitals) continue;
-                for (int k = 0; k < 9; ++k) out.add(static_cast<char>('A' + dice.below(26)));
+                for (int k = 0; k < 9; ++k)
+                    out.add(static_cast<char>('A' + out.draw_one(dice.below(26), 26)));
             }
         }
     },
@@ -141,14 +156,22 @@ inline constexpr Task distant_xor = {
             o.fewest_bits > 0 ? o.fewest_bits + dice.below(o.bits - o.fewest_bits + 1) : o.bits;
         Index p = dice.below(bits), q = dice.below(bits - 1);
         if (q >= p) ++q;
-        int answer = 0;
+        int answer = 0, marks = 2;
+        const bool known = o.fewest_bits == 0 || o.fewest_bits == o.bits;  // how long the line is
         for (Index i = 0; i < bits; ++i) {
-            const int bit = dice.happens(0.5);
-            if (i == p || i == q) {
+            const bool bit = dice.happens(0.5), marked = i == p || i == q;
+            if (known) out.draw(marked, marks / static_cast<double>(bits - i));
+            if (marked) {
                 out.add('X', !o.answer_only);
                 answer ^= bit;
+                --marks;
             }
+            out.draw(bit, 0.5);
             out.add(bit ? '1' : '0', !o.answer_only);
+        }
+        if (!known) {  // length and places at its end, whatever of them has been told before
+            out.draw_one(bits, o.bits - o.fewest_bits + 1);
+            out.draw_one(p, bits * (bits - 1) / 2);
         }
         out.add('=', !o.answer_only);
         out.add(answer ? '1' : '0', true, 2);
@@ -182,10 +205,10 @@ inline constexpr Task music = {
     [](const Options&) {},
     [](const Options&, Dice& dice, Text& out) {
         for (Index bar = 0; bar < 8; ++bar) {
-            for (const char c : rhythms[static_cast<std::size_t>(dice.below(6))]) {
+            for (const char c : rhythms[static_cast<std::size_t>(out.draw_one(dice.below(6), 6))]) {
                 // a blank of the rhythm ends a note; the pitch stands before the first digit of one
                 if (c >= '2' && c <= '8')
-                    out.add(chord_of(bar)[static_cast<std::size_t>(dice.below(3))], true, 1);
+                    out.add(chord_of(bar)[static_cast<std::size_t>(out.draw_one(dice.below(3), 3))], true, 1);
                 out.add(c, true, 1);
             }
             for (const char c : std::string_view(" | ")) out.add(c, true, c == '|' ? 2 : 1);
@@ -217,7 +240,11 @@ inline constexpr Task anbn = {
     },
     [](const Options& o, Dice& dice, Text& out) {
         const Index n = o.shortest + dice.below(o.longest - o.shortest + 1);
-        for (Index i = 0; i < n; ++i) out.add('a');
+        const auto ends = [&](Index i) {  // after i times a, where the n that are left are alike
+            if (i >= o.shortest) out.draw(i == n, 1.0 / static_cast<double>(o.longest - i + 1));
+        };
+        for (Index i = 0; i < n; ++i) ends(i), out.add('a');
+        ends(n);
         for (Index i = 0; i < n; ++i) out.add('b', true, i > 0);
         out.add('\n', true, 2);
     },
@@ -243,9 +270,9 @@ inline constexpr Task reber = {"reber",
                                                                       {{'X', 2}, {'S', 5}},
                                                                       {{'P', 3}, {'V', 5}}};
                                    const char kept = dice.happens(0.5) ? 'T' : 'P';
-                                   out.add('B'), out.add(kept), out.add('B');
+                                   out.add('B'), out.draw(kept == 'T', 0.5), out.add(kept), out.add('B');
                                    for (int at = 0; at < 5;) {
-                                       const Arc& arc = arcs[at][dice.below(2)];
+                                       const Arc& arc = arcs[at][out.draw_one(dice.below(2), 2)];
                                        out.add(arc.symbol);
                                        at = arc.to;
                                    }
@@ -264,10 +291,10 @@ inline constexpr Task dyck = {
     [](const Options& o, Dice& dice, Text& out) {
         Index open = 0;
         do {
-            const bool opens = open == 0 || (open < o.depth && dice.happens(0.5));
+            const bool opens = open == 0 || (open < o.depth && out.draw(dice.happens(0.5), 0.5));
             out.add(opens ? '(' : ')');
             open += opens ? 1 : -1;
-        } while (open > 0 || dice.happens(0.5));
+        } while (open > 0 || out.draw(dice.happens(0.5), 0.5));
         out.add('\n');
     },
     [](const Options& o) {  // a line returns to 0 twice on average, after 2 D symbols and 2 D - 2 coins
@@ -285,9 +312,14 @@ inline constexpr Task copy = {
         isogloss::require<DataError>("copy", "noise", o.noise, 0, 1);
     },
     [](const Options& o, Dice& dice, Text& out) {
-        const auto any = static_cast<std::size_t>(dice.below(8));
-        if (out.size() < o.lag || dice.happens(o.noise)) out.add(out.symbols[any]);
-        else out.add(out.shown(out.x[static_cast<std::size_t>(out.size() - o.lag)]), true, 2);
+        const Index any = dice.below(8);
+        const bool first = out.size() < o.lag;
+        const Token before = first ? 0 : out.x[static_cast<std::size_t>(out.size() - o.lag)];
+        const bool copied = !first && !dice.happens(o.noise);
+        if (first) out.draw_one(any, 8);
+        else if (copied || any == before) out.draw(true, 1 - o.noise * 7 / 8);
+        else out.draw(true, o.noise / 8);
+        out.add(out.symbols[static_cast<std::size_t>(copied ? before : any)], true, copied ? 2 : 0);
     },
     [](const Options& o) { return coin(o.noise * 7 / 8) + o.noise * 7 / 8 * std::log(7.0); },
     same};
@@ -326,6 +358,16 @@ inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Ind
 inline double entropy_rate(const Task& task, const Options& o) {
     task.check(o);
     return task.nats(o) / std::log(2.0);
+}
+
+// What the source itself makes of a text it has drawn: bits per predicted symbol but the first. That of an endless text is the
+// entropy rate; of 50 000 symbols it may be a hundredth off. A round that is cut may have been told too early, or too late.
+inline double source_bits(const Text& text) {
+    double nats = 0;
+    Index predicted = 0;
+    for (std::size_t t = 1; t < text.x.size(); ++t)
+        if (text.predicted[t]) nats += text.nats[t], ++predicted;
+    return nats / std::log(2.0) / static_cast<double>(predicted);
 }
 
 // The share of groups of telling symbols that a model gets right, best[t] being what it holds most likely at

@@ -33,6 +33,7 @@ inline void print(const Verdict& v, const Texts& texts) {
                     texts.longer_entropy, v.longer->success);
     if (!v.sample.empty()) std::printf("%s\n", v.sample.c_str());
     if (v.knows_training) std::printf("training_bits=%.5f ", v.trained.bits);
+    if (!texts.own()) std::printf("source_bits=%.5f ", tasks::source_bits(texts.valid));
     std::printf("rounds=%lld seconds=%.1f saturated=%.4f\n", static_cast<long long>(v.rounds), v.seconds,
                 v.valid.saturated);
     std::printf("validation_bits=%.5f ", v.valid.bits);
@@ -56,6 +57,7 @@ inline program::Json as_json(const Verdict& v, const Options& o, const Texts& te
     all["saturated"] = v.valid.saturated;
     all["validation_bits"] = v.valid.bits;
     if (!texts.own()) {
+        all["source_bits"] = tasks::source_bits(texts.valid);
         all["entropy_bits"] = texts.entropy;
         all["success"] = v.valid.success;
     }

@@ -63,7 +63,7 @@ for task, options in {'anbn': ['--longest', '20', '--validation-longest', '40', 
     assert out.returncode == 0 and ' rounds ' in out.stderr, out
     found = json.loads(out.stdout)
     said = dict(part.split('=') for line in shown.splitlines() if '_bits=' in line for part in line.split())
-    for name in ('training_bits', 'validation_bits', 'entropy_bits', 'success', 'longer_bits', 'longer_success'):
+    for name in ('training_bits', 'source_bits', 'validation_bits', 'entropy_bits', 'success', 'longer_bits', 'longer_success'):
         assert (name in said) == (name in found), (name, said, found)
         assert name not in said or said[name] == ('nan' if found[name] is None else f'{found[name]:.{len(said[name]) - 2}f}'), (name, said, found)
     assert ('sample' in found) == (task == 'anbn') and found.get('sample', '') in shown, found
@@ -78,7 +78,8 @@ with tempfile.TemporaryDirectory() as folder:
     _, shown = result('--task', 'anbn', '--csv', curve, '--sample', '50', *SMALL)
     lines = open(curve).read().splitlines()
     assert lines[0] == 'seconds,rounds,training_bits,choice_bits,success,start' and len(lines) > 2, lines
-    assert run('--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '500').returncode == 0
+    written = run('--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '500')
+    assert written.returncode == 0 and written.stdout.startswith('source_bits=0.0') and ' entropy_bits=0.00995' in written.stdout, written
     assert len(open(os.path.join(folder, 'text.train')).read()) == 500
 
     if shutil.which('gnuplot'):

@@ -105,6 +105,43 @@ TEST_CASE("The surprise of grammars, brackets and copies, read off their texts, 
     }
 }
 
+TEST_CASE("A source tells what each of its symbols costs", "[synthetic]") {
+    // Of a long text that is the entropy rate; without a draw, nothing.
+    Options o;
+    o.longest = 40;
+    for (const Task* task : all) {
+        CAPTURE(task->name);
+        CHECK(source_bits(generate(*task, o, 3, 400000)) == Approx(entropy_rate(*task, o)).epsilon(0.01));
+    }
+    o.bits = 6, o.fewest_bits = 3;
+    CHECK(source_bits(generate(distant_xor, o, 3, 400000)) == Approx(entropy_rate(distant_xor, o)).epsilon(0.01));
+    o.answer_only = true;
+    CHECK(source_bits(generate(distant_xor, o, 3, 1000)) == 0);
+    CHECK(source_bits(generate(alphabet, {.insert_digits = 0}, 3, 1000)) == 0);
+
+    // Symbol by symbol, where the text alone says it.
+    const auto nats = [](const Text& text, std::size_t t) { return text.nats[t]; };
+    const Text lines = generate(anbn, {.shortest = 2, .longest = 5}, 4, 0, 50);
+    for (std::size_t r = 0, t = 0; r < 50; ++r) {
+        const std::size_t next = r + 1 < 50 ? static_cast<std::size_t>(lines.begins[r + 1]) : lines.x.size();
+        const std::size_t n = (next - t - 1) / 2;
+        double line = 0;
+        for (std::size_t i = 0; t < next; ++t, ++i) {
+            line += nats(lines, t);
+            if (i < 2) CHECK(nats(lines, t) == 0);  // two are sure
+            if (i > n) CHECK(nats(lines, t) == 0);  // as are all b but the first, and the end
+        }
+        CHECK(line == Approx(std::log(4.0)));  // n is one of four
+    }
+    const Text copied = generate(copy, {.noise = 0.4}, 4, 500);
+    for (std::size_t t = 2; t < 500; ++t)
+        CHECK(nats(copied, t) == Approx(-std::log(copied.x[t] == copied.x[t - 2] ? 0.65 : 0.05)));
+    const Text marked = generate(distant_xor, {.bits = 2}, 4, 0, 20);  // both are marked: the bits alone are open
+    for (std::size_t t = 0; t < marked.x.size(); ++t)
+        CHECK(nats(marked, t) == Approx(t % 7 == 1 || t % 7 == 3 ? std::log(2.0) : 0).margin(1e-12));
+    CHECK(source_bits(copied) > 0);
+}
+
 TEST_CASE("Texts are what the source says, and the same for the same seed", "[synthetic]") {
     Options o;
     o.longest = 40;

@@ -164,7 +164,7 @@ def check_selection():
 def check_network():
     """A network is saved, goes on where it was stopped to the same bits, and starts over the words of a system."""
     texts = ["--train", "text", "--valid", "dev", "--batch", 4, "--bptt", 10, "--threads", 1]
-    for start in (["--model", "once"], ["--units", 6, "--vocabulary-from", "once"], ["--units", 6, "--vocabulary-from", "vocabulary"]):
+    for start in (["--model", "once"], ["--units", 6, "--vocabulary-from", "once"], ["--units", 6, "--vocabulary-from", "vocabulary", "--epsilon", 0.02]):
         output = run("rnn", *start, *texts, "--epochs", 3, "--save", "net", "--log", "net.log", "--overwrite")
         assert output.startswith("14 words"), output
         best, state, log = content("net"), content("net.train"), table("net.log")
@@ -181,6 +181,8 @@ def check_network():
         assert [dict(r, seconds="") for r in table("cut.log")] == [dict(r, seconds="") for r in log]
     run("rnn", *arguments, "--epochs", 3, status=1, says="holds a training")
     run("rnn", *arguments, "--rate", 0.2, "--epochs", 4, "--resume", status=1, says="rate 0.2")
+    run("rnn", *arguments, "--epsilon", 0.01, "--epochs", 4, "--resume", status=1, says="epsilon 0.01")
+    run("rnn", *texts, "--epsilon", 2, status=1, says="epsilon")
     run("rnn", *arguments, "--test", "text", "--epochs", 4, "--resume", status=1, says="test none")
     os.rename("cut", "elsewhere")
     run("rnn", *arguments, "--epochs", 4, "--resume", status=1, says="the best network so far, is gone")
