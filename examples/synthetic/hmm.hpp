@@ -1,9 +1,10 @@
-// A hidden Markov model as a learner: every round is one step of Baum-Welch on the whole text.
+// A hidden Markov model as a learner: every round is one step of Baum-Welch on the whole text, its columns side by side.
 #pragma once
 
 #include <isogloss/hmm/hmm.hpp>
 #include <optional>
 
+#include "columns.hpp"
 #include "learner.hpp"
 #include "options.hpp"
 
@@ -11,7 +12,7 @@ class Markov final : public Learner {
 public:
     Markov(const Options& o, const tasks::Text& text)
         : model_({.states = o.units, .symbols = text.vocabulary(), .prior = 0.01, .seed = o.seed}),
-          text_{text.x} {}
+          text_(cut(text, o.columns)) {}
 
     void round() override { model_.step(text_); }
     Foreseen foresee(const tasks::Text& text) override {
@@ -39,6 +40,15 @@ public:
     }
 
 private:
+    static std::vector<std::vector<tasks::Token>> cut(const tasks::Text& text, tasks::Index columns) {
+        std::vector<std::vector<tasks::Token>> parts;
+        auto first = places(text, columns, text.size());
+        first.push_back(text.size());
+        for (std::size_t b = 0; b + 1 < first.size(); ++b)
+            parts.emplace_back(text.x.begin() + first[b], text.x.begin() + first[b + 1]);
+        return parts;
+    }
+
     isogloss::hmm::Hmm model_;
     std::optional<isogloss::hmm::Hmm> kept_, last_;
     std::vector<std::vector<tasks::Token>> text_;
