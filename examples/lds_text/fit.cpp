@@ -101,6 +101,7 @@ public:
         }
         if (!o_.select && best_iteration < iteration)
             say("EM has gained nothing since iteration %td, whose system is kept\n", best_iteration);
+        tell_of_slow(lds::spectral_radius(it.system.A, "fit"));
         return iteration;
     }
 
@@ -152,6 +153,18 @@ private:
             log_->append(ig::message(iteration, ',', digits(value), ',', digits(value - baseline), ',',
                                      digits(radius), ',', digits(factor), ',', digits(seconds), ',',
                                      digits(c.pseudo_counts), ',', c.states, ',', c.ssid_lags, ',', of_dev));
+    }
+
+    /// Where the dynamics last longer than the horizon sees. On a text whose largest eigenvalue was 0.994, EM with 3, 7,
+    /// 20 and 60 lags came to 0.896, 0.965, 0.986 and 0.989, which have 0.72, 0.78, 0.75 and 0.51 left there.
+    void tell_of_slow(double radius) const {
+        const double left = std::pow(radius, static_cast<double>(horizon()));
+        if (left > 0.6)
+            say("after --em-lags %td the slowest dynamics have %.0f %% of their size left, and EM, whose "
+                "statistics "
+                "end there, takes such dynamics for faster than they are: with --em-lags %.0f half would be "
+                "left\n",
+                horizon(), 100 * left, std::ceil(std::log(0.5) / std::log(std::min(radius, 0.9999))));
     }
 
     const FitCommand& o_;

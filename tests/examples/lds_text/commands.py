@@ -161,6 +161,20 @@ def check_selection():
     assert rows[kept] == max(rows) and kept == len(rows) - 2, (rows, kept)
 
 
+def check_slow():
+    """Two topics that change once in two hundred words: three lags are too few, and the program says how many are not."""
+    state, topic, words = 1, 0, []
+    for _ in range(20000):
+        state = (state * 1103515245 + 12345) % 2**31
+        topic ^= (state >> 16) % 200 == 0
+        words.append("abcdefgh"[4 * topic + (state >> 8) % 4])
+    write("topics", " ".join(words) + "\n")
+    fit = ["fit", "--train", "topics", "--model", "topics.lds", "--states", 1, "--ssid-lags", 2, "--iterations", 5, "--pseudo-counts", 1, "--threads", 1]
+    output = run(*fit, "--em-lags", 3, says="after --em-lags 3 the slowest dynamics have")
+    enough = int(output.split("with --em-lags ")[1].split()[0])
+    assert enough > 3 and "slowest" not in run(*fit, "--em-lags", 5 * enough), output
+
+
 def check_network():
     """A network is saved, goes on where it was stopped to the same bits, and starts over the words of a system."""
     texts = ["--train", "text", "--valid", "dev", "--batch", 4, "--bptt", 10, "--threads", 1]
@@ -446,6 +460,7 @@ with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
     check_fit()
     check_matrix_free()
     check_selection()
+    check_slow()
     check_network()
     check_use()
     check_lexical()
