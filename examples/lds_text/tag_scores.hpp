@@ -12,6 +12,7 @@
 
 #include "../shared/json.hpp"
 #include "common.hpp"
+#include "sign_test.hpp"
 #include "tagged_text.hpp"
 
 namespace lt {
@@ -77,7 +78,7 @@ inline double randomised(const TaggedText& text, const std::vector<ig::Token>& m
 /// How one tagger does beside another on the same text.
 struct Comparison {
     std::size_t alone = 0, other_alone = 0;  ///< words that only the one, or only the other, has right
-    double chi_squared = 0, p = 1;           ///< McNemar's test of these
+    double chi_squared = 0, p = 1;           ///< McNemar's test of these, and p of its exact form
     double other_f1 = 0, p_f1 = 1;           ///< entities: F1 of the other, and randomised()
 };
 
@@ -98,7 +99,7 @@ inline Comparison compare(const TagCommand& o, const TaggedText& text, const std
     const auto n = static_cast<double>(c.alone + c.other_alone),
                d = std::abs(double(c.alone) - double(c.other_alone));
     c.chi_squared = n > 0 ? std::pow(std::max(0.0, d - 1), 2) / n : 0;
-    c.p = std::erfc(std::sqrt(c.chi_squared / 2));
+    c.p = sign_test(c.alone, c.other_alone);
     if (o.format == "conll") {
         c.other_f1 = score(text, other, tags, true);
         c.p_f1 = randomised(text, found, other, tags, o.seed);
@@ -107,7 +108,7 @@ inline Comparison compare(const TagCommand& o, const TaggedText& text, const std
 }
 
 inline void print(const TagCommand& o, const Comparison& c) {
-    say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, p = %.2g\n",
+    say("against %s: right alone on %zu words, wrong alone on %zu; McNemar chi² %.2f, exact p = %.2g\n",
         o.against.c_str(), c.alone, c.other_alone, c.chi_squared, c.p);
     if (o.format == "conll")
         say("F1 there %.2f %%; approximate randomisation over sentences, p = %.2g\n", 100 * c.other_f1,
