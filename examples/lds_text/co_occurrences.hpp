@@ -71,16 +71,7 @@ private:
                                             " is a file of tokens, which holds no words; give the "
                                             "vocabulary it was made with by --vocabulary-from"));
         else vocabulary_ = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
-        if (o.train.size() > 1) {
-            std::vector<ig::Token> all;
-            Texts(o.train, vocabulary_).for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
-                all.insert(all.end(), some.begin(), some.end());
-            });
-            corpus_ = ig::text::Corpus::from_tokens(std::move(all), vocabulary_.size(), o.train.front());
-        } else {
-            corpus_ = tokens ? ig::text::Corpus::map(o.train.front(), vocabulary_)
-                             : ig::text::Corpus::read(o.train.front(), vocabulary_);
-        }
+        corpus_ = corpus_of(o.train, vocabulary_);
         const double reading = clock.lap();
         const lds::CountOptions options{.lags = lags, .boundary = lt::boundary(o.sentences, vocabulary_)};
         if (o.matrix_free) {

@@ -27,8 +27,8 @@ struct CountCommand {
 
 /// Options of `fit`. Of the lists more than one value is for `select`; an empty one stands for a default.
 struct FitCommand {
-    std::vector<std::string> train;
-    std::string counts, dev, model, log, vocabulary_from;
+    std::vector<std::string> train, dev;
+    std::string counts, model, log, vocabulary_from;
     std::vector<ig::Index> states, ssid_lags;
     std::vector<double> pseudo_counts;
     std::optional<ig::Index> vocabulary, em_lags;
@@ -45,7 +45,8 @@ struct FitCommand {
 
 /// Options of `embed`.
 struct EmbedCommand {
-    std::string model, text, out, states = "smoother", types;
+    std::string model, out, states = "smoother", types;
+    std::vector<std::string> text;
     bool overwrite = false;
     int threads = 2;
 };
@@ -60,8 +61,8 @@ struct InspectCommand {
 
 /// Options of `near`.
 struct NearCommand {
-    std::string model, text;
-    std::vector<std::string> words;
+    std::string model;
+    std::vector<std::string> text, words;
     ig::Index count = 8, occurrences = 5;
     double min_count = 50;
     int threads = 2;
@@ -81,10 +82,12 @@ struct TagCommand {
 
 /// Options of `rnn`.
 struct RnnCommand {
-    std::string train, valid, test, model, vocabulary_from, save, log;
+    std::vector<std::string> train, valid, test;
+    std::string model, vocabulary_from, save, log;
     std::optional<ig::Index> vocabulary, units;
     ig::Index epochs = 20, batch = 20, bptt = 20, checkpoint_every = 500;
-    double rate = 0.1, clip = 5, rms = 0.3, gain = 1, power = 0, init = 0.1, patience_decay = 0.5, epsilon = 0;
+    double rate = 0.1, clip = 5, rms = 0.3, gain = 1, power = 0, init = 0.1, patience_decay = 0.5,
+           epsilon = 0;
     bool resume = false, overwrite = false;
     std::uint64_t seed = 1;
     int threads = 2;

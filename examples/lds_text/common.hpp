@@ -98,6 +98,12 @@ inline ig::Token boundary(bool sentences, const ig::text::Vocabulary& vocabulary
     return sentences ? vocabulary.eos() : ig::Token{-1};
 }
 
+/// Whether a system was fitted to sentences, --sentences: no pair that it was counted from reaches over a line end.
+inline bool of_sentences(const lds::LdsFile<float>& it) {
+    const auto at = it.notes.find("lds_text.sentences");
+    return at != it.notes.end() && at->second == "1";
+}
+
 /// The vocabulary of texts: at most `size` types, 0 for no limit.
 inline ig::text::Vocabulary read_vocabulary(const std::vector<std::string>& paths, ig::Index size,
                                             std::int64_t min_count) {

@@ -46,18 +46,6 @@ int add_files(const CountCommand& o) {
     return 0;
 }
 
-/// All tokens in memory, or mapped where the text is one file of tokens.
-ig::text::Corpus corpus_of(const std::vector<std::string>& paths, const ig::text::Vocabulary& vocabulary) {
-    if (paths.size() == 1)
-        return is_token_file(paths[0]) ? ig::text::Corpus::map(paths[0], vocabulary)
-                                       : ig::text::Corpus::read(paths[0], vocabulary);
-    std::vector<ig::Token> tokens;
-    Texts(paths, vocabulary).for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
-        tokens.insert(tokens.end(), some.begin(), some.end());
-    });
-    return ig::text::Corpus::from_tokens(std::move(tokens), vocabulary.size());
-}
-
 /// What count does, on one rank of those that do it together: each has a part of the text. The first looks at the files
 /// before anybody goes on, and writes them.
 int count_on(program::Ranks& ranks, const CountCommand& o) {

@@ -4,6 +4,7 @@
 #include <isogloss/lds/files.hpp>
 
 #include "common.hpp"
+#include "sentence_vectors.hpp"
 
 namespace lt {
 
@@ -26,23 +27,21 @@ int embed(const EmbedCommand& o) {
     if (o.text.empty()) return 0;
     if (o.out.empty())
         throw ig::DataError("embed: give --out, the file that the vectors of the tokens go to");
-    const auto corpus = ig::text::Corpus::read(o.text, it.vocabulary);
-    const bool filter = o.states == "filter";
+    const Sentences text(o.text, it.vocabulary);
     Stopwatch clock;
-    const lds::TokenEmbedding<float> tokens(it.system, lds::steady_state(it.system),
-                                            filter ? it.xx_filtered : it.xx,
-                                            filter ? lds::TokenStates::filter : lds::TokenStates::smoother);
-    const auto z = tokens(corpus.tokens());
+    const auto embedding = token_embedding(it, o.states);
+    const auto z = sentence_vectors(embedding, text, before_sentence(it));
     const double seconds = clock.lap();
-    std::vector<std::int32_t> ids(corpus.tokens().begin(), corpus.tokens().end());
+    const std::vector<std::int32_t> ids(text.tokens().begin(), text.tokens().end());
     ig::io::write_safetensors(
         o.out,
         std::vector<ig::io::TensorView>{
             ig::io::tensor_view<float>("embeddings", {lds::rows(z), lds::cols(z)}, {z.data(), z.size()}),
             ig::io::tensor_view<std::int32_t>("tokens", {std::ssize(ids)}, ids)});
-    say("%td tokens in %.2f s, %.2f µs each\n", corpus.size(), seconds,
-        1e6 * seconds / static_cast<double>(corpus.size()));
-    const Likelihood found = likelihood(tokens.filter(), it.system.whitening, corpus.tokens());
+    say("%td tokens in %.2f s, %.2f µs each\n", std::ssize(ids), seconds,
+        1e6 * seconds / static_cast<double>(ids.size()));
+    const Likelihood found = likelihood(embedding.filter(), it.system.whitening, text.as_spelled(),
+                                        boundary(of_sentences(it), it.vocabulary));
     say("of this text: log-likelihood %.5f per token, %+.5f above none\n", found.value, found.above_static);
     return 0;
 }

@@ -44,7 +44,7 @@ class Fit {
 public:
     Fit(const FitCommand& o, const CoOccurrences& counted, program::Ranks& ranks)
         : o_(o), counted_(counted), ranks_(ranks) {
-        if (!o.dev.empty() && ranks.first()) dev_ = ig::text::Corpus::read(o.dev, counted.vocabulary());
+        if (!o.dev.empty() && ranks.first()) dev_ = corpus_of(o.dev, counted.vocabulary());
     }
 
     /// Subspace identification, or the file of --resume, and EM until it settles. Returns the iteration it ends with.
@@ -138,8 +138,10 @@ private:
     void tell(const Candidate& c, const System& it, ig::Index iteration, double value, double baseline,
               const std::optional<HeldOut>& held_out, double factor, double seconds) {
         const double radius = lds::spectral_radius(it.system.A, "fit");
-        say("EM %3td  log-likelihood %.5f per token, %+.5f above none; radius %.4f; %.2f s\n", iteration,
-            value, value - baseline, radius, seconds);
+        say("EM %3td  log-likelihood of the counts with pseudo-counts %.5f per token, %+.5f above none; "
+            "radius %.4f; "
+            "%.2f s\n",
+            iteration, value, value - baseline, radius, seconds);
         std::string of_dev = ",,";
         if (held_out) {
             const auto& [found, perplexity, unigram] = *held_out;

@@ -44,7 +44,8 @@ int inspect(const InspectCommand& o) {
     }
     say("%td states, %td types, %zu iterations of EM\n", s.states(), s.vocabulary(), iterations);
     if (!it.log_likelihoods.empty())
-        say("log-likelihood %.5f per token, %+.5f above none\n", it.log_likelihoods.back(),
+        say("log-likelihood of the counts with pseudo-counts %.5f per token, %+.5f above none\n",
+            it.log_likelihoods.back(),
             it.log_likelihoods.back() - lds::static_log_likelihood(s.whitening.words));
     say("moduli of the eigenvalues of A:");
     for (std::size_t i = 0; i < moduli.size(); i += std::max<std::size_t>(1, moduli.size() / 10))

@@ -42,7 +42,9 @@ int work(int argc, char** argv) {
     fit->add_option("--train", f.train, "text files, learnt from as one text; or files of tokens")
         ->multi_option_policy(list);
     fit->add_option("--counts", f.counts, "file of `count`, in place of a text");
-    fit->add_option("--dev", f.dev, "held-out text, whose likelihood is told after every iteration");
+    fit->add_option("--dev", f.dev,
+                    "held-out text, or files of tokens, whose likelihood is told after every iteration")
+        ->multi_option_policy(list);
     fit->add_flag(
         "--select", f.select,
         "fit a system for each --pseudo-counts, --states and --ssid-lags; the file gets the one, and the "
@@ -82,7 +84,8 @@ int work(int argc, char** argv) {
     lt::EmbedCommand e;
     auto* embed = app.add_subcommand("embed", "Write vectors of tokens in their context, and of words");
     embed->add_option("--model", e.model, "file of `fit`")->required();
-    embed->add_option("--text", e.text, "text file");
+    embed->add_option("--text", e.text, "text files, a sentence a line; or files of tokens")
+        ->multi_option_policy(list);
     embed->add_option("--out", e.out, "safetensors file for the vectors of its tokens");
     embed->add_option("--states", e.states, "which states")->check(CLI::IsMember({"smoother", "filter"}));
     embed->add_option("--types", e.types, "word2vec text file for the vectors of words");
@@ -103,7 +106,9 @@ int work(int argc, char** argv) {
     near->add_option("--model", n.model, "file of `fit`")->required();
     near->add_option("--words,words", n.words, "words")->required()->multi_option_policy(list);
     near->add_option("--text", n.text,
-                     "text: the neighbours of each token of the words among all of its tokens");
+                     "text files, a sentence a line, or files of tokens: the neighbours of each token of the "
+                     "words among all of their tokens")
+        ->multi_option_policy(list);
     near->add_option("--count", n.count, "neighbours of each");
     near->add_option("--occurrences", n.occurrences, "with --text: most tokens of a word");
     near->add_option("--min-count", n.min_count, "without --text: words rarer than about this are left out");
@@ -142,9 +147,13 @@ int work(int argc, char** argv) {
     lt::RnnCommand r;
     auto* rnn =
         app.add_subcommand("rnn", "Train a recurrent language model, from a system or from random numbers");
-    rnn->add_option("--train", r.train, "text file")->required();
-    rnn->add_option("--valid", r.valid, "text file")->required();
-    rnn->add_option("--test", r.test, "text file");
+    rnn->add_option("--train", r.train, "text files, or files of tokens")
+        ->required()
+        ->multi_option_policy(list);
+    rnn->add_option("--valid", r.valid, "text files, or files of tokens")
+        ->required()
+        ->multi_option_policy(list);
+    rnn->add_option("--test", r.test, "text files, or files of tokens")->multi_option_policy(list);
     rnn->add_option("--model", r.model, "file of `fit` to start from");
     rnn->add_option("--save", r.save, "file for the best network; FILE.train beside it holds the training");
     rnn->add_option("--vocabulary-from", r.vocabulary_from,

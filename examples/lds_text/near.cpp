@@ -10,6 +10,7 @@
 
 #include "../shared/json.hpp"
 #include "common.hpp"
+#include "sentence_vectors.hpp"
 
 namespace lt {
 
@@ -84,9 +85,9 @@ std::string context(const ig::text::Vocabulary& v, std::span<const ig::Token> te
     return line;
 }
 
-void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const ig::text::Corpus& text,
-               const Vectors& v, ig::Token word) {
-    const auto tokens = text.tokens();
+void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const Sentences& text, const Vectors& v,
+               ig::Token word) {
+    const std::span<const ig::Token> tokens = text.tokens();
     ig::Index found = 0;
     for (ig::Index t = 0; t < std::ssize(tokens) && found < o.occurrences; ++t) {
         if (tokens[std::size_t(t)] != word) continue;
@@ -104,8 +105,10 @@ void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const ig::te
         }
         group.finish();
     }
-    if (found == 0 && !o.json)
-        say("'%s' does not stand in '%s'\n", it.vocabulary.word(word).c_str(), o.text.c_str());
+    if (found > 0 || o.json) return;
+    std::string joined;  // the names of the texts
+    for (const std::string& path : o.text) joined += (joined.empty() ? "" : "', '") + path;
+    say("'%s' does not stand in '%s'\n", it.vocabulary.word(word).c_str(), joined.c_str());
 }
 
 }  // namespace
@@ -129,9 +132,8 @@ int near(const NearCommand& o) {
         for (const ig::Token word : words) of_types(o, it, word);
         return 0;
     }
-    const auto text = ig::text::Corpus::read(o.text, it.vocabulary);
-    const Vectors v = lds::TokenEmbedding<float>(it.system, lds::steady_state(it.system), it.xx,
-                                                 lds::TokenStates::smoother)(text.tokens());
+    const Sentences text(o.text, it.vocabulary);
+    const Vectors v = sentence_vectors(token_embedding(it, "smoother"), text, before_sentence(it));
     for (const ig::Token word : words) of_tokens(o, it, text, v, word);
     return 0;
 }

@@ -1,4 +1,5 @@
 /// @file plot.cpp  Curves from logs of fits, or of networks; the spectrum and the singular values of systems.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <isogloss/file/reader.hpp>
@@ -71,9 +72,32 @@ struct Log {
     }
 };
 
+std::string plain_name(const PlotCommand& o, const std::vector<std::string>& paths, std::size_t i) {
+    return o.names.empty() ? std::filesystem::path(paths[i]).stem().string() : o.names[i];
+}
 std::string name(const PlotCommand& o, const std::vector<std::string>& paths, std::size_t i) {
-    return ::plot::quoted(o.names.empty() ? std::filesystem::path(paths[i]).stem().string() : o.names[i]) +
-           " noenhanced";
+    return ::plot::quoted(plain_name(o, paths, i)) + " noenhanced";
+}
+
+/// Says where each network was best, and when the first came to the best of the second.
+void compare_networks(const PlotCommand& o, const std::vector<Log>& logs) {
+    std::vector<Point> best;
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+        best.push_back(*std::ranges::min_element(logs[i].points, {}, &Point::value));
+        say("%s: best validation %.2f in epoch %td\n", plain_name(o, o.logs, i).c_str(), best[i].value,
+            best[i].at);
+    }
+    if (logs.size() < 2) return;
+    const std::string first = plain_name(o, o.logs, 0), second = plain_name(o, o.logs, 1);
+    const auto there =
+        std::ranges::find_if(logs[0].points, [&](const Point& p) { return p.value <= best[1].value; });
+    if (there == logs[0].points.end())
+        say("%s does not come to the %.2f of %s\n", first.c_str(), best[1].value, second.c_str());
+    else if (best[1].at == 0) say("%s was best before it was trained\n", second.c_str());
+    else
+        say("%s is at %.2f or below in epoch %td, %s first in epoch %td: %.0f %% of the epochs saved\n",
+            first.c_str(), best[1].value, there->at, second.c_str(), best[1].at,
+            100 * (1 - static_cast<double>(there->at) / static_cast<double>(best[1].at)));
 }
 
 /// Log-likelihoods over the iterations of EM, or perplexities over the epochs of networks, lines for validation and
@@ -103,8 +127,9 @@ void draw_logs(const PlotCommand& o) {
         figure << "set xlabel 'epochs'\nset ylabel 'perplexity: validation, training dashed'\nset logscale "
                   "y\nplot ";
     else
-        figure << "set xlabel 'iterations of EM'\nset ylabel 'log-likelihood per token above no dynamics, "
-                  "nats'\n"
+        figure << "set xlabel 'iterations of EM'\nset ylabel \"log-likelihood of the counts with "
+                  "pseudo-counts,\\n"
+                  "per token above no dynamics, nats\"\n"
                << "plot 0 lc rgb '#777777' dt 2 notitle, ";
     for (std::size_t i = 0; i < logs.size(); ++i) {
         const char* colour = colours[i % 4];
@@ -115,6 +140,7 @@ void draw_logs(const PlotCommand& o) {
     }
     figure << '\n';
     figure.draw();
+    if (networks) compare_networks(o, logs);
 }
 
 /// The eigenvalues of A in the unit circle, and the singular values of the Hankel operator beside them.

@@ -13,6 +13,7 @@
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
 #include "common.hpp"
+#include "texts.hpp"
 
 namespace lt {
 
@@ -112,7 +113,13 @@ struct Start {
         }
         units = o.units.value_or(300);
         if (o.vocabulary_from.empty()) {
-            vocabulary = read_vocabulary({o.train}, o.vocabulary.value_or(10000), 1);
+            for (const std::string& path : o.train)
+                if (is_token_file(path))
+                    throw ig::DataError(ig::message("rnn: '", path,
+                                                    "' is a file of tokens, which holds no words; give the "
+                                                    "vocabulary it was made with by --vocabulary-from, or a "
+                                                    "system of its words by --model"));
+            vocabulary = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
             return;
         }
         if (o.vocabulary)
@@ -130,12 +137,12 @@ public:
     RnnTraining(const RnnCommand& o, Start start)
         : o_(o),
           start_(std::move(start)),
-          train_(ig::text::Corpus::read(o.train, start_.vocabulary)),
-          valid_(ig::text::Corpus::read(o.valid, start_.vocabulary)),
+          train_(corpus_of(o.train, start_.vocabulary)),
+          valid_(corpus_of(o.valid, start_.vocabulary)),
           network_(o, start_.vocabulary.size(), start_.units),
           sgd_(network_.g.parameters(), {.rate = o.rate, .clip = o.clip}),
           schedule_{.rate = o.rate, .decay = o.patience_decay, .before = 0} {
-        if (!o.test.empty()) test_ = ig::text::Corpus::read(o.test, start_.vocabulary);
+        if (!o.test.empty()) test_ = corpus_of(o.test, start_.vocabulary);
         if (start_.system)
             lds::start_rnn(network_.g, start_.system->system, lds::steady_state(start_.system->system),
                            start_.system->xx_filtered, {.rms = o.rms, .gain = o.gain, .power = o.power});
@@ -193,7 +200,8 @@ private:
             o_.bptt, ", rate ", o_.rate, ", decay ", o_.patience_decay, ", clip ", o_.clip, ", rms ", o_.rms,
             ", gain ", o_.gain, ", power ", o_.power, ", init ", o_.init, ", seed ", o_.seed, ", words ",
             ig::file::hex16(start_.vocabulary.checksum()), ", text ", ig::file::hex16(train_.checksum()),
-            o_.epsilon > 0 ? ig::message(", epsilon ", o_.epsilon) : "", ", validation ", ig::file::hex16(valid_.checksum()), ", test ",
+            o_.epsilon > 0 ? ig::message(", epsilon ", o_.epsilon) : "", ", validation ",
+            ig::file::hex16(valid_.checksum()), ", test ",
             test_ ? ig::file::hex16(test_->checksum()) : "none");
     }
     std::map<std::string, std::string> metadata() const {

@@ -123,4 +123,17 @@ private:
     bool known_ = true;
 };
 
+/// All tokens in memory, or mapped where the text is one file of tokens.
+inline ig::text::Corpus corpus_of(const std::vector<std::string>& paths,
+                                  const ig::text::Vocabulary& vocabulary) {
+    if (paths.size() == 1)
+        return is_token_file(paths[0]) ? ig::text::Corpus::map(paths[0], vocabulary)
+                                       : ig::text::Corpus::read(paths[0], vocabulary);
+    std::vector<ig::Token> tokens;
+    Texts(paths, vocabulary).for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
+        tokens.insert(tokens.end(), some.begin(), some.end());
+    });
+    return ig::text::Corpus::from_tokens(std::move(tokens), vocabulary.size(), paths.front());
+}
+
 }  // namespace lt

@@ -6,63 +6,34 @@
 #include <isogloss/io/word_vectors.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "common.hpp"
+#include "sentence_vectors.hpp"
 #include "tagged_text.hpp"
 
 namespace lt {
 
-/// Vectors of all words of a text, one row each.
-using Features = lds::TallMatrix<float>;
-
-/// Words of the text in the vocabulary: as spelled, in lower case, or unknown.
-inline ig::Token known(const ig::text::Vocabulary& v, const std::string& word) {
-    if (const auto t = v.find(word)) return *t;
-    if (const auto t = v.find(lower(word))) return *t;
-    return v.unk();
-}
-
+/// Rows of the words of a tagged text, as `embed` writes them: without those of the line ends.
 inline Features of_model(const TagCommand& o, const TaggedText& text) {
     const auto it = lds::load_lds<float>(o.model);
-    std::vector<std::vector<ig::Token>> sentences;
-    const bool eos = it.vocabulary.has_eos();
-    for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
-        auto& tokens = sentences.emplace_back();
-        if (eos) tokens.push_back(it.vocabulary.eos());
-        for (std::size_t i = text.starts[s]; i < text.starts[s + 1]; ++i)
-            tokens.push_back(known(it.vocabulary, text.words[i]));
-        if (eos) tokens.push_back(it.vocabulary.eos());
-    }
+    const Sentences sentences(text, it.vocabulary);
     Features all;
     if (o.states == "types") {
         const auto types = lds::type_embedding(it.system, it.xx);
-        ig::Index rows = 0;
-        for (const auto& tokens : sentences) rows += std::ssize(tokens);
-        all = lds::zeros<float>(rows, lds::cols(types));
+        all = lds::zeros<float>(std::ssize(sentences.tokens()), lds::cols(types));
         float* to = all.data();
-        for (const auto& tokens : sentences)
-            for (const auto t : tokens)
-                to = std::copy_n(types.data() + t * lds::cols(types), lds::cols(types), to);
+        for (const auto t : sentences.tokens())
+            to = std::copy_n(types.data() + t * lds::cols(types), lds::cols(types), to);
     } else {
-        const bool filter = o.states == "filter";
-        const std::vector<std::span<const ig::Token>> spans(sentences.begin(), sentences.end());
-        all = lds::TokenEmbedding<float>(
-            it.system, lds::steady_state(it.system), filter ? it.xx_filtered : it.xx,
-            filter ? lds::TokenStates::filter : lds::TokenStates::smoother)(spans);
+        all = sentence_vectors(token_embedding(it, o.states), sentences, before_sentence(it));
     }
-    // without the line ends around each sentence
     const ig::Index n = lds::cols(all);
     Features out = lds::zeros<float>(std::ssize(text.words), n);
     float* to = out.data();
-    const float* from = all.data();
-    for (const auto& tokens : sentences) {
-        const auto words = std::ssize(tokens) - (eos ? 2 : 0);
-        to = std::copy_n(from + (eos ? n : 0), words * n, to);
-        from += std::ssize(tokens) * n;
-    }
+    for (std::size_t s = 0; s < sentences.size(); ++s)
+        to = std::copy_n(all.data() + static_cast<ig::Index>(sentences.start(s)) * n,
+                         static_cast<ig::Index>(text.starts[s + 1] - text.starts[s]) * n, to);
     return out;
 }
 

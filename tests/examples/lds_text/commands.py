@@ -1,4 +1,5 @@
 """lds_text: all commands on a small text, shards against one pass, a resumed fit against one in one go, wrong input."""
+import array
 import atexit
 import csv
 import json
@@ -223,7 +224,7 @@ def check_use():
         output = run("tag", "--model", "once", "--states", states, "--predictions", f"tags.{states}", *files)
         accuracy = float(output.rsplit("accuracy ", 1)[1].split()[0])
         assert accuracy > 85, output
-    run("tag", "--vectors", "types", "--window", 1, "--against", "tags.smoother", *files, says="McNemar")
+    run("tag", "--vectors", "types", "--window", 1, "--against", "tags.smoother", *files, says="exact p = ")
     write("named", "".join("".join(f"{w} X X {'I-PLACE' if t == 'NOUN' else 'O'}\n" for w, t in s) + "\n"
                            for s in grammar(60)))
     named = ["--train", "named", "--dev", "named", "--test", "named", "--format", "conll", "--epochs", 12, "--threads", 1]
@@ -260,6 +261,98 @@ def check_lexical():
     first = run("tag", *named, "--predictions", "names.lexical", "--against", "names", says="approximate randomisation")
     assert first.replace("names.lexical", "") == run("tag", *named, "--against", "names"), "the same seed gives the same tags"
     run("tag", *named, "--min-count", 0, status=1, says="--min-count = 0")
+
+
+def embedded(*arguments):
+    """The vectors and the tokens that `embed` writes, and what it says."""
+    said = run("embed", "--out", "embedded", *arguments)
+    file = content("embedded")
+    length = int.from_bytes(file[:8], "little")
+    head = json.loads(file[8:8 + length])
+
+    def values(name, kind):
+        first, last = head[name]["data_offsets"]
+        return array.array(kind, file[8 + length + first:8 + length + last]).tolist()
+
+    tokens, width = head["embeddings"]["shape"]
+    flat = values("embeddings", "f")
+    return [flat[i * width:(i + 1) * width] for i in range(tokens)], values("tokens", "i"), said
+
+
+def apart(rows, others):
+    """The largest difference of two lists of vectors."""
+    assert len(rows) == len(others), (len(rows), len(others))
+    return max(abs(a - b) for row, other in zip(rows, others) for a, b in zip(row, other))
+
+
+def check_sentences():
+    """embed, near and tag feed a sentence alike: by itself, and a word that is unknown in lower case."""
+    base = ["--dev", "dev", "--states", 4, "--ssid-lags", 2, "--em-lags", 4, "--threads", 1, "--iterations", 3]
+    run("fit", "--train", "text", "--model", "by.line", "--sentences", "--log", "by.line.log", *base)
+    run("fit", "--train", "text", "--model", "running", "--log", "running.log", *base)
+    lines = ["the cat sees dog", "King likes in garden", "queen greets house"]  # no word twice, and King is king
+    words = " ".join(lines).split()
+    write("lines", "".join(line + "\n" for line in lines))
+    write("lines.conllu", "".join("".join(f"{i}\t{w}\t_\tT{len(w) % 3}\n" for i, w in enumerate(line.split())) + "\n" for line in lines))
+    files = ["--train", "lines.conllu", "--dev", "lines.conllu", "--test", "lines.conllu", "--epochs", 20, "--rate", 0.03, "--threads", 1]
+    for model in ("running", "by.line"):
+        for states in ("smoother", "filter"):
+            rows, tokens, _ = embedded("--model", model, "--states", states, "--text", "lines")
+            alone, numbers = [], []
+            for line in lines:
+                write("line", line.lower() + "\n")
+                more = embedded("--model", model, "--states", states, "--text", "line")
+                alone, numbers = alone + more[0], numbers + more[1]
+            assert tokens == numbers and apart(rows, alone) < 1e-5, (model, states, apart(rows, alone))
+            # what tag makes of a system is what it makes of the vectors that embed has written
+            ends = {sum(len(line.split()) + 1 for line in lines[:i + 1]) - 1 for i in range(len(lines))}
+            of_words = [row for i, row in enumerate(rows) if i not in ends]
+            write("lines.vectors", f"{len(words)} 4\n" + "".join(f"{w} {' '.join(f'{x:.9g}' for x in row)}\n" for w, row in zip(words, of_words)))
+            nats = [[float(line.split(": ")[1].split()[0]) for line in run("tag", *vectors, *files).splitlines() if line.startswith("epoch")]
+                    for vectors in (["--model", model, "--states", states], ["--vectors", "lines.vectors"])]
+            assert len(nats[0]) == 20 and max(abs(a - b) for a, b in zip(*nats)) < 5e-4, (model, states, nats)
+        # near, whose states are smoothed
+        rows, tokens, _ = embedded("--model", model, "--text", "lines")
+        near = json.loads(run("near", "--model", model, "--words", "king", "--text", "lines", "--count", 3, "--json"))
+        assert near["context"] == "[king] likes in garden", near
+        cosines = sorted((sum(a * b for a, b in zip(rows[5], row)) for i, row in enumerate(rows) if i not in ends | {5}), reverse=True)
+        assert max(abs(one["cosine"] - cosine) for one, cosine in zip(near["near"], cosines)) < 1e-5, (near, cosines)
+        _, _, said = embedded("--model", model, "--text", "dev")
+        likelihood = float(table(f"{model}.log")[-1]["dev_log_likelihood"])
+        assert abs(float(said.split("log-likelihood ")[1].split()[0]) - likelihood) < 1e-4, (said, likelihood)
+    # The same system said to be of running text: a sentence comes after a line end, which one may write oneself.
+    with open("said.running", "wb") as f:
+        f.write(content("by.line").replace(b'"lds_text.sentences":"1"', b'"lds_text.sentences":"0"'))
+    assert content("said.running") != content("by.line")
+    write("line", "the cat sees dog\n")
+    write("after", "<eos> the cat sees dog\n")
+    running, bare, after = (embedded("--model", model, "--text", file)[0] for model, file in
+                            (("said.running", "line"), ("by.line", "line"), ("by.line", "after")))
+    assert apart(running, after[1:]) < 1e-5 and apart(running, bare) > 1e-2, (running, bare, after)
+
+
+def check_texts():
+    """Several files, and files of tokens, are one text to every command that reads one."""
+    lines = content("dev").decode().splitlines(keepends=True)
+    write("dev1", "".join(lines[:30]))
+    write("dev2", "".join(lines[30:]))
+    run("count", "--text", "dev2", "--counts", "c", "--vocabulary-from", "vocabulary", "--tokens-to", "dev2.tokens")
+    parts = ["dev1", "dev2.tokens"]
+    rows, tokens, said = embedded("--model", "once", "--text", "dev")
+    assert apart(rows, embedded("--model", "once", "--text", *parts)[0]) < 1e-5
+    again = embedded("--model", "once", "--text", *parts)
+    assert again[1] == tokens and again[2].splitlines()[1] == said.splitlines()[1], (said, again[2])
+    near = ["near", "--model", "once", "--words", "cat", "--occurrences", 2, "--count", 3, "--text"]
+    assert run(*near, "dev") == run(*near, *parts)
+    fit = ["fit", "--train", "text", "--states", 4, "--ssid-lags", 2, "--em-lags", 4, "--iterations", 1, "--threads", 1]
+    run(*fit, "--model", "of.dev", "--log", "of.dev.log", "--dev", "dev")
+    run(*fit, "--model", "of.parts", "--log", "of.parts.log", "--dev", *parts)
+    assert [r["dev_perplexity"] for r in table("of.dev.log")] == [r["dev_perplexity"] for r in table("of.parts.log")]
+    rnn = ["rnn", "--vocabulary-from", "vocabulary", "--units", 4, "--epochs", 1, "--batch", 4, "--bptt", 10, "--threads", 1, "--train"]
+    told = [run(*rnn, *train, "--valid", *valid, "--test", *valid).rsplit("best validation", 1)[1]
+            for train, valid in ((["text"], ["dev"]), (["text.tokens"], parts))]
+    assert told[0] == told[1], told
+    run("rnn", "--train", "text.tokens", "--valid", "dev", status=1, says="holds no words")
 
 
 def check_near():
@@ -323,6 +416,16 @@ def check_figures():
     run("plot", "--logs", "net.log", "cut.log", "--names", "whole", "resumed", "--svg", "rnn.svg")
     assert b"epochs" in content("rnn.svg") and b"resumed" in content("rnn.svg")
     run("plot", "--logs", "net.log", "log", "--svg", "x.svg", status=1, says="logs of different kinds")
+    # the first network comes to the best of the second in the third of its five epochs
+    header = "epoch,rate,train,valid,test,seconds\n"
+    write("ahead.log", header + "".join(f"{i},0.1,,{v},,1\n" for i, v in enumerate([500, 200, 150, 119.5, 110, 111, 112])))
+    write("behind.log", header + "".join(f"{i},0.1,,{v},,1\n" for i, v in enumerate([600, 300, 200, 150, 130, 120, 121])))
+    said = run("plot", "--logs", "ahead.log", "behind.log", "--svg", "epochs.svg")
+    assert said.splitlines() == ["ahead: best validation 110.00 in epoch 4", "behind: best validation 120.00 in epoch 5",
+                                 "ahead is at 120.00 or below in epoch 3, behind first in epoch 5: 40 % of the epochs saved"], said
+    run("plot", "--logs", "behind.log", "ahead.log", "--svg", "epochs.svg", says="behind does not come to the 110.00 of ahead")
+    assert run("plot", "--logs", "log", "--svg", "curve.svg") == "", "the log of a fit has no epochs"
+    assert b"counts with" in content("curve.svg")
     run("plot", "--svg", "x.svg", status=1, says="give either --logs")
 
 
@@ -464,6 +567,8 @@ with tempfile.TemporaryDirectory(prefix="isogloss_lds_") as place:
     check_network()
     check_use()
     check_lexical()
+    check_sentences()
+    check_texts()
     check_near()
     check_identification()
     check_figures()
