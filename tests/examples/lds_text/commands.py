@@ -321,9 +321,14 @@ def check_sentences():
         likelihood = float(table(f"{model}.log")[-1]["dev_log_likelihood"])
         assert abs(float(said.split("log-likelihood ")[1].split()[0]) - likelihood) < 1e-4, (said, likelihood)
     # The same system said to be of running text: a sentence comes after a line end, which one may write oneself.
+    file = content("by.line").replace(b'"lds_text.sentences":"1"', b'"lds_text.sentences":"0"')
+    assert file != content("by.line")
     with open("said.running", "wb") as f:
-        f.write(content("by.line").replace(b'"lds_text.sentences":"1"', b'"lds_text.sentences":"0"'))
-    assert content("said.running") != content("by.line")
+        f.write(file)
+    refused = run("inspect", "--model", "said.running", status=1, says="the file is damaged")
+    found, written = refused.split("its checksum is ")[1].split(",")[0], refused.split("but '")[1].split("'")[0]
+    with open("said.running", "wb") as f:
+        f.write(file.replace(written.encode(), found.encode(), 1))
     write("line", "the cat sees dog\n")
     write("after", "<eos> the cat sees dog\n")
     running, bare, after = (embedded("--model", model, "--text", file)[0] for model, file in
