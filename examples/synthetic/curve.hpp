@@ -12,6 +12,10 @@
 
 class Curve {
 public:
+    // First line of the table of looks that --csv writes; and that of tables without the share of saturated units.
+    static constexpr const char *header = "seconds,rounds,training_bits,choice_bits,success,start,saturated",
+                                *earlier = "seconds,rounds,training_bits,choice_bits,success,start";
+
     // One look at the state of a training; a new network of --starts begins a curve of its own.
     struct Point {
         double seconds, training_bits, choice_bits;
@@ -22,7 +26,7 @@ public:
     // Of this call under its name, beside those of tables that --csv wrote. Throws FileError for another table,
     // and as plot::Figure.
     void draw(const std::string& path, const std::string& name, double entropy,
-              const std::vector<std::string>& beside, const std::string& csv_header) const {
+              const std::vector<std::string>& beside) const {
         plot::Figure figure(path, 700, 440);
         figure << "$curve << end_of_data\n";
         for (std::size_t i = 0; i < points_.size(); ++i) {
@@ -44,10 +48,13 @@ public:
         for (const auto& file : beside)
             plot(plot::quoted(std::filesystem::absolute(file).string()) + " using 1:4" + width +
                  plot::quoted(std::filesystem::path(file).stem().string()) + " noenhanced");
-        for (const auto& file : beside)
-            if (!isogloss::file::InputFile(file).read_all().starts_with(csv_header + "\n"))
+        for (const auto& file : beside) {
+            const std::string table = isogloss::file::InputFile(file).read_all(),
+                              first = table.substr(0, table.find('\n'));
+            if (first != header && first != earlier)
                 throw isogloss::FileError(isogloss::message(
                     "'", file, "' is no learning curve of synthetic --csv; leave it out of --beside"));
+        }
         figure << "plot " << curves << '\n';
         figure.draw();
     }

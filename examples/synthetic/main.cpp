@@ -14,6 +14,7 @@
 #include "../shared/csv_log.hpp"
 #include "../shared/program.hpp"
 #include "curve.hpp"
+#include "far_worse.hpp"
 #include "full_batches.hpp"
 #include "hmm.hpp"
 #include "minibatches.hpp"
@@ -29,8 +30,6 @@ using isogloss::message;
 // Seconds of computing time of this process, whatever else the machine does.
 double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-constexpr const char* csv_header = "seconds,rounds,training_bits,choice_bits,success,start";
-
 void write(const std::string& path, const Text& text) {
     std::string shown;
     for (const Token v : text.x) shown += text.shown(v);
@@ -45,15 +44,16 @@ std::unique_ptr<Learner> make_learner(const Options& o, const Text& train) {
     return std::make_unique<Minibatches>(o, train);
 }
 
-// Where a model foresees the text it was trained on and no other.
+// Where a model foresees the text it was trained on and another one far worse.
 void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
-    if (!(other.bits > trained.bits + 1)) return;
+    if (!far_worse(trained.bits, other.bits, other.success)) return;
     std::fprintf(
         stderr,
-        "synthetic: warning: %s another text has %.2f bits a symbol, the training text %.2f; %.0f %% of the "
+        "synthetic: warning: %s another text has %.3g bits a symbol, the training text %.3g; %.0f %% of the "
         "units are saturated. Units that stay at a bound of their range are constants, set by the first "
-        "symbols of a text: train on more columns (--columns), or bound V (--bound 4). Where no unit is, "
-        "the text has been learned by heart: take a longer one, or fewer units and edges\n",
+        "symbols of a text: train on more columns (--columns), or bound V (--bound 4). Where few units are, "
+        "or the text is one of few lines, it has been learned by heart: take a longer one, or fewer units "
+        "and edges\n",
         when, other.bits, trained.bits, 100 * other.saturated);
 }
 
@@ -110,7 +110,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     std::FILE* const shown = o.json ? stderr : stdout;
     std::fprintf(shown, "%s, %td units%s, %s\n", o.network.c_str(), o.units,
                  o.sparse() ? message(", ", o.edges, " edges").c_str() : "", o.method().c_str());
-    const files::CsvLog csv(o.csv, csv_header, [](std::string_view) { return false; });
+    const files::CsvLog csv(o.csv, Curve::header, [](std::string_view) { return false; });
     Curve curve;
     interrupt::catch_signals();
     std::unique_ptr<Learner> learner;  // the best so far
@@ -133,17 +133,17 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         const std::uint64_t before = at.rounds;
         const double seconds_before = at.seconds;
         if (trains)
-            train(*candidate, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts, shown,
-                  [&](const Foreseen& seen, const Foreseen& chosen) {
-                      csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits, ',',
-                                         chosen.bits, ',', chosen.success, ',', start));
-                      curve.add({used + at.seconds, seen.bits, chosen.bits, start});
-                  });
+            train(
+                *candidate, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts, shown,
+                [&](const Foreseen& seen, const Foreseen& chosen) {
+                    csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits, ',',
+                                       chosen.bits, ',', chosen.success, ',', start, ',', chosen.saturated));
+                    curve.add({used + at.seconds, seen.bits, chosen.bits, start});
+                });
         used += at.seconds - seconds_before, rounds += at.rounds - before;
         if (!learner || at.bits < best.bits) learner = std::move(candidate), best = at;
     }
-    if (!o.curve.empty())
-        curve.draw(o.curve, message(o.network, ", ", o.method()), texts.entropy, o.beside, csv_header);
+    if (!o.curve.empty()) curve.draw(o.curve, message(o.network, ", ", o.method()), texts.entropy, o.beside);
     const Verdict verdict{learner->foresee(texts.train),
                           learner->foresee(texts.valid),
                           texts.longer ? std::optional(learner->foresee(*texts.longer)) : std::nullopt,
@@ -183,12 +183,19 @@ void take_stored(Options& o, const CLI::App& app, const isogloss::io::Safetensor
 }
 
 // Throws DataError for options that do not go together.
-void require_together(const Options& o, bool loaded) {
+void require_together(const Options& o, const CLI::App& app, bool loaded) {
     const bool trains = o.seconds > 0 || !loaded, own = o.level != "task";
     std::string wrong = fault(o);
     if (!(o.seconds >= 0) || o.rounds < 0 || o.sample < 0)
         wrong = message("found seconds = ", o.seconds, ", rounds = ", o.rounds, ", sample = ", o.sample,
                         "; expected numbers of at least 0");
+    for (const char* name : task_options)
+        if (own && app.count(name) > 0)
+            wrong = message(
+                name, " is given for a text of one's own, but it is about texts that a task draws; leave ",
+                name, " out", loaded ? "" : ", or --text and --valid");
+    if (!own && !loaded && app.count("--min-count") > 0)
+        wrong = "--min-count is given without --text, and the symbols of a task are fixed; leave it out";
     if (o.chars && o.words) wrong = "--chars and --words are both given; choose one";
     if (own && o.valid.empty()) wrong = "--valid is missing: the text to validate on";
     if (own && trains && o.text.empty()) wrong = "--text is missing: the text to train on";
@@ -245,13 +252,13 @@ int work(int argc, char** argv) {
     } else if (!o.text.empty() || !o.valid.empty()) {
         o.level = o.words ? "words" : "chars";
     }
-    require_together(o, file.has_value());
+    require_together(o, app, file.has_value());
     const bool writes = !o.write.empty();
     files::Outputs()
         .read("--load", o.load)
         .read("--text", o.text)
         .read("--valid", o.valid)
-        .write("--csv", o.csv, files::table("learning curve of synthetic", csv_header))
+        .write("--csv", o.csv, files::table("learning curve of synthetic", Curve::header))
         .read("--beside", o.beside)
         .write("--curve", o.curve, plot::kind())
         .write("--save", o.save, model_kind())

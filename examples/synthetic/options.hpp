@@ -125,6 +125,23 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--conjugate", o.conjugate, "full batches: conjugate directions of the metric");
 }
 
+// Options that say how a task draws its texts: without meaning for a text of one's own.
+inline constexpr std::initializer_list<const char*> task_options = {"--task",
+                                                                    "--length",
+                                                                    "--lines",
+                                                                    "--validation-length",
+                                                                    "--insert-digits",
+                                                                    "--bits",
+                                                                    "--shortest",
+                                                                    "--insert-capitals",
+                                                                    "--training-bits-from",
+                                                                    "--validation-longest",
+                                                                    "--answer-only",
+                                                                    "--longest",
+                                                                    "--depth",
+                                                                    "--lag",
+                                                                    "--noise"};
+
 // What is wrong with stored options, whether they come from the command line or from a file; empty: nothing.
 inline std::string fault(const Options& o) {
     using isogloss::message;

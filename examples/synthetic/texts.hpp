@@ -77,7 +77,8 @@ inline Texts own_texts(const Options& o, const std::string& known) {
     t.symbols = vocabulary.to_text();
     const auto unknown =
         vocabulary.has_unk() ? std::count(t.valid.x.begin(), t.valid.x.end(), vocabulary.unk()) : 0;
-    std::printf("%td symbols to train on, %td to validate on (%td unknown), %td different ones\n",
-                t.train.size(), t.valid.size(), unknown, vocabulary.size());
+    std::fprintf(o.json ? stderr : stdout,
+                 "%td symbols to train on, %td to validate on (%td unknown), %td different ones\n",
+                 t.train.size(), t.valid.size(), unknown, vocabulary.size());
     return t;
 }

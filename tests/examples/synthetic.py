@@ -1,5 +1,6 @@
 """The program synthetic: every network and metric runs, learns, reports in the promised form; models are saved and
 go on with the same bits; wrong input is refused."""
+import csv
 import json
 import math
 import os
@@ -10,6 +11,9 @@ import sys
 import tempfile
 
 PROGRAM = sys.argv[1]
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'examples', 'synthetic'))
+import table  # noqa: E402
 
 
 def run(*arguments):
@@ -77,16 +81,19 @@ with tempfile.TemporaryDirectory() as folder:
     curve = os.path.join(folder, 'curve.csv')
     _, shown = result('--task', 'anbn', '--csv', curve, '--sample', '50', *SMALL)
     lines = open(curve).read().splitlines()
-    assert lines[0] == 'seconds,rounds,training_bits,choice_bits,success,start' and len(lines) > 2, lines
+    assert lines[0] == 'seconds,rounds,training_bits,choice_bits,success,start,saturated' and len(lines) > 2, lines
+    assert all(len(line.split(',')) == 7 and 0 <= float(line.split(',')[6]) <= 1 for line in lines[1:]), lines
     written = run('--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '500')
     assert written.returncode == 0 and written.stdout.startswith('source_bits=0.0') and ' entropy_bits=0.00995' in written.stdout, written
     assert len(open(os.path.join(folder, 'text.train')).read()) == 500
 
     if shutil.which('gnuplot'):
         picture = os.path.join(folder, 'curve.svg')
-        result('--task', 'anbn', '--curve', picture, '--beside', curve, *SMALL)
+        earlier = os.path.join(folder, 'earlier.csv')  # without the share of saturated units
+        open(earlier, 'w').writelines(line.rsplit(',', 1)[0] + '\n' for line in lines)
+        result('--task', 'anbn', '--curve', picture, '--beside', curve, earlier, *SMALL)
         drawn = open(picture).read()
-        assert 'entropy rate' in drawn and '>curve<' in drawn and 'glnn' in drawn, drawn
+        assert 'entropy rate' in drawn and '>curve<' in drawn and '>earlier<' in drawn and 'glnn' in drawn, drawn
         wrong = run('--task', 'anbn', '--curve', picture, '--beside', os.path.join(folder, 'text.train'), *SMALL)
         assert wrong.returncode == 1 and 'no learning curve' in wrong.stderr, wrong
 
@@ -110,6 +117,23 @@ by_heart = ['--task', 'copy', '--noise', '1', '--length', '120', '--validation-l
 out = run(*by_heart, '--training', 'full', '--seconds', '2')
 assert out.returncode == 0 and 'warning: at the end of training another text has' in out.stderr and 'saturated' in out.stdout, out
 assert 'warning' not in run(*by_heart, '--seconds', '0').stderr
+# bits of aⁿbⁿ are few: there their ratio tells, by the rule by which table.py counts
+with tempfile.TemporaryDirectory() as folder:
+    few = ['--task', 'anbn', '--lines', '4', '--units', '10', '--seconds', '60']
+    warned = []
+    for how in (['--longest', '100', '--validation-length', '3000', '--training', 'full', '--metric', 'rbpm', '--columns', '1',
+                 '--slowest', '200', '--rounds', '100'],
+                ['--longest', '300', '--validation-length', '6000', '--network', 'gnn', '--columns', '4', '--rounds', '400'], ['--rounds', '1']):
+        curve = os.path.join(folder, f'{len(warned)}.csv')
+        out = run(*few, *how, '--csv', curve)
+        assert out.returncode == 0, out
+        with open(curve, newline='') as f:
+            last = list(csv.DictReader(f))[-1]
+        last['bits'] = last['choice_bits']
+        warned.append('warning: at the end of training another text has' in out.stderr)
+        assert warned[-1] == table.runaway(last), (last, out)
+        assert float(last['bits']) < float(last['training_bits']) + 1, last
+    assert warned == [True, False, False], warned
 bounded = run('--bound', '2', *SMALL)
 assert bounded.returncode == 0 and 'saturated=0.0000' in bounded.stdout, bounded
 
@@ -164,10 +188,27 @@ with tempfile.TemporaryDirectory() as folder:
         assert 'nan' not in last and float(last.split()[0].split('=')[1]) < 4.5, last
         seen = run('--load', model, '--valid', valid)
         assert seen.returncode == 0 and seen.stdout.splitlines()[-1] == last, (last, seen)
+        both = run('--load', model, '--valid', valid, '--json')
+        assert both.returncode == 0 and both.stdout.count('\n') == 1, both
+        assert f"{json.loads(both.stdout)['validation_bits']:.5f}" == last.split()[0].split('=')[1], (last, both)
         more = run('--load', model, '--valid', valid, '--text', train, '--rounds', '3', '--save', file('more'))
         assert more.returncode == 0 and 'rounds=3' in more.stdout, more
         assert run('--load', model, '--valid', valid, '--rounds', '3').returncode == 1  # nothing to train on
     model = file('--chars.glnn')
+    out = run('--text', train, '--valid', valid, '--json', '--rounds', '2', *SMALL[2:])
+    assert out.returncode == 0 and out.stdout.count('\n') == 1 and 'symbols to train on' in out.stderr, out
+    assert json.loads(out.stdout)['rounds'] == 2 and 'entropy_bits' not in json.loads(out.stdout), out
+
+    # what says how a task draws its texts is no option of a text of one's own, even with the value that it has anyway
+    for option in (['--task', 'alphabet'], ['--length', '3000'], ['--lines', '5'], ['--validation-length', '50'], ['--insert-digits', '0.1'],
+                   ['--insert-capitals', '0.2'], ['--bits', '5'], ['--training-bits-from', '2'], ['--answer-only'], ['--shortest', '2'],
+                   ['--longest', '9'], ['--depth', '3'], ['--lag', '3'], ['--noise', '0.5'], ['--validation-longest', '9']):
+        out = run('--text', train, '--valid', valid, '--seconds', '0', *option)
+        assert out.returncode == 1 and f'isogloss: {option[0]} is given for a text' in out.stderr and 'leave' in out.stderr, (option, out)
+    out = run('--load', model, '--valid', valid, '--task', 'alphabet')
+    assert out.returncode == 1 and '--task is given for a text' in out.stderr, out
+    out = run('--min-count', '2', '--seconds', '0')
+    assert out.returncode == 1 and '--min-count' in out.stderr, out
 
     # nothing is written over but a model of this program, and no input
     before = open(train).read()

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "../../examples/synthetic/far_worse.hpp"
 #include "../../examples/synthetic/tasks.hpp"
 #include "catch.hpp"
 
@@ -29,6 +30,22 @@ TEST_CASE("Sources have the entropy rates worked out for them", "[synthetic]") {
     REQUIRE(entropy_rate(distant_xor, o) == Approx((std::log2(2 * 4.) + std::log2(2 * 8 * 3.)) / 2 / 7.5));
     o.answer_only = true;
     REQUIRE(entropy_rate(distant_xor, o) == 0);
+}
+
+TEST_CASE("A text is far worse than the one trained on by bits, or by their ratio where they are few",
+          "[synthetic]") {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    REQUIRE(far_worse(0.69, 3.07, 0));           // music, units at a bound
+    REQUIRE(far_worse(0.6, 1.61, 1));            // whatever else is right
+    REQUIRE(!far_worse(0.6, 1.59, 0));           // a text that was too short
+    REQUIRE(far_worse(0.011, 0.3, 0));           // anbn: one bit is thirty times as much
+    REQUIRE(far_worse(0.0102, 0.065, 0));        // anbn: ten lines learned by heart
+    REQUIRE(!far_worse(0.0348, 0.0533, 0));      // anbn: more blurred on others
+    REQUIRE(!far_worse(0.0100, 0.0590, 0));      // anbn: six times, but by less than 0.05
+    REQUIRE(far_worse(1e-4, 1.0003, 0.5));       // xor: chance is 1 bit
+    REQUIRE(!far_worse(0.0116, 0.2373, 0.993));  // xor: learned, and certain of a few wrong answers
+    REQUIRE(!far_worse(0.9998, 1.0010, 0.51));   // xor: not learned at all
+    REQUIRE(far_worse(0.3, 0.95, none));         // dyck has no success
 }
 
 TEST_CASE("A text's surprise under its own source is the entropy rate", "[synthetic]") {
@@ -114,7 +131,8 @@ TEST_CASE("A source tells what each of its symbols costs", "[synthetic]") {
         CHECK(source_bits(generate(*task, o, 3, 400000)) == Approx(entropy_rate(*task, o)).epsilon(0.01));
     }
     o.bits = 6, o.fewest_bits = 3;
-    CHECK(source_bits(generate(distant_xor, o, 3, 400000)) == Approx(entropy_rate(distant_xor, o)).epsilon(0.01));
+    CHECK(source_bits(generate(distant_xor, o, 3, 400000)) ==
+          Approx(entropy_rate(distant_xor, o)).epsilon(0.01));
     o.answer_only = true;
     CHECK(source_bits(generate(distant_xor, o, 3, 1000)) == 0);
     CHECK(source_bits(generate(alphabet, {.insert_digits = 0}, 3, 1000)) == 0);
@@ -136,7 +154,8 @@ TEST_CASE("A source tells what each of its symbols costs", "[synthetic]") {
     const Text copied = generate(copy, {.noise = 0.4}, 4, 500);
     for (std::size_t t = 2; t < 500; ++t)
         CHECK(nats(copied, t) == Approx(-std::log(copied.x[t] == copied.x[t - 2] ? 0.65 : 0.05)));
-    const Text marked = generate(distant_xor, {.bits = 2}, 4, 0, 20);  // both are marked: the bits alone are open
+    const Text marked =
+        generate(distant_xor, {.bits = 2}, 4, 0, 20);  // both are marked: the bits alone are open
     for (std::size_t t = 0; t < marked.x.size(); ++t)
         CHECK(nats(marked, t) == Approx(t % 7 == 1 || t % 7 == 3 ? std::log(2.0) : 0).margin(1e-12));
     CHECK(source_bits(copied) > 0);

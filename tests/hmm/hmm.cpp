@@ -146,6 +146,35 @@ TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
     REQUIRE(std::log(sequence) == Approx(m.log_likelihood(text)).epsilon(1e-12));
 }
 
+TEST_CASE("The rows of a start are drawn from the flat Dirichlet distribution", "[hmm]") {
+    // A row p of n numbers has mean 1/n, E p² = 2 / (n (n + 1)), and P(p > x) = (1 - x)^(n-1) in each of them.
+    constexpr Index N = 40, A = 25;
+    const hmm::Hmm m({.states = N, .symbols = A, .seed = 6});
+    for (const Index n : {N, A}) {
+        const Numbers& rows = n == N ? m.transition : m.emission;
+        Numbers mean(std::size_t(n), 0);
+        double square = 0, above = 0;
+        for (Index i = 0; i < N; ++i) {
+            const auto row = std::span(rows).subspan(std::size_t(i * n), std::size_t(n));
+            double sum = 0;
+            for (std::size_t j = 0; j < row.size(); ++j) {
+                sum += row[j], mean[j] += row[j] / N, square += row[j] * row[j] / double(N * n);
+                above += row[j] > 2.0 / double(n) ? 1.0 / double(N * n) : 0.0;
+            }
+            REQUIRE(sum == Approx(1));
+            REQUIRE(*std::max_element(row.begin(), row.end()) >
+                    2 * *std::min_element(row.begin(), row.end()));
+        }
+        for (const double v : mean)
+            REQUIRE(v == Approx(1.0 / double(n)).epsilon(0.6));  // 4 deviations of 40 rows
+        REQUIRE(square == Approx(2.0 / double(n * (n + 1))).epsilon(0.15));
+        REQUIRE(above == Approx(std::pow(1 - 2.0 / double(n), double(n - 1))).epsilon(0.2));
+    }
+    for (const double v : m.initial) REQUIRE(v == 1.0 / N);
+    const hmm::Hmm other({.states = N, .symbols = A, .seed = 7});
+    REQUIRE(apart(m.emission, other.emission) > 0.05);
+}
+
 TEST_CASE("A hidden Markov model goes on from a file with the same bits", "[hmm]") {
     const TemporaryDirectory folder;
     const Index edges = GENERATE(0, 2);  // of 9: few enough to be listed one by one

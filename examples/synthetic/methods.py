@@ -1,0 +1,95 @@
+"""What the tables of table.py are made of: tasks, methods and parts by name, each with the options of the program."""
+# What every method is given; `--units`, `--edges` and `--slowest` are of the sparse networks, others override them.
+TASKS = {
+    'alphabet': '--task alphabet --length 100000 --validation-length 50000',
+    'music': '--task music --edges 20 --length 100000 --validation-length 50000',
+    'anbn': '--task anbn --units 10 --slowest 2000 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
+    'xor, L = 10, answer': '--task xor --units 10 --edges 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
+}
+# The whole text as one sequence, with a line search.
+FULL = '--training full --form quasi_diagonal --columns 1 --bound 0'
+# Distant xor at growing distances, by GLNN, RUOP alone: lines and seconds for each.
+XOR = f'{FULL} --task xor --units 10 --edges 10 --metric ruop --validation-length 50000'
+CURVE = {
+    'L = 10': '--answer-only --bits 10 --lines 2000 --seconds 12',
+    'L = 20': '--answer-only --bits 20 --lines 2000 --seconds 30',
+    'L = 50': '--answer-only --bits 50 --lines 2000 --seconds 40',
+    'L = 100': '--answer-only --bits 100 --lines 2000 --seconds 60',
+    'L = 10, every symbol': '--bits 10 --lines 2000 --seconds 40',
+}
+CURVE_METHODS = {'xor, lines of L bits': '', 'xor, lines of 2 to L bits': '--training-bits-from 2'}
+GROWING = '--conjugate --up 1.3 --doublings 3'
+METHODS = {
+    'GLNN, RUOP': f'--network glnn --metric ruop {FULL}',
+    'GLNN, RBPM': f'--network glnn --metric rbpm {FULL}',
+    'GLNN, gradient': f'--network glnn --metric gradient {FULL}',
+    'GLNN, RUOP, growing': f'--network glnn --metric ruop {FULL} {GROWING}',
+    'GLNN, RBPM, growing': f'--network glnn --metric rbpm {FULL} {GROWING}',
+    'GLNN, gradient, growing': f'--network glnn --metric gradient {FULL} {GROWING}',
+    'GNN, RUOP': f'--network gnn --metric ruop {FULL}',
+    'RNN, RUOP': f'--network rnn --metric ruop {FULL}',
+    'RNN, gradient': f'--network rnn --metric gradient {FULL}',
+    'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
+    'LSTM 64, RUOP': '--network lstm --metric ruop --units 64',
+    'HMM, 20 states': '--network hmm --units 20',
+    'HMM, 50 states': '--network hmm --units 50',
+}
+# Every method as the program trains it unless it is told otherwise: 16 columns, the full form for graphs of few edges.
+STEPS = 'minibatch'
+# V within ± 4 in all rows of graphs but on anbn, where it is the counter.
+SOURCES = {
+    'alphabet': TASKS['alphabet'] + ' --bound 4',
+    'music': TASKS['music'] + ' --bound 4',
+    'anbn': TASKS['anbn'] + ' --bound 0',
+    'xor, L = 10, answer': TASKS['xor, L = 10, answer'] + ' --bound 4',
+    'reber': '--task reber --length 100000 --validation-length 50000 --bound 4',
+    'dyck': '--task dyck --length 100000 --validation-length 50000 --bound 4',
+    'copy': '--task copy --length 100000 --validation-length 50000 --bound 4',
+}
+# In the order in which they are run: minibatches of a GLNN and its peers, full batches, other networks.
+STEPS_METHODS = {
+    'GLNN, RUOP, full form': '--metric ruop --form full',
+    'GLNN, RUOP, quasi-diagonal': '--metric ruop --form quasi_diagonal',
+    'GLNN, RBPM, full form': '--metric rbpm --form full',
+    'GLNN, RBPM, quasi-diagonal': '--metric rbpm --form quasi_diagonal',
+    'GLNN, Adam': '--metric gradient',
+    'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
+    'GLNN, gradient, full batches': '--metric gradient --training full',
+    'GLNN, RUOP, full form, full batches': '--metric ruop --form full --training full',
+    'GLNN, RBPM, full form, full batches': '--metric rbpm --form full --training full',
+    'LSTM 64, RUOP': '--network lstm --metric ruop --units 64',
+    'GNN, RUOP, full form': '--network gnn --metric ruop --form full',
+    'RNN, RUOP, full form': '--network rnn --metric ruop --form full',
+    'HMM, 20 states': '--network hmm --units 20 --starts 3',
+    'HMM, 50 states': '--network hmm --units 50 --starts 3',
+    'GLNN, RUOP, quasi-diagonal, full batches': '--metric ruop --form quasi_diagonal --training full',
+    'GLNN, RBPM, quasi-diagonal, full batches': '--metric rbpm --form quasi_diagonal --training full',
+}
+SOURCE = 'the source itself'
+# One row at a longer time, in which each task has what serves it best. Ten lines of anbn leave much to the start.
+LONG = 'GLNN, longer'
+LONG_RUNS = {
+    'alphabet': f'{FULL} --metric ruop --conjugate --up 1.3 --length 200000 --doublings 3',
+    'music': f'{FULL} --metric ruop --conjugate --up 1.3 --length 200000 --doublings 4',
+    'anbn': f'{FULL} --metric rbpm --damping 0.1 --starts 8 --validation-longest 2000',
+    'xor, L = 10, answer': f'{FULL} --metric ruop',
+}
+
+# Sources at the length that makes them hard, a row each: ten lines of anbn with n in the thousands, and xor of 100 bits
+# of which every symbol is predicted.
+FAR = {
+    'anbn, thousands': {
+        'GLNN, RBPM, full form, full batches': '--task anbn --training full --columns 1 --form full --metric rbpm --units 10 --slowest 5000 --damping 0.1 '
+                                               '--starts 8 --lines 10 --shortest 1000 --longest 3000 --validation-length 200000',
+    },
+    'xor, L = 100, every symbol': {
+        'GLNN, RUOP, quasi-diagonal': '--task xor --bits 100 --training-bits-from 2 --units 10 --edges 10 --lines 10000 --validation-length 50000',
+    },
+}
+# Characters of a text.
+CHARS = 'chars'
+CHARS_METHODS = {
+    'GLNN 200, RUOP': '--network glnn --metric ruop --units 200 --edges 5',
+    'LSTM 128, Adam': '--network lstm --metric gradient --units 128',
+    'LSTM 128, RUOP': '--network lstm --metric ruop --units 128',
+}

@@ -1,0 +1,145 @@
+"""table.py with runs of a moment: a table that is stopped and goes on, the characters of a text and their curves, what
+counts as a runaway, and a page that is not the file's."""
+import csv
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = sys.argv[1]
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', '..')
+SCRIPT = os.path.join(SOURCES, 'examples', 'synthetic', 'table.py')
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(SCRIPT))
+import table as script  # noqa: E402
+
+
+def call(*arguments):
+    return [sys.executable, '-B', SCRIPT, *arguments]
+
+
+def run(*arguments, status=0):
+    done = subprocess.run(call(*arguments), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == status, (arguments, done)
+    return done.stderr if status else done.stdout
+
+
+def rows(path):
+    with open(path, newline='') as f:
+        return list(csv.DictReader(f))
+
+
+def keys(path):
+    return [(r['task'], r['method'], r['seed']) for r in rows(path)]
+
+
+def runaways():
+    """Bits on the text trained on, on another, success; seven tasks and what is known to happen in them."""
+    for trained, bits, success, away in [
+            ('0.69', '3.07', '0.4', True),       # music, units at a bound
+            ('0.60', '1.61', '1.0', True),       # whatever else is right
+            ('0.60', '1.59', '0.2', False),      # a text that was too short
+            ('0.0110', '0.3000', '0.0', True),   # anbn: one bit would be a hundred times as much
+            ('0.0102', '0.0650', '0.0', True),   # anbn: ten lines learned by heart
+            ('0.0348', '0.0533', '0.0', False),  # anbn: more blurred on others
+            ('0.0100', '0.0590', '0.0', False),  # anbn: six times, but by less than 0.05
+            ('0.0001', '1.0003', '0.5', True),   # xor: chance is 1 bit
+            ('0.0116', '0.2373', '0.993', False),  # xor: learned, and certain of a few wrong answers
+            ('0.9998', '1.0010', '0.51', False),  # xor: not learned at all
+            ('0.3000', '0.9500', 'nan', True),   # dyck has no success
+            ('1.5', '4.6', '', True),            # nor has a text of one's own
+            ('', '3.07', '', False)]:            # a compressor
+        row = {'training_bits': trained, 'bits': bits, 'success': success}
+        assert script.runaway(row) == away, row
+
+
+def page():
+    """Counts of a small results file; --check notices a page that is another file's."""
+    with open('page.csv', 'w') as f:
+        writer = csv.writer(f)
+        writer.writerow(script.COLUMNS)
+        writer.writerow(['alphabet', script.SOURCE, 1, '1.5', '1.67205', '', '', '', ''])
+        writer.writerow(['alphabet', 'GLNN, Adam', 1, '1.8', '1.67205', '0.9', '', '1.7', '0'])
+        writer.writerow(['anbn', 'GLNN, Adam', 1, '0.3', '0.00995', '0', '', '0.012', '0.9'])
+        writer.writerow(['anbn', 'LSTM 64, Adam', 1, '0.023', '0.00995', '0', '', '0.021', '0'])
+    how = ['--print-only', '--parts', 'minibatch', '--seconds', '1', '--results', 'page.csv', '--page', 'page.md']
+    run(*how)
+    with open('page.md') as f:
+        made = f.read()
+    line = {name: next(x for x in made.splitlines() if x.startswith(f'| {name} |')) for name in ('GLNN, Adam', 'LSTM 64, Adam')}
+    assert line['GLNN, Adam'].endswith(' 1 of 2 |') and '1.8000, × 1.200 (1), 90.0 %, 0 of 1 solved' in line['GLNN, Adam'], line
+    assert line['LSTM 64, Adam'].endswith(' 0 of 1 |'), line
+    run(*how, '--check')
+    with open('page.csv', 'a') as f:
+        f.write('copy,"GLNN, Adam",1,0.7,0.67371,1.0,,0.68,0\r\n')
+    assert "'page.md' is not made from 'page.csv'" in run(*how, '--check', status=1)
+    with open('page.md') as f:
+        assert f.read() == made  # --check writes nothing
+    run(*how)
+    run(*how, '--check')
+
+
+def goes_on():
+    """Stopped while it runs: no row is lost, none is there twice, and one that was cut short is made again."""
+    how = ['--program', PROGRAM, '--parts', 'chars', '--chars', '0.05', '--text', 'text.txt', '--validation-lines', '10', '--seeds', '2',
+           '--results', 'table.csv']
+    expected = [('chars', method, str(seed)) for seed in (1, 2) for method in script.CHARS_METHODS]
+    for stop, after in (signal.SIGTERM, 1), (signal.SIGKILL, 3):
+        with open(os.devnull, 'w') as nothing:
+            running = subprocess.Popen(call(*how), stdout=nothing, stderr=nothing)
+        until = time.time() + 60
+        while not (os.path.exists('table.csv') and len(keys('table.csv')) >= after):
+            assert running.poll() is None and time.time() < until, running
+            time.sleep(0.02)
+        running.send_signal(stop)
+        assert running.wait() != 0, running
+        found = keys('table.csv')
+        assert found == expected[:len(found)] and after <= len(found) < len(expected), found
+    before = rows('table.csv')
+    with open('table.csv', 'a') as f:
+        f.write('chars,"LSTM 128')
+    shown = run(*how)
+    assert keys('table.csv') == expected and rows('table.csv')[:len(before)] == before, rows('table.csv')
+    assert all(r['floor'] == r['success'] == '' and 0 < float(r['training_bits']) < 8 > float(r['bits']) for r in rows('table.csv'))
+    assert shown.count(' (2) | 0 of 2 |') == 3, shown
+
+    curves = sorted(os.listdir('table_curves'))
+    assert curves == sorted(f'{name}_{seed}.csv' for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop') for seed in (1, 2)), curves
+    for name in curves:
+        with open(os.path.join('table_curves', name)) as f:
+            lines = f.read().splitlines()
+        assert lines[0].startswith('seconds,rounds,training_bits,choice_bits,success,start') and len(lines) >= 3, lines
+    if shutil.which('gnuplot'):
+        with open('table.svg') as f:
+            drawn = f.read()
+        assert all(f'>{name}_1<' in drawn for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop')), drawn
+
+    # all is there: nothing runs, not even the program
+    again = how[:]
+    again[1] = '/nonexistent/synthetic'
+    whole = rows('table.csv')
+    os.rename('table_curves', 'elsewhere')  # no figure is drawn without curves
+    assert run(*again) == shown and rows('table.csv') == whole
+
+
+def refuses():
+    assert 'invalid choice' in run('--print-only', '--parts', 'chess', '--results', 'page.csv', status=2)
+    assert "no results file 'none.csv'" in run('--print-only', '--results', 'none.csv', status=1) and not os.path.exists('none.csv')
+    assert 'does not begin with' in run('--print-only', '--results', 'text.txt', status=1)
+    assert 'cannot be held out' in run('--program', PROGRAM, '--parts', 'chars', '--text', 'text.txt', '--validation-lines', '900',
+                                       '--results', 'new.csv', status=1)
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    with open('text.txt', 'w') as text:
+        text.writelines(f'{k * k} is the square of {k}\n' for k in range(60))
+    runaways()
+    page()
+    goes_on()
+    refuses()
+    os.chdir(SOURCES)
+print('passed')
