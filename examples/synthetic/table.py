@@ -1,10 +1,11 @@
 """The tables of docs/riemannian.md: every method on every synthetic task at equal computing time, and distant xor by length.
 
-    python3 table.py --program build/release/examples/synthetic --seconds 6 --long 30 --seeds 5 --results results.csv
+    python3 table.py --program build/release/examples/synthetic --seconds 6 --long 30 --seeds 1 2 3 4 5 --results results.csv
 
 Rows named "growing" begin with an eighth of the text, which doubles three times, and take conjugate directions.
-Runs are kept in the results file and not repeated; the tables are printed from it at the end, as Markdown, mean,
-standard deviation and median over the seeds. Compressors say what the validation text adds to the training text.
+Runs are kept in the results file and not repeated; several calls with other seeds may add to one file. The tables are
+printed from it at the end, as Markdown, mean, standard deviation and median over the seeds. Compressors say what the
+validation text adds to the training text.
 """
 import argparse
 import bz2
@@ -163,7 +164,7 @@ def curve_of(results, method, seed):
 
 def run_all(o, runs, wanted):
     """Seed by seed, so that a table that was stopped early is a whole one over fewer seeds."""
-    for seed in range(1, o.seeds + 1):
+    for seed in o.seeds:
         for task, source in TASKS.items():
             if wanted(LONG):
                 runs.train(task, LONG, seed, f'{source} {LONG_RUNS[task]} --seconds {o.long * (4 if task == "anbn" else 1)}')
@@ -206,7 +207,7 @@ def main():
     parser.add_argument('--chars', type=float, default=1800, help='seconds of each row of chars')
     parser.add_argument('--text', default=BUNDLED, help='chars: the text; another one takes another results file')
     parser.add_argument('--validation-lines', type=int, default=4000, help='chars: last lines of the text, which are validated on')
-    parser.add_argument('--seeds', type=int, default=5)
+    parser.add_argument('--seeds', nargs='+', type=int, default=[1, 2, 3, 4, 5])
     parser.add_argument('--results', default='results.csv', help='curves of chars go into RESULTS_curves, their figure into RESULTS.svg')
     parser.add_argument('--print-only', action='store_true', help='runs nothing')
     parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
