@@ -62,7 +62,7 @@ struct Options {
     std::uint64_t seed = 1;
     std::string precision = "fp32";
     double epsilon = 0;
-    std::string train_tokens, vocabulary, start_from, vectors;
+    std::string train_tokens, vocabulary, start, start_from, vectors;
     bool freeze = false;
 
     std::string train, valid, test, model, log, corpus, preset;
@@ -168,10 +168,15 @@ template <class O, class F> void each_option(O& o, F&& f) {
       any);
     f("start-from", o.start_from, Kind::training,
       "file of a model: its parameters and vocabulary to start with, and its options of the model", any);
+    f("start", o.start, Kind::training,
+      "file of `lds_text fit`: word vectors, softmax and vocabulary to start with and, for --cell rnn, the "
+      "cell; one "
+      "layer of its states, --head free",
+      any);
     f("vectors", o.vectors, Kind::training,
       "file of word vectors, as word2vec or GloVe write it, to start with; --embedding has their width", any);
     f("freeze", o.freeze, Kind::training,
-      "leave the word vectors as they start, those of --vectors or --start-from", any);
+      "leave the word vectors as they start, those of --vectors, --start or --start-from", any);
 
     f("train", o.train, Kind::run, "training text; without it the bundled text is split 90 to 10", any);
     f("valid", o.valid, Kind::run, "validation text", any);
@@ -411,9 +416,10 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
             ig::message("--update ", o.update,
                         " needs --head free: the metric is that of a layer's units, and a tied "
                         "table is both the head's and the words'"));
-    if (o.freeze && o.vectors.empty() && o.start_from.empty())
+    if (o.freeze && o.vectors.empty() && o.start.empty() && o.start_from.empty())
         throw ig::UsageError(
-            "--freeze is given without --vectors or --start-from: the word vectors would stay random");
+            "--freeze is given without --vectors, --start or --start-from: the word vectors would stay "
+            "random");
     if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
     if (o.precision == "auto")  // a training keeps what it began with, wherever it is resumed
         o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";

@@ -21,25 +21,31 @@ Options options_of_model(const Options& stored) {
     return o;
 }
 
+/// The option that names a file to start from, and the file.
+std::pair<const char*, std::string> source_of(const Options& o) {
+    return o.start.empty() ? std::pair("--start-from", o.start_from) : std::pair("--start", o.start);
+}
+
 /// Throws unless the parameters of a model to start from have a place in this one.
 void require_same_architecture(const Options& o, const Options& model) {
     std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
     if (o.cell == "rhn") which.insert("depth");
     if (o.head == "tied") which.insert("head-bias");
     const auto differ = differences(o, model, which);
+    const auto [name, file] = source_of(o);
     if (!differ.empty())
-        throw ig::UsageError(ig::message("--start-from: '", o.start_from,
-                                         "' is another kind of model: ", differ,
-                                         ". Leave these options out, or train anew without --start-from"));
+        throw ig::UsageError(ig::message(name, ": '", file, "' is another kind of model: ", differ,
+                                         ". Leave these options out, or train anew without ", name));
 }
 
 /// The options of this run: those of the command line over a preset, over what was stored, those of the model
-/// to start from, or the defaults. The table has the width of `vectors`, if there are any.
+/// or the system to start from, or the defaults. The table has the width of word vectors, if there are any.
 Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored,
-                const ig::io::WordVectors* vectors, ig::Index ranks) {
+                const StartValues& from, ig::Index ranks) {
     std::optional<Options> start;
     if (!stored && !given.start_from.empty())
         start = stored_options(ig::io::Safetensors::open(given.start_from));
+    if (from.system) start = options_of_system(*from.system, given.cell);
     Options o = stored ? *stored : start ? options_of_model(*start) : Options{};
     if (!given.corpus.empty()) o.corpus = given.corpus;
     if (!given.preset.empty()) {
@@ -61,7 +67,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         if (stored) o.head_bias = stored->head_bias;
         else if (start) o.head_bias = start->head_bias;
     }
-    if (vectors && !start && !named.contains("embedding")) o.embedding = vectors->dimension;
+    if (from.vectors && !start && !named.contains("embedding")) o.embedding = from.vectors->dimension;
     if (ranks > 0 && !named.contains("threads")) o.threads = 1;  // the ranks share the cores
     settle(o, o.train.empty() && o.corpus.empty(), ranks);
     if (start) require_same_architecture(o, *start);
@@ -89,8 +95,11 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(o.loss == "mixture", "beta", "--loss " + o.loss);
     for (const char* name : {"temperature", "target"}) require(o.loss != "ce", name, "--loss " + o.loss);
     require(o.head == "tied", "head-bias", "--head " + o.head + ", which always has one");
+    const std::string source = source_of(o).first;
+    const bool starts = !o.start.empty() || !o.start_from.empty();
+    require(o.start.empty(), "start-from", "--start");
     for (const char* name : {"min-count", "max-vocabulary", "vocabulary"})
-        require(o.start_from.empty(), name, "--start-from, whose vocabulary it is");
+        require(!starts, name, source + ", whose vocabulary it is");
     for (const char* name : {"min-count", "max-vocabulary"})
         require(o.vocabulary.empty(), name, "--vocabulary");
     require(o.cell == "rhn", "depth", "--cell " + o.cell);
@@ -98,7 +107,7 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     for (const char* name : {"damping", "floor", "head-rate", "table-rate"})
         require(natural, name, "--update " + o.update);
     require(!o.freeze, "table-rate", "--freeze");
-    require(o.start_from.empty(), "vectors", "--start-from, whose word vectors they are");
+    require(!starts, "vectors", source + ", whose word vectors they are");
     require(o.schedule == "decay", "decay-from", "--schedule " + o.schedule);
     require(o.schedule != "one-cycle", "decay", "--schedule " + o.schedule);
     require(o.schedule == "one-cycle", "warm-up", "--schedule " + o.schedule);
@@ -110,7 +119,7 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
 void require_utf8(const Options& o) {
     for (const auto& [name, path] :
          {std::pair("train", o.train), std::pair("valid", o.valid), std::pair("test", o.test),
-          std::pair("log", o.log), std::pair("vocabulary", o.vocabulary),
+          std::pair("log", o.log), std::pair("vocabulary", o.vocabulary), std::pair("start", o.start),
           std::pair("start-from", o.start_from), std::pair("vectors", o.vectors)})
         if (ig::bad_byte(path))
             throw ig::UsageError(
@@ -127,6 +136,7 @@ void require_outputs(const Options& o) {
         .read("--valid", texts.valid.path)
         .read("--test", texts.test ? texts.test->path : "")
         .read("--vocabulary", o.vocabulary)
+        .read("--start", o.start)
         .read("--start-from", o.start_from)
         .read("--vectors", o.vectors)
         .write("--model", o.model, model_kind())
@@ -166,9 +176,9 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
     std::optional<Training> training;
     const auto begin = [&](const ig::io::Safetensors* file) {
         const auto stored = file ? std::optional(stored_options(*file)) : std::nullopt;
-        std::optional<ig::io::WordVectors> vectors;
-        if (!file && !given.vectors.empty()) vectors = ig::io::read_word_vectors(given.vectors);
-        const auto* const start = vectors ? &*vectors : nullptr;
+        StartValues start;
+        if (!file && !given.vectors.empty()) start.vectors = ig::io::read_word_vectors(given.vectors);
+        if (!file && !given.start.empty()) start.system = ig::lds::load_lds<float>(given.start);
         const Options o =
             resolve(given, named, stored ? &*stored : nullptr, start, Ranks::launched() ? ranks.size() : 0);
         require_utf8(o);

@@ -38,11 +38,11 @@ ig::distributed::DataParallelOptions cut_of(const Options& o) {
 }  // namespace
 
 Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from,
-                   const ig::io::WordVectors* vectors)
+                   const StartValues& values)
     : ranks_(ranks),
       o_(with_threads(options)),
       texts_(find_texts(o_)),
-      vocabulary_(make_vocabulary(from)),
+      vocabulary_(make_vocabulary(from, values)),
       train_(read_train()),
       valid_(texts_.valid.read(vocabulary_)),
       g_({.time = most_steps(o_),
@@ -75,18 +75,19 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
         .counter("valid_checksum", state_.valid_checksum);
     best_.model(g_).text("vocabulary", state_.vocabulary);
     if (from) load(*from);
-    else start(vectors);
+    else start(values);
     if (!from) checkpoint_.state("health", health_).number("cpu_seconds", state_.cpu_seconds);
     if (ranks_.first()) log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
     introduce();
 }
 
 // The parameters that a new training begins with, where they are not drawn.
-void Training::start(const ig::io::WordVectors* vectors) {
+void Training::start(const StartValues& values) {
     if (!o_.start_from.empty())
         ig::io::Checkpoint().model(g_).load(ig::io::widened(ig::io::Safetensors::open(o_.start_from)),
                                             ig::io::Restore::parameters);
-    if (vectors) started_ = start_table(g_.parameter("E"), *vectors, vocabulary_, o_.vectors);
+    if (values.system) start_as(*values.system, g_, o_);
+    if (values.vectors) started_ = start_table(g_.parameter("E"), *values.vectors, vocabulary_, o_.vectors);
 }
 
 // Files of earlier versions have no health, or no computing time: what they count begins with the resumption then.
@@ -101,8 +102,13 @@ void Training::load(const ig::io::Safetensors& from) {
     require_same_texts();
 }
 
-ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from) const {
+ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from,
+                                               const StartValues& values) const {
     if (from) return stored_vocabulary(*from);
+    if (values.system) {
+        values.system->vocabulary.eos();  // fed before a text: an error where there is none
+        return values.system->vocabulary;
+    }
     if (!o_.start_from.empty()) return stored_vocabulary(ig::io::Safetensors::open(o_.start_from));
     const bool words = o_.level == "word";
     if (!o_.vocabulary.empty()) {
@@ -151,7 +157,8 @@ void Training::introduce() {
     std::cout << "train       " << describe(train_, texts_.train.name) << "\nvalidation  "
               << describe(valid_, texts_.valid.name);
     if (test_) std::cout << "\ntest        " << describe(*test_, texts_.test->name);
-    const auto& source = o_.start_from.empty() ? o_.vocabulary : o_.start_from;
+    const std::string& start = o_.start.empty() ? o_.start_from : o_.start;
+    const std::string& source = start.empty() ? o_.vocabulary : start;
     std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, "
               << (source.empty() ? ig::message("min-count ", *o_.min_count) : "of '" + source + "'")
               << "), checksum " << ig::file::hex16(V.checksum()) << "\nunigram     validation perplexity "
@@ -161,8 +168,7 @@ void Training::introduce() {
               << (o_.head == "tied" && o_.head_bias ? " with a bias" : "") << ", loss " << o_.loss
               << (o_.loss == "ce" ? "" : ", target " + o_.target) << ", "
               << grouped(g_.parameters().elements()) << " parameters"
-              << (o_.start_from.empty() ? ""
-                                        : "\n            parameters to start with: '" + o_.start_from + "'")
+              << (start.empty() ? "" : "\n            parameters to start with: '" + start + "'")
               << (started_.empty() ? "" : "\nvectors     " + started_)
               << (o_.freeze ? "\n            the word vectors stay as they start" : "") << "\ntraining    "
               << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column") << " of "

@@ -14,6 +14,7 @@
 #include "measure.hpp"
 #include "model_file.hpp"
 #include "progress.hpp"
+#include "system_start.hpp"
 #include "texts.hpp"
 #include "updates.hpp"
 #include "vectors.hpp"
@@ -34,24 +35,29 @@ struct State {
     std::uint64_t train_checksum = 0, valid_checksum = 0;  ///< of the token streams
 };
 
+/// What a new training reads to start with, beside a model.
+struct StartValues {
+    std::optional<ig::io::WordVectors> vectors;  ///< of the file that options.vectors names
+    std::optional<System> system;                ///< of the file that options.start names
+};
+
 /// A training from its options to its last line of output. FILE holds the best model; FILE.train, written
 /// every so many batches, after every epoch and on Ctrl-C, holds all it takes to go on bit by bit. Several ranks share
 /// the columns of every batch; all are at the same place with the same parameters, and the first writes the files.
 class Training {
 public:
-    /// `from`: the FILE.train to go on from. `vectors`: of the file that options.vectors names, for a new training.
-    Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from,
-             const ig::io::WordVectors* vectors);
+    /// `from`: the FILE.train to go on from. `start`: for a new training.
+    Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from, const StartValues& start);
 
     /// Trains; returns the exit status: 0, 3 where it ran away, or that of the signal that interrupted it, 130 after
     /// Ctrl-C.
     int run();
 
 private:
-    ig::text::Vocabulary make_vocabulary(const ig::io::Safetensors* from) const;
+    ig::text::Vocabulary make_vocabulary(const ig::io::Safetensors* from, const StartValues& start) const;
     ig::text::Corpus read_train();
     void load(const ig::io::Safetensors& from);
-    void start(const ig::io::WordVectors* vectors);
+    void start(const StartValues& values);
     void require_same_texts() const;
     void introduce();
     bool run_epoch();

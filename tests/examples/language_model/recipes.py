@@ -23,7 +23,7 @@ def options(path):
 
 def earlier(path, target):
     """Rewrites a file as earlier versions had it: a flag in place of --target, none of the later options, no health."""
-    later = {"target", "head-bias", "keep-input", "keep-state", "keep-output", "train-tokens", "vocabulary", "start-from",
+    later = {"target", "head-bias", "keep-input", "keep-state", "keep-output", "train-tokens", "vocabulary", "start", "start-from",
              "patience", "runaway", "precision", "epsilon", "keep-between", "keep-weights", "ar", "tar", "warm-up"}
     contents, _ = tensors(path)
     stored = {key: value for key, value in options(path).items() if key not in later}

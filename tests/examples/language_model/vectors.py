@@ -94,7 +94,7 @@ def wrong():
     refuses("--vectors", "none.txt", says="none of the 14 types of the vocabulary is among its 2 words, the first of which is 'zebra'")
     refuses("--vectors", "broken.txt", says="broken.txt: line 2: 2 numbers after the word 'queen', expected 3")
     refuses("--vectors", "absent.txt", says="absent.txt")
-    refuses("--freeze", "--head", "free", says="--freeze is given without --vectors or --start-from")
+    refuses("--freeze", "--head", "free", says="--freeze is given without --vectors, --start or --start-from")
     refuses("--vectors", "v.txt", "--start-from", "free", says="--vectors has no effect with --start-from")
     refuses(*FROZEN, "--update", "ruop", "--table-rate", 0.1, says="--table-rate has no effect with --freeze")
     refuses("--vectors", "v.txt", "--log", "v.txt", says="--vectors reads; it is left as it is")
