@@ -2,6 +2,7 @@
 // the language model of examples/language_model. There is no logic here: names, types, and who owns what.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -148,8 +149,8 @@ struct Lds {
     ig::lds::Lds<float> system;
     ig::lds::SmallMatrix xx;  // covariances of its states
 
-    Lds(const Text& text, ig::Index types, ig::Index states, ig::Index iterations, double pseudo_counts,
-        ig::Index lags) {
+    Lds(const Text& text, ig::Index types, ig::Index states, ig::Index iterations,
+        std::optional<double> pseudo_counts, ig::Index lags) {
         const nb::gil_scoped_release released;
         ig::lds::LagCounts counts(types, {.lags = lags});
         counts.add(span_of(text));
@@ -228,8 +229,9 @@ NB_MODULE(isogloss, m) {
     nb::class_<Lds>(
         m, "Lds",
         "A linear dynamical system of a text of tokens 0 … types - 1: subspace identification, then EM.")
-        .def(nb::init<const Text&, ig::Index, ig::Index, ig::Index, double, ig::Index>(), "text"_a, "types"_a,
-             "states"_a = 50, "iterations"_a = 10, "pseudo_counts"_a = 20.0, "lags"_a = 7)
+        .def(nb::init<const Text&, ig::Index, ig::Index, ig::Index, std::optional<double>, ig::Index>(),
+             "text"_a, "types"_a, "states"_a = 50, "iterations"_a = 10, "pseudo_counts"_a = nb::none(),
+             "lags"_a = 7)
         .def(
             "word_vectors",
             [](const Lds& self) { return owned(ig::lds::type_embedding(self.system, self.xx)); },

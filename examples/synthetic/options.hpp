@@ -48,10 +48,9 @@ struct Options {
     isogloss::UnitModulus named_modulus() const {
         return metric == "rbpm" ? isogloss::UnitModulus::rbpm : isogloss::UnitModulus::ruop;
     }
-    // The full form has a system of d + 1 equations for each unit and symbol: nothing where d is small.
     isogloss::MetricForm named_form() const {
         using isogloss::MetricForm;
-        if (form == "auto") return sparse() && edges <= 5 ? MetricForm::full : MetricForm::quasi_diagonal;
+        if (form == "auto" && sparse()) return isogloss::form_on_graph(MetricForm::automatic, edges, 1);
         return form == "full"       ? MetricForm::full
                : form == "diagonal" ? MetricForm::diagonal
                                     : MetricForm::quasi_diagonal;

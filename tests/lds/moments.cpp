@@ -86,6 +86,15 @@ TEST_CASE("No lagged correlation exceeds 1, however many pseudo-counts there are
     }
 }
 
+TEST_CASE("Where no pseudo-counts are given they are half of the tokens, shared by the words",
+          "[lds][moments]") {
+    const std::vector<std::int64_t> occurrences = {7, 0, 2, 3};  // 12 of 4 words: 1.5 each
+    const Whitening u(occurrences), same(occurrences, {.pseudo_counts = 1.5});
+    CHECK(u.mu == same.mu);
+    CHECK(u.mass == 18);
+    CHECK(u.mu[1] == Approx(1.5 / 18));
+}
+
 TEST_CASE("Words never seen take no part without pseudo-counts", "[lds][moments]") {
     LagCounts counts(4, {.lags = 1});
     counts.add(std::vector<Token>{0, 1, 3, 1, 0});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <isogloss/lds/dense.hpp>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// How counts become frequencies.
 struct WhiteningOptions {
-    double pseudo_counts = 100;  ///< κ ≥ 0, added to the count of every word
+    std::optional<double> pseudo_counts =
+        {};  ///< κ ≥ 0, added to the count of every word; none: those of half
+             ///< of the tokens, shared by the words, κ = T / (2 V)
 };
 
 /// Frequencies of words, and the scale in which all words have variance 1.
@@ -33,11 +36,12 @@ struct Whitening {
 
     Whitening() = default;
     explicit Whitening(const std::vector<std::int64_t>& occurrences, WhiteningOptions options = {}) {
-        const double kappa = options.pseudo_counts;
-        require<DataError>("whitening", "pseudo_counts", kappa, 0);
         const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
         if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
-        mass = static_cast<double>(tokens) + kappa * static_cast<double>(occurrences.size());
+        const auto T = static_cast<double>(tokens), V = static_cast<double>(occurrences.size());
+        const double kappa = options.pseudo_counts.value_or(0.5 * T / V);
+        require<DataError>("whitening", "pseudo_counts", kappa, 0);
+        mass = T + kappa * V;
         Array<double> f;
         for (const std::int64_t n : occurrences) f.push_back((static_cast<double>(n) + kappa) / mass);
         *this = of_frequencies(std::move(f), mass);

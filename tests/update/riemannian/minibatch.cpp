@@ -2,6 +2,7 @@
 #include <isogloss/io.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <map>
+#include <optional>
 
 #include "io/files.hpp"
 #include "networks.hpp"
@@ -300,4 +301,33 @@ TEST_CASE("Positions without a target are in no head's metric where the targets 
     Net<Glnn> other(40);
     REQUIRE_THROWS_MATCHES(Riemannian<double>(n.g, "out.*", {.targets = other.y}), UsageError,
                            says("targets handle", "another graph"));
+}
+
+TEST_CASE("Where no form is asked for, networks on graphs of few edges take the full one",
+          "[riemannian][update]") {
+    const auto squares = [](Index edges, std::optional<MetricForm> form) {
+        Graph<double> g({.time = T, .batch = B});
+        const auto x = g.tokens("x", A);
+        g.add<Glnn>("net", {.units = 20, .edges = edges}, x);
+        RiemannianOptions options;
+        if (form) options.form = *form;
+        Riemannian<double> update(g, "net.*", options);
+        return sums(update).at("square/net").size();
+    };
+    for (const Index edges : {1, 5}) {
+        REQUIRE(squares(edges, {}) == squares(edges, MetricForm::full));
+        REQUIRE(squares(edges, {}) > squares(edges, MetricForm::quasi_diagonal) * (edges > 1));
+    }
+    REQUIRE(squares(6, {}) == squares(6, MetricForm::quasi_diagonal));
+    REQUIRE(form_on_graph(MetricForm::diagonal, 1, 20) == MetricForm::diagonal);
+
+    // Every step is that of the form that was named.
+    Columns<double, Glnn> automatic, full;
+    Riemannian<double> one(automatic.g, "net.*", {.rate = 0.01}),
+        other(full.g, "net.*", {.form = MetricForm::full, .rate = 0.01});
+    for (Index k = 0; k < 3; ++k) {
+        automatic.pass(k, false, k == 0), full.pass(k, false, k == 0);
+        one.step(), other.step();
+    }
+    REQUIRE(automatic.parameters() == full.parameters());
 }

@@ -36,7 +36,8 @@ public:
     /// memory.
     EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
                UnitModulus modulus, MetricForm form)
-        : Metric<T>(store, message("riemannian: '", record.name, "'"), form, modulus),
+        : Metric<T>(store, message("riemannian: '", record.name, "'"),
+                    form_on_graph(form, record.edges.count(), record.edges.units), modulus),
           start(store, group, record),
           record_(record),
           edges_(record.edges),

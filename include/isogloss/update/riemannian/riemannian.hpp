@@ -12,7 +12,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of Riemannian.
 struct RiemannianOptions {
     UnitModulus modulus = UnitModulus::ruop;
-    MetricForm form = MetricForm::quasi_diagonal;
+    MetricForm form = MetricForm::automatic;
     double rate = 0.01;     ///< learning rate η ≥ 0
     double damping = 1e-3;  ///< > 0, of the mean diagonal of a unit's metric, added to the diagonal
     double floor = 1e-5;    ///< ≥ 0, added to the diagonal too: what a weight's metric is without any data

@@ -10,7 +10,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of SearchStep.
 struct SearchOptions {
     UnitModulus modulus = UnitModulus::ruop;
-    MetricForm form = MetricForm::quasi_diagonal;
+    MetricForm form = MetricForm::automatic;
     double damping = 1e-3;  ///< > 0, of the mean diagonal of a unit's metric, added to the diagonal
     double floor = 1;       ///< ≥ 0, added to the diagonal too; small against the number of positions
 };

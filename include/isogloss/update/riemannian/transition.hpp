@@ -8,7 +8,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of TransitionStep.
 struct TransitionOptions {
     UnitModulus modulus = UnitModulus::rbpm;
-    MetricForm form = MetricForm::quasi_diagonal;
+    MetricForm form = MetricForm::automatic;
     double damping = 1;  ///< ε ≥ 0 added to the diagonals; small against the number of symbols
 };
 
