@@ -189,6 +189,7 @@ void require_together(const Options& o, const CLI::App& app, bool loaded) {
     if (!(o.seconds >= 0) || o.rounds < 0 || o.sample < 0)
         wrong = message("found seconds = ", o.seconds, ", rounds = ", o.rounds, ", sample = ", o.sample,
                         "; expected numbers of at least 0");
+    if (!(o.anneal >= 0 && o.anneal <= 1)) wrong = message("found anneal = ", o.anneal, ", expected 0 to 1");
     for (const char* name : task_options)
         if (own && app.count(name) > 0)
             wrong = message(
@@ -224,6 +225,9 @@ int work(int argc, char** argv) {
     app.add_option("--load", o.load,
                    "model of an earlier call: evaluates it, or goes on training for --seconds or --rounds");
     app.add_option("--seconds", o.seconds, "computing time");
+    app.add_option(
+        "--anneal", o.anneal,
+        "minibatches: rates are full for this share of --seconds, and then fall to 0; 1: to the end");
     app.add_option("--rounds", o.rounds,
                    "most rounds: segments, full batches or steps of Baum-Welch; 0: any");
     app.add_option("--starts", o.starts,

@@ -53,6 +53,7 @@ STEPS_METHODS = {
     'GLNN, RBPM, full form': '--metric rbpm --form full',
     'GLNN, RBPM, quasi-diagonal': '--metric rbpm --form quasi_diagonal',
     'GLNN, Adam': '--metric gradient',
+    'GLNN, gradient': '--metric gradient --sgd-rate 1',
     'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
     'GLNN, gradient, full batches': '--metric gradient --training full',
     'GLNN, RUOP, full form, full batches': '--metric ruop --form full --training full',

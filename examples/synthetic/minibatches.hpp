@@ -15,6 +15,13 @@ public:
         : Minibatches(options, text,
                       Readers(text, wanted_columns(options, text), options.lasting, options.seed)) {}
 
+    // Rates fall to 0 in the last part of the time.
+    void prepare(double share) override {
+        const double part = share <= anneal_ ? 1 : std::max(0.0, (1 - share) / (1 - anneal_));
+        if (network_) network_->rate(rate_ * part), head_->rate(head_rate_ * part);
+        if (adam_) adam_->rate(adam_rate_ * part);
+        if (sgd_) sgd_->rate(sgd_rate_ * part);
+    }
     // One segment.
     void round() override {
         const Index T = readers_.together(at_, g.capacity().time), B = readers_.count();
@@ -31,6 +38,7 @@ public:
             head_->step();
         }
         if (adam_) adam_->step();
+        if (sgd_) sgd_->step();
     }
 
     void parts(ig::io::Checkpoint& c) override {
@@ -38,6 +46,7 @@ public:
         c.counter("place", at_);
         if (network_) c.state("network", *network_).state("head", *head_);
         if (adam_) c.state("adam", *adam_);
+        if (sgd_) c.state("sgd", *sgd_);
     }
 
 private:
@@ -46,9 +55,14 @@ private:
                                    .batch = readers.count(),
                                    .seed = options.seed}),
           readers_(std::move(readers)),
+          anneal_(options.anneal),
+          adam_rate_(options.adam_rate),
+          sgd_rate_(options.sgd_rate),
+          rate_(options.named_rate()),
+          head_rate_(options.head_rate > 0 ? options.head_rate : (options.sparse() ? 3 : 1) * rate_),
           x_(static_cast<std::size_t>(g.capacity().time * g.capacity().batch)),
           y_(x_.size()) {
-        const bool cell = options.network == "lstm", adam = options.metric == "gradient";
+        const bool cell = options.network == "lstm", gradient = options.metric == "gradient";
         if (cell) {
             const auto E = g.weight("E", text.vocabulary(), std::min<Index>(text.vocabulary(), options.units),
                                     ig::normal(0.5));
@@ -57,32 +71,37 @@ private:
         } else {
             add_sparse(options, text);
         }
-        if (adam || cell)
-            adam_.emplace(
-                g.parameters(adam ? "*" : "E"),
-                ig::AdamOptions{.rate = options.adam_rate, .clip = 1, .divisor = ig::Divisor::tokens});
-        if (adam) return;
+        if (gradient && sgd_rate_ > 0)
+            sgd_.emplace(g.parameters(),
+                         ig::SgdOptions{.rate = sgd_rate_, .clip = 1, .divisor = ig::Divisor::tokens});
+        else if (gradient || cell)
+            adam_.emplace(g.parameters(gradient ? "*" : "E"),
+                          ig::AdamOptions{.rate = adam_rate_, .clip = 1, .divisor = ig::Divisor::tokens});
+        if (gradient) return;
         const double damping = options.natural_damping;
         const ig::RiemannianOptions natural{.modulus = options.named_modulus(),
                                             .form = options.named_form(),
-                                            .rate = options.natural_rate,
+                                            .rate = rate_,
                                             .damping = damping > 0 ? damping
                                                        : cell      ? 0.01
                                                                    : 0.001,
-                                            .floor = options.floor,
+                                            .floor = options.named_floor(),
                                             .decay = cell ? 0.95 : options.decay,
                                             .every = cell ? 4 : 1,
                                             .clip = 1,
                                             .targets = y};
         auto head = natural;
-        head.rate = options.head_rate > 0 ? options.head_rate : (cell ? 1 : 3) * options.natural_rate;
+        head.rate = head_rate_;
         network_.emplace(g, cell ? "lstm.*" : "net.*", natural);
         head_.emplace(g, "out.*", head);
     }
 
     Readers readers_;
+    double anneal_, adam_rate_, sgd_rate_, rate_,
+        head_rate_;         // the share of the time with full rates, and these
     std::uint64_t at_ = 0;  // the step of the readers that comes next
     std::vector<Token> x_, y_;
     std::optional<ig::Adam<float>> adam_;
+    std::optional<ig::Sgd<float>> sgd_;
     std::optional<ig::Riemannian<float>> network_, head_;
 };

@@ -26,12 +26,12 @@ struct Options {
     std::uint64_t seed = 1;
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
     bool conjugate = false;
-    double adam_rate = 0.003, natural_rate = 0.01, head_rate = 0, natural_damping = 0, decay = 0.98,
-           floor = 1e-5;
+    double adam_rate = 0.003, sgd_rate = 0, natural_rate = 0, head_rate = 0, natural_damping = 0,
+           decay = 0.98, floor = -1;
     tasks::Index columns = 16, steps = 50, lasting = 4;
 
     // of a call
-    double seconds = 60;
+    double seconds = 60, anneal = 0.3;
     tasks::Index rounds = 0, starts = 1, doublings = 0, sample = 0;
     std::string text, valid, save, load, csv, curve, write;
     std::vector<std::string> beside;
@@ -48,6 +48,8 @@ struct Options {
     isogloss::UnitModulus named_modulus() const {
         return metric == "rbpm" ? isogloss::UnitModulus::rbpm : isogloss::UnitModulus::ruop;
     }
+    double named_rate() const { return natural_rate > 0 ? natural_rate : sparse() ? 0.1 : 0.01; }
+    double named_floor() const { return floor >= 0 ? floor : sparse() ? 0.1 : 1e-5; }
     isogloss::MetricForm named_form() const {
         using isogloss::MetricForm;
         if (form == "auto" && sparse()) return isogloss::form_on_graph(MetricForm::automatic, edges, 1);
@@ -67,7 +69,7 @@ struct Options {
             columns, " columns, metric ", metric,
             metric != "gradient" ? isogloss::message(", form ", form_name)
             : full_batch         ? std::string()
-                                 : std::string(" (Adam)"));
+                                 : std::string(sgd_rate > 0 ? " (descent)" : " (Adam)"));
     }
 };
 
@@ -109,12 +111,16 @@ template <class O, class F> void each_stored(O& o, F&& f) {
       "minibatches: where a column begins, one that has read so far takes the start values once in so many "
       "times");
     f("--adam-rate", o.adam_rate, "minibatches, gradient: learning rate; also of an lstm's input table");
-    f("--natural-rate", o.natural_rate, "minibatches, ruop or rbpm: learning rate");
+    f("--sgd-rate", o.sgd_rate,
+      "minibatches, gradient: learning rate of plain gradient descent in place of Adam; 0: Adam");
+    f("--natural-rate", o.natural_rate,
+      "minibatches, ruop or rbpm: learning rate; 0: 0.1 on graphs, 0.01 for lstm");
     f("--head-rate", o.head_rate,
       "minibatches, ruop or rbpm: learning rate of the softmax; 0: --natural-rate, on graphs 3 times that");
     f("--natural-damping", o.natural_damping,
       "minibatches, ruop or rbpm: damping, of the mean diagonal; 0: 0.001 on graphs, 0.01 for lstm");
-    f("--natural-floor", o.floor, "minibatches, ruop or rbpm: what is added to the diagonal too");
+    f("--natural-floor", o.floor,
+      "minibatches, ruop or rbpm: what is added to the diagonal too; -1: 0.1 on graphs, 1e-5 for lstm");
     f("--decay", o.decay, "minibatches, ruop or rbpm, on graphs: of the metric's average");
     f("--start-rate", o.start_rate, "full batches: first learning rate; 0: 1/units");
     f("--up", o.up, "full batches: factor of a rate after an accepted step");

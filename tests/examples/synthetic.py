@@ -152,9 +152,19 @@ with tempfile.TemporaryDirectory() as folder:
             open(path, 'w').write(content)
         return path
 
+    # Rates are full for a share of the time, and then fall.
+    for share in ('1', '0.2'):
+        out = run('--task', 'reber', '--length', '2000', '--units', '6', '--metric', 'gradient', '--sgd-rate', '0.5', '--seconds', '0.5',
+                  '--anneal', share, '--save', file('annealed'))
+        assert out.returncode == 0 and '(descent)' in out.stdout, out
+        rate = next(struct.unpack('<d', v)[0] for k, v in tensors(file('annealed')).items() if k == 'state/sgd/rate')
+        assert rate == 0.5 if share == '1' else rate < 0.1, (share, rate)
+        os.remove(file('annealed'))
+    assert 'found anneal = 2' in run('--anneal', '2', *SMALL).stderr
+
     # Training that goes on from a file has the bits of training that was not stopped: weights, states, metrics, rates.
     for how in (['--network', 'glnn'], ['--network', 'gnn', '--metric', 'rbpm', '--form', 'quasi_diagonal'],
-                ['--network', 'rnn', '--metric', 'gradient'], ['--network', 'lstm'],
+                ['--network', 'rnn', '--metric', 'gradient'], ['--network', 'gnn', '--metric', 'gradient', '--sgd-rate', '0.5'], ['--network', 'lstm'],
                 ['--training', 'full', '--conjugate'], ['--training', 'full', '--metric', 'rbpm'], ['--network', 'hmm']):
         name = '_'.join(how)
         parts = [file(f'{name}.{k}') for k in range(3)]
