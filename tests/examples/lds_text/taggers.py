@@ -1,0 +1,88 @@
+"""tables.py of lds_text with taggers of a moment: a table that goes on, pages made from it, and what it refuses."""
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.path.abspath(sys.argv[1])
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "examples", "lds_text", "tables.py")
+
+
+def run(*arguments, status=0):
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == status, (arguments, done)
+    return done.stderr if status else done.stdout
+
+
+def sentences(count, seed):
+    """Words and tags of a small grammar in which a name and a noun may have one spelling."""
+    state = seed
+    for _ in range(count):
+        state = (state * 1103515245 + 12345) % 2**31
+        a, b = (state >> 16) % 4, (state >> 20) % 4
+        yield [("the", "DET", "O"), ("cat dog king rose".split()[a], "NOUN", "O"), ("sees", "VERB", "O"),
+               ("Ann Bob Eve Rose".split()[b], "PROPN", "I-PER"), (".", "PUNCT", "O")]
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def rows():
+    with open("tags.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def corpora():
+    for seed, (conllu, conll) in enumerate([("train", "train"), ("dev", "testa"), ("test", "testb")]):
+        text = list(sentences(120 if seed == 0 else 30, seed + 1))
+        write(f"data/ud-english-ewt/en_ewt-ud-{conllu}.conllu",
+              "".join("".join(f"{i + 1}\t{w}\t{w}\t{t}\n" for i, (w, t, _) in enumerate(s)) + "\n" for s in text))
+        write(f"data/conll-2003/eng.{conll}", "".join("".join(f"{w} {t} X {e}\n" for w, t, e in s) + "\n" for s in text))
+    write("text", "".join(" ".join(w for w, _, _ in s) + "\n" for s in sentences(300, 7)))
+    write("w2v", "the 1 0\ncat 0 1\nsees 1 1\nAnn 0 2\n")
+    for model, iterations in ("m.lds", 3), ("s.lds", 0):
+        subprocess.run([PROGRAM, "fit", "--train", "text", "--model", model, "--states", "3", "--ssid-lags", "2", "--em-lags", "3", "--iterations",
+                        str(iterations), "--threads", "1"], check=True, capture_output=True, timeout=120)
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    corpora()
+    base = ["--results", "tags.csv", "--data", "data", "--epochs", 2]
+    few = [PROGRAM, *base, "--seeds", 1, "--corpora", "ewt", "--features", "words", "smoother"]
+    run(*few, "--system", "m.lds")
+    assert [(r["corpus"], r["features"], r["seed"]) for r in rows()] == [("ewt", "words", "1"), ("ewt", "smoother", "1")], rows()
+    before = rows()
+    out = run(PROGRAM, *base, "--seeds", 1, "--system", "m.lds", "--ssid", "s.lds", "--word2vec", "w2v")
+    assert rows()[:2] == before and len(rows()) == 22, rows()
+    for r in rows():
+        reference = {"words": "", "smoother": ""}.get(r["features"], "words" if r["features"].startswith("words") else "smoother")
+        assert r["against"] == reference and bool(r["p"]) == bool(reference), r
+        assert 0 <= float(r["dev"]) <= 100 and 0 <= float(r["test"]) <= 100 and (not r["p"] or 0 < float(r["p"]) <= 1), r
+    assert out.count("| words, types |") == 2 and "accuracy" in out and "F1" in out, out
+
+    # all is there: nothing runs, not even a program; pages are made from the file
+    whole = rows()
+    assert run("/nonexistent/lds_text", *base, "--seeds", 1, "--system", "m.lds", "--word2vec", "w2v") == out and rows() == whole
+    assert run("--results", "tags.csv") == out
+    run("--results", "tags.csv", "--page", "page.md")
+    run("--results", "tags.csv", "--page", "page.md", "--check")
+    with open("page.md", encoding="utf-8") as file:
+        made = file.read()
+    assert out.strip() in made, made
+    with open("tags.csv", encoding="utf-8") as file:
+        write("tags.csv", "".join(file.readlines()[:-1]))
+    assert "'page.md' is not made from 'tags.csv'" in run("--results", "tags.csv", "--page", "page.md", "--check", status=1)
+    assert open("page.md", encoding="utf-8").read() == made  # --check writes nothing
+
+    assert "no results file 'none.csv'" in run("--results", "none.csv", status=1) and not os.path.exists("none.csv")
+    assert "is no table of this program" in run("--results", "text", status=1)
+    write("empty.csv", "")
+    error = run(PROGRAM, "--results", "empty.csv", "--data", "nowhere", "--seeds", 1, status=1)
+    assert "nowhere" in error and "tag --format conllu" in error, error
+    os.chdir("/")
+print("passed")
