@@ -176,8 +176,7 @@ TEST_CASE("Without an input the step is that of a network that reads one symbol"
     g.forward(l, {x, {only.data(), T, B}}, {y, {n.next.data(), T, B}});
     g.backward(l);
     g.backward<Modulus>(l);
-    const TransitionOptions options{
-        .modulus = modulus, .form = MetricForm::quasi_diagonal, .damping = 0.1};
+    const TransitionOptions options{.modulus = modulus, .form = MetricForm::quasi_diagonal, .damping = 0.1};
     TransitionStep<double> by_sequence(n.g, "net", options), by_token(g, "net", options);
     for (auto* step : {&by_sequence, &by_token}) step->clear(), step->add(1), step->solve();
     for (std::size_t i = 0; i < by_token.direction(0).size(); ++i)
