@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/ioctl.h>
+#undef NCC  // a macro of <sys/ioctl.h>, and a parameter in the LAPACK headers of xtensor-blas
 #include <unistd.h>
 
 #include <algorithm>
