@@ -314,10 +314,8 @@ TEST_CASE("Where no form is asked for, networks on graphs of few edges take the 
         Riemannian<double> update(g, "net.*", options);
         return sums(update).at("square/net").size();
     };
-    for (const Index edges : {1, 5}) {
-        REQUIRE(squares(edges, {}) == squares(edges, MetricForm::full));
-        REQUIRE(squares(edges, {}) > squares(edges, MetricForm::quasi_diagonal) * (edges > 1));
-    }
+    for (const Index edges : {1, 5}) REQUIRE(squares(edges, {}) == squares(edges, MetricForm::full));
+    REQUIRE(squares(5, {}) > squares(5, MetricForm::quasi_diagonal));
     REQUIRE(squares(6, {}) == squares(6, MetricForm::quasi_diagonal));
     REQUIRE(form_on_graph(MetricForm::diagonal, 1, 20) == MetricForm::diagonal);
 
