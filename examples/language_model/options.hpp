@@ -169,9 +169,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("start-from", o.start_from, Kind::training,
       "file of a model: its parameters and vocabulary to start with, and its options of the model", any);
     f("start", o.start, Kind::training,
-      "file of `lds_text fit`: vocabulary, word vectors, softmax and, for --cell rnn, the cell to start "
-      "with; "
-      "one layer of its states, --head free",
+      "file of `lds_text fit`: vocabulary, word vectors, softmax and, for --cell rnn, the cell begin as its "
+      "system; one layer of its states, --head free",
       any);
     f("vectors", o.vectors, Kind::training,
       "file of word vectors, as word2vec or GloVe write it, to start with; --embedding has their width", any);
