@@ -13,8 +13,9 @@ foreach(component IN LISTS isogloss_components_left_out)
     list(FILTER headers EXCLUDE REGEX "^isogloss/${component}[/.]")
 endforeach()
 
-# The unit that includes them all, twice. What is defined there and not inline would be defined twice in a program.
-set(all "")
+# The unit that includes them all, twice, after <sys/ioctl.h>, whose macros are in the way of headers of LAPACK. What is
+# defined there and not inline would be defined twice in a program.
+set(all "#include <sys/ioctl.h>\n")
 foreach(round IN ITEMS 1 2)
     foreach(header IN LISTS headers)
         string(APPEND all "#include <${header}>\n")

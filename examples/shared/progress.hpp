@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/ioctl.h>
-#undef NCC  // a macro of <sys/ioctl.h>, and a parameter in the LAPACK headers of xtensor-blas
 #include <unistd.h>
 
 #include <algorithm>

@@ -9,7 +9,12 @@
 #include <isogloss/dense.hpp>
 #include <isogloss/error.hpp>
 #include <limits>
+
+// A macro of <sys/ioctl.h> has the name of a parameter in the LAPACK headers.
+#pragma push_macro("NCC")
+#undef NCC
 #include <xtensor-blas/xlinalg.hpp>
+#pragma pop_macro("NCC")
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense {
 
