@@ -2,13 +2,11 @@
 Usage: ranks.py PROGRAM MPIRUN"""
 import os
 import signal
-import subprocess
 import sys
-import time
 
 MPIRUN = os.path.abspath(sys.argv.pop())
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../mpi"))
-from launch import command, environment, launch  # noqa: E402
+from launch import cut_short, launch  # noqa: E402
 from program import PROGRAM, Folder, read, rows, run, same_training, sentences, tensors, write  # noqa: E402
 
 RECIPES = [
@@ -60,43 +58,19 @@ with Folder():
     same_training("s1", "alone0")
 
     # One rank is killed in the middle: the others end, and what was written serves to go on.
-    def middle(model, options, ranks):
-        program = subprocess.Popen(command(ranks, [PROGRAM, *arguments(model, options)], MPIRUN), env=environment(),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        limit = time.time() + 120
-        while time.time() < limit and not (os.path.exists(f"{model}.train") and program.poll() is None and
-                                           tensors(f"{model}.train")[0]["state/batch"][2] != bytes(8)):
-            assert program.poll() is None, program.communicate()
-            time.sleep(0.01)
-        return program
-
-    def processes(model):
-        found = []
-        for number in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                words = read(f"/proc/{number}/cmdline").split(b"\0")
-            except OSError:
-                continue
-            if words[0] == PROGRAM.encode() and model.encode() in words:
-                found.append(int(number))
-        return sorted(found)
+    def middle(number, model, options):
+        return cut_short(number, 2, [PROGRAM, *arguments(model, options)], MPIRUN, model, lambda: os.path.exists(f"{model}.train") and
+                         tensors(f"{model}.train")[0]["state/batch"][2] != bytes(8))
 
     long = ["--epochs", 4, "--checkpoint-every", 2]
     run(*arguments("whole4", [*RECIPES[0], *long, "--shards", 4, "--threads", 1]))
-    program = middle("killed", [*RECIPES[0], *long], 2)
-    os.kill(processes("killed")[-1], signal.SIGKILL)
-    program.communicate(timeout=60)
-    assert program.returncode != 0
-    assert not processes("killed")
+    middle(signal.SIGKILL, "killed", [*RECIPES[0], *long])
     together(2, "killed", [*RECIPES[0], *long, "--resume"])
     same_training("killed", "whole4")
 
     # Ctrl-C reaches the ranks through mpirun, and the first saves.
-    program = middle("stopped", [*RECIPES[0], *long], 2)
-    for rank in processes("stopped")[-1:]:
-        os.kill(rank, signal.SIGTERM)
-    out, err = program.communicate(timeout=60)
-    assert "Interrupted at epoch" in out and program.returncode != 0, (out, err)
+    out = middle(signal.SIGTERM, "stopped", [*RECIPES[0], *long])
+    assert "Interrupted at epoch" in out, out
     together(4, "stopped", [*RECIPES[0], *long, "--resume"])
     same_training("stopped", "whole4")
 

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 PROGRAM, MPIRUN = map(os.path.abspath, sys.argv[1:])
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../mpi"))
-from launch import command, environment, launch  # noqa: E402
+from launch import cut_short, launch, said, signal_last, start  # noqa: E402
 
 
 def run(*arguments, status=0, says=""):
@@ -33,40 +32,6 @@ def together(ranks, *arguments, fails=False, says=""):
 def content(path):
     with open(path, "rb") as f:
         return f.read()
-
-
-def processes(model):
-    """The ranks that write a file, by number."""
-    found = []
-    for number in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = content(f"/proc/{number}/cmdline").split(b"\0")
-        except OSError:
-            continue
-        if words[0] == PROGRAM.encode() and model.encode() in words:
-            found.append(int(number))
-    return sorted(found)
-
-
-def started(ranks, model, ready, *arguments):
-    """A program of several ranks once ready() is true, or once it has ended; what it says is in the file `said`. What is
-    ready is to be what comes after MPI_Init on all ranks: Open MPI 4.1's mpiexec can miss the end of a rank that is killed
-    before, and then never ends itself."""
-    with open("said", "wb") as said:
-        program = subprocess.Popen(command(ranks, [PROGRAM, *arguments], MPIRUN), env=environment(), stdout=said,
-                                   stderr=said, start_new_session=True)
-    limit = time.time() + 120
-    while program.poll() is None and not (ready() and len(processes(model)) == ranks):
-        assert time.time() < limit, (arguments, content("said"))
-        time.sleep(0.002)
-    return program
-
-
-def ended(program, model):
-    program.wait(timeout=60)
-    said = content("said").decode()
-    assert program.returncode != 0 and not processes(model), said
-    return said
 
 
 def write(path, words):
@@ -102,38 +67,22 @@ def check_counts():
 def check_counts_stopped():
     """Stopped while ranks count, by a kill and by a signal, and resumed; by other ranks that is refused."""
     base = ["count", "--text", "text.tokens", "--lags", 5, "--vocabulary-from", "vocabulary", "--memory", "80MiB", "--counts", "cut"]
-    stops = 0
-    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
-        resume = ["--resume"] if os.path.exists("cut.spill/begun") else []
-        counts = (lambda: b"going on from" in content("said")) if resume else (lambda: os.path.exists("cut.spill/begun"))
-        program = started(2, "cut", counts, *base, *resume)
-        time.sleep(0.02 * stops)
-        for rank in processes("cut")[-1:]:
-            os.kill(rank, number)
-        program.wait(timeout=60)
-        assert not processes("cut")
-        stops += program.returncode != 0
-    assert stops > 0
-    if os.path.exists("cut.spill/begun"):
+    program = [PROGRAM, *base]
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        out = cut_short(number, 2, program, MPIRUN, "cut", lambda: os.path.exists("cut.spill/begun"))
+        assert number == signal.SIGKILL or "Interrupted; --resume goes on" in out, out
         together(3, *base, "--resume", fails=True, says="on 2 ranks")
         run(*base, "--resume", status=1, says="on 2 ranks")
-    together(2, *base, "--resume")
-    assert content("cut") == content("whole") and not os.path.exists("cut.spill")
-    # what ranks have left, one process removes, also where they were killed in the middle of a merge
-    for left in ("rank-3/*.run", "rank-?/merged.run.part-*"):
-        caught = False
-        for _ in range(20):  # such a file is there for a moment only, which a busy machine may sleep through
-            os.remove("cut")
-            program = started(4, "cut", lambda: glob.glob(f"cut.spill/{left}"), *base)
-            for rank in processes("cut")[:1]:
-                os.kill(rank, signal.SIGKILL)
-            program.wait(timeout=60)
-            caught = program.returncode != 0
-            if caught:
-                break
-        assert caught and not processes("cut"), left
-        run(*base)
-        assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
+        resumed = [*program, "--resume"]
+        if signal_last(number, start(2, resumed, MPIRUN, "cut", lambda: "going on from" in said()), resumed, "cut"):
+            together(2, *base, "--resume")
+        assert content("cut") == content("whole") and not os.path.exists("cut.spill")
+    # What ranks have left, one process removes. The part of a merge is there for less than the system takes to tell of it,
+    # so it is put where a rank that is killed in a merge would leave it.
+    cut_short(signal.SIGKILL, 4, program, MPIRUN, "cut", lambda: glob.glob("cut.spill/rank-3/*.run"))
+    write("cut.spill/rank-3/merged.run.part-1234-0", ["x"])
+    run(*base)
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
 
 
 def rows(path):
@@ -186,12 +135,8 @@ def check_fit_stopped():
     run(*call, "--model", "long", "--shards", 4, "--threads", 1)
     for state in ("cut2.ssid", "cut2"):
         for number in (signal.SIGKILL, signal.SIGTERM):
-            for old in glob.glob("cut2*"):
-                os.remove(old)
-            program = started(2, "cut2", lambda: os.path.exists(state), *call, "--model", "cut2")
-            os.kill(processes("cut2")[-1], number)
-            said = ended(program, "cut2")
-            assert (number == signal.SIGKILL) or "Interrupted" in said, said
+            out = cut_short(number, 2, [PROGRAM, *call, "--model", "cut2"], MPIRUN, "cut2", lambda: os.path.exists(state))
+            assert number == signal.SIGKILL or "Interrupted" in out, out
             together(4, *call, "--model", "cut2", "--resume")
             assert content("cut2") == content("long"), (state, number)
 
