@@ -93,10 +93,10 @@ inline int run(int argc, char** argv, int (*work)(int, char**), const char* larg
     try {
         status = work(argc, argv);
     } catch (const std::bad_alloc&) {
-        std::cerr << "isogloss: there is not enough memory for " << large << '\n';
+        std::cerr << ig::message("isogloss: there is not enough memory for ", large, '\n');
     } catch (const std::exception& error) {
         const std::string what = error.what();
-        std::cerr << (what.starts_with("isogloss: ") ? "" : "isogloss: ") << what << '\n';
+        std::cerr << ig::message(what.starts_with("isogloss: ") ? "" : "isogloss: ", what, '\n');
     }
     errno = 0;
     std::cout.flush();

@@ -72,7 +72,9 @@ void Ranks::end(int status, const std::string& what) {
     // Where the first rank ends for the same reason it ends this one while it waits, however busy the machine is.
     if (rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     if (first()) std::cout << what << std::endl;
-    else std::cerr << "isogloss: rank " << rank() << " of " << size() << ": " << what << std::endl;
+    else
+        std::cerr << ig::message("isogloss: rank ", rank(), " of ", size(), ": ", what,
+                                 '\n');  // in one write
     if (mpi_) mpi_->world.abort(status);
     std::exit(status);
 }
@@ -82,7 +84,8 @@ void Ranks::fail(const std::exception& error) {
     if (what.starts_with("isogloss: ")) what.erase(0, 10);
     if (rank() > 0) end(1, what);
     std::cout.flush();
-    std::cerr << "isogloss: " << what << std::endl;
+    // In one write: ranks and mpirun share standard error, and would print between two.
+    std::cerr << ig::message("isogloss: ", what, '\n');
     mpi_->world.abort(1);
 }
 
