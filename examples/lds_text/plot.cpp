@@ -146,7 +146,7 @@ void draw_logs(const PlotCommand& o) {
 /// The eigenvalues of A in the unit circle, and the singular values of the Hankel operator beside them.
 void draw_systems(const PlotCommand& o) {
     ::plot::Figure figure(o.svg, 900, 420);
-    figure << "set multiplot layout 1,2\nset grid lc rgb '#dddddd'\nset key bottom left\n";
+    figure << "set multiplot layout 1,2\nset grid lc rgb '#dddddd'\nset key below\n";
     std::string values, singular;
     for (std::size_t i = 0; i < o.systems.size(); ++i) {
         const auto it = lds::load_lds<float>(o.systems[i]);
