@@ -1,4 +1,4 @@
-// The recurrent cells, T = 35, B = 20, against their matrix products alone.
+// The recurrent cells, T = 35, B = 20, compared with their matrix products alone.
 //
 //     cells --threads=1 --benchmark_filter=lstm
 
@@ -47,7 +47,7 @@ template <template <class> class Cell> struct Layer {
     };
 };
 
-/// Gates of the cell, products of a step for each, and the products of the whole sequence.
+/// Columns of the products of a step and of those of the whole sequence, in multiples of the width.
 struct Shape {
     Index step_columns;   // columns of the recurrent matrices together
     Index input_columns;  // columns of the input matrix
@@ -82,7 +82,7 @@ void cell(benchmark::State& state, typename Cell<float>::Options options, Shape 
             measure::product(z.matrix(T * B, in), t(W.matrix(n, in)), 0.f, X);
             measure::product(t(X), z.matrix(T * B, in), 0.f, dW.matrix(n, in));
             measure::product(t(H), z.matrix(T * B, rec), 0.f, dU.matrix(n, rec));
-            // The floor's numbers must not grow from round to round.
+            // The numbers of the floor must not grow from round to round.
             kernel::scale(T * B * n, 0.f, h.data());
             kernel::scale(T * B * n, 0.f, x.data());
         });

@@ -1,5 +1,5 @@
-// Value and gradient of softmax over concatenated embeddings, against its three products, gathers and scatter
-// alone.
+// Value and gradient of softmax over concatenated embeddings, compared with its three products, gathers and
+// scatter alone.
 //
 //     closed_form --threads=1
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index V = 10000, H = 100, M = 4, N = 512;
 
-/// The rows of E that an example names, one after the other.
+/// The rows of E that each example names, concatenated.
 void gather(MatrixRef<float> E, const std::vector<Token>& X, MatrixRef<float> phi) {
     for (Index i = 0; i < N * M; ++i) std::copy_n(E.row(X[std::size_t(i)]), H, phi.data + i * H);
 }

@@ -1,10 +1,10 @@
-// Counting a text within given memory against counting it in memory: time for each token, and the most memory.
+// Counting a text within given memory against counting it in memory: time per token and peak memory.
 //
-//     counting TOKENS [MEMORY]     MEMORY in MiB; without it all is in memory
+//     counting TOKENS [MEMORY]     MEMORY in MiB; without it, in memory
 //
-// One program counts once, since the most memory a process has held does not fall again. The text is made while it
-// is counted: words as frequent as in a text (rank r with probability about 1 / (r + 10)), each drawn near the one
-// before half of the time, so that pairs repeat.
+// One program counts once, since the peak memory of a process never falls. The text is generated while it is
+// counted: word frequencies as in a text (rank r with probability about 1 / (r + 10)), each word drawn near
+// the previous one half of the time, so that pairs repeat.
 #include <sys/resource.h>
 
 #include <chrono>

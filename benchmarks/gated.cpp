@@ -1,4 +1,4 @@
-// Networks on sparse graphs: what a metric costs beside forward and backward, and how the cost grows.
+// Networks on sparse graphs: the cost of a metric relative to forward and backward, and how it grows.
 //
 //     gated --benchmark_filter=glnn/rbpm
 
@@ -39,7 +39,7 @@ struct Net {
     }
 };
 
-// Time of forward, backward and a metric's sums and solution beside that of forward and backward ("floor").
+// Time of forward, backward, and sums and solution of a metric, against forward and backward only ("floor").
 void metric(benchmark::State& state, TransitionOptions options) {
     const Shape s{state.range(0), state.range(1), state.range(2), state.range(3)};
     Net net(s);
@@ -84,7 +84,7 @@ void head(benchmark::State& state) {
     state.counters["ratio"] = 1 / state.counters["floor/time"];
 }
 
-// A training step of a language model with two LSTM layers of 200 by Riemannian beside one by Sgd ("floor").
+// A training step of a language model with two LSTM layers of 200 by Riemannian, against Sgd ("floor").
 void lstm(benchmark::State& state, RiemannianOptions options) {
     constexpr Index T = 35, B = 20;
     const Index V = state.range(0);
@@ -103,7 +103,7 @@ void lstm(benchmark::State& state, RiemannianOptions options) {
         g.forward(l, {x, {text.data(), T, B}}, {y, {text.data() + T * B, T, B}});
         g.backward(l);
     };
-    for (int k = 0; k < 20; ++k)  // the metric is refreshed at every step until its average is full
+    for (int k = 0; k < 20; ++k)  // the metric is updated at every step until its average is full
         pass(), cells.step(), head.step(), table.step();
     measure::against_floor(
         state, 0, double(T * B * options.every),

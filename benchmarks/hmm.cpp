@@ -1,4 +1,4 @@
-// A step of Baum-Welch against its three products a position: sequences side by side, and one after the other.
+// A step of Baum-Welch against its three products per position: sequences in parallel, and in turn.
 //
 //     hmm --threads=1
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Index A = 10000, positions = 12800;
 
-/// Sequences of about `length` symbols, frequent ones and rare ones.
+/// Sequences of about `length` symbols, some frequent and some rare.
 std::vector<std::vector<Token>> texts(Index length) {
     const Random random(3, 3);
     std::vector<std::vector<Token>> all;

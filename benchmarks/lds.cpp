@@ -1,4 +1,4 @@
-// Linear dynamical systems for text: counting against reading the tokens, an iteration of EM against its
+// Linear dynamical systems for text: counting compared with reading the tokens, an iteration of EM with its
 // products.
 //
 //     lds --threads=2
@@ -14,8 +14,8 @@ namespace {
 
 constexpr Index T = 1000000, V = 10000, lags = 7;
 
-// Words as frequent as in a text (rank r with probability about 1 / (r + 10)), each drawn near the one before
-// half of the time, so that pairs repeat.
+// Word frequencies as in a text (rank r with probability about 1 / (r + 10)), each word drawn near the
+// previous one half of the time, so that pairs repeat.
 std::vector<Token> zipf() {
     std::vector<Token> words{0};
     const Random random(3, 3);

@@ -1,4 +1,4 @@
-// The output head: product, softmax, loss and both gradients, against its matrix products alone.
+// The output head: product, softmax, loss and both gradients, compared with its matrix products alone.
 //
 //     loss_kernels --threads=1 --benchmark_out=loss.json --benchmark_out_format=json
 
@@ -32,7 +32,7 @@ struct Head {
           y(g.tokens("y", vocabulary)),
           E(g.weight("E", vocabulary, width, uniform(0.1))) {
         const auto x = g.tokens("x", vocabulary);
-        g.add<Embedding>("embed", {}, x, E);  // makes E an embedding table; it is not run
+        g.add<Embedding>("embed", {}, x, E);  // makes E an embedding table; never run
         const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
         const std::size_t before = g.memory();
         l = kind == Kind::cross_entropy
@@ -69,8 +69,8 @@ void head(benchmark::State& state, Kind kind, bool backward, Targets how = Targe
         dE(vocabulary * width);
     const auto Z = logits.matrix(most, vocabulary), H = hidden.matrix(most, width),
                E = table.matrix(vocabulary, width);
-    // Products: logits, and with the gradient those of both factors, for the positions; with the augmented
-    // loss the logits of each distinct target too, and with the gradient through them those of both factors.
+    // Products for the positions: logits and, with the gradient, those of both factors; with the augmented
+    // loss also logits for the distinct targets and, with the gradient through them, those of both factors.
     const Index targets = kind == Kind::cross_entropy ? 0 : model.distinct,
                 through = backward && kind == Kind::augmented ? targets : 0;
     const double product = 2.0 * double(width) * double(vocabulary);
@@ -109,7 +109,7 @@ BENCHMARK_CAPTURE(head, augmented_forward, Kind::augmented, false)->Apply(shapes
 BENCHMARK_CAPTURE(head, augmented, Kind::augmented, true)->Apply(shapes)->Args({5600, 650, 33278});
 BENCHMARK_CAPTURE(head, augmented_held, Kind::held, true)->Apply(shapes)->Args({5600, 650, 33278});
 
-// What a text's repeated words save, and what half the memory costs.
+// The savings from repeated words of a text, and the cost of half the memory.
 void text_shapes(benchmark::internal::Benchmark* b) {
     b->ArgNames({"N", "width", "V"})->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(1.0);
     for (const Index width : {200, 650, 1500}) b->Args({700, width, 10000});

@@ -1,4 +1,4 @@
-/// @file machine.hpp  What a benchmark runs on: the processor, BLAS and the kernels it chose.
+/// @file machine.hpp  The environment of a benchmark: the processor, BLAS and the kernels it chose.
 #pragma once
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ extern "C" [[gnu::weak]] char* openblas_get_config(void);
 
 namespace machine {
 
-/// Vendor, family, model and name as the processor states them by the instruction CPUID; "unknown" where it has none.
+/// Vendor, family, model and name as reported by the CPUID instruction; "unknown" without it.
 inline std::string processor() {
 #if defined(__x86_64__) || defined(__i386__)
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -42,7 +42,7 @@ inline std::string processor() {
     std::string name;
     for (const unsigned leaf : {0x80000002u, 0x80000003u, 0x80000004u})
         if (__get_cpuid(leaf, &a, &b, &c, &d)) name += letters(a, b, c, d);
-    name.resize(std::strlen(name.c_str()));  // zeros fill it up
+    name.resize(std::strlen(name.c_str()));  // padded with zeros
     name.erase(0, name.find_first_not_of(' '));
     return name.empty() ? text : text + ", " + name;
 #else
@@ -50,7 +50,7 @@ inline std::string processor() {
 #endif
 }
 
-/// What in the environment makes OpenBLAS another processor's, as one sentence; empty where nothing does.
+/// Environment settings that make OpenBLAS use kernels of another processor, as one sentence; empty if none.
 inline std::string warning() {
     std::string found, names;
     for (const std::string name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
@@ -67,7 +67,7 @@ inline std::string warning() {
            names + ".";
 }
 
-/// Pairs of name and value: everything of the machine and of this program that figures depend on.
+/// Pairs of name and value: everything about machine and program that figures depend on.
 inline std::vector<std::pair<std::string, std::string>> context() {
     const bool open = openblas_get_config && openblas_get_corename;
     std::vector<std::pair<std::string, std::string>> pairs{

@@ -1,4 +1,4 @@
-/// @file measure.hpp  What the benchmarks share: work and floor timed in turn, context, random data.
+/// @file measure.hpp  Shared by the benchmarks: timing of work and floor in turn, context, random data.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -30,11 +30,11 @@ inline double median(std::vector<double> v) {
     return v[v.size() / 2];
 }
 
-/// Multiply-adds a second that one core reaches in registers alone, times two: a bound no BLAS can flatter.
+/// Multiply-adds per second of one core working in registers only, times two: an upper bound for any BLAS.
 inline double peak_flops() {
     using L = isogloss::kernel::Lanes<float>;
     constexpr int chains = 16;                   // enough to hide the latency of a fused multiply-add
-    constexpr long rounds = 20000, inner = 100;  // long enough in registers that what lies between is nothing
+    constexpr long rounds = 20000, inner = 100;  // long enough in registers to make the rest negligible
     double best = 0;
     for (int attempt = 0; attempt < 5; ++attempt) {
         L sums[chains];
@@ -54,7 +54,7 @@ inline double peak_flops() {
     return best;
 }
 
-/// Random numbers that are kept: buffers taken anew would cost page faults in every round.
+/// Random numbers in persistent buffers: new ones would cost page faults in every round.
 class Data {
 public:
     explicit Data(Index n, double scale = 0.1) : values_(static_cast<std::size_t>(n)) {
@@ -69,17 +69,16 @@ private:
     std::vector<float> values_;
 };
 
-/// C = A B + beta C through BLAS alone, cut over the threads as the library cuts its own: what floors are
-/// made of.
+/// C = A B + beta C through BLAS alone, split over threads as the library does: the basis of the floors.
 inline void product(MatrixRef<const float> a, MatrixRef<const float> b, float beta, MatrixRef<float> c) {
     isogloss::detail::cut<float>(a, b, c, [beta](auto left, auto right, auto part, Index) {
         isogloss::detail::gemm_serial<float>(1.f, left, right, beta, part);
     });
 }
 
-/// Times `work` and `floor` in turn for every iteration and reports the medians: the time shown is that of
-/// the work; `floor/time` is the share of the floor in it; `peak` the share of the multiply-add peak;
-/// `allocations` how often a round of the work allocated.
+/// Times `work` and `floor` in turn in every iteration and reports the medians: the time shown is that of the
+/// work; `floor/time` is the share of the floor in it; `peak` the share of the multiply-add peak;
+/// `allocations` the number of allocations per round of the work.
 template <class Work, class Floor>
 void against_floor(benchmark::State& state, double flops, double tokens, Work&& work, Floor&& floor) {
     static const double peak = peak_flops();
@@ -110,7 +109,7 @@ void against_floor(benchmark::State& state, double flops, double tokens, Work&& 
     state.counters["allocations"] = static_cast<double>(allocated) / static_cast<double>(of_work.size());
 }
 
-/// main() of every benchmark: `--threads=n` for the library, the rest is google-benchmark's.
+/// main() of every benchmark: `--threads=n` is for the library, the rest for google-benchmark.
 inline int run(int argc, char** argv) {
     std::vector<char*> arguments;
     for (int i = 0; i < argc; ++i) {

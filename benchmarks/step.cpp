@@ -1,4 +1,4 @@
-// The whole training step of the two-layer tied LSTM model, against its matrix products alone.
+// The whole training step of the two-layer tied LSTM model, compared with its matrix products alone.
 //
 //     step --threads=2 --benchmark_filter=al
 
@@ -18,8 +18,8 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
     const Index rows = T * B;
     Graph<float> g({.time = T, .batch = B, .precision = precision, .epsilon = epsilon});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
-    // Predictions as uneven as those of a trained model, for how many entries of dl/dz are sampled depends on them;
-    // and a rate that leaves them so.
+    // Predictions as uneven as those of a trained model, since they determine how many entries of dl/dz are
+    // sampled; and a rate that preserves them.
     const auto E = g.weight("E", V, n, uniform(3.6 * std::pow(200.0 / double(n), 0.8)));
     auto h = g.add<Embedding>("embed", {.keep = 0.7}, x, E);
     h = g.add<Lstm>("lstm1", {.units = n, .keep = 0.7}, h);
@@ -31,7 +31,7 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
             : g.add<AugmentedLoss>("loss", {.gamma = 0.65, .differentiate_target = kind == Kind::al}, o, y);
     Sgd<float> sgd(g.parameters(), {.rate = 1e-6, .clip = 5});
 
-    // Words as frequent as in a text: rank r with probability about 1 / (r + 10).
+    // Word frequencies as in a text: rank r with probability about 1 / (r + 10).
     std::vector<Token> words;
     std::vector<bool> seen(static_cast<std::size_t>(V), false);
     Index distinct = 0;
@@ -42,10 +42,10 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
         if (i >= rows) seen[static_cast<std::size_t>(words.back())] = true;
     }
     if (kind == Kind::ce) distinct = 0;
-    // Rows of the head's three products: positions, and distinct targets where they take part.
+    // Rows of the three products of the head: positions, and distinct targets if they take part.
     const Index forward = rows + distinct, backward = rows + (kind == Kind::al ? distinct : 0);
 
-    if (epsilon > 0) {  // the share of entries that are to be expected
+    if (epsilon > 0) {  // the expected share of entries
         g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + rows, T, B}});
         double kept = 0;
         for (const float p : g.probabilities(o)) kept += std::min(1.0, double(p) / epsilon);
@@ -82,8 +82,8 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
         });
 }
 
-// bf16: products in bfloat16; epsilon: entries of dl/dz below 1/256 sampled; fast: both, bfloat16 where it is the
-// faster here. The floor stays that of all products in float.
+// bf16: products in bfloat16; epsilon: entries of dl/dz below 1/256 sampled; fast: both, bfloat16 if it is
+// faster here. The floor is always that of all products in float.
 const bool rows = [] {
     for (const auto& [name, kind] :
          {std::pair{"ce", Kind::ce}, std::pair{"al", Kind::al}, std::pair{"al_held", Kind::held}})

@@ -1,10 +1,10 @@
-// A text of any length to standard output, words as frequent as Zipf and Mandelbrot have them, for programs that count.
+// Writes a text of any length to standard output, with Zipf-Mandelbrot frequencies, for counting programs.
 //
-//     zipf_text TOKENS [TYPES]     TYPES 100,000 without it; 0 tokens: each word once, for a vocabulary
+//     zipf_text TOKENS [TYPES]     TYPES: default 100,000; 0 tokens: each word once, for a vocabulary
 //
-// Every word is drawn by itself, the one of rank r = 0, 1, … with probability proportional to 1 / (r + 2.7), so that far
-// more different pairs stand side by side than in a text of that length. A line has 1000 words; nothing of the text is
-// kept in memory.
+// Words are drawn independently, that of rank r = 0, 1, … with probability proportional to 1 / (r + 2.7), so
+// that far more different pairs are adjacent than in a real text of that length. A line has 1000 words; the
+// text is not kept in memory.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -31,7 +31,7 @@ int main() {
         if (batch.index % 20 != 19) continue;
         std::printf("batch %3td: perplexity %.0f of the last 20\n", batch.index + 1, perplexity.value());
         perplexity = {};
-        if (batch.index + 1 == 80) break;  // a fifth of the text will do here
+        if (batch.index + 1 == 80) break;  // a fifth of the text is enough here
     }
 }
 

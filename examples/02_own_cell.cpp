@@ -1,4 +1,4 @@
-// A cell of one's own, written like its equations, checked against the laws of a node, and trained.
+// A user-defined cell, written like its equations and checked against the laws of a node.
 //
 //     g_t = σ(x_t W + h_{t-1} U + b),   h_t = (1 - g_t) ∘ h_{t-1} + g_t ∘ tanh(x_t V)
 #include <cstdio>
@@ -12,7 +12,7 @@ template <class T> struct Leaky {
         ig::Index units = 0;
     };
     Options options;
-    ig::Units<T> z, v;  // what the gate and the candidate add up
+    ig::Units<T> z, v;  // pre-activations of the gate and the candidate
     ig::Seq<T> h, gate, candidate;
 
     ig::Seq<T> setup(ig::Setup<T>& s, ig::Seq<T> x) {

@@ -1,4 +1,4 @@
-// A loss of one's own over lazy logits: cross-entropy in which each word counts as much as it is told to.
+// A user-defined loss over lazy logits: cross-entropy with a weight for each word.
 #include <cstdio>
 #include <isogloss/check.hpp>
 #include <isogloss/isogloss.hpp>

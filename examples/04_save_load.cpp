@@ -1,4 +1,4 @@
-// Training that stops, is saved, and goes on elsewhere with the same bits.
+// Training that stops, is saved, and resumes elsewhere with bit-identical results.
 #include <cstdio>
 #include <filesystem>
 #include <isogloss/io.hpp>
@@ -15,7 +15,7 @@ struct Training {
         g.add<ig::Gru>("gru", {.units = 32, .keep = 0.8}, g.add<ig::Embedding>("embed", {}, x, E));
     ig::Loss<float> l = g.add<ig::CrossEntropy>("loss", {}, g.add<ig::TiedSoftmax>("softmax", {}, h, E), y);
     ig::Adam<float> adam{g.parameters(), {.rate = 0.003, .clip = 5}};
-    std::uint64_t batch = 0;  // where the corpus is
+    std::uint64_t batch = 0;  // position in the corpus
 
     ig::io::Checkpoint checkpoint() {
         ig::io::Checkpoint c;

@@ -42,7 +42,7 @@ int main() {
     std::printf("%s\n", vocabulary.decode(text).c_str());
 }
 
-// batch 400: 2.87 bits a character                 (after three lines of this kind)
+// batch 400: 2.87 bits a character                 (after three such lines)
 // Yrbu,
 // Lotthis in my bare encome one the harls in trey firp ald sower so eneang on the parnce of is come and the me
 // Bot pinde mant with thou dade and ste arus fore?

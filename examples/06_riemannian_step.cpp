@@ -1,4 +1,4 @@
-// A Riemannian step: cells and head by the metric of their units (RUOP), beside Adam on the same batches.
+// A Riemannian step for cells and head in the metric of their units (RUOP), against Adam on the same batches.
 #include <cmath>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
@@ -15,8 +15,8 @@ void train(const ig::text::Corpus& corpus, const char* name, bool riemannian) {
     auto h = g.add<ig::Lstm>("lstm", {.units = 64}, g.add<ig::Embedding>("embed", {}, x, E));
     auto l = g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("out", {.vocabulary = V}, h), y);
 
-    // w ← w - η (M + ε)⁻¹ G, with M = Σ Φ z zᵀ of each unit in its quasi-diagonal form. A table that is looked
-    // up has no units, so it goes to another update.
+    // w ← w - η (M + ε)⁻¹ G, with M = Σ Φ z zᵀ of each unit in its quasi-diagonal form. An embedding table
+    // has no units, so another update trains it.
     ig::Riemannian cells(g, "lstm.*", {.modulus = ig::UnitModulus::ruop, .rate = 0.003, .clip = 5});
     ig::Riemannian head(g, "out.*", {.rate = 0.03, .clip = 5});
     ig::Adam table(g.parameters("E"), {.rate = 0.01, .divisor = ig::Divisor::tokens});

@@ -42,7 +42,7 @@ int main() {
         return embed(tokens);
     };
     const auto a = vector("I will not love the king"), b = vector("for the love of heaven");
-    double cosine = 0;  // love is the word number 3 of the first line and number 2 of the second
+    double cosine = 0;  // counted from 0, "love" is word 3 of the first line and word 2 of the second
     for (std::size_t i = 0; i < 40; ++i) cosine += double(a(3, i)) * double(b(2, i));
     std::printf("to love and the love of: cosine %.2f\n", cosine);
 }

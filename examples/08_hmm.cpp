@@ -19,13 +19,13 @@ int main() {
         else if (!texts[0].empty() && texts[0].back() != 26) texts[0].push_back(26);  // between words
     }
 
-    // Baum-Welch climbs to a local maximum, which depends on the random start: the best of a few starts.
+    // Baum-Welch climbs to a local maximum, which depends on the random start: keep the best of a few.
     ig::hmm::Hmm best({.states = 2, .symbols = 27});
     double most = -std::numeric_limits<double>::infinity();
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         ig::hmm::Hmm model({.states = 2, .symbols = 27, .prior = 0.1, .seed = seed});
         double nats = 0;
-        for (int step = 0; step < 100; ++step) nats = model.step(texts);  // never falls
+        for (int step = 0; step < 100; ++step) nats = model.step(texts);  // never decreases
         std::printf("start %d: %.3f bits per letter\n", static_cast<int>(seed),
                     -nats / (std::numbers::ln2 * static_cast<double>(texts[0].size())));
         if (nats > most) most = nats, best = model;

@@ -1,4 +1,4 @@
-// A model whose gradient is written down, without a graph: a softmax over the vectors of the last four characters.
+// A closed-form gradient, without a graph: a softmax over the vectors of the last four characters.
 #include <cstdio>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/metric/perplexity.hpp>

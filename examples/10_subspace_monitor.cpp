@@ -1,5 +1,5 @@
-// How far apart the word vectors and the classifier of an untied model are while it is trained: the augmented
-// loss draws the column space of the softmax matrix towards that of the embedding table, cross-entropy does not.
+// The distance between word vectors and classifier of an untied model during training: the augmented loss
+// draws the column space of the softmax matrix towards that of the embedding table; cross-entropy does not.
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/subspace_monitor.hpp>

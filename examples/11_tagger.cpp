@@ -1,5 +1,5 @@
-// Sentences of different length, read from both sides: a tagger that must look ahead. In its language "set"
-// and "run" are verbs before "the", and nouns elsewhere.
+// Sentences of different lengths, read in both directions: a tagger that must look ahead. In its language
+// "set" and "run" are verbs before "the" and nouns elsewhere.
 #include <algorithm>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
@@ -10,7 +10,7 @@ constexpr ig::Index T = 8, B = 16;
 enum Word : ig::Token { the, set, run, dog, sun, words };
 enum Tag : ig::Token { determiner, noun, verb, tags };
 
-// A batch [T, B] of sentences, one in each column. Behind its end a column has no tags, and any words.
+// A batch [T, B] of sentences, one in each column. After its end a column has arbitrary words and no tags.
 struct Sentences {
     ig::Token word[T * B] = {}, tag[T * B];
 
@@ -38,7 +38,7 @@ int main() {
     auto l = g.add<ig::CrossEntropy>("loss", {}, o, y);
     ig::Adam<float> adam(g.parameters(), {.rate = 0.01});
     const auto forward = [&](const Sentences& s) {
-        g.reset();  // sentences are whole: nothing is carried from one batch to the next
+        g.reset();  // sentences are complete: no state is carried between batches
         g.forward(l, {x, {s.word, T, B}}, {y, {s.tag, T, B}});
     };
     for (std::uint64_t step = 1; step <= 300; ++step) {

@@ -1,5 +1,5 @@
-// One model, trained by several ranks that share the columns of every batch. The ranks are threads here; with processes,
-// on one machine or many, an isogloss::mpi::Communicator takes the place of the Member, and mpirun starts the program.
+// One model, trained by several ranks that share the columns of every batch. Here the ranks are threads; with
+// processes, on one machine or many, an isogloss::mpi::Communicator replaces the Member, under mpirun.
 #include <cstdio>
 #include <isogloss/distributed/data_parallel.hpp>
 #include <isogloss/distributed/thread_group.hpp>
@@ -9,7 +9,7 @@
 
 namespace ig = isogloss;
 
-// Trains for an epoch; the perplexity after it, which is the same number on every rank.
+// Trains for an epoch and returns the perplexity after it, the same number on every rank.
 double train(auto& ranks, const ig::text::Corpus& text, ig::Index V) {
     const ig::distributed::DataParallelOptions cut{.columns = 32, .shards = 4};
     ig::Graph<float> g({.time = 35, .batch = ig::distributed::widest_shard(cut)});

@@ -1,4 +1,4 @@
-// A server: four threads answer requests with one model. They share its weights; states and memory are their own.
+// A server: four threads answer requests with one model. They share its weights; each has its own states.
 #include <atomic>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
@@ -6,7 +6,7 @@
 
 namespace ig = isogloss;
 
-// The same lines build the graph that is trained and those that answer.
+// Builds both the graph that is trained and the graphs that answer.
 struct Model {
     ig::Graph<float> g;
     ig::Tokens x;
@@ -18,7 +18,7 @@ struct Model {
         auto h = g.add<ig::Lstm>("lstm", {.units = 64}, g.add<ig::Embedding>("embed", {}, x, E));
         o = g.add<ig::TiedSoftmax>("softmax", {.bias = true}, h, E);
     }
-    // Goes on with a text by 20 characters, the most probable one each time.
+    // Continues a text by 20 characters, each the most probable one.
     std::string answer(const ig::text::Vocabulary& vocabulary, const std::string& request) {
         std::vector<ig::Token> text;
         vocabulary.encode_prefix(request, text);
@@ -49,7 +49,7 @@ int main() {
         Model own(vocabulary.size(), {.time = 8}, weights);  // for requests of up to 8 characters
         for (std::size_t r; (r = next++) < requests.size();) answers[r] = own.answer(vocabulary, requests[r]);
     };
-    { std::jthread a(serve), b(serve), c(serve), d(serve); }  // the end of the block waits for all
+    { std::jthread a(serve), b(serve), c(serve), d(serve); }  // joined at the end of the block
     model.g.training(false);
     int differ = 0;
     for (std::size_t r = 0; r < answers.size(); ++r) {

@@ -1,5 +1,5 @@
-// A beam search: hypotheses are the columns of a batch, and a column goes on from the state of any other. In this
-// language the most probable next word leads astray: crossings are more frequent than roads, but lead to four places.
+// Beam search: hypotheses are the columns of a batch, and a column can continue from the state of any other.
+// Greedy search fails in this language: crossings are more frequent than roads, but lead to four places.
 #include <algorithm>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
@@ -10,10 +10,10 @@ enum Word : ig::Token { begin, crossing, road, home, north, east, south, west, w
 struct Hypothesis {
     std::vector<ig::Token> text;
     double log_p = 0;
-    ig::Index from = 0;  // the column whose state it goes on from
+    ig::Index from = 0;  // the column whose state it continues
 };
 
-// The best text of so many words more that a search with `width` hypotheses finds.
+// The best text with `length` more words that a search with `width` hypotheses finds.
 Hypothesis search(ig::Graph<float>& g, ig::Tokens x, ig::Logits<float> o, ig::Index width, int length) {
     std::vector<Hypothesis> beam = {{.text = {begin}}};
     g.reset();

@@ -1,5 +1,5 @@
-// An n-best list, as a recogniser of speech or a translator gives it, ordered anew by a language model. The texts are
-// columns of a batch, and beginnings that they have in common are read once.
+// An n-best list of a speech recogniser or a translator, rescored by a language model. The texts are columns
+// of a batch, and the prefixes that they share are read once.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,7 +27,7 @@ int main() {
 
     struct Hypothesis {
         std::string text;
-        double recogniser;  // what it says: log p(sound | text)
+        double recogniser;  // its score: log p(sound | text)
         double total = 0;
     };
     std::vector<Hypothesis> list = {{"we are ac count ed pore cities ends", -9},

@@ -1,5 +1,5 @@
-// A tagger with two inputs: which word it is, and how it ends. From files of Universal Dependencies, the first of them
-// to learn from: 16_english_tagger train.conllu dev.conllu test.conllu
+// A tagger with two inputs: the word and its ending. Trains on the first of the given files of Universal
+// Dependencies: 16_english_tagger train.conllu dev.conllu test.conllu
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
 

@@ -1,4 +1,4 @@
-// Is a sentence a question? Its class stands at its last word alone: the head reads the state that has seen all words.
+// Is a sentence a question? It is classified at its last word only, from the state that has seen all words.
 #include <cctype>
 #include <cmath>
 #include <cstdio>
@@ -7,7 +7,7 @@
 namespace ig = isogloss;
 constexpr ig::Index T = 16, B = 25;
 using Sentence = std::pair<std::vector<ig::Token>, ig::Token>;  // its words, and whether it is a question
-// The sentences of 3 to T words of a text, in lower case and without marks: questions and others in turn.
+// The sentences of 3 to T words of a text, lower-cased, without punctuation; questions and others alternate.
 std::vector<Sentence> read(const std::string& path, ig::text::WordIndex& known) {
     std::vector<Sentence> all;
     std::vector<ig::Token> words;
@@ -20,7 +20,7 @@ std::vector<Sentence> read(const std::string& path, ig::text::WordIndex& known) 
             const bool fits = std::ssize(words) >= 3 && std::ssize(words) <= T, question = c == '?';
             if ((c == '?' || c == '.') && fits && question == std::ssize(all) % 2)
                 all.emplace_back(words, question);
-            if (c == '?' || c == '.' || c == '!' || c == ':') words.clear();  // "ROMEO:" is no part of it
+            if (c == '?' || c == '.' || c == '!' || c == ':') words.clear();  // "ROMEO:" is not part of it
         }
     return all;
 }

@@ -1,4 +1,4 @@
-// Word vectors of a file that a model uses and does not change: it then knows words that it was never trained on.
+// A model with frozen word vectors from a file: it then knows words that it was never trained on.
 #include <cmath>
 #include <cstdio>
 #include <isogloss/io.hpp>
@@ -6,7 +6,7 @@
 
 namespace ig = isogloss;
 constexpr ig::Index T = 5, B = 20, words = 400, width = 20;
-// A file as another program may have written it: animals lie to one side, tools to the other.
+// A file such as another program might write: animals lie to one side, tools to the other.
 void write_vectors(const std::string& path) {
     ig::io::WordVectors v;
     v.dimension = width;
@@ -28,11 +28,11 @@ int main() {
     std::copy(vectors.values.begin(), vectors.values.end(), g.value(E).data());
     auto h = g.add<ig::Gru>("gru", {.units = 16, .keep = 0.7}, g.add<ig::Embedding>("embed", {}, x, E));
     auto l = g.add<ig::CrossEntropy>("loss", {}, g.add<ig::Softmax>("class", {.vocabulary = 2}, h), y);
-    ig::Adam<float> adam(g.parameters(), {.rate = 0.01, .divisor = ig::Divisor::tokens});  // of all but E
+    ig::Adam<float> adam(g.parameters(), {.rate = 0.01, .divisor = ig::Divisor::tokens});  // all but E
     std::printf("%td numbers are trained, %td of word vectors are not\n", adam.group().elements(),
                 words * width);
 
-    // Lists of T words from [first, first + count): of what are there more? That is asked at the last word.
+    // Lists of T words from [first, first + count): more animals or more tools? Predicted at the last word.
     const auto forward = [&](std::uint32_t draw, ig::Index first, ig::Index count) {
         const ig::Random random(2, draw);
         std::vector<ig::Token> list(T * B), most(T * B, ig::not_predicted);
@@ -51,7 +51,7 @@ int main() {
         adam.step();
     }
     g.training(false);
-    const double nats = forward(1000, words / 2, words / 2) / double(B);  // of words that no list has had
+    const double nats = forward(1000, words / 2, words / 2) / double(B);  // words unseen in training
     std::printf("new words: %.2f nats, %.2f by guessing\n", nats, std::log(2.));
     return nats < 0.4 ? 0 : 1;
 }

@@ -1,12 +1,12 @@
-// What a data-parallel step takes, and what the link between two ranks gives. Run by benchmarks/distributed_cost.py.
+// Times a data-parallel step, and the link between two ranks. Run by benchmarks/distributed_cost.py.
 //
 //     mpirun -n N ranks_step step UNITS COLUMNS SHARDS THREADS OVERLAP STEPS [free]
 //     mpirun -n 2 ranks_step link
 //
 // step: the two-layer LSTM language model, V = 10,000, T = 35, its head tied or free; prints medians of rank 0 in seconds:
-//     of a step, and of what DataParallel::gradients waited and sent beside the passes.
-// link: prints "bytes seconds" of one-way messages between ranks 0 and 1, both ways at the same time from 64 KiB on, as
-//     in an exchange.
+//     of a step, and of waiting and sending in DataParallel::gradients outside the passes.
+// link: prints "bytes seconds" of one-way messages between ranks 0 and 1; from 64 KiB on in both directions
+//     at once, as in an exchange.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -47,7 +47,7 @@ void step(ig::mpi::Communicator& ranks, Index units, const ig::distributed::Data
     ig::distributed::DataParallel parallel(g, g.parameters(), ranks, cut);
     ig::Sgd<float> sgd(g.parameters(), {.rate = 0.1, .clip = 5});
 
-    std::vector<ig::Token> text;  // words as frequent as in a text
+    std::vector<ig::Token> text;  // word frequencies as in a text
     const ig::Random random(3, 3);
     for (Index i = 0; i < (steps * T + 1) * cut.columns; ++i)
         text.push_back(static_cast<ig::Token>(10 * (std::pow((V + 10) / 10.0, random.uniform(i)) - 1)));
@@ -60,7 +60,7 @@ void step(ig::mpi::Communicator& ranks, Index units, const ig::distributed::Data
             g.backward(l);
         });
         sgd.step();
-        if (batch.index == 0) continue;  // memory is touched for the first time
+        if (batch.index == 0) continue;  // memory is first touched here
         whole.push_back(now() - begin);
         waited.push_back(parallel.waited() - before);
     }
@@ -82,7 +82,7 @@ void link(ig::mpi::Communicator& ranks) {
             const double begin = now();
             if (both) {
                 ranks.finish(ranks.start(k, to, from));
-            } else {  // there and back
+            } else {  // round trip
                 if (ranks.rank() == 0) ranks.finish(ranks.start(k, to, {}));
                 ranks.finish(ranks.start(k, {}, from));
                 if (ranks.rank() == 1) ranks.finish(ranks.start(k, to, {}));

@@ -3,8 +3,8 @@
 //     peer_hmm STATES SYMBOLS START TEXTS ROUNDS
 //
 // START holds initial, transition and emission as doubles, TEXTS the length of the sequences and then all symbols, as
-// 32-bit integers. Waits for a line before each step, which begins with START, and prints seconds of the processor and the
-// log-likelihood before the step.
+// 32-bit integers. Waits for a line before each step, which starts from START, and prints processor seconds
+// and the log-likelihood before the step.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

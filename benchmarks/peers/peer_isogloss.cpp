@@ -1,4 +1,4 @@
-// Our side of the comparison: reads names of rows, answers each with the seconds of one round.
+// isogloss's side of the comparison: reads names of rows, answers each with the seconds of one round.
 //
 //     peer_isogloss THREADS full|automatic|sampled        rows as compare.py names them
 //
@@ -19,7 +19,7 @@ using ig::Index;
 
 namespace {
 
-/// The same numbers on every side.
+/// The same numbers in every peer.
 float number(Index i, int seed) { return 0.1f * static_cast<float>(std::sin(double(i) + seed)); }
 
 std::vector<ig::Token> words(Index count, Index vocabulary, Index step) {
@@ -90,7 +90,7 @@ std::unique_ptr<Row> head(const std::string& loss, Index n, Index V, Index N, co
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
     const auto E = g.weight("E", V, n, ig::uniform(0.1));
     const auto h = g.input("h", n);
-    g.add<ig::Embedding>("embed", {}, x, E);  // makes E an embedding table; it is not run
+    g.add<ig::Embedding>("embed", {}, x, E);  // makes E an embedding table; never run
     const auto o = g.add<ig::TiedSoftmax>("softmax", {}, h, E);
     const std::size_t before = g.memory();
     const auto l = add_loss(g, loss, o, y);
@@ -126,7 +126,7 @@ template <class S> struct Total {
     }
 };
 
-/// One LSTM layer, forward and all gradients, that of the input too.
+/// One LSTM layer, forward and all gradients, including that of the input.
 std::unique_ptr<Row> lstm(Index n, Index T, Index B, const Setting& setting) {
     auto row = std::make_unique<Row>(T, B, setting);
     auto& g = row->g;

@@ -1,10 +1,10 @@
 // oneDNN's side of the comparison: its LSTM primitive, forward training and backward, weights packed once.
 //
-//     peer_onednn f32|bf16        rows as compare.py names them, lstm alone
+//     peer_onednn f32|bf16        rows as compare.py names them, lstm only
 //
-// The thread count is OMP_NUM_THREADS, or DPCPP_CPU_NUM_CUS where oneDNN computes through SYCL. In bf16 the layer's
-// input, output, hidden state and weights are of that type; cell state, bias and all gradients are float, as oneDNN
-// demands. Compiles against oneDNN 2 and 3.
+// The thread count is OMP_NUM_THREADS, or DPCPP_CPU_NUM_CUS if oneDNN runs through SYCL. In bf16 the layer's
+// input, output, hidden state and weights are of that type; cell state, bias and all gradients are float, as
+// oneDNN requires. Compiles against oneDNN 2 and 3.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
         return 2;
     }
 #ifdef PEER_ONEDNN_LIBRARIES
-    // Through SYCL oneDNN finds the processor by a driver that lies beside its own library.
+    // With SYCL, oneDNN finds the processor through a driver in the folder of its own library.
     setenv("OCL_ICD_FILENAMES", PEER_ONEDNN_LIBRARIES "/libintelocl.so", 0);
 #endif
     const auto* version = dnnl_version();

@@ -2,10 +2,11 @@
 //
 //     peer_rescoring LAYERS UNITS VOCABULARY MODEL LISTS
 //
-// Writes a tied LSTM language model of random weights to MODEL, as language_model would, and reads n-best lists from LISTS:
-// a text a line, its tokens with spaces between, an empty line behind each list. Then, for each line on standard input, which says
-// how the weights are held (plain, or packed as full, bf16 or int8), scores all lists and prints the processor time in seconds, the
-// positions read, and the log-probabilities of all texts.
+// Writes a tied LSTM language model with random weights to MODEL, as language_model would, and reads n-best
+// lists from LISTS: one text per line, tokens separated by spaces, an empty line after each list. Then, for
+// each line on standard input, which names the storage of the weights (plain, or packed as full, bf16 or
+// int8), scores all lists and prints the processor time in seconds, the positions read, and the
+// log-probabilities of all texts.
 #include <cstdlib>
 #include <ctime>
 #include <fstream>

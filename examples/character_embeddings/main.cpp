@@ -1,5 +1,5 @@
 /// @file main.cpp  The next character from the M before it: softmax over concatenated embeddings, trained by
-/// its closed-form gradient; perplexity beside n-grams, and a picture of the table.
+/// its closed-form gradient; perplexity compared with n-grams, and a picture of the table.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -57,7 +57,7 @@ double perplexity(Model& model, Examples& examples, ig::Index first) {
     return p.value();
 }
 
-/// What stands for a character in the picture.
+/// The label of a character in the picture.
 std::string label(const std::string& character) {
     if (character == "\n") return "↵";
     return character == " " ? "␣" : character;

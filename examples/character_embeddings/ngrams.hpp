@@ -1,4 +1,4 @@
-/// @file ngrams.hpp  Interpolated n-gram models of characters: what the embedding model is compared with.
+/// @file ngrams.hpp  Interpolated n-gram models of characters: the baseline for the embedding model.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@ namespace characters {
 
 namespace ig = isogloss;
 
-/// Counts of all contexts of up to `order` - 1 characters, smoothed as Witten and Bell do:
+/// Counts of all contexts of up to `order` - 1 characters, with Witten-Bell smoothing:
 ///
 ///     p(c | x_1 … x_k) = (count(x c) + t(x) p(c | x_2 … x_k)) / (count(x) + t(x))
 ///
-/// t(x) is how many different characters follow x; before all of them stands the uniform distribution.
+/// t(x) is how many different characters follow x; the recursion starts from the uniform distribution.
 class Ngrams {
 public:
     Ngrams(std::span<const ig::Token> text, ig::Index order, ig::Index vocabulary)
@@ -43,7 +43,7 @@ public:
         for (ig::Index k = 0; k < std::min(order, order_) && k <= at; ++k) {
             const std::uint64_t context = key(text, at, k);
             const auto found = contexts_.find(context);
-            if (found == contexts_.end()) break;  // nor was any longer one seen
+            if (found == contexts_.end()) break;  // no longer one was seen either
             const auto pair = counts_.find(context * (vocabulary_ + 1) + next(text, at));
             const double n = pair == counts_.end() ? 0 : double(pair->second);
             const auto [total, different] = found->second;

@@ -1,5 +1,5 @@
-/// @file main.cpp  The minimal-entropy rule against measurement: validation perplexity over the width of the
-/// table, for a tied LSTM language model and for skip-gram with a full softmax.
+/// @file main.cpp  The minimal-entropy rule compared with measurements: validation perplexity over the width
+/// of the table, for a tied LSTM language model and for skip-gram with a full softmax.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
@@ -29,7 +29,7 @@ struct Options {
     std::vector<ig::Index> widths = {4, 8, 16, 32, 64, 128};
     std::vector<std::string> models = {"tied", "skip-gram"};
     ig::Index tokens = 200000, epochs = 4, batch = 20, bptt = 35, window = 5, max_vocabulary = 0;
-    double vocabulary = 0;  // > 0: nothing but the rule for so many words
+    double vocabulary = 0;  // > 0: only print the rule for this many words
     double keep = 1, rate = 1, skip_gram_rate = 0.005;
     std::uint64_t seed = 1;
     int threads = 1;
@@ -45,7 +45,7 @@ struct Row {
 
 using Report = std::function<void(const Row&)>;
 
-/// One LSTM layer as wide as the table, which is the softmax matrix too.
+/// One LSTM layer as wide as the table, which is also the softmax matrix.
 void train_tied(const Options& o, ig::Index width, const ig::text::Corpus& train,
                 const ig::text::Corpus& valid, ig::Token eos, const Report& report) {
     const ig::Index V = train.vocabulary_size();
@@ -153,7 +153,7 @@ std::vector<Row> read_table(const std::string& path) {
     return rows;
 }
 
-/// The best validation perplexity of each width, widths rising.
+/// The best validation perplexity of each width, in order of width.
 std::vector<Row> best(const std::vector<Row>& rows, const std::string& model) {
     std::map<ig::Index, Row> by_width;
     for (const Row& r : rows) {
@@ -240,7 +240,7 @@ std::vector<Row> measure(const Options& o) {
     return rows;
 }
 
-/// The dimension for a vocabulary of N words, as the rule, its exact form and its limit give it.
+/// The dimension for a vocabulary of N words, by the rule, its exact form and its limit.
 int print_rule(double words) {
     const auto found = ig::embedding_dimension(words);
     std::printf("N = %.15g words: exact n = %td; rule %.2f, asymptotic %.2f\n", words, found.exact,

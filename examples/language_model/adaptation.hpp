@@ -15,11 +15,11 @@
 
 namespace lm {
 
-/// Columns of the batches that gradient statistics are collected over, where the text is long enough: as many as
+/// Columns of the batches that gradient statistics are collected over, if the text is long enough: as many as
 /// in the code published with the paper.
 inline constexpr ig::Index statistics_columns = 100;
 
-/// Throws UsageError where an option is given that `needed` is not given for.
+/// Throws UsageError if `option` is given, but not `what` that it requires (`needed`).
 template <class Value>
 void require_with(bool needed, const std::string& what, const std::string& option, const Value& value) {
     bool given;
@@ -28,10 +28,10 @@ void require_with(bool needed, const std::string& what, const std::string& optio
     if (given && !needed) throw ig::UsageError(ig::message(option, " is given without ", what));
 }
 
-/// Whether a rule of --dynamic has statistics of a training text.
+/// Whether a rule of --dynamic uses gradient statistics of a training text.
 inline bool of_a_text(const std::string& rule) { return rule == "rms" || rule == "riemannian"; }
 
-/// Whether options of dynamic evaluation fit together, as those of `evaluate` and of `tune`.
+/// Throws UsageError if the options of dynamic evaluation, of `evaluate` or `tune`, are inconsistent.
 template <class O> void require_dynamic(const O& o) {
     const bool dynamic = !o.dynamic.empty();
     require_with(dynamic, "--dynamic", "--dynamic-rate", o.dynamic_rate);
@@ -49,13 +49,13 @@ template <class O> void require_dynamic(const O& o) {
             ig::message("--dynamic-steps is ", steps, ", expected at least 1 and at most ", most_size));
 }
 
-/// A model that these options can adapt.
+/// Loads a model that these options can adapt.
 template <class O> LoadedModel load_adaptable(const O& o) {
     return load_model(o.model, of_a_text(o.dynamic) ? statistics_columns : 1, o.dynamic_steps.value_or(5));
 }
 
-/// The update of a rule of --dynamic, with the defaults of that rule: for rms those of the published code, for sgd and
-/// riemannian what did well on the Penn Treebank.
+/// The update of a rule of --dynamic, with the defaults of that rule: for rms those of the published code,
+/// for sgd and riemannian values that worked well on the Penn Treebank.
 class Adaptation {
 public:
     Adaptation(Graph& g, const std::string& rule, const std::optional<double>& table_rate = {})
@@ -75,12 +75,12 @@ public:
     void rate(double r) { by_unit_ ? by_unit_->rate(r) : by_number_->rate(r); }
     void decay(double l) { by_unit_ ? by_unit_->decay(l) : by_number_->decay(l); }
 
-    // What collect_mean_squares() and evaluate_dynamically() ask of an update.
+    // The interface that collect_mean_squares() and evaluate_dynamically() require.
     void collect() { by_unit_ ? by_unit_->collect() : by_number_->collect(); }
     void step() { by_unit_ ? by_unit_->step() : by_number_->step(); }
     void restore() noexcept { by_unit_ ? by_unit_->restore() : by_number_->restore(); }
 
-    /// What is printed of it, and of segments of so many steps.
+    /// The line that is printed about it and its segments of `steps` steps.
     std::string description(ig::Index steps) {
         std::string further;
         if (by_unit_)
@@ -99,18 +99,18 @@ private:
     std::optional<ig::RiemannianDynamic<float>> by_unit_;
 };
 
-/// A text in one column, every token predicted once, a line end being fed first; `time` steps at once.
+/// A text in order, every token predicted once, with a line end fed first; `time` steps at once.
 inline ig::text::Batches in_order(const ig::text::Corpus& corpus, const ig::text::Vocabulary& vocabulary,
                                   ig::Index time, ig::Index columns = 1) {
     return corpus.batches({time, columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()});
 }
 
-/// How many steps a cache remembers: what was asked for, or the default, and no more than the text has.
+/// How many steps a cache remembers: as requested or by default, and no more than the text has.
 inline ig::Index window_of(const std::optional<ig::Index>& asked, const ig::text::Corpus& corpus) {
     return std::min(asked.value_or(ig::NeuralCacheOptions().window), std::max<ig::Index>(1, corpus.size()));
 }
 
-/// Collects the gradient statistics of a rule over a text, and returns what to say of it. `shown`: whether a bar is.
+/// Collects the gradient statistics of a rule over a text; returns a line to print. `shown`: show progress.
 inline std::string collect(LoadedModel& it, const std::string& path, ig::Index steps, Adaptation& update,
                            bool shown) {
     const auto corpus = ig::text::Corpus::read(path, it.vocabulary);

@@ -1,4 +1,4 @@
-/// @file commands.hpp  The nine things the program does. Each returns the exit status.
+/// @file commands.hpp  The nine commands of the program. Each returns the exit status.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace lm {
 
-/// Options of `evaluate`; of those that belong to --cache or --dynamic an empty optional is the default.
+/// Options of `evaluate`; for those of --cache and --dynamic an empty optional means the default.
 struct EvaluateOptions {
     std::string model, text, precision = "fp32";
     ig::Index columns = 1;
@@ -27,7 +27,7 @@ struct EvaluateOptions {
     bool json = false;
 };
 
-/// Options of `tune`: lists to try, an empty one is the default.
+/// Options of `tune`: lists of values to try; an empty list means the default.
 struct TuneOptions {
     std::string model, text;
     int threads = 2;
@@ -92,7 +92,7 @@ struct ConvertOptions {
     std::string model, to, store;
 };
 
-/// `named`: the options that stand on the command line.
+/// `named`: the options given on the command line.
 int train(const Options& given, const std::set<std::string>& named);
 int evaluate(const EvaluateOptions& o);
 int tune(const TuneOptions& o);

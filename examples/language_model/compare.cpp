@@ -22,7 +22,7 @@ namespace {
 
 using Distribution = std::span<const float>;
 
-/// The k words nearest to each word by the angle of their vectors, <unk> and line ends left out: [V, k].
+/// The k words nearest to each word by angle, excluding <unk> and line ends: [V, k].
 std::vector<ig::Token> neighbour_lists(LoadedModel& it, const std::vector<bool>& wanted, ig::Index k) {
     const auto E = it.g->parameter("E").values();
     std::vector<float> unit(static_cast<std::size_t>(E.rows * E.cols));
@@ -61,7 +61,7 @@ std::vector<std::pair<ig::Token, float>> with_probabilities(Distribution p, ig::
     return list;
 }
 
-/// Goes over the text with both models at once.
+/// Runs both models over the text together.
 class Comparer {
 public:
     explicit Comparer(const CompareOptions& o)
@@ -90,7 +90,7 @@ public:
 
     const ig::text::Vocabulary& vocabulary() const { return models_[0].vocabulary; }
 
-    /// What both models make of a text, which outlives it.
+    /// Compares the predictions of a text, which must outlive the result.
     const Comparison& run(const ig::text::Corpus& corpus) {
         const auto& vocabulary = models_[0].vocabulary;
         found_.vocabulary = &vocabulary;
@@ -122,7 +122,7 @@ public:
                         return Distribution(p[k]).subspan(static_cast<std::size_t>(r * V),
                                                           static_cast<std::size_t>(V));
                     };
-                    // Not the logarithm of a probability in float, which may have become 0.
+                    // Not the logarithm of a float probability, which may have underflowed to 0.
                     const auto log_p = [&](std::size_t k) {
                         return -models_[k].g->by_token(models_[k].model.nll)(std::size_t(t), std::size_t(b));
                     };
@@ -180,7 +180,7 @@ private:
         if (!o_.csv.empty()) found_.positions.push_back(row);
     }
 
-    /// Keeps the `show` most telling positions in order; of a word, only its most telling one.
+    /// Keeps the `show` positions that differ most, in order; at most one for each word.
     template <class Better>
     void show(std::vector<Shown>& list, Shown s, Distribution a, Distribution b, Better better) const {
         const auto same = std::find_if(list.begin(), list.end(), [&](const Shown& x) {

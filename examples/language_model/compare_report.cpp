@@ -1,4 +1,4 @@
-/// @file compare_report.cpp  What a comparison found, on the screen and as a table.
+/// @file compare_report.cpp  The result of a comparison, on the screen and as a table.
 #include <cmath>
 #include <iostream>
 #include <isogloss/file/output_file.hpp>
@@ -10,7 +10,7 @@ namespace lm {
 
 namespace {
 
-/// Three digits of a number of any size.
+/// A number of any size to three significant digits.
 std::string rounded(double x) {
     char digits[32];
     return {digits, std::to_chars(digits, digits + sizeof digits, x, std::chars_format::general, 3).ptr};

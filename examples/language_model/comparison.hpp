@@ -1,4 +1,4 @@
-/// @file comparison.hpp  What two models' predictions of a text are, side by side.
+/// @file comparison.hpp  The predictions of a text by two models, side by side.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ inline constexpr const char* comparison_header =
     "position,target,log_p_first,log_p_second,unk_first,unk_second,neighbours_first,neighbours_second,"
     "frequent_first,frequent_second";
 
-/// What is added up over positions, for each model.
+/// A sum over positions, for each model.
 struct Mean {
     std::array<double, 2> sum = {};
     ig::Index count = 0, second_higher = 0;
@@ -31,20 +31,20 @@ struct Mean {
     double of(std::size_t k) const { return count ? sum[k] / static_cast<double>(count) : 0; }
 };
 
-/// A position that is shown: its context, and the likeliest words under each model.
+/// A position to be shown: its context, and the most probable words under each model.
 struct Shown {
-    double gain = 0;  ///< ln p(target) of the second model less that of the first
+    double gain = 0;  ///< ln p(target) of the second model minus that of the first
     ig::Index at = 0;
     std::array<std::vector<std::pair<ig::Token, float>>, 2> likeliest;
 };
 
-/// A row of the table that `--csv` asks for.
+/// A row of the table written for `--csv`.
 struct ComparedPosition {
     ig::Index at = 0;
     std::array<double, 8> values = {};  ///< ln p of the target, then p of <unk>, neighbours, frequent words
 };
 
-/// What a pass of both models over a text found. Of each pair the first model's comes first.
+/// The result of a pass of both models over a text. Each pair begins with the first model's value.
 struct Comparison {
     const ig::text::Vocabulary* vocabulary = nullptr;  ///< of both models; outlives this
     std::span<const ig::Token> text;                   ///< outlives this
@@ -52,10 +52,10 @@ struct Comparison {
     std::array<Mean, 2> neighbours;  ///< by the table of the first and of the second model
     Mean unknown, frequent;
     std::vector<std::pair<ig::Token, Mean>> words;  ///< those of --word
-    std::vector<Shown> gains, losses;               ///< the most telling first
+    std::vector<Shown> gains, losses;               ///< the largest differences first
     std::vector<ComparedPosition> positions;        ///< in order; empty without --csv
 
-    /// A word as it is printed.
+    /// A word in printed form.
     std::string word(ig::Token v) const { return ig::escaped(vocabulary->word(v), false); }
     /// The word at a position of the text.
     std::string word_at(ig::Index at) const { return word(text[static_cast<std::size_t>(at)]); }

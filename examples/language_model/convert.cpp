@@ -1,4 +1,4 @@
-/// @file convert.cpp  A model in a file of fewer bytes.
+/// @file convert.cpp  Converts a model to a smaller file.
 #include <filesystem>
 #include <iostream>
 

@@ -9,7 +9,7 @@ namespace lm {
 
 namespace {
 
-// A bar, as the function that passes ask whether to go on.
+// The `go_on` function of a pass that shows a progress bar and always continues.
 auto shown_by(Progress& progress) {
     return [&progress](ig::Index done, ig::Index all) {
         progress.update(done, all, [] { return std::string(); });
@@ -17,7 +17,7 @@ auto shown_by(Progress& progress) {
     };
 }
 
-// With a cache, dynamic evaluation, or both, in one column.
+// Evaluates with a cache, dynamic evaluation, or both, in one column.
 ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
                                    Report& report, std::optional<double>& without) {
     Graph& g = *it.g;
@@ -27,7 +27,7 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
                                                  .weight = o.cache_weight.value_or(defaults.weight)};
     require_neural_cache(cache);
     const std::vector<double> flatness = {cache.flatness},
-                              weights = {0, cache.weight};  // without it, and with it
+                              weights = {0, cache.weight};  // without and with the cache
     const auto h = g.hidden(m.o);
     if (o.cache) {
         report.line(ig::message("cache       window ", grouped(cache.window), ", flatness ",
@@ -64,7 +64,7 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
     return trials->all().back().perplexity;
 }
 
-// Under a temperature of the softmax, mixed with other predictions, or both.
+// Evaluates with a softmax temperature, a mixture with other predictions, or both.
 ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
                               Report& report) {
     const auto weights = all_weights(o);

@@ -1,4 +1,4 @@
-/// @file health.hpp  What tells how a training fares: gradients, the soft term, long word vectors, and
+/// @file health.hpp  Indicators of the course of a training: gradients, the soft term, long word vectors, and
 /// whether to stop.
 #pragma once
 
@@ -15,11 +15,11 @@ namespace lm {
 
 /// Sums over the epoch so far, and the last validation.
 struct Health {
-    double soft = 0, tokens = 0;  ///< nats of the soft term, and the tokens they are of
+    double soft = 0, tokens = 0;  ///< nats of the soft term, and the number of tokens
     double norm = 0, largest = 0, clipped = 0, steps = 0;
-    double validation = std::numeric_limits<double>::quiet_NaN();  ///< nats a token; not finite: none yet
+    double validation = std::numeric_limits<double>::quiet_NaN();  ///< nats per token; not finite: none yet
 
-    /// Takes note of a step: nats of the soft term over so many tokens.
+    /// Records a step: nats of the soft term over `of_tokens` tokens.
     void add(double of_soft, double of_tokens, const Step& step) {
         soft += of_soft;
         tokens += of_tokens;
@@ -31,7 +31,7 @@ struct Health {
     double soft_term() const { return tokens > 0 ? soft / tokens : 0; }
     double mean_norm() const { return steps > 0 ? norm / steps : 0; }
     double clipped_share() const { return steps > 0 ? clipped / steps : 0; }
-    /// Begins an epoch, after one with this validation loss.
+    /// Begins an epoch, after a validation loss of `nats`.
     void next(double nats) { *this = {.validation = nats}; }
     /// For the checkpoint.
     template <class Visitor> void visit(Visitor& v) {
@@ -55,10 +55,10 @@ inline LongestRow longest_row(ig::MatrixRef<const float> table) {
     return it;
 }
 
-/// Why a training goes no further although epochs are left.
+/// Why a training ends before its last epoch.
 enum class Stop { none, patience, runaway };
 
-/// `epoch`: the one to go on with; `best`, `validation`: the best and the last loss, in nats a token.
+/// `epoch`: the next one; `best`, `validation`: the best and the last loss, in nats per token.
 inline Stop stop_of(const Options& o, std::uint64_t epoch, std::uint64_t best_epoch, double best,
                     double validation) {
     if (o.runaway > 0 && validation > best + std::log(o.runaway)) return Stop::runaway;

@@ -10,14 +10,13 @@ namespace lm {
 
 namespace ig = isogloss;
 
-/// The numbers of the k largest of the p, the largest first and of equal ones the lower number; all where k is more than
-/// there are.
+/// The indices of the k largest entries of p (or of all), the largest first; of equal ones the lower index.
 inline std::vector<ig::Token> likeliest(std::span<const float> p, ig::Index k) {
     return ig::largest(std::ssize(p), p.data(), std::min(k, std::ssize(p)));
 }
 
-/// Sets all entries to 0 but the k likeliest (0: all of them) and, of those, the fewest that make up the share `mass` of
-/// their sum, 0 < mass ≤ 1, the likeliest first.
+/// Sets all entries to 0 except the k most probable (0: all) and, of those, the fewest, taken in order of
+/// probability, that make up the share `mass` of their sum, 0 < mass ≤ 1.
 ///
 /// Source   top-k: Fan, Lewis, Dauphin 2018, "Hierarchical neural story generation"; top-p, the nucleus: Holtzman, Buys,
 ///          Du, Forbes, Choi 2020, "The curious case of neural text degeneration".

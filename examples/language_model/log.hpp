@@ -1,4 +1,4 @@
-/// @file log.hpp  The CSV file of a training: a row per epoch.
+/// @file log.hpp  The CSV log of a training: a row per epoch.
 #pragma once
 
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace lm {
 
-/// What one epoch came to.
+/// The results of one epoch.
 struct Row {
     ig::Index epoch = 0;
     double rate = 0;
@@ -23,13 +23,12 @@ struct Row {
     double train_perplexity = 0;
     ig::Index valid_tokens = 0;
     double valid_perplexity = 0, seconds = 0;
-    double cpu_seconds =
-        0;  ///< of all threads, the validation included; seconds by the clock have waiting in them
-    double soft_term = 0;  ///< nats a token
+    double cpu_seconds = 0;  ///< of all threads, validation included; `seconds` are wall-clock time
+    double soft_term = 0;    ///< nats per token
     double gradient_norm = 0, largest_gradient_norm = 0, clipped_share = 0;
     double largest_row = 0;  ///< squared length of the longest word vector
     std::string largest_row_word;
-    std::optional<double> tau_log_v;  ///< of a loss that has a soft term
+    std::optional<double> tau_log_v;  ///< for a loss with a soft term
 };
 
 /// A word as a field of a CSV file, on one line.
@@ -40,8 +39,8 @@ inline std::string csv_field(std::string word) {
     return '"' + word + '"';
 }
 
-/// The log of trainings: a row per epoch, each written through at once. The column `run` tells trainings in
-/// one file apart. Throws FileError where the file has another header.
+/// The log of trainings: a row per epoch, each on disk at once. The column `run` distinguishes trainings in
+/// one file. Throws FileError if the file has another header.
 class Log {
 public:
     static constexpr const char* header =
@@ -49,8 +48,8 @@ public:
         "second,soft_term,gradient_norm,largest_gradient_norm,clipped_share,largest_row,largest_row_word,"
         "tau_log_v,cpu_seconds";
 
-    /// `epochs`: how many the run has behind it. Rows of this run for later epochs, left by a program that
-    /// was killed before its checkpoint, are dropped, and so is the beginning of a row.
+    /// `epochs`: how many the run has completed. Rows of this run for later epochs, left by a program that
+    /// was killed before its checkpoint, are removed, as is an incomplete row.
     Log(const std::string& path, std::string run, ig::Index epochs)
         : run_(std::move(run)),
           csv_(path, header, [&](std::string_view row) { return !is_later(row, epochs); }) {}
@@ -75,7 +74,7 @@ private:
     files::CsvLog csv_;
 };
 
-/// Throws FileError for a log of another version, which has other columns.
+/// Throws FileError for a log of another version, with other columns.
 inline void refuse_earlier_log(const std::string& path) {
     std::ifstream in(path);
     std::string line;

@@ -16,7 +16,7 @@ template <class V>
 CLI::Option* add_value(CLI::App& app, const std::string& name, V& value, const std::string& help) {
     return app.add_option(name, value, help);
 }
-/// One of numbers with commas between them: a list of CLI11 would go on through all that stand on the command line.
+/// An option of comma-separated numbers: a list of CLI11 would take all that follow on the command line.
 CLI::Option* add_value(CLI::App& app, const std::string& name, std::vector<ig::Index>& value,
                        const std::string& help) {
     const auto read = [&value, name](const std::string& list) {
@@ -34,7 +34,7 @@ CLI::Option* add_value(CLI::App& app, const std::string& name, std::vector<ig::I
     return app.add_option_function<std::string>(name, read, help)->type_name("INT,...")->default_str(now);
 }
 
-/// Puts every option of the trainer on its command line.
+/// Adds every option of the trainer to its command line.
 void add_train(CLI::App& app, lm::Options& o) {
     each_option(
         o, [&]<class V>(const std::string& name, V& value, lm::Kind, const char* help, const auto& choices) {
@@ -53,8 +53,8 @@ void add_train(CLI::App& app, lm::Options& o) {
     app.get_option("--model")->required();
 }
 
-/// Puts the options of the cache and of dynamic evaluation on a command line; `several` ends the help of those
-/// that take a list.
+/// Adds the options of the cache and of dynamic evaluation to a command line; `several` ends the help text of
+/// those that take a list.
 template <class O> void add_adaptation(CLI::App& app, O& o, const std::string& several) {
     const auto list = [&](const char* name, auto& value, const std::string& help) {
         auto* option = app.add_option(name, value, help + several);
@@ -76,7 +76,7 @@ template <class O> void add_adaptation(CLI::App& app, O& o, const std::string& s
         "training text, or some of it, for the gradient statistics of --dynamic rms and riemannian");
 }
 
-/// Puts what a model is mixed with on a command line.
+/// Adds the options of a mixture to a command line.
 template <class O> void add_mixture(CLI::App& app, O& o) {
     const auto list = [&](const char* name, auto& value, const char* help) {
         return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

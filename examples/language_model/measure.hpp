@@ -9,17 +9,17 @@
 
 namespace lm {
 
-/// Where tokens are characters, counts them as such, too.
+/// If tokens are characters, counts them as characters, too.
 inline void count_characters(ig::Perplexity& p, const ig::text::Vocabulary& vocabulary) {
     if (vocabulary.level() == ig::text::Level::character) p.add(0, 0, p.tokens());
 }
 
-/// Predicts every token of a corpus once, a line end being fed before the first, in so many columns that
-/// run side by side. Training goes on afterwards as if nothing had happened: its carried states are put back.
+/// Predicts every token of a corpus once, in parallel columns, with a line end fed before the first. Training
+/// is unaffected: its carried states are restored afterwards.
 ///
-/// `go_on(done, all)` is asked after each batch; nothing comes back where it said no.
+/// `go_on(done, all)` is called after each batch; if it returns false, nothing is returned.
 ///
-/// `on`: the graph, or its columns shared by several ranks, with the same number on each.
+/// `on`: the graph, or the DataParallel of ranks that share its columns; all ranks return the same value.
 template <class On, class GoOn>
 std::optional<ig::Perplexity> measure(On& on, const Model& model, const ig::text::Corpus& corpus,
                                       const ig::text::Vocabulary& vocabulary, ig::Index columns,

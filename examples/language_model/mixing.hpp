@@ -1,4 +1,4 @@
-/// @file mixing.hpp  The temperature and the mixture that a command line asks for.
+/// @file mixing.hpp  The temperature and the mixture given on a command line.
 #pragma once
 
 #include <cmath>
@@ -13,10 +13,10 @@
 
 namespace lm {
 
-/// Whether options of `evaluate` or of `tune` ask for a mixture.
+/// Whether options of `evaluate` or of `tune` specify a mixture.
 template <class O> bool is_mixed(const O& o) { return !o.mix_with.empty() || !o.mix_probabilities.empty(); }
 
-/// Throws UsageError where a temperature or a mixture is asked for together with the cache or --dynamic.
+/// Throws UsageError if a temperature or a mixture is combined with the cache or --dynamic.
 template <class O> void require_not_adaptive(const O& o, bool cache, bool tempered) {
     if (!(tempered || is_mixed(o)) || !(cache || !o.dynamic.empty())) return;
     throw ig::UsageError(ig::message(
@@ -27,7 +27,7 @@ template <class O> void require_not_adaptive(const O& o, bool cache, bool temper
         ", expected one of the two: a model that follows the text is not mixed; leave one of them out"));
 }
 
-/// Throws UsageError unless there is one weight for each component beside the model, none below 0, of a sum of at most 1.
+/// Throws UsageError unless every component but the model has a weight ≥ 0 and these sum to at most 1.
 /// Returns the weights of all components, that of the model first.
 template <class O> std::vector<double> all_weights(const O& o) {
     const std::size_t others = o.mix_with.size() + o.mix_probabilities.size();
@@ -49,7 +49,7 @@ template <class O> std::vector<double> all_weights(const O& o) {
     return weights;
 }
 
-/// The model, whose -log p of every token are `own`, and what it is mixed with on a text.
+/// The model, with -log p of every token in `own`, and the components mixed with it on a text.
 template <class O, class GoOn> Mixture mixture_of(const O& o, const LoadedModel& it, std::vector<double> own,
                                                   const ig::text::Corpus& corpus, GoOn&& go_on) {
     Mixture mixture;
@@ -64,7 +64,7 @@ template <class O, class GoOn> Mixture mixture_of(const O& o, const LoadedModel&
     return mixture;
 }
 
-/// What a mixture is printed as, and its components as values.
+/// Adds the printed form of a mixture, and its components as values.
 inline void report_mixture(Report& to, const Mixture& mixture, const std::vector<double>& weights) {
     to.values["mixture"] = Json::array();
     for (std::size_t k = 0; k < mixture.size(); ++k) {

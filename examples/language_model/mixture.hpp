@@ -1,4 +1,4 @@
-/// @file mixture.hpp  A model mixed with other models, and with probabilities that another program has written.
+/// @file mixture.hpp  A model mixed with other models and with probabilities written by another program.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 
 namespace lm {
 
-/// The probabilities of the tokens of a text in a file: numbers from 0 to 1 with white space between, one for each of
-/// the `tokens`, line ends included. Returns -log p, infinite for 0. DataError with file and line for anything else;
-/// `text` is the name of the text in messages.
+/// The probabilities of the tokens of a text in a file: numbers in [0, 1] separated by white space, one for
+/// each of the `tokens`, line ends included. Returns -log p, infinite for 0. Throws DataError with file and
+/// line for anything else; `text` names the text in messages.
 inline std::vector<double> read_probabilities(const std::string& path, ig::Index tokens,
                                               const std::string& text) {
     ig::file::LineReader reader(path);
@@ -48,8 +48,8 @@ inline std::vector<double> read_probabilities(const std::string& path, ig::Index
 ///
 ///     p(x_i) = Σ_k w_k p_k(x_i),   w_k ≥ 0,   Σ_k w_k = 1
 ///
-/// Source   Jelinek, Mercer 1980, "Interpolated estimation of Markov source parameters from sparse data", which finds the
-///          weights by EM on a held-out text, too.
+/// Source   Jelinek, Mercer 1980, "Interpolated estimation of Markov source parameters from sparse data",
+///          which also finds the weights by EM on a held-out text.
 class Mixture {
 public:
     /// Adds a component: its name for messages, and -log p_k of every token.
@@ -62,13 +62,13 @@ public:
     const std::string& name(std::size_t k) const { return names_[k]; }  ///< of a component
     ig::Index tokens() const { return std::ssize(nats_.front()); }      ///< of the text
 
-    /// The perplexity of component k by itself; infinite where it gives some token probability 0.
+    /// The perplexity of component k by itself; infinite if some token has probability 0.
     double alone(std::size_t k) const {
         return std::exp(std::accumulate(nats_[k].begin(), nats_[k].end(), 0.) /
                         static_cast<double>(tokens()));
     }
 
-    /// The perplexity of the mixture. NumericError where a token has probability 0.
+    /// The perplexity of the mixture. Throws NumericError if a token has probability 0.
     ig::Perplexity perplexity(const std::vector<double>& weights) const {
         ig::Perplexity p;
         for (std::size_t i = 0; i < nats_.front().size(); ++i) {
@@ -86,12 +86,12 @@ public:
         return p;
     }
 
-    /// The weights of least cross-entropy, by EM from equal ones: w_k ← w_k g_k, g_k = mean_i p_k(x_i) / p(x_i). No other
-    /// weights are better by more than max_k g_k - 1 nats a token; it ends where that is below 10⁻⁷, or after 10,000
-    /// rounds. Some component gives every token more than 0.
+    /// The weights of least cross-entropy, by EM from equal ones: w_k ← w_k g_k, g_k = mean_i p_k(x_i) /
+    /// p(x_i). No other weights are better by more than max_k g_k - 1 nats per token; it ends when that is
+    /// below 10⁻⁷, or after 10,000 rounds. Every token must have probability > 0 in some component.
     std::vector<double> best_weights() const {
         const std::vector<double> all(size(), 1);
-        std::vector<double> p(nats_.front().size() * size());  // relative to the likeliest of a token
+        std::vector<double> p(nats_.front().size() * size());  // relative to the largest p_k of a token
         for (std::size_t i = 0; i < nats_.front().size(); ++i) {
             const double least = least_nats(i, all);
             for (std::size_t k = 0; k < size(); ++k) p[i * size() + k] = std::exp(least - nats_[k][i]);

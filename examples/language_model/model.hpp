@@ -1,4 +1,4 @@
-/// @file model.hpp  How a language model is put together.
+/// @file model.hpp  The construction of a language model.
 #pragma once
 
 #include <isogloss/isogloss.hpp>
@@ -10,14 +10,14 @@ namespace lm {
 
 using Graph = ig::Graph<float>;
 
-/// The handles of a model that the program works with.
+/// Handles to the parts of a model that the program uses.
 struct Model {
     ig::Tokens x, y;       ///< input and target, [T, B]
     ig::Weight<float> E;   ///< word vectors, [V, embedding]
     ig::Logits<float> o;   ///< of the next token
-    ig::Loss<float> nll;   ///< cross-entropy: what a perplexity is made of
+    ig::Loss<float> nll;   ///< cross-entropy, for perplexities
     ig::Loss<float> text;  ///< of the text: cross-entropy, augmented or mixed
-    ig::Loss<float> loss;  ///< what training makes small: that of the text and penalties
+    ig::Loss<float> loss;  ///< minimised in training: `text` plus penalties
 };
 
 /// One recurrent layer.
@@ -46,7 +46,7 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
     it.E =
         g.weight("E", V, m.embedding, ig::uniform(m.init), {.unit_rows = m.unit_rows, .trained = !m.freeze});
 
-    // Under the scheme gal a layer masks its own input; under recurrent the masks between layers are nodes.
+    // In the scheme gal a layer masks its own input; in recurrent the masks between layers are nodes.
     const bool inside = m.scheme == "gal", between = m.scheme == "recurrent";
     const Keeps keep = keeps(m);
     auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : keep.input, .keep_words = m.keep_words},

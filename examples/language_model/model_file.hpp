@@ -1,5 +1,4 @@
-/// @file model_file.hpp  A trained model as a file: parameters, vocabulary, and the options to build it
-/// again.
+/// @file model_file.hpp  A trained model as a file: parameters, vocabulary, and the options to rebuild it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 
 namespace lm {
 
-/// The key of the metadata under which the options stand, as JSON.
+/// The metadata key of the options, in JSON.
 inline constexpr const char* metadata_key = "language_model";
 
 /// The metadata of a file.
@@ -22,9 +21,9 @@ inline std::map<std::string, std::string> metadata(const nlohmann::json& options
     return {{metadata_key, options.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)}};
 }
 
-/// Throws FileError where the tensors of a file have no room for what its options say: the word vectors are
-/// of another width, or all parameters together are fewer than the square matrices of the recurrent layers
-/// take. Before a graph is built, whose size nothing else would bound.
+/// Throws FileError if the tensors of a file are too small for its options: the word vectors are of another
+/// width, or all parameters together are fewer than the entries of the square recurrent matrices. Called
+/// before a graph is built, whose size would otherwise be unbounded.
 inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     const auto* table = file.find("E");
     double room = 0;  // parameters
@@ -41,8 +40,8 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
                                         ", but its tensors are not of these sizes; it is damaged"));
 }
 
-/// The options in a file that this program wrote, held to the same bounds as those of the command line.
-/// Throws FileError for another program's.
+/// The options in a file that this program wrote, checked against the same bounds as those of the command
+/// line. Throws FileError for the file of another program.
 inline Options stored_options(const ig::io::Safetensors& file) {
     const auto at = file.metadata().find(metadata_key);
     const auto json =
@@ -63,7 +62,7 @@ inline ig::text::Vocabulary stored_vocabulary(const ig::io::Safetensors& file) {
     return ig::text::Vocabulary::from_text(file.characters("state/vocabulary"), file.name() + ", vocabulary");
 }
 
-/// A file that may become a model: one of this program.
+/// A model file of this program, which may be overwritten.
 inline files::Kind model_kind() {
     return {"model of language_model", [](const std::string& path) {
                 stored_options(ig::io::Safetensors::open(path));
@@ -79,13 +78,13 @@ struct LoadedModel {
     Model model;
 };
 
-/// What `--precision` of evaluate and score says.
+/// The precision that `--precision` of evaluate and score names.
 inline ig::Precision precision_of(const std::string& name) {
     return name == "int8" ? ig::Precision::int8 : name == "bf16" ? ig::Precision::bf16 : ig::Precision::full;
 }
 
-/// Reads a model, in float or made smaller by `convert`, for passes of as many steps as it was trained with, or `time` where these are more, and at most
-/// `batch` columns. With `packed` its matrices are packed in that precision.
+/// Reads a model, in float or as stored by `convert`, for passes of as many steps as in training, or `time`
+/// if that is more, and at most `batch` columns. With `packed` its matrices are packed in that precision.
 inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Index time = 1,
                               std::optional<ig::Precision> packed = {}) {
     if (batch > most_size)
@@ -105,7 +104,7 @@ inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Inde
     return it;
 }
 
-/// Throws DataError, which begins with `who`, where two models do not predict the same types.
+/// Throws DataError, beginning with `who`, if two models do not predict the same types.
 inline void require_same_vocabulary(const std::string& who, const ig::text::Vocabulary& a,
                                     const ig::text::Vocabulary& b) {
     if (a.checksum() != b.checksum())

@@ -1,5 +1,5 @@
-/// @file options.hpp  Everything that can be said to the trainer, listed once: for the command line, for the
-/// file that a training is resumed from, and for telling what differs.
+/// @file options.hpp  All options of the trainer, listed once: for the command line, for the file that a
+/// training resumes from, and for reporting differences.
 #pragma once
 
 #include <algorithm>
@@ -19,23 +19,23 @@ namespace lm {
 
 namespace ig = isogloss;
 
-/// What an option decides.
+/// What an option determines.
 enum class Kind {
-    model,     ///< the model itself: stored with it, and needed to build it again
+    model,     ///< the model itself: stored with it, and needed to rebuild it
     training,  ///< the course of the training: fixed once it has begun
     run        ///< this run alone: files, threads, how long
 };
 
-/// Largest size that is taken for one and not for a slip of the finger.
+/// The largest size accepted; anything above is taken for a typing error.
 inline constexpr ig::Index most_size = 100000;
 
-/// The options of `train`, at the defaults of the program. An empty optional has a default that depends on
-/// the others, see settle().
+/// The options of `train`, at the defaults of the program. The default of an empty optional depends on the
+/// others, see settle().
 struct Options {
     std::string cell = "lstm";
     std::optional<ig::Index> layers;
     ig::Index embedding = 0, depth = 5;
-    std::vector<ig::Index> units = {200};  ///< one for all layers, or one for each; see width()
+    std::vector<ig::Index> units = {200};  ///< one value for all layers, or one for each; see width()
     double keep = 0.7, keep_words = 1;
     std::optional<double> keep_input, keep_between, keep_state, keep_output;
     std::string scheme = "tied", head = "tied", loss = "al";
@@ -72,8 +72,7 @@ struct Options {
     bool resume = false, overwrite = false;
 };
 
-/// Calls f(name, member, kind, help, choices) for every option; choices are empty where any value is
-/// possible.
+/// Calls f(name, member, kind, help, choices) for every option; choices are empty if any value is allowed.
 template <class O, class F> void each_option(O& o, F&& f) {
     using Choices = std::vector<std::string>;
     const Choices any;
@@ -204,7 +203,7 @@ template <class V> inline constexpr bool is_optional<std::optional<V>> = true;
 template <class V> inline constexpr bool is_list = false;
 template <class V> inline constexpr bool is_list<std::vector<V>> = true;
 
-/// One value as JSON; an empty optional is null, a list of one number that number.
+/// A value as JSON; an empty optional is null, a list of one number is that number.
 template <class V> nlohmann::json to_json(const V& value) {
     if constexpr (is_optional<V>) return value ? nlohmann::json(*value) : nlohmann::json();
     else if constexpr (is_list<V>)
@@ -212,7 +211,7 @@ template <class V> nlohmann::json to_json(const V& value) {
     else return value;
 }
 
-/// Options as JSON: all of them, or without those of one run.
+/// Options as JSON: all, or with `of_run` false without those of Kind::run.
 inline nlohmann::json to_json(const Options& o, bool of_run = true) {
     nlohmann::json j;
     each_option(o, [&](const char* name, const auto& value, Kind kind, auto&&...) {
@@ -221,7 +220,7 @@ inline nlohmann::json to_json(const Options& o, bool of_run = true) {
     return j;
 }
 
-/// Whether a JSON value is one of the type V as it stands: of its kind, and no number that V cannot hold.
+/// Whether a JSON value is a V without conversion: of its kind, and within its range.
 template <class V> bool is_one(const nlohmann::json& j) {
     if constexpr (is_list<V>)
         return (j.is_array() || j.is_number()) && std::ranges::all_of(j, is_one<typename V::value_type>);
@@ -232,7 +231,7 @@ template <class V> bool is_one(const nlohmann::json& j) {
     else return j.is_number_integer() && std::in_range<V>(j.get<std::int64_t>());
 }
 
-/// Widths of layers as they are stored: one number where all are the same.
+/// Brings the widths of layers to their stored form: one number if all are the same.
 inline void even(std::vector<ig::Index>& units) {
     if (std::ranges::count(units, units.front()) == std::ssize(units)) units.resize(1);
 }
@@ -247,7 +246,7 @@ inline std::string layers_in_words(const Options& o) {
     return ig::message(o.units.size() == 1 ? ig::message(*o.layers, " x ") : "", words, " ", o.cell);
 }
 
-/// Options from JSON; what is not there keeps its default. `where` stands for the file in messages.
+/// Options from JSON; missing ones keep their defaults. `where` names the file in messages.
 inline Options from_json(const nlohmann::json& j, const std::string& where) {
     Options o;
     each_option(o, [&]<class V>(const char* name, V& value, auto&&...) {
@@ -275,7 +274,7 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
                             ", which is no value for it; the file is of another version of this program"));
         }
     });
-    // Earlier versions had a width for all layers, and for a while another one for the last.
+    // Earlier versions had one width for all layers, and some of them another for the last.
     if (const auto last = j.find("last-units"); last != j.end()) {
         if (!is_one<ig::Index>(*last) || o.units.size() != 1 || !o.layers || *o.layers < 1 ||
             *o.layers > most_size)
@@ -288,7 +287,7 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
         even(o.units);
     }
     if (!j.contains("shards")) o.shards = 1;  // and batches in one piece
-    // Earlier versions stored a flag in place of `target`, and held the target where it was not set.
+    // Earlier versions stored a flag in place of `target`, and held the target constant unless it was set.
     if (!j.contains("target")) {
         const auto flag = j.find("differentiate-target");
         o.target = flag != j.end() && *flag == true ? "differentiated" : "held";
@@ -296,7 +295,7 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
     return o;
 }
 
-/// The options among `which` whose values differ, with both: "--units (300 given, 200 stored)".
+/// The options among `which` whose values differ, with both values: "--units (300 given, 200 stored)".
 inline std::string differences(const Options& given, const Options& stored,
                                const std::set<std::string>& which) {
     std::string list;
@@ -317,15 +316,15 @@ inline void copy_named(const Options& from, Options& to, const std::set<std::str
     to = from_json(j, "command line");
 }
 
-/// Probabilities to keep an entry, where a model has masks.
+/// Keep probabilities of the masks of a model.
 struct Keeps {
-    double input;    ///< of what enters
-    double between;  ///< of what a layer takes from the one below
+    double input;    ///< of the input
+    double between;  ///< of the input of a layer from the one below
     double state;    ///< of states on their way into the recurrence
     double output;   ///< of what the head reads
 };
 
-/// What the options say under their scheme; see docs/examples/language_model.md for where the masks are.
+/// The keep probabilities under the scheme of the options; docs/examples/language_model.md shows the masks.
 inline Keeps keeps(const Options& o) {
     const double state = o.keep_state.value_or(o.keep);
     const double input = o.scheme == "gal" ? state : o.keep_input.value_or(o.keep);
@@ -333,8 +332,8 @@ inline Keeps keeps(const Options& o) {
             o.scheme == "tied" ? state : o.keep_output.value_or(o.keep)};
 }
 
-/// What is wrong with options in which every default is filled in, whether they come from the command line or
-/// from a file: "--bptt is 0, expected at least 1". Empty where nothing is that no part of the library finds.
+/// The error in options with all defaults filled in, from the command line or from a file: "--bptt is 0,
+/// expected at least 1". Empty if there is none, apart from those that the library itself reports.
 inline std::string fault(const Options& o) {
     std::string found;
     const auto require = [&](bool fine, const std::string& name, const auto& value, const auto& expected) {
@@ -352,7 +351,7 @@ inline std::string fault(const Options& o) {
         require(n >= 1, name, n, "at least 1");
         require(n <= most_size, name, n, ig::message("at most ", most_size));
     };
-    for (const auto n : o.units) require_size("units", n);  // before what follows from them
+    for (const auto n : o.units) require_size("units", n);  // before values derived from them
     for (const auto& [name, n] :
          {std::pair("layers", o.layers.value_or(0)), std::pair("depth", o.depth),
           std::pair("embedding", o.embedding), std::pair("batch", o.batch), std::pair("bptt", o.bptt)})
@@ -395,8 +394,8 @@ inline std::string fault(const Options& o) {
     return found;
 }
 
-/// Fills in the defaults that depend on other options, and checks what no part of the library would.
-/// `bundled`: the training is on the bundled text; `ranks`: processes that share it, 0 where mpirun has started none.
+/// Fills in the defaults that depend on other options, and checks what the library does not. `bundled`: the
+/// training uses the bundled text; `ranks`: processes that share it, 0 without mpirun.
 inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
     if (o.shards == 0) o.shards = ranks == 0 ? 1 : std::min(o.batch, std::max<ig::Index>(ranks, 4));
     if (o.shards < ranks)
@@ -420,7 +419,7 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
             "--freeze is given without --vectors, --start or --start-from: the word vectors would stay "
             "random");
     if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
-    if (o.precision == "auto")  // a training keeps what it began with, wherever it is resumed
+    if (o.precision == "auto")  // a training keeps its first choice wherever it is resumed
         o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
     if (const auto found = fault(o); !found.empty()) throw ig::UsageError(found);

@@ -1,4 +1,4 @@
-/// @file predictions.hpp  What a model says of every token of a text, under a temperature of its softmax.
+/// @file predictions.hpp  The probability of every token of a text under a model, at a softmax temperature.
 #pragma once
 
 #include <algorithm>
@@ -11,18 +11,18 @@
 
 namespace lm {
 
-/// The mean of -log softmax(o / T) over the tokens of a text, as a function of β = 1/T, and its two derivatives by β.
+/// The mean of -log softmax(o / T) over the tokens of a text, as a function of β = 1/T, and two derivatives.
 ///
 ///     f = log Σ_v exp(β o_v) - β o_y,   f' = E[o] - o_y,   f'' = Var[o],   under p = softmax(β o)
 ///
-/// f is convex, so Newton's method finds its minimum.
+/// f is convex, and Newton's method finds its minimum.
 struct AtTemperature {
     double nats = 0, slope = 0, curvature = 0;
 };
 
-/// -log p of each token of a text, in the order of the text, under softmax(o / temperature): every token once, in so many
-/// columns that run side by side, a line end fed first. `of_beta`, where given, becomes the mean and its derivatives.
-/// `go_on` is asked after each batch.
+/// -log p of each token of a text, in text order, under softmax(o / temperature): every token once, in
+/// `columns` parallel columns, with a line end fed first. `of_beta`, if given, receives the mean and its
+/// derivatives. `go_on` is called after each batch; false ends the pass.
 template <class GoOn> std::vector<double> token_nats(LoadedModel& it, const ig::text::Corpus& corpus,
                                                      ig::Index columns, double temperature, GoOn&& go_on,
                                                      AtTemperature* of_beta = nullptr) {
@@ -40,7 +40,7 @@ template <class GoOn> std::vector<double> token_nats(LoadedModel& it, const ig::
     const ig::Evaluation<float> evaluation(g);
     auto batches = corpus.batches({g.capacity().time, columns},
                                   {.tail = ig::text::Tail::pad, .predict_first = it.vocabulary.eos()});
-    ig::Index before = 0;  // steps of a column behind
+    ig::Index before = 0;  // steps of a column in earlier batches
     for (const auto& batch : batches) {
         const ig::Index B = batch.input.batch, rows = batch.input.time * B;
         const auto each = [&](ig::Index first, ig::Index last, auto&& value) {
@@ -87,14 +87,15 @@ template <class GoOn> std::vector<double> token_nats(LoadedModel& it, const ig::
     return nats;
 }
 
-/// A temperature, and what a text is under it.
+/// A temperature, and -log p of a text under it.
 struct Tempered {
     double temperature = 1;
     std::vector<double> nats;  ///< of each token
 };
 
-/// The temperature of least cross-entropy on a text, by Newton's method from 1: until the next step promises less than
-/// 10⁻⁶ nats a token, which is about 0.0001 of a perplexity of 100. `note(temperature, nats)` is called after each pass.
+/// The temperature of least cross-entropy on a text, by Newton's method from 1, until the next step is
+/// predicted to gain at most 10⁻⁶ nats per token, 0.0001 at perplexity 100. `note(temperature, nats)` follows
+/// each pass.
 template <class Note, class GoOn> Tempered tune_temperature(LoadedModel& it, const ig::text::Corpus& corpus,
                                                             ig::Index columns, Note&& note, GoOn&& go_on) {
     Tempered best;

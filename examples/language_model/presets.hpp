@@ -18,11 +18,12 @@ struct Recipe {
 
 /// Sets the options of the AWD-LSTM for a corpus.
 ///
-/// Source   Merity, Keskar, Socher 2018, "Regularizing and optimizing LSTM language models", and the code published with it,
-///          whose loss is a mean over the 70 steps where it is their sum here: its rate of 30 is 30 / 70, its clip of
-///          0.25 is 0.25 · 70, its decay of 1.2e-6 is 1.2e-6 · 70. Departures: weights start uniform within one range,
-///          words within 0.1 there and cells within 1/√1150; clipping comes after the decay and before the length of
-///          a segment; the penalty on change is that of masked states; no fine-tuning.
+/// Source   Merity, Keskar, Socher 2018, "Regularizing and optimizing LSTM language models", and the code
+///          published with it. Its loss is a mean over the 70 steps, here it is their sum: its rate of 30 is
+///          30 / 70, its clip of 0.25 is 0.25 · 70, its decay of 1.2e-6 is 1.2e-6 · 70. Departures: all
+///          weights start uniform within one range (there words within 0.1, cells within 1/√1150); clipping
+///          follows weight decay and precedes the scaling by segment length; the penalty on change uses
+///          masked states; no fine-tuning.
 inline void apply_awd(Options& o, const std::string& corpus) {
     o.cell = "lstm";
     o.layers = 3;
@@ -59,9 +60,9 @@ inline void apply_awd(Options& o, const std::string& corpus) {
 
 inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus);
 
-/// Sets the options of a training of about half an hour of one core for a corpus: the small network of apply_preset with
-/// cross-entropy, whose step costs two thirds of the augmented loss's, less dropout as befits few epochs, a rate that has
-/// come down to 0 when the time is over, and a sampled gradient. Ours: nothing of it is published.
+/// Sets the options of a training of about half an hour on one core for a corpus: the small network of
+/// apply_preset with cross-entropy, whose step costs two thirds of that of the augmented loss, less dropout
+/// to suit few epochs, a rate that ends at 0, and a sampled gradient. Ours, unpublished.
 inline void apply_fast(Options& o, const std::string& corpus) {
     apply_preset(o, "small", corpus);
     o.keep = 0.8;
@@ -76,15 +77,15 @@ inline void apply_fast(Options& o, const std::string& corpus) {
     o.patience = 0;
 }
 
-/// Sets what is published for a size and a corpus ("ptb" or "wikitext-2").
+/// Sets the published options for a size and a corpus ("ptb" or "wikitext-2").
 ///
-/// Source   Inan, Khosravi, Socher 2017, section 6; start values: Zaremba, Sutskever, Vinyals 2014. Of the
-///          range of gamma that it gives for a corpus the middle is taken. It gives no large network for
-///          WikiText-2, whose keep is then not finite. Of its highway network ("rhn") it says only that it is
-///          that of Zilly et al. 2016 with a tied head: its settings are those of the code published with
-///          that paper, for Penn Treebank.  Ours: epochs and patience of all but the 500 epochs of rhn, and the bias of the
-///          tied head, of which the paper says nothing: with it validation is lower in every epoch (the page of the
-///          program has both).
+/// Source   Inan, Khosravi, Socher 2017, section 6; start values: Zaremba, Sutskever, Vinyals 2014. gamma is
+///          the middle of the range given for a corpus. There is no large network for WikiText-2: keep is
+///          then not finite. The highway network ("rhn") is described only as that of Zilly et al. 2016 with
+///          a tied head: its settings are those of the code published with that paper, for Penn Treebank.
+///          Ours: epochs and patience, except the 500 epochs of rhn, and the bias of the tied head, which the
+///          paper does not mention: with it validation is lower in every epoch (the page of the program has
+///          both).
 inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus) {
     if (preset == "awd") return apply_awd(o, corpus);
     if (preset == "fast") return apply_fast(o, corpus);

@@ -1,4 +1,4 @@
-/// @file print.hpp  Numbers as people read them.
+/// @file print.hpp  Numbers in human-readable form.
 #pragma once
 
 #include <charconv>
@@ -20,7 +20,7 @@ inline std::string grouped(ig::Index n) {
     return digits;
 }
 
-/// A number with a fixed count of digits after the point.
+/// A number with a fixed count of decimals.
 inline std::string fixed(double x, int digits) {
     std::ostringstream out;
     out.imbue(std::locale::classic());
@@ -28,7 +28,7 @@ inline std::string fixed(double x, int digits) {
     return out.str();
 }
 
-/// The shortest decimals that read back as the same number.
+/// The shortest decimal form that reads back as the same number.
 inline std::string exact(double x) {
     char digits[32];
     return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};

@@ -1,4 +1,4 @@
-/// @file progress.hpp  Where a long run stands, as all programs show it.
+/// @file progress.hpp  The progress of a long run, shown as in all programs.
 #pragma once
 
 #include "../shared/progress.hpp"

@@ -1,4 +1,4 @@
-/// @file report.hpp  What a command has found: lines for people as they come, or one object for programs at the end.
+/// @file report.hpp  The results of a command: lines for people as they come, or one JSON object at the end.
 #pragma once
 
 #include <iostream>
@@ -16,18 +16,18 @@ namespace ig = isogloss;
 using program::dump;
 using program::Json;
 
-/// Standard output of a command with --json or without it.
+/// Standard output of a command, with or without --json.
 class Report {
 public:
     explicit Report(bool json) : json_(json) {}
 
-    /// Whether it is for programs: then nothing else is printed, and no progress shown.
+    /// Whether the output is for programs: then nothing else is printed, and no progress is shown.
     bool json() const { return json_; }
-    /// For people alone, with a line end, at once.
+    /// Prints a line at once, for people only.
     void line(const std::string& text) const {
         if (!json_) std::cout << text << std::endl;
     }
-    /// Prints `values`, for programs alone.
+    /// Prints `values`, for programs only.
     void finish() const {
         if (json_) std::cout << dump(values) << std::endl;
     }

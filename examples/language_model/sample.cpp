@@ -1,4 +1,4 @@
-/// @file sample.cpp  Texts, drawn token by token from the model's own predictions, and printed as they are drawn.
+/// @file sample.cpp  Texts, sampled token by token from a model and printed as they are drawn.
 #include <iostream>
 
 #include "sampling.hpp"
@@ -10,10 +10,10 @@ int sample(const SampleOptions& o) {
     auto it = load_model(o.model, 1);
     for (ig::Index i = 0; i < o.samples; ++i) {
         if (i > 0) std::cout << '\n';
-        std::vector<ig::Token> before;  // the last token, if there is one
+        std::vector<ig::Token> before;  // the last token, if any
         std::string last;
         draw_text(it, o, i, [&](ig::Token token) {
-            // What the token adds to the text is what it adds behind the one before it.
+            // The text that the token adds depends on the token before it.
             const auto begun = it.vocabulary.decode(before).size();
             before.push_back(token);
             last = it.vocabulary.decode(before).substr(begun);

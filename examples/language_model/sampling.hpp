@@ -1,4 +1,4 @@
-/// @file sampling.hpp  A text, drawn token by token from the model's own predictions.
+/// @file sampling.hpp  A text, sampled token by token from a model.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace lm {
 
-/// Runs the first column of a model over tokens, from the states that it has, in as few passes as its capacity allows.
-/// Returns the row of the last pass that is of the last token: what comes next.
+/// Runs the first column of a model over tokens, from its current states, in as few passes as its capacity
+/// allows. Returns the row of the last pass that belongs to the last token and predicts the next.
 inline ig::Index feed(LoadedModel& it, std::span<const ig::Token> tokens) {
     ig::Index steps = 0;
     for (; !tokens.empty(); tokens = tokens.subspan(static_cast<std::size_t>(steps))) {
@@ -32,8 +32,8 @@ inline void require_sampling(const SampleOptions& o) {
     ig::require("sample", "--samples", o.samples, 1);
 }
 
-/// Draws what a model of one column or more writes after the prompt, and calls show(token) for each token as soon as it
-/// is drawn, those of the prompt first. The same for the same seed and number of the sample.
+/// Samples a continuation of the prompt from a model of at least one column, and calls show(token) for each
+/// token as soon as it is drawn, those of the prompt first. Determined by seed and sample number.
 template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig::Index number, Show&& show) {
     it.g->reset();
     const auto& vocabulary = it.vocabulary;
@@ -45,13 +45,13 @@ template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig
     std::vector<float> p(static_cast<std::size_t>(vocabulary.size()));
     const ig::Random random(o.seed, ig::stream_of("sample"), static_cast<std::uint64_t>(number));
     ig::Index row = feed(it, begun), drawn = 0;
-    // A model that ends line after line comes to an end too.
+    // The bound on i stops a model that draws only line ends.
     for (ig::Index i = 0; drawn < o.length && i < 20 * o.length; ++i) {
         const bool likeliest = o.temperature == 0;
         it.g->probabilities(it.model.o, row, {p.data(), 1, vocabulary.size()}, likeliest ? 1 : o.temperature);
         if (!o.unknowns && unk >= 0) p[static_cast<std::size_t>(unk)] = 0;
         const auto most = std::max_element(p.begin(), p.end());
-        ig::Token token = eos;  // where it is sure of <unk>
+        ig::Token token = eos;  // if <unk> has all the probability
         if (likeliest) {
             token = static_cast<ig::Token>(most - p.begin());
         } else if (*most > 0) {
@@ -64,7 +64,7 @@ template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig
     }
 }
 
-/// The whole of the first text as draw_text draws it, with a line end at the end.
+/// The whole of sample 0 of draw_text, with a line end at the end.
 inline std::string sample_text(LoadedModel& it, const SampleOptions& o) {
     require_sampling(o);
     std::vector<ig::Token> shown;

@@ -26,7 +26,7 @@ void print_json(const std::vector<Line>& lines) {
     std::cout.flush();
 }
 
-/// Writes the lines, and before the first of them, to stderr, what the columns are.
+/// Writes the lines; before the first one, the column titles go to stderr.
 void print(const std::vector<Line>& lines, bool json, bool& titled) {
     if (json) return print_json(lines);
     if (!std::exchange(titled, true))
@@ -46,7 +46,7 @@ int score(const ScoreOptions& o) {
     auto it = load_model(o.model, o.batch, 1, precision_of(o.precision));
     auto reader =
         o.text == "-" ? ig::file::LineReader(std::cin, "standard input") : ig::file::LineReader(o.text);
-    // Without sorting, what was read is written a window at a time, so that any input will do.
+    // Without sorting, lines are scored and written a window at a time, so that input of any length will do.
     const std::size_t window =
         o.sort.empty() ? static_cast<std::size_t>(64 * o.batch) : std::numeric_limits<std::size_t>::max();
     std::vector<Line> lines;

@@ -1,4 +1,4 @@
-/// @file scoring.hpp  Log probabilities of lines, what they have in common read once.
+/// @file scoring.hpp  Log probabilities of lines, with common prefixes read once.
 #pragma once
 
 #include <isogloss/metric/score_hypotheses.hpp>
@@ -10,7 +10,7 @@
 
 namespace lm {
 
-/// A line and what the model thinks of it.
+/// A line and its scores under the model.
 struct Line {
     std::string text;
     std::vector<ig::Token> tokens;  ///< line end included

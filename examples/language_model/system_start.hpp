@@ -1,4 +1,4 @@
-/// @file system_start.hpp  A model that begins as a linear dynamical system, the file of `lds_text fit`.
+/// @file system_start.hpp  A model initialised from a linear dynamical system, a file of `lds_text fit`.
 #pragma once
 
 #include <isogloss/lds/files.hpp>
@@ -13,12 +13,12 @@ namespace lm {
 /// A system with its vocabulary.
 using System = ig::lds::LdsFile<float>;
 
-/// How large its states and its output matrix are at the start, see lds::start_rnn. Power 0 is the paper's.
+/// Initial scale of the states and of the output matrix, see lds::start_rnn. Power 0 is that of the paper.
 struct SystemScale {
     double rms = 0.3, gain = 1, power = 0;
 };
 
-/// The options of the model that begins as a system: one layer of as many units as it has states, a free head, no
+/// The options of a model initialised from a system: one layer with a unit for each state, a free head, no
 /// dropout, cross-entropy.
 inline Options options_of_system(const System& it, const std::string& cell) {
     Options o;
@@ -32,8 +32,8 @@ inline Options options_of_system(const System& it, const std::string& cell) {
     return o;
 }
 
-/// Sets the parameters of a built model by the system's: word vectors and softmax, and those of an rnn. A cell with gates
-/// has no matrix that the transition could be: it stays as it was drawn, between the system's words.
+/// Sets the parameters of a built model from the system: word vectors and softmax, and those of an rnn. A
+/// gated cell has no counterpart of the transition: it keeps its random start values.
 inline void start_as(const System& it, Graph& g, const Options& o, const SystemScale& scale = {}) {
     const std::string cell = o.cell == "rnn" ? "rnn1" : "";
     const auto of_cell = [&](const char* name) { return cell.empty() ? "" : cell + name; };

@@ -1,4 +1,4 @@
-/// @file texts.hpp  The texts of a training, and the protocol that a perplexity is printed with.
+/// @file texts.hpp  The texts of a training, and the protocol printed with a perplexity.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace lm {
 /// A text that may lie in memory: a file, or some lines of one.
 struct Text {
     std::string path;   ///< file
-    std::string lines;  ///< its lines, where only a part is meant
+    std::string lines;  ///< its lines, if only a part is used
     std::string name;   ///< for messages and output
 
     ig::text::Vocabulary vocabulary(const ig::text::VocabularyOptions& options) const {
@@ -58,7 +58,7 @@ inline Texts bundled_texts() {
     return t;
 }
 
-/// A file of one of the known corpora, or an error that says what to do.
+/// A file of one of the known corpora. Throws an error that says what to do.
 inline Text corpus_text(const std::string& corpus, const std::string& part) {
     const char* variable = std::getenv("ISOGLOSS_DATA");
     const std::filesystem::path root = variable && *variable ? variable : "../shared/data";
@@ -94,8 +94,8 @@ inline Texts find_texts(const Options& o) {
     return t;
 }
 
-/// The tokens [first, last) of a text of n that "A:B" names. Each is a number or a share such as 50%, of
-/// which the whole number below is taken; nothing before the colon is the start, nothing behind it the end.
+/// The tokens [first, last) of a text of n that "A:B" names. Each is a number or a share such as 50%, rounded
+/// down to a whole number; nothing before the colon means the start, nothing after it the end.
 inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig::Index n) {
     const auto refuse = [&] {
         throw ig::UsageError(ig::message("--train-tokens is '", range,
@@ -122,13 +122,13 @@ inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig:
     return at;
 }
 
-/// The tokens of a file, or of standard input where it is "-".
+/// The tokens of a file, or of standard input if the name is "-".
 inline ig::text::Corpus read_text(const std::string& path, const ig::text::Vocabulary& vocabulary) {
     return path == "-" ? ig::text::Corpus::read_stream(std::cin, "standard input", vocabulary)
                        : ig::text::Corpus::read(path, vocabulary);
 }
 
-/// How a corpus is counted: tokens, types, unknowns, line ends, checksum.
+/// The counts of a corpus: tokens, types, unknowns, line ends, checksum.
 inline std::string describe(const ig::text::Corpus& corpus, std::string name) {
     if (name == "-") name = corpus.source();
     const double share = 100.0 * static_cast<double>(corpus.unknowns()) / static_cast<double>(corpus.size());
@@ -137,7 +137,7 @@ inline std::string describe(const ig::text::Corpus& corpus, std::string name) {
                        " %), checksum ", ig::file::hex16(corpus.checksum()));
 }
 
-/// A perplexity with all that it depends on.
+/// A perplexity with everything it depends on.
 inline std::string describe(const ig::Perplexity& p, const ig::text::Corpus& corpus,
                             const ig::text::Vocabulary& vocabulary, ig::Index columns) {
     std::string out = ig::message("perplexity ", fixed(p.value(), 2), " (", fixed(p.nats(), 4), " nats, ",

@@ -1,4 +1,4 @@
-/// @file train.cpp  The training loop: what happens in an epoch, and how it stops and goes on.
+/// @file train.cpp  The command `train`: its options, checks and start values.
 #include <isogloss/utf8.hpp>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace lm {
 
 namespace {
 
-/// The options that a model to start from decides: those of the model, the others at their defaults.
+/// The options that a model to start from determines: those of Kind::model, the others at their defaults.
 Options options_of_model(const Options& stored) {
     std::set<std::string> of_model;
     each_option(stored, [&](const char* name, const auto&, Kind kind, auto&&...) {
@@ -26,7 +26,7 @@ std::pair<const char*, std::string> source_of(const Options& o) {
     return o.start.empty() ? std::pair("--start-from", o.start_from) : std::pair("--start", o.start);
 }
 
-/// Throws unless the parameters of a model to start from have a place in this one.
+/// Throws unless the parameters of a model to start from fit this one.
 void require_same_architecture(const Options& o, const Options& model) {
     std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
     if (o.cell == "rhn") which.insert("depth");
@@ -38,8 +38,8 @@ void require_same_architecture(const Options& o, const Options& model) {
                                          ". Leave these options out, or train anew without ", name));
 }
 
-/// The options of this run: those of the command line over a preset, over what was stored, those of the model
-/// or the system to start from, or the defaults. The table has the width of word vectors, if there are any.
+/// The options of this run: those of the command line override a preset, which overrides those stored, those
+/// of the model or system to start from, or the defaults. The table takes the width of given word vectors.
 Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored,
                 const StartValues& from, ig::Index ranks) {
     std::optional<Options> start;
@@ -53,8 +53,8 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         apply_preset(o, given.preset, o.corpus);
         if (named.contains("units") && !named.contains("embedding")) o.embedding = 0;
     }
-    if (given.units.size() > 1 && !named.contains("layers")) o.layers.reset();  // it says how many
-    if (start || !given.preset.empty()) {  // what is named replaces what is said there in other words
+    if (given.units.size() > 1 && !named.contains("layers")) o.layers.reset();  // the list gives their number
+    if (start || !given.preset.empty()) {  // named options replace equivalent ones there
         if (named.contains("alpha") && !named.contains("gamma")) o.gamma.reset();
         if (named.contains("gamma") && !named.contains("alpha")) o.alpha.reset();
         if (named.contains("schedule") && given.schedule != o.schedule) o.decay.reset();
@@ -74,7 +74,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (!stored) return o;
     std::set<std::string> fixed;
     each_option(o, [&](const std::string& name, const auto&, Kind kind, auto&&...) {
-        const bool in_rate = name == "epochs" && o.schedule == "one-cycle";  // the rate of every step
+        const bool in_rate = name == "epochs" && o.schedule == "one-cycle";  // sets the rate of every step
         if (kind != Kind::run || in_rate) fixed.insert(name);
     });
     const auto differ = differences(o, *stored, fixed);
@@ -84,7 +84,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     return o;
 }
 
-/// Throws where a new training names an option that has no effect beside the others.
+/// Throws if a new training names an option that has no effect with the others.
 void require_effect(const Options& o, const std::set<std::string>& named) {
     const auto require = [&](bool fine, const char* name, const std::string& what) {
         if (!fine && named.contains(name))
@@ -115,7 +115,7 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(*o.layers > 1, "keep-between", "--layers 1");
 }
 
-/// Throws where a file that --resume looks for again has a name that the options cannot be stored with.
+/// Throws if a file that --resume opens again has a name that is not UTF-8, which cannot be stored.
 void require_utf8(const Options& o) {
     for (const auto& [name, path] :
          {std::pair("train", o.train), std::pair("valid", o.valid), std::pair("test", o.test),
@@ -146,7 +146,7 @@ void require_outputs(const Options& o) {
         .check();
 }
 
-/// Throws where starting anew would destroy a training that is not finished.
+/// Throws if starting anew would destroy an unfinished training.
 void require_finished(const std::string& state) {
     if (!files::exists(state)) return;
     const auto file = ig::io::Safetensors::open(state);
@@ -164,8 +164,8 @@ void require_finished(const std::string& state) {
                                         ". Go on with --resume, or start anew with --overwrite"));
 }
 
-// What train does, on one rank of those that do it together. Files are looked at by the first alone, before anybody
-// goes on: the others would find what it has begun to write.
+// The command on one of its ranks. The first alone checks files, before any rank continues: the others would
+// find files that it has begun to write.
 int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& named) {
     const std::string state = given.model + ".train";
     std::optional<files::Lock> lock;

@@ -12,7 +12,7 @@ namespace lm {
 
 namespace {
 
-/// A name for a run: when it began, and by which process.
+/// A name for a run: its start time and process.
 std::string run_name() {
     const std::time_t now = std::time(nullptr);
     std::tm utc{};
@@ -22,13 +22,13 @@ std::string run_name() {
     return ig::message(stamp, "-", ::getpid());
 }
 
-/// The library's threads are set before it is asked to build anything.
+/// Sets the threads of the library before anything is built.
 const Options& with_threads(const Options& o) {
     ig::threads(o.threads);
     return o;
 }
 
-// Random segments may be longer than their mean; what goes beyond is cut.
+// Random segments may be longer than their mean, up to this limit.
 ig::Index most_steps(const Options& o) { return o.bptt + (o.random_bptt ? 15 : 0); }
 
 ig::distributed::DataParallelOptions cut_of(const Options& o) {
@@ -81,7 +81,7 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
     introduce();
 }
 
-// The parameters that a new training begins with, where they are not drawn.
+// The initial parameters of a new training that are not random.
 void Training::start(const StartValues& values) {
     if (!o_.start_from.empty())
         ig::io::Checkpoint().model(g_).load(ig::io::widened(ig::io::Safetensors::open(o_.start_from)),
@@ -90,7 +90,7 @@ void Training::start(const StartValues& values) {
     if (values.vectors) started_ = start_table(g_.parameter("E"), *values.vectors, vocabulary_, o_.vectors);
 }
 
-// Files of earlier versions have no health, or no computing time: what they count begins with the resumption then.
+// Files of earlier versions have no health or no computing time; both then start from zero on resuming.
 void Training::load(const ig::io::Safetensors& from) {
     const bool has_health = from.find("state/health/steps") != nullptr,
                has_cpu_seconds = from.find("state/cpu_seconds") != nullptr;
@@ -106,7 +106,7 @@ ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from,
                                                const StartValues& values) const {
     if (from) return stored_vocabulary(*from);
     if (values.system) {
-        values.system->vocabulary.eos();  // fed before a text: an error where there is none
+        values.system->vocabulary.eos();  // fed before a text: throws if there is none
         return values.system->vocabulary;
     }
     if (!o_.start_from.empty()) return stored_vocabulary(ig::io::Safetensors::open(o_.start_from));
@@ -116,7 +116,7 @@ ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from,
         if ((v.level() == ig::text::Level::word) != words)
             throw ig::DataError(ig::message("--vocabulary '", o_.vocabulary, "' is one of ",
                                             words ? "characters" : "words", ", but --level is ", o_.level));
-        v.eos();  // fed before a text: an error where there is none
+        v.eos();  // fed before a text: throws if there is none
         return v;
     }
     return texts_.train.vocabulary({.level = words ? ig::text::Level::word : ig::text::Level::character,
@@ -186,8 +186,7 @@ void Training::introduce() {
               << std::endl;
 }
 
-// Where the loss is a mean over the steps, the rate makes up for it that tokens of a short segment weigh
-// more.
+// If the loss is a mean over the steps, the rate compensates for the larger weight of short segments.
 double Training::rate_of(const ig::text::Batch& batch, double done) const {
     const double share = o_.random_bptt && update_.takes_means()
                              ? static_cast<double>(batch.input.time) / static_cast<double>(o_.bptt)
@@ -195,7 +194,7 @@ double Training::rate_of(const ig::text::Batch& batch, double done) const {
     return share * schedule_.rate(static_cast<ig::Index>(state_.epoch), done);
 }
 
-// Gradients of the loss on a segment, with weights left out where that is asked for.
+// Gradients of the loss on a segment, with weights dropped under --keep-weights.
 Training::Sums Training::gradients(const ig::text::Batch& batch) {
     std::optional<ig::WeightDrop<float>::Dropped> dropped;
     if (drop_) dropped.emplace(*drop_);
@@ -212,7 +211,7 @@ Training::Sums Training::gradients(const ig::text::Batch& batch) {
     return {sums[0], sums[1], sums[2], sums[3] > 0};
 }
 
-// Nothing where some rank was asked to end.
+// Nothing if a rank received a signal to end.
 template <class GoOn>
 std::optional<ig::Perplexity> Training::perplexity(const ig::text::Corpus& corpus, GoOn&& go_on) {
     const auto found = measure(parallel_, model_, corpus, vocabulary_, o_.batch, o_.bptt, go_on);
@@ -220,7 +219,7 @@ std::optional<ig::Perplexity> Training::perplexity(const ig::text::Corpus& corpu
     return all ? found : std::nullopt;
 }
 
-// What all ranks have to give is collected, then the first writes it.
+// The states of all ranks are gathered, then the first writes them.
 void Training::save() {
     parallel_.gather_states();
     if (ranks_.first()) checkpoint_.save(o_.model + ".train", metadata(to_json(o_)));
@@ -373,7 +372,7 @@ bool Training::finish_epoch() {
 }
 
 int Training::finish_run() {
-    ranks_.barrier();  // the first has written the best model
+    ranks_.barrier();  // wait until the first has written the best model
     ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.model), ig::io::Restore::parameters);
     std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
     const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus) {
@@ -386,7 +385,7 @@ int Training::finish_run() {
     // From here on the graph holds the best model, so a Ctrl-C must not write FILE.train.
     if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
         return 0;
-    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank was asked to end
+    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
     interrupt::out() << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is "
                         "missing."
                      << std::endl;
@@ -394,7 +393,7 @@ int Training::finish_run() {
 }
 
 int Training::interrupted() {
-    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank was asked to end
+    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
     save();
     interrupt::out() << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
                      << "; the training is in '" << o_.model

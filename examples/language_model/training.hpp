@@ -23,34 +23,34 @@ namespace lm {
 
 using program::Ranks;
 
-/// What a training has behind it, in the terms of its checkpoint.
+/// The state of a training, as stored in its checkpoint.
 struct State {
-    std::uint64_t epoch = 1, batch = 0;                     ///< the batch to go on with
+    std::uint64_t epoch = 1, batch = 0;                     ///< the next batch
     double nats = 0, tokens = 0;                            ///< of the epoch so far
     double seconds = 0, cpu_seconds = 0;                    ///< of the epoch so far, over all runs
-    double best = std::numeric_limits<double>::infinity();  ///< nats a token on the validation text
+    double best = std::numeric_limits<double>::infinity();  ///< nats per token on the validation text
     std::uint64_t best_epoch = 0;
     std::string run;                                       ///< names the training in its log
     std::string vocabulary;                                ///< as text
     std::uint64_t train_checksum = 0, valid_checksum = 0;  ///< of the token streams
 };
 
-/// What a new training reads to start with, beside a model.
+/// Start values that a new training reads, apart from a model.
 struct StartValues {
     std::optional<ig::io::WordVectors> vectors;  ///< of the file that options.vectors names
     std::optional<System> system;                ///< of the file that options.start names
 };
 
-/// A training from its options to its last line of output. FILE holds the best model; FILE.train, written
-/// every so many batches, after every epoch and on Ctrl-C, holds all it takes to go on bit by bit. Several ranks share
-/// the columns of every batch; all are at the same place with the same parameters, and the first writes the files.
+/// A complete training run. FILE holds the best model; FILE.train, written every --checkpoint-every batches,
+/// after every epoch and on Ctrl-C, holds all that is needed to continue bit for bit. Several ranks share the
+/// columns of every batch; all have the same position and parameters, and the first writes the files.
 class Training {
 public:
-    /// `from`: the FILE.train to go on from. `start`: for a new training.
+    /// `from`: the FILE.train to resume from. `start`: for a new training.
     Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from, const StartValues& start);
 
-    /// Trains; returns the exit status: 0, 3 where it ran away, or that of the signal that interrupted it, 130 after
-    /// Ctrl-C.
+    /// Trains; returns the exit status: 0, 3 if the training diverged, or that of the signal that interrupted
+    /// it, 130 after Ctrl-C.
     int run();
 
 private:
@@ -70,7 +70,7 @@ private:
     void explain(Stop why);
     struct Sums {
         double loss, nats, tokens;  // of the text: the loss, its cross-entropy, predicted tokens
-        bool interrupted;           // some rank was asked to end
+        bool interrupted;           // some rank received a signal to end
     };
     Sums gradients(const ig::text::Batch& batch);
     template <class GoOn>
@@ -92,8 +92,8 @@ private:
     Schedule schedule_;
     State state_;
     Health health_;
-    double waited_ = 0;    // seconds of the epochs before in which ranks waited
-    std::string started_;  // what is printed of the word vectors, where they come from a file
+    double waited_ = 0;    // seconds that ranks waited in earlier epochs
+    std::string started_;  // the line to print on word vectors from a file
     ig::io::Checkpoint checkpoint_, best_;
     std::optional<Log> log_;
 };

@@ -24,7 +24,7 @@ void print_table(const std::string& corner, const List& a, const List& b, Value&
     for (const double x : b) cell(exact(x), 9);
     std::cout << '\n';
     for (std::size_t i = 0; i < a.size(); ++i) {
-        std::vector<std::string> row;  // before anything of it is printed: a value may report its progress
+        std::vector<std::string> row;  // computed before it is printed: value() may report progress
         for (std::size_t j = 0; j < b.size(); ++j) row.push_back(value(i, j));
         cell(exact(a[i]), 16);
         for (const auto& text : row) cell(text, 9);
@@ -32,7 +32,7 @@ void print_table(const std::string& corner, const List& a, const List& b, Value&
     }
 }
 
-// The options of what was best, and its perplexity.
+// Reports the best options and their perplexity.
 void report_best(Report& report, const std::string& options, double perplexity) {
     report.line(ig::message("best        ", options, ": perplexity ", fixed(perplexity, 2)));
     report.values["best"] = {{"options", options}, {"perplexity", perplexity}};
@@ -111,7 +111,7 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     report_best(report, ig::message("--dynamic ", o.dynamic, " ", setting, " --dynamic-steps ", steps), best);
 }
 
-// The temperature of the softmax, then the weights of the mixture under it, or one of the two.
+// Tunes the temperature of the softmax, then the mixture weights under it, or one of the two.
 void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
     Progress progress("pass", !o.json);
     const auto go_on = [&](ig::Index done, ig::Index all) {

@@ -1,4 +1,4 @@
-/// @file updates.hpp  The update rules under one name.
+/// @file updates.hpp  The update rules behind one interface.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,15 @@
 
 namespace lm {
 
-/// What is to be known of a step.
+/// Statistics of a step.
 struct Step {
     double norm =
-        0;  ///< length of the gradient before clipping; of the direction in the metric, for a metric
-    bool clipped = false;  ///< whether it was longer than allowed
+        0;  ///< norm of the gradient before clipping; with a metric, of the direction in that metric
+    bool clipped = false;  ///< whether it was clipped
 };
 
-/// Riemannian for the cells and the head, Adam for the word vectors, which are no units, unless they are held. The rates
-/// of head and vectors fall with that of the cells.
+/// Riemannian for the cells and the head, Adam for the word vectors, which are not units, unless they are
+/// frozen. The rates of head and vectors fall with that of the cells.
 class Natural {
 public:
     Natural(Graph& g, const Options& o)
@@ -48,7 +48,7 @@ public:
         cells_.rate(r), head_.rate(share * head_rate_);
         if (table_) table_->rate(share * table_rate_);
     }
-    /// The three are clipped apart; the length is that of cells and head.
+    /// The three are clipped separately; the norm is that of cells and head.
     Step step() {
         const double cells = cells_.step(), head = head_.step(), table = table_ ? table_->step() : 0;
         return {std::hypot(cells, head), clip_ > 0 && std::max({cells, head, table}) > clip_};
@@ -61,7 +61,7 @@ public:
     }
 
 private:
-    // Names of one of the three, told apart.
+    // Adds a prefix to the names of one of the three.
     template <class Visitor> struct Part {
         Visitor& to;
         std::string prefix;
@@ -98,14 +98,14 @@ public:
         else if (o.update != "sgd") rule_.emplace<Natural>(g, o);
     }
 
-    /// Whether the next step needs the modulus of the loss beside its gradient.
+    /// Whether the next step needs the modulus of the loss in addition to its gradient.
     bool wants_modulus() const {
         const auto* u = std::get_if<Natural>(&rule_);
         return u && u->wants_modulus();
     }
-    /// The one with metrics, if it is.
+    /// The Natural rule, or null.
     Natural* natural() { return std::get_if<Natural>(&rule_); }
-    /// Moves the parameters, at a rate.
+    /// Updates the parameters with a learning rate.
     Step step(double rate) {
         return std::visit(
             [&](auto& u) {
@@ -119,13 +119,13 @@ public:
             },
             rule_);
     }
-    /// Whether it divides the loss by its tokens, which makes it a mean over the steps; else by the columns.
+    /// Whether the loss is divided by its tokens, giving a mean over the steps; otherwise by the columns.
     bool takes_means() const { return std::holds_alternative<Natural>(rule_); }
-    /// Takes note of a validation loss.
+    /// Records a validation loss.
     void observe(double nats) {
         if (auto* u = std::get_if<ig::AveragedSgd<float>>(&rule_)) u->observe(nats);
     }
-    /// Exchanges parameters and averages, where there are any; call it again afterwards.
+    /// Exchanges parameters and their averages, if any; a second call undoes it.
     void swap() {
         if (auto* u = std::get_if<ig::AveragedSgd<float>>(&rule_)) u->swap();
     }
@@ -155,14 +155,14 @@ public:
           plateau_({.rate = *o.rate, .divisor = kind_ == "plateau" ? 1 / *o.decay : 2}),
           cycle_{.rate = *o.rate, .warm_up = o.warm_up} {}
 
-    /// `done`: the share of the epoch that is behind, in [0, 1].
+    /// `done`: the completed share of the epoch, in [0, 1].
     double rate(ig::Index epoch, double done) const {
         if (kind_ == "plateau") return plateau_.rate();
         if (kind_ == "one-cycle")
             return cycle_(std::min(1., (static_cast<double>(epoch - 1) + done) / epochs_));
         return decay_(epoch);
     }
-    /// Takes note of a validation loss.
+    /// Records a validation loss.
     void observe(double nats) {
         if (kind_ == "plateau") plateau_.observe(nats);
     }

@@ -1,4 +1,4 @@
-/// @file vectors.hpp  Word vectors of a file as the start of a model's table.
+/// @file vectors.hpp  Word vectors from a file as start values of a model's table.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,10 @@
 
 namespace lm {
 
-/// Gives the words that have a vector in the file `path` that one to start with; the others keep the values that they
-/// have. Rows that are held at norm 1 are brought to it. Returns what to print: how many words, and how much of the text
-/// they are.
+/// Initialises the words that have a vector in the file `path` with it; the others keep their values. Rows
+/// held at norm 1 are normalised. Returns a line to print: how many words, and their share of the text.
 ///
-/// Errors   DataError: none of the words is in the file. UsageError: vectors of another width than the table's.
+/// Errors   DataError: none of the words is in the file. UsageError: vectors of another width than the table.
 inline std::string start_table(ig::Parameter<float>& table, const ig::io::WordVectors& vectors,
                                const ig::text::Vocabulary& vocabulary, const std::string& path) {
     if (vectors.dimension != table.cols)

@@ -1,4 +1,4 @@
-/// @file chain_model.hpp  A conditional random field over the tags of a sentence: binary features, and vectors.
+/// @file chain_model.hpp  A conditional random field over tags, with binary features and vectors.
 #pragma once
 
 #include <algorithm>
@@ -26,12 +26,12 @@ struct ChainText {
     std::size_t sentences() const { return starts.size() - 1; }
 };
 
-/// Sizes of a chain model, and how it learns.
+/// Sizes and training options of a chain model.
 struct ChainOptions {
     ig::Index tags = 1, features = 0, width = 0;  ///< K, F, d
     double rate = 0.1;                            ///< of AdaGrad, > 0
-    double vector_rate = 0.2;                     ///< of the weights of vectors, as a share of it
-    double vector_scale = 0.1;  ///< what entries of vectors, of about unit size, are multiplied with
+    double vector_rate = 0.2;                     ///< of the weights of vectors, as a share of `rate`
+    double vector_scale = 0.1;  ///< factor on the entries of vectors, which are of about unit size
 };
 
 /// A linear-chain conditional random field.
@@ -39,9 +39,10 @@ struct ChainOptions {
 ///     s_t(y) = Σ_{f on at t} W_f(y) + Σ_j v_t(j) D_j(y)
 ///     p(y_1 … y_n) = 1/Z exp(Σ_t s_t(y_t) + Σ_{t>1} U(y_{t-1}, y_t))
 ///
-/// learn() makes a step of AdaGrad (Duchi, Hazan, Singer 2011) by the gradient of log p of one sentence, observed less
-/// expected counts. These are those of a hidden Markov model of which every position has a symbol of its own, with e^{s_t} in
-/// place of emission and e^U in place of transition probabilities, which need not sum to 1 for the recursions.
+/// learn() takes a step of AdaGrad (Duchi, Hazan, Singer 2011) along the gradient of log p of one sentence,
+/// observed minus expected counts. The latter are those of a hidden Markov model with a symbol for each
+/// position, e^{s_t} for emission and e^U for transition probabilities; the recursions do not need these to
+/// sum to 1.
 ///
 /// Source   Lafferty, McCallum, Pereira 2001.
 class ChainModel {
@@ -56,17 +57,17 @@ public:
         first_.push_back(o.tags * o.tags);
     }
 
-    /// Observed less expected counts of a sentence, and log p of its tags.
+    /// Observed minus expected counts of a sentence, and log p of its tags.
     struct Gradient {
         ig::Array<double> tags;   ///< 1[y_t = y] - p(y_t = y), [n, K]
-        ig::Array<double> moves;  ///< the same of pairs of neighbours, [K, K]
+        ig::Array<double> moves;  ///< the same for pairs of adjacent tags, [K, K]
         double log_likelihood = 0;
     };
     Gradient gradient(const ChainText& text, std::size_t sentence) const {
         const auto begin = static_cast<ig::Index>(text.starts[sentence]),
                    n = static_cast<ig::Index>(text.starts[sentence + 1]) - begin, K = o_.tags;
         const ig::Array<double> s = scores(text, sentence);
-        // e^{s - the largest of the position}, a column each; e^U
+        // e^{s - max_y s}, a column for each position; e^U
         ig::Array<double> emission(K * n), transition(K * K), initial(K, 1.0);
         double shift = 0;
         for (ig::Index t = 0; t < n; ++t) {
@@ -103,7 +104,7 @@ public:
         return g;
     }
 
-    /// A step for one sentence; log p of its tags before it.
+    /// Takes a step for one sentence; returns log p of its tags before the step.
     double learn(const ChainText& text, std::size_t sentence) {
         const auto begin = static_cast<ig::Index>(text.starts[sentence]),
                    n = static_cast<ig::Index>(text.starts[sentence + 1]) - begin, K = o_.tags;
@@ -123,10 +124,10 @@ public:
         return g.log_likelihood;
     }
 
-    /// The most probable tags of a sentence, by the algorithm of Viterbi.
+    /// The most probable tags of a sentence, by the Viterbi algorithm.
     std::vector<ig::Token> best_tags(const ChainText& text, std::size_t sentence) const {
         const ig::Index K = o_.tags;
-        ig::Array<double> best = scores(text, sentence);  // of the tags up to t that end in y
+        ig::Array<double> best = scores(text, sentence);  // of tag sequences up to t that end in y
         const ig::Index n = std::ssize(best) / K;
         ig::Array<ig::Token> from(n * K);
         for (ig::Index t = 1; t < n; ++t)
@@ -169,7 +170,7 @@ public:
         return s;
     }
 
-    /// U, [K, K]: the weight of a tag after another.
+    /// U, [K, K]: the weight of each pair of successive tags.
     const ig::Array<float>& moves() const { return U_.value; }
 
 private:
@@ -195,7 +196,7 @@ private:
 
     ChainOptions o_;
     Weights W_, D_, U_;
-    ig::Array<ig::Index> first_, to_;  // of all moves: no tag is forbidden after another
+    ig::Array<ig::Index> first_, to_;  // of all moves: every pair of tags is allowed
 };
 
 }  // namespace lt

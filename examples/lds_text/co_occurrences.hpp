@@ -1,4 +1,4 @@
-/// @file co_occurrences.hpp  What `fit` learns from: the counts of a text, or the text itself.
+/// @file co_occurrences.hpp  The data of `fit`: the counts of a text, or the text itself.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace lt {
 /// Counts of `fit --train` or `--counts`, or with --matrix-free the tokens of --train.
 class CoOccurrences {
 public:
-    /// At distances 1 … lags. On several ranks each counts a part of a text, and all have the sum.
+    /// At distances 1 … lags. With several ranks, each counts a part of a text and all hold the sum.
     CoOccurrences(const FitCommand& o, ig::Index lags, program::Ranks& ranks) {
         if (!o.counts.empty()) {
             for (const auto& [option, given] :
@@ -34,7 +34,7 @@ public:
             read(o, lags, ranks);
         }
     }
-    CoOccurrences(const CoOccurrences&) = delete;  // what it hands out refers to it
+    CoOccurrences(const CoOccurrences&) = delete;  // the moments refer to it
     CoOccurrences& operator=(const CoOccurrences&) = delete;
 
     const ig::text::Vocabulary& vocabulary() const { return vocabulary_; }
@@ -92,7 +92,7 @@ private:
 
     ig::text::Vocabulary vocabulary_;
     std::optional<ig::text::Corpus> corpus_;  // what text_ reads
-    std::optional<lds::LagCounts> counts_;    // one of the two
+    std::optional<lds::LagCounts> counts_;    // either this or text_
     std::optional<lds::TextPairs> text_;
 };
 

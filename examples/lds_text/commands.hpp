@@ -1,4 +1,4 @@
-/// @file commands.hpp  The nine things the program does. Each returns the exit status.
+/// @file commands.hpp  The nine commands of the program. Each returns the exit status.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace lt {
 
 namespace ig = isogloss;
 
-/// Options of `count`, and of the counting that `fit` does itself.
+/// Options of `count`.
 struct CountCommand {
     std::string vocabulary_from, vocabulary_to, tokens_to, counts, shard = "1/1", memory, spill;
     std::vector<std::string> text, add;
@@ -25,7 +25,7 @@ struct CountCommand {
     int threads = 2;
 };
 
-/// Options of `fit`. Of the lists more than one value is for `select`; an empty one stands for a default.
+/// Options of `fit`. Lists of more than one value require `select`; an empty list means the default.
 struct FitCommand {
     std::vector<std::string> train, dev;
     std::string counts, model, log, vocabulary_from;
@@ -33,7 +33,7 @@ struct FitCommand {
     std::vector<double> pseudo_counts;
     std::optional<ig::Index> vocabulary, em_lags;
     ig::Index iterations = 20,
-              shards = 0;  ///< 0: those of the file to go on from, or as many as the ranks need
+              shards = 0;  ///< 0: as in the file to resume from, or as many as the ranks need
     double stop = 0, checkpoint_seconds = 30;
     std::uint64_t seed = 1;
     bool sentences = false, random_start = false, scaled = false, select = false, resume = false,

@@ -1,4 +1,4 @@
-/// @file common.hpp  What several commands need: a clock, reading numbers' formats, counting a text.
+/// @file common.hpp  Shared by several commands: a clock, output, kinds of files, likelihoods.
 #pragma once
 
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ namespace lt {
 
 namespace lds = isogloss::lds;
 
-/// Seconds since it was made or read last.
+/// Seconds since construction or the last reading.
 class Stopwatch {
 public:
     double lap() {
@@ -36,7 +36,7 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// printf with an Index or a double, and the output seen at once.
+/// printf with an Index or a double, flushed at once.
 template <class... Values> void say(std::ostream& out, const char* format, Values... values) {
     if constexpr (sizeof...(Values) == 0) {
         out << format << std::flush;
@@ -46,13 +46,13 @@ template <class... Values> void say(std::ostream& out, const char* format, Value
         out << text << std::flush;
     }
 }
-/// The same by std::cout, which is silent on all ranks but the first.
+/// The same to std::cout, which is silent on all ranks except the first.
 template <class... Values> void say(const char* format, Values... values) {
     say(std::cout, format, values...);
 }
 
-/// Largest memory that this process has held, MiB. Not from getrusage where the system says it itself: that
-/// counts what the process was before it became this program.
+/// Peak memory of this process, MiB. From /proc if available: getrusage includes the process before it became
+/// this program.
 inline double peak_memory() {
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);)
@@ -68,7 +68,7 @@ inline constexpr const char* fit_header =
     "dev_log_likelihood,dev_above_static,dev_perplexity";
 inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds";
 
-/// Files that the program writes over.
+/// Kinds of files that the program may overwrite.
 inline files::Kind model_kind() {
     return {"model of lds_text", [](const std::string& path) {
                 lds::load_lds<float>(path);
@@ -93,12 +93,12 @@ inline files::Kind embeddings_kind() {
             }};
 }
 
-/// The token that ends a sentence where sentences are respected, and -1 elsewhere.
+/// The token that ends a sentence if sentences are respected, otherwise -1.
 inline ig::Token boundary(bool sentences, const ig::text::Vocabulary& vocabulary) {
     return sentences ? vocabulary.eos() : ig::Token{-1};
 }
 
-/// Whether a system was fitted to sentences, --sentences: no pair that it was counted from reaches over a line end.
+/// Whether a system was fitted with --sentences: no counted pair crosses a line end.
 inline bool of_sentences(const lds::LdsFile<float>& it) {
     const auto at = it.notes.find("lds_text.sentences");
     return at != it.notes.end() && at->second == "1";
@@ -112,7 +112,7 @@ inline ig::text::Vocabulary read_vocabulary(const std::vector<std::string>& path
 
 /// Log-likelihood of a text in whitened words, nats per token.
 struct Likelihood {
-    double value = 0, above_static = 0;  ///< and what it is above that of the text without dynamics
+    double value = 0, above_static = 0;  ///< the likelihood, and its gain over that without dynamics
 };
 
 inline Likelihood likelihood(const lds::TextFilter<float>& filter, const lds::Whitening& whitening,

@@ -1,4 +1,4 @@
-/// @file count.cpp  Counts of texts, or of a shard of them, in a file; shards added.
+/// @file count.cpp  Counts texts, or a shard of them, into a file; adds shards.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -46,8 +46,8 @@ int add_files(const CountCommand& o) {
     return 0;
 }
 
-/// What count does, on one rank of those that do it together: each has a part of the text. The first looks at the files
-/// before anybody goes on, and writes them.
+/// The command on one of its ranks, each of which has a part of the text. The first checks the files before
+/// any rank continues, and writes them.
 int count_on(program::Ranks& ranks, const CountCommand& o) {
     ig::threads(o.threads);
     if (ranks.first())

@@ -1,4 +1,4 @@
-/// @file count_within.cpp  Counting within given memory: what has no room is put aside in files and merged.
+/// @file count_within.cpp  Counting within given memory: counts beyond it are spilled to files and merged.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,15 +21,15 @@ namespace {
 
 constexpr ig::Index open_files = 64;
 
-/// Thrown where a signal has come.
+/// Thrown after a signal.
 struct Interrupted {};
 
 void look_for_signals() {
     if (interrupt::wanted) throw Interrupted();
 }
 
-/// Bytes of memory that the program holds now, of its own and of files: its code, what it has mapped. 0 where
-/// the system does not say.
+/// Bytes of resident memory, anonymous and of files (code and mapped files); 0 if the system does not report
+/// them.
 struct Held {
     ig::Index own = 0, files = 0;
 };
@@ -41,8 +41,8 @@ Held held() {
     return {(here - shared) * page, shared * page};
 }
 
-/// The folder of one counting: files of counts, the vocabulary and what was asked for. Of several ranks each has a folder
-/// for its files in it.
+/// The folder of one counting: files of counts, the vocabulary and the request. With several ranks, each has
+/// a subfolder for its files.
 class Spill {
 public:
     Spill(const CountCommand& o, ig::Index rank, ig::Index ranks) {
@@ -60,13 +60,13 @@ public:
     }
 
     const std::string& folder() const { return folder_; }
-    /// Where this rank's files are.
+    /// The folder of this rank's files.
     const std::string& own() const { return own_; }
-    /// What this rank has merged of all ranks.
+    /// The file of counts of all ranks that this rank has merged.
     std::string merged() const { return own_ + "/merged.run"; }
     std::string vocabulary() const { return folder_ + "/vocabulary"; }
 
-    /// Whether there is something to go on from. Throws DataError where something else was begun.
+    /// Whether there is a counting to resume. Throws DataError if it has another request.
     bool begun() const {
         if (!files::exists(request())) return false;
         const std::string before = ig::file::InputFile(request()).read_all();
@@ -77,7 +77,7 @@ public:
                                             "'; resume as it was begun, or leave --resume out"));
         return true;
     }
-    /// From now on there is nothing to go on from: the files of ranks that went before are gone.
+    /// Discards any earlier counting, including the files of its ranks.
     void forget() const {
         ::unlink(request().c_str());
         std::error_code none;
@@ -89,21 +89,21 @@ public:
             for (const auto& file : std::filesystem::directory_iterator(entry.path(), none))
                 if (const std::string it = file.path().filename();
                     it == "merged.run" ||
-                    it.starts_with("merged.run.part-"))  // and what was killed in a merge
+                    it.starts_with("merged.run.part-"))  // and what a killed merge has left
                     ::unlink(file.path().c_str());
             ::rmdir(entry.path().c_str());
         }
     }
-    /// Makes the folder that those of the ranks are in. Throws FileError where that cannot be.
+    /// Creates the folder that holds those of the ranks. Throws FileError if that fails.
     void make() const {
         if (own_ != folder_) const lds::CountFolder made(folder_);
     }
-    /// Keeps what was asked for, once the folder is there.
+    /// Writes vocabulary and request, once the folder exists.
     void begin(const ig::text::Vocabulary& words) const {
         words.save(vocabulary());
         ig::file::write_atomically(request(), [&](ig::file::OutputFile& out) { out.write(request_); });
     }
-    /// Removes what is not the library's, and the folder where nothing else is in it.
+    /// Removes the files that are not the library's, and the folder if it is then empty.
     void remove() const {
         for (const std::string& name : {request(), vocabulary()}) ::unlink(name.c_str());
         ::rmdir(folder_.c_str());
@@ -119,12 +119,12 @@ std::string mib(ig::Index bytes) {
     return std::to_string((bytes + unit - 1) / unit) + " MiB";
 }
 
-/// `code` is what of the program's files was in memory when it began: counts that it maps later are not held.
+/// `code`: resident memory of files when the program began; counts that it maps later are not included.
 lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
                              ig::Index code, const ig::text::Vocabulary& vocabulary) {
     lds::SpillOptions options{
         .lags = lags, .boundary = boundary, .open_files = open_files, .words = vocabulary.checksum()};
-    // What the program holds already, and will for its text, its code and its threads' stacks.
+    // Memory in use already, and needed for the text, the code and the stacks of threads.
     const ig::Index beside = held().own + code + (ig::Index{6} << 20);
     const ig::Index least = lds::SpilledCounts::least_memory(vocabulary.size(), options);
     if (memory < beside + least)
@@ -136,8 +136,8 @@ lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token bo
     return options;
 }
 
-/// One counting from its beginning, or from where it was stopped, to the file. Of several ranks each counts a part of the
-/// text; then each merges some lags of all, and the first writes the file.
+/// One counting, from its beginning or from where it was stopped, to the file. With several ranks, each
+/// counts a part of the text; then each merges some lags of all ranks, and the first writes the file.
 class Counting {
 public:
     Counting(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
@@ -164,7 +164,7 @@ public:
             "writing %.2f s, peak %.0f MiB%s\n",
             tokens, vocabulary_.size(), counts_->options().lags, counting, files, merging, clock_.lap(),
             peak_memory(), ranks_.size() > 1 ? " on the first rank" : "");
-        ranks_.barrier();  // the first has read the files of all
+        ranks_.barrier();  // wait until the first has read the files of all
         if (ranks_.size() > 1) ::unlink(spill_.merged().c_str());
         counts_->clear();
         if (ranks_.size() > 1) ::rmdir(spill_.own().c_str());
@@ -172,19 +172,19 @@ public:
         if (ranks_.first()) spill_.remove();
     }
 
-    /// Whether there are files that --resume could go on from.
+    /// Whether there are files to --resume from.
     bool begun() const { return resumed_ || counts_.has_value(); }
-    /// What --resume will find.
+    /// What --resume will find, in words.
     std::string kept() const {
         if (!begun()) return "nothing was counted yet";
         return "--resume goes on from the files in '" + spill_.folder() + "'";
     }
 
 private:
-    /// The files that hold the counts of all ranks.
+    /// The files with the merged counts of all ranks.
     ig::Array<lds::CountRun> merged(const lds::CountRun& own) {
         if (ranks_.size() == 1) return {own};
-        // The plan's buffers are for open_files files.
+        // The planned buffers are for open_files files.
         const ig::Index buffer = std::max<ig::Index>(
             4096, counts_->buffer() * open_files / std::max<ig::Index>(open_files, ranks_.size()));
         return lds::merge_of_ranks(
@@ -205,7 +205,7 @@ private:
             spill_.forget();
             spill_.make();
         }
-        ranks_.barrier();  // there is a folder for those of the ranks
+        ranks_.barrier();  // wait for the folder that holds those of the ranks
         counts_.emplace(vocabulary_.size(), spill_.own(), std::move(options));
         if (resumed_) say("going on from %td files in '%s'\n", counts_->files(), spill_.own().c_str());
         else if (ranks_.first()) spill_.begin(vocabulary_);
@@ -213,7 +213,7 @@ private:
 
     void read_texts() {
         vocabulary_ = resumed_ ? ig::text::Vocabulary::load(spill_.vocabulary()) : vocabulary_of(o_);
-        interrupt::catch_signals();  // until here there is nothing to keep
+        interrupt::catch_signals();  // before this there is nothing to keep
         if (ranks_.first()) write_beside(o_, vocabulary_, look_for_signals);
         const Texts texts(o_.text, vocabulary_);
         const bool all = parse_shard(o_.shard).second == 1 && ranks_.size() == 1;
@@ -273,7 +273,7 @@ int count_within(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
     } catch (const Interrupted&) {
         const std::string what = "Interrupted; " + counting.kept();
         if (ranks.size() > 1)
-            ranks.end(interrupt::status(), what);  // complete files stay, whoever is at what
+            ranks.end(interrupt::status(), what);  // complete files remain, whatever each rank is doing
         interrupt::out() << what << std::endl;
         return interrupt::status();
     } catch (const ig::FileError& error) {

@@ -1,4 +1,4 @@
-/// @file counting.hpp  What counting in memory and within given memory have in common.
+/// @file counting.hpp  Shared by counting in memory and within given memory.
 #pragma once
 
 #include <sstream>
@@ -30,7 +30,7 @@ inline std::pair<ig::Index, ig::Index> part_of(std::pair<ig::Index, ig::Index> a
     return {begin(rank), begin(rank + 1)};
 }
 
-/// Tokens first … last-1 of so many, as --shard asks.
+/// Tokens first … last-1 of the shard that --shard names.
 inline std::pair<ig::Index, ig::Index> shard_of(const CountCommand& o, ig::Index tokens) {
     const auto [number, of] = parse_shard(o.shard);
     return part_of({0, tokens}, number - 1, of);
@@ -47,7 +47,7 @@ inline ig::text::Vocabulary vocabulary_of(const CountCommand& o) {
     return read_vocabulary(o.text, o.vocabulary, o.min_count);
 }
 
-/// The files that are asked for beside the counts. Calls watch() now and then, which may throw.
+/// Writes the requested files other than the counts. Calls watch() from time to time, which may throw.
 template <class Watch>
 void write_beside(const CountCommand& o, const ig::text::Vocabulary& vocabulary, Watch&& watch) {
     if (!o.vocabulary_to.empty()) vocabulary.save(o.vocabulary_to);

@@ -35,11 +35,11 @@ struct HeldOut {
         : found{of[0], of[1]}, perplexity(of[2]), unigram(of[3]) {}
     std::array<double, 4> numbers() const { return {found.value, found.above_static, perplexity, unigram}; }
     Likelihood found;
-    double perplexity, unigram;  ///< of the next word, and of its frequency alone
+    double perplexity, unigram;  ///< of the next word, and by word frequencies alone
 };
 
-/// Fits systems, tells of every iteration, and leaves the best one in the file. On several ranks all do the same with
-/// what the first has decided, which alone writes.
+/// Fits systems, reports every iteration, and leaves the best system in the file. Several ranks all do the
+/// same, following the decisions of the first, which alone writes.
 class Fit {
 public:
     Fit(const FitCommand& o, const CoOccurrences& counted, program::Ranks& ranks)
@@ -47,7 +47,7 @@ public:
         if (!o.dev.empty() && ranks.first()) dev_ = corpus_of(o.dev, counted.vocabulary());
     }
 
-    /// Subspace identification, or the file of --resume, and EM until it settles. Returns the iteration it ends with.
+    /// Subspace identification, or the file of --resume, then EM to convergence. Returns the last iteration.
     ig::Index run(const Candidate& c) {
         const lds::LagMoments<float> moments = counted_.moments({.pseudo_counts = c.pseudo_counts});
         System it =
@@ -77,7 +77,7 @@ public:
             const double value = o_.select ? -held_out->perplexity : statistics.log_likelihood;
             interrupted_ = ranks_.any(interrupt::wanted != 0);
             if (interrupted_ && !interrupt::wanted)
-                interrupt::wanted = SIGTERM;  // another rank was asked to end
+                interrupt::wanted = SIGTERM;  // another rank received a signal
             if (!std::isfinite(value))
                 throw ig::NumericError("fit: the likelihood of iteration ", iteration,
                                        " is not finite; take fewer --states or more --pseudo-counts");
@@ -85,13 +85,13 @@ public:
             if (gain > 0) {
                 best = value;
                 best_iteration = iteration;
-                // here and not after the M-step: the file holds a system with its own covariances, whenever the
-                // program ends
+                // here and not after the M-step, so that the file always holds a system with its own
+                // covariances
                 if (ranks_.first()) {
                     if (!o_.select || value > selected_) lds::save_lds(o_.model, it);
                     std::error_code ignored;
                     std::filesystem::remove(identification_file(o_.model),
-                                            ignored);  // the model goes on from here
+                                            ignored);  // resume from the model now
                 }
                 if (o_.select && value > selected_) selected_ = value, of_selected_ = {c, iteration};
             }
@@ -106,16 +106,16 @@ public:
     }
 
     ig::Index horizon() const { return o_.em_lags.value_or(default_em_lags); }
-    /// What is in the file, after runs of several candidates.
+    /// The system in the file, after runs of several candidates.
     const std::pair<Candidate, ig::Index>& selected() const { return of_selected_; }
-    /// Whether a rank was asked to end; the same on all of them.
+    /// Whether a rank received a signal to end; the same on all ranks.
     bool interrupted() const { return interrupted_; }
     double best_perplexity() const { return -selected_; }
 
 private:
-    static constexpr ig::Index patience = 3;  // iterations that may predict no better, of a candidate
+    static constexpr ig::Index patience = 3;  // iterations without a better prediction, for each candidate
 
-    /// How the system predicts --dev, where there is one: found by the first rank, known to all.
+    /// How well the system predicts --dev, if given: computed by the first rank, broadcast to all.
     std::optional<HeldOut> predicted(const lds::Lds<float>& system, const lds::SteadyState& steady) {
         if (o_.dev.empty()) return std::nullopt;
         std::array<double, 4> numbers = {};
@@ -127,7 +127,7 @@ private:
         return HeldOut(numbers);
     }
 
-    /// Rows before the iteration that a resumed fit goes on with are kept.
+    /// Keeps the rows before the iteration at which a fit resumes.
     void open_log(ig::Index iteration) {
         log_.emplace(o_.log, fit_header, [&](std::string_view row) {
             std::istringstream in{std::string(row)};
@@ -157,8 +157,8 @@ private:
                                      digits(c.pseudo_counts), ',', c.states, ',', c.ssid_lags, ',', of_dev));
     }
 
-    /// Where the dynamics last longer than the horizon sees. On a text whose largest eigenvalue was 0.994, EM with 3, 7,
-    /// 20 and 60 lags came to 0.896, 0.965, 0.986 and 0.989, which have 0.72, 0.78, 0.75 and 0.51 left there.
+    /// Warns if the dynamics outlast the horizon. On a text with largest eigenvalue 0.994, EM with 3, 7, 20
+    /// and 60 lags found 0.896, 0.965, 0.986 and 0.989, of which 0.72, 0.78, 0.75 and 0.51 remain there.
     void tell_of_slow(double radius) const {
         const double left = std::pow(radius, static_cast<double>(horizon()));
         if (left > 0.6)
@@ -172,7 +172,7 @@ private:
     const FitCommand& o_;
     const CoOccurrences& counted_;
     program::Ranks& ranks_;
-    std::optional<ig::text::Corpus> dev_;  // of the first rank
+    std::optional<ig::text::Corpus> dev_;  // on the first rank
     std::optional<files::CsvLog> log_;
     bool interrupted_ = false;
     double selected_ = -std::numeric_limits<double>::infinity();  // minus the perplexity
@@ -212,8 +212,8 @@ void require_outputs(const FitCommand& given) {
         .check();
 }
 
-/// What fit does, on one rank of those that do it together. Files are looked at by the first alone, before anybody goes
-/// on: the others would find what it has begun to write.
+/// The command on one of its ranks. The first alone checks files, before any rank continues: the others would
+/// find files that it has begun to write.
 int fit_on(program::Ranks& ranks, const FitCommand& given) {
     ig::threads(given.threads);
     const ig::BlasOnOneThread blas;

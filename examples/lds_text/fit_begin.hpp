@@ -1,4 +1,4 @@
-/// @file fit_begin.hpp  What a fit begins with: candidates, start values, or the file to go on from.
+/// @file fit_begin.hpp  The start of a fit: candidates, start values, or the file to resume from.
 #pragma once
 
 #include <charconv>
@@ -21,7 +21,7 @@ namespace lt {
 
 using System = lds::LdsFile<float>;
 
-/// What is tried: one of each list.
+/// A combination to try: one value of each list.
 struct Candidate {
     double pseudo_counts;
     ig::Index states, ssid_lags;
@@ -29,7 +29,7 @@ struct Candidate {
 
 inline constexpr ig::Index default_em_lags = 7, default_ssid_lags = 4, default_states = 200;
 
-/// Every combination of the lists. Pseudo-counts that are not given are shares of the tokens, divided among the types.
+/// Every combination of the lists. Default pseudo-counts are shares of the tokens, divided among the types.
 inline std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrences& counted) {
     auto kappas = o.pseudo_counts;
     if (kappas.empty()) {
@@ -45,7 +45,7 @@ inline std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrence
     return all;
 }
 
-/// Small random parameters: the flat start that subspace identification is compared with.
+/// Small random parameters: the baseline for subspace identification.
 inline lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index states, std::uint64_t seed) {
     const auto V = static_cast<ig::Index>(whitening.mu.size());
     const ig::Random random(seed, ig::stream_of("random start"));
@@ -64,7 +64,7 @@ inline lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index 
     return s;
 }
 
-/// A number in decimal: twelve digits for a log, 17 give it back bit by bit.
+/// A number in decimal: 12 digits for a log; 17 digits are exact.
 inline std::string digits(double x, int count = 12) {
     std::ostringstream out;
     out.imbue(std::locale::classic());
@@ -82,7 +82,7 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
         it.system = random_system(moments.whitening(), c.states, o.seed);
         say("random start\n");
     } else {
-        // the candidates of --select come one after the other, and would find each other's file
+        // the candidates of --select run in turn, and would find each other's file
         auto found = identify(
             moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}},
             o.select ? "" : identification_file(o.model), o.checkpoint_seconds, o.go_on, ranks, o.shards > 0);
@@ -104,7 +104,7 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
     return it;
 }
 
-/// A number that `fit` has noted in a file, or `otherwise` where there is none: 0.1.0 noted less.
+/// A number that `fit` has stored in a file, or `otherwise` if absent: 0.1.0 stored fewer.
 template <class T>
 T noted(const System& it, const std::string& file, const char* name, T low, T high, T otherwise) {
     const auto at = it.notes.find(name);
@@ -119,7 +119,7 @@ T noted(const System& it, const std::string& file, const char* name, T low, T hi
     return value;
 }
 
-/// The options with what the file to go on from decides. Throws where one that is given differs.
+/// The options, completed by those of the file to resume from. Throws if a given one differs.
 inline FitCommand with_stored(FitCommand o) {
     const System it = lds::load_lds<float>(o.model);
     if (o.select) throw ig::UsageError("--select begins anew, and --resume goes on; leave one of them out");
@@ -151,7 +151,7 @@ inline FitCommand with_stored(FitCommand o) {
     return o;
 }
 
-/// The system that a fit goes on with: that of the file, if these counts are those it was begun with.
+/// The system that a fit resumes with: that of the file, if it was begun with these counts.
 inline System resumed(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments) {
     System it = lds::load_lds<float>(o.model);
     if (it.system.whitening.mu != moments.whitening().mu)

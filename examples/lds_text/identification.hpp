@@ -1,4 +1,4 @@
-/// @file identification.hpp  Subspace identification that shows how far it is, stops when asked, and goes on from a file.
+/// @file identification.hpp  Subspace identification with a progress bar, interruption and resumption.
 #pragma once
 
 #include <cstdio>
@@ -17,10 +17,10 @@
 
 namespace lt {
 
-/// Thrown where a signal has come during subspace identification.
+/// Thrown after a signal during subspace identification.
 struct IdentificationInterrupted {};
 
-/// Where `fit` keeps the state of subspace identification: beside the model, until there is one.
+/// The file in which `fit` keeps the state of subspace identification until there is a model.
 inline std::string identification_file(const std::string& model) { return model + ".ssid"; }
 inline files::Kind identification_kind() {
     return {"subspace identification of `lds_text fit`", [](const std::string& path) {
@@ -28,10 +28,11 @@ inline files::Kind identification_kind() {
             }};
 }
 
-/// subspace_identification with a bar. The file, unless its name is empty, gets the state after a product of the singular
-/// vectors where so many seconds have passed since the last one; with `go_on` the work begins with the state in it.
-/// `shared`: by rows that the ranks share, whose bits any number of ranks gives; the first writes the file.
-/// Throws IdentificationInterrupted after a signal, DataError for a file of other counts or options.
+/// subspace_identification with a progress bar. The state goes to `file`, unless its name is empty, after a
+/// product of the singular vectors if `seconds` have passed since the last time; with `go_on` the work starts
+/// from it. `shared`: by rows that the ranks share, with the same bits for any number of ranks; the first
+/// writes the file. Throws IdentificationInterrupted after a signal, DataError for a file of other counts or
+/// options.
 inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
                                      const lds::SubspaceOptions& options, const std::string& file,
                                      double seconds, bool go_on, program::Ranks& ranks, bool shared) {
@@ -68,7 +69,7 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
     watch.progress = [&](double share) {
         bar.update(static_cast<std::int64_t>(1000 * share), 1000, [] { return std::string("products"); });
         if (!ranks.any(interrupt::wanted != 0)) return;
-        if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank was asked to end
+        if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
         bar.clear();
         throw IdentificationInterrupted();
     };

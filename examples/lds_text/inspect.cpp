@@ -1,4 +1,4 @@
-/// @file inspect.cpp  What a system has learnt: its sizes, its spectrum, what leads to what.
+/// @file inspect.cpp  What a system has learnt: its sizes, its spectrum, which words lead to which.
 #include <algorithm>
 #include <iostream>
 #include <isogloss/lds.hpp>

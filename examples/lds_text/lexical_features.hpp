@@ -1,4 +1,4 @@
-/// @file lexical_features.hpp  What a tagger sees of the words themselves: spelling, affixes, shape, and the neighbours'.
+/// @file lexical_features.hpp  Lexical features of a tagger: spelling, affixes and shapes of words.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace lt {
 
-/// Numbers of binary features for each position: those of position i are list[first[i]] … list[first[i + 1] - 1].
+/// Indices of binary features: those of position i are list[first[i]] … list[first[i + 1] - 1].
 struct FeatureLists {
     std::vector<std::int32_t> list;
     std::vector<std::size_t> first{0};
 };
 
-/// The shape of a word: X upper case, x lower case, 0 digit, runs once; what is no ASCII letter stands for itself.
+/// The shape of a word: X upper case, x lower case, 0 digit, runs collapsed; other bytes are kept.
 inline std::string shape(std::string_view word) {
     std::string out;
     for (const char c : word) {
@@ -32,11 +32,12 @@ inline std::string shape(std::string_view word) {
     return out;
 }
 
-/// Binary features of a word in its sentence, after Ratnaparkhi (1996) and Turian, Ratinov, Bengio (2010): the words two to either
-/// side as spelled and their pairs with the word in the middle, the word in lower case with 0 for every digit, its first
-/// and last one to four bytes, the shapes of it and its neighbours, and whether it has a digit, a hyphen or a capital inside.
+/// Binary features of a word in its sentence, after Ratnaparkhi (1996) and Turian, Ratinov, Bengio (2010):
+/// the words as spelled, up to two on either side, and their pairs with the middle word; the word in lower
+/// case with 0 for every digit; its first and last one to four bytes; its shape and those of its neighbours;
+/// and whether it contains a digit, a hyphen or an inner capital.
 ///
-/// Only features that the training text has `min_count` times get a number; others do not take part.
+/// Only features that occur at least `min_count` times in the training text are used.
 class LexicalFeatures {
 public:
     LexicalFeatures(const TaggedText& train, ig::Index min_count) {
@@ -50,7 +51,7 @@ public:
 
     ig::Index size() const { return std::ssize(numbers_); }  ///< features
 
-    /// Those of every word of a text.
+    /// The features of every word of a text.
     FeatureLists operator()(const TaggedText& text) const {
         FeatureLists out;
         out.first.assign(text.words.size() + 1, 0);

@@ -18,7 +18,7 @@ namespace {
 
 using Vectors = lds::TallMatrix<float>;
 
-/// Rows by their cosine with row `of`, the nearest first, row `of` left out. Rows have norm 1, or 0 where there is nothing.
+/// Rows by their cosine with row `of`, the nearest first, without row `of`. Rows have norm 1, or 0 if empty.
 std::vector<std::pair<double, ig::Index>> by_cosine(const Vectors& v, ig::Index of) {
     const ig::Index n = lds::cols(v);
     std::vector<std::pair<double, ig::Index>> out;
@@ -32,14 +32,14 @@ std::vector<std::pair<double, ig::Index>> by_cosine(const Vectors& v, ig::Index 
     return out;
 }
 
-/// A word, or a token in its context, and what is near it: an object for programs, or lines.
+/// A word, or a token in its context, and its neighbours: as a JSON object or as lines.
 class Group {
 public:
     Group(bool json, const std::string& word, const std::string& title) : json_(json) {
         if (json) all_["word"] = word;
         else say("%s\n", title.c_str());
     }
-    /// Where in the text.
+    /// The place in the text.
     void context(const std::string& line) {
         if (json_) all_["context"] = line;
     }
@@ -71,7 +71,7 @@ void of_types(const NearCommand& o, const lds::LdsFile<float>& it, ig::Token wor
     group.finish();
 }
 
-/// The words around a token, itself in brackets, within its line.
+/// The words around a token within its line, the token itself in brackets.
 std::string context(const ig::text::Vocabulary& v, std::span<const ig::Token> text, ig::Index at) {
     const auto ends = [&](ig::Index i) { return v.has_eos() && text[std::size_t(i)] == v.eos(); };
     ig::Index first = at, last = at;

@@ -1,4 +1,4 @@
-/// @file rnn.cpp  A recurrent language model, from random numbers or from a system.
+/// @file rnn.cpp  A recurrent language model, from random start values or from a system.
 #include <cmath>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
@@ -35,7 +35,7 @@ struct RecurrentModel {
             "loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = init}, hidden), y);
     }
 
-    /// As the start from a system: what goes in, goes in as it is, and words begin at their frequencies.
+    /// As in the start from a system: an identity input matrix, and words at their frequencies.
     void start_at_frequencies(const ig::text::Vocabulary& vocabulary) {
         auto w = g.parameter("rnn.W").values();
         for (ig::Index i = 0; i < w.rows; ++i)
@@ -91,7 +91,7 @@ files::Kind network_kind() {
             }};
 }
 
-/// Where the words and the size of the network come from.
+/// The source of the words and the size of the network.
 struct Start {
     std::optional<lds::LdsFile<float>> system;
     ig::text::Vocabulary vocabulary;
@@ -131,7 +131,7 @@ struct Start {
     }
 };
 
-/// A training from its start to its last line, on the disk as it goes.
+/// A complete training run, saved as it proceeds.
 class RnnTraining {
 public:
     RnnTraining(const RnnCommand& o, Start start)
@@ -163,7 +163,7 @@ public:
         if (going_on) load();
         else if (o_.resume)
             say("'%s' is not there yet: the training starts from the beginning\n", state().c_str());
-        // The test text is read where validation is the best so far; the column is empty elsewhere.
+        // The test text is evaluated if validation is the best so far; otherwise the column is empty.
         log_.emplace(o_.log, rnn_header, [&](std::string_view row) {
             std::istringstream in{std::string(row)};
             std::uint64_t of = 0;
@@ -193,7 +193,7 @@ private:
     double perplexity(const ig::text::Corpus& text) {
         return network_.perplexity(text, start_.vocabulary.eos());
     }
-    /// What must be the same when a training goes on.
+    /// The settings that must be the same when a training resumes.
     std::string settings() const {
         return ig::message(
             start_.system ? "system" : "random", ", units ", start_.units, ", batch ", o_.batch, ", bptt ",
@@ -231,7 +231,7 @@ private:
         log_->append(ig::message(epoch, ',', schedule_.rate, ',', trained > 0 ? ig::message(trained) : "",
                                  ',', validated, ',', tested ? ig::message(at_best_) : "", ',', seconds));
     }
-    /// The rest of an epoch and what follows it. False where a signal has come.
+    /// The rest of an epoch and what follows it. False after a signal.
     bool run_epoch() {
         Stopwatch clock;
         for (const auto& part :

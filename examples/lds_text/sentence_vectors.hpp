@@ -1,4 +1,4 @@
-/// @file sentence_vectors.hpp  How every command feeds a text to a system, and the vector of each of its tokens.
+/// @file sentence_vectors.hpp  How all commands feed a text to a system, and the vectors of its tokens.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +20,19 @@ namespace lt {
 /// Vectors of all tokens of a text, one row each.
 using Features = lds::TallMatrix<float>;
 
-/// The number of a word: as spelled, else in lower case, else that of unknown words.
+/// The token of a word: as spelled, else in lower case, else that of unknown words.
 inline ig::Token known(const ig::text::Vocabulary& v, const std::string& word) {
     if (const auto t = v.find(word)) return *t;
     if (const auto t = v.find(lower(word))) return *t;
     return v.unk();
 }
 
-/// Sentences in the words of a vocabulary, one after the other, each with its line end where line ends are tokens.
+/// Sentences as tokens of a vocabulary, in sequence, each with its line end if line ends are tokens.
 class Sentences {
 public:
     explicit Sentences(const ig::text::Vocabulary& vocabulary) : vocabulary_(&vocabulary) {}
 
-    /// The sentences of texts, each of which is a line; a token file has one up to every line end.
+    /// The sentences of texts, one per line; in a token file a sentence extends to each line end.
     Sentences(const std::vector<std::string>& paths, const ig::text::Vocabulary& vocabulary)
         : Sentences(vocabulary) {
         for (const std::string& path : paths) {
@@ -50,10 +50,10 @@ public:
     }
 
     const std::vector<ig::Token>& tokens() const { return tokens_; }
-    /// The same where lower case is no help: as `fit --dev` reads the text.
+    /// The same without the lower-case lookup, as `fit --dev` reads the text.
     const std::vector<ig::Token>& as_spelled() const { return spelled_; }
     std::size_t size() const { return ends_.size(); }
-    /// Where a sentence begins among the tokens, and at size() the end of all.
+    /// The first token of a sentence; for size(), the end of all.
     std::size_t start(std::size_t sentence) const { return sentence == 0 ? 0 : ends_[sentence - 1]; }
     std::span<const ig::Token> operator[](std::size_t sentence) const {
         return std::span(tokens_).subspan(start(sentence), start(sentence + 1) - start(sentence));
@@ -100,8 +100,9 @@ private:
     std::vector<std::size_t> ends_;
 };
 
-/// The token that a system is fed before each sentence, -1 for none. In running text a sentence comes after the line end
-/// of the one before; where pairs do not reach over line ends (--sentences) nothing was ever counted after one.
+/// The token that a system is fed before each sentence, -1 for none. In running text a sentence follows the
+/// line end of the previous one; if pairs do not cross line ends (--sentences), nothing was counted after
+/// one.
 inline ig::Token before_sentence(const lds::LdsFile<float>& it) {
     return it.vocabulary.eos_per_line() && !of_sentences(it) ? it.vocabulary.eos() : ig::Token{-1};
 }
@@ -113,13 +114,13 @@ inline lds::TokenEmbedding<float> token_embedding(const lds::LdsFile<float>& it,
             filter ? lds::TokenStates::filter : lds::TokenStates::smoother};
 }
 
-/// A row of norm 1 for each token, [tokens, states]. Every sentence is started anew, after `before` (before_sentence), and
-/// read to its line end:
+/// A row of norm 1 for each token, [tokens, states]. Every sentence is started afresh, after `before`
+/// (before_sentence), and read up to its line end:
 ///
 ///     running text:  <eos> w_1 … w_n <eos>      --sentences:  w_1 … w_n <eos>
 ///
-/// so that a vector depends on its sentence alone. Sentences run side by side, some 2¹⁸ tokens of them at a time: that
-/// bounds the memory beside the rows.
+/// so that a vector depends on its sentence alone. Sentences run in parallel, about 2¹⁸ tokens at a time,
+/// which bounds the memory in addition to the rows.
 inline Features sentence_vectors(const lds::TokenEmbedding<float>& embedding, const Sentences& text,
                                  ig::Token before) {
     constexpr std::size_t together = std::size_t{1} << 18;

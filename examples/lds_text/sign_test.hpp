@@ -1,4 +1,4 @@
-/// @file sign_test.hpp  Whether one of two is better where they differ: the exact form of McNemar's test.
+/// @file sign_test.hpp  Whether one of two taggers is better where they differ: the exact McNemar test.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 
 namespace lt {
 
-/// p of the two-sided sign test: of a + b words on which two taggers differ, one is right on a and the other on b, and
-/// each is as likely where the two are alike,
+/// p of the two-sided sign test: of a + b words on which two taggers differ, one is right on a and the other
+/// on b, each equally likely under the null hypothesis,
 ///
 ///     p = min(1, 2 Σ_{i ≤ min(a, b)} C(a + b, i) / 2^{a + b})
 ///
-/// and 1 where they differ nowhere. The terms are summed relative to the largest, whose logarithm is known, so that
-/// nothing overflows: with 10⁵ words the relative error is below 10⁻⁹.
+/// and 1 if they never differ. The terms are summed relative to the largest, whose logarithm is known, so
+/// that nothing overflows; with 10⁵ words the relative error is below 10⁻⁹.
 ///
-/// Source   McNemar 1947, with the binomial distribution in place of its normal approximation.
+/// Source   McNemar 1947, with the binomial distribution instead of its normal approximation.
 inline double sign_test(std::size_t a, std::size_t b) {
     const auto n = static_cast<double>(a + b), k = static_cast<double>(std::min(a, b));
     if (2 * k + 1 >= n) return 1;  // the sum is half of all, or more

@@ -1,4 +1,4 @@
-/// @file start.cpp  A model of the program language_model that begins as a system.
+/// @file start.cpp  A model for the program language_model, initialised from a system.
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 
@@ -14,7 +14,7 @@ int start(const StartCommand& o) {
     lm::Options m = lm::options_of_system(it, o.cell);
     m.init = o.init;
     m.seed = o.seed;
-    lm::settle(m, false);  // looks at these two
+    lm::settle(m, false);  // depends on these two
     lm::Graph g({.time = 1, .batch = 1, .seed = o.seed});
     lm::build(g, m, it.vocabulary.size());
     lm::start_as(it, g, m, {.rms = o.rms, .gain = o.gain, .power = o.power});

@@ -1,5 +1,5 @@
-/// @file tag.cpp  Tags from one vector per word, by a network with one hidden layer, or from words, affixes and shapes, by a
-/// chain model.
+/// @file tag.cpp  Tagging: from one vector per word, by a network with one hidden layer, or from words,
+/// affixes and shapes, by a chain model.
 #include <algorithm>
 #include <iostream>
 #include <isogloss/isogloss.hpp>
@@ -44,7 +44,7 @@ template <class T> struct Hidden {
     }
 };
 
-/// A hidden layer and a softmax: tags from one row of numbers.
+/// A hidden layer and a softmax: a tag from the vector of a word.
 struct Network {
     Network(ig::Index width, ig::Index tags, const TagCommand& o)
         : g({.time = 1, .batch = 1024, .seed = o.seed}),
@@ -78,7 +78,7 @@ struct Network {
     ig::Loss<float> loss;
 };
 
-/// Three tagged texts, and what is learnt from them.
+/// Three tagged texts with their vectors.
 struct Task {
     Tags tags;
     TaggedText train, dev, test;
@@ -87,11 +87,11 @@ struct Task {
     const char* measure = "";
 };
 
-/// The tags of test in the epoch that is best on dev.
+/// The tags of the test text in the epoch that is best on dev.
 class Best {
 public:
     Best(const Task& task, std::ostream& shown) : task_(task), shown_(shown) {}
-    /// Tags of dev after an epoch, and test() for those of test where they are the best.
+    /// Takes the tags of dev after an epoch; calls test() for those of test if dev is the best so far.
     template <class F>
     void epoch(ig::Index number, double nats, const std::vector<ig::Token>& dev, F&& test) {
         const double now = score(task_.dev, dev, task_.tags, task_.of_entities);
@@ -109,7 +109,7 @@ private:
     std::vector<ig::Token> tags_;
 };
 
-/// 0 … n - 1 in an order of an epoch's own.
+/// 0 … n - 1 in the random order of an epoch.
 std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed, ig::Index epoch) {
     std::vector<std::size_t> order(n);
     for (std::size_t i = 0; i < n; ++i) order[i] = i;
@@ -121,7 +121,7 @@ std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed, ig::Index e
     return order;
 }
 
-/// Words one by one from their vectors.
+/// Tags words independently from their vectors.
 Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
     const Features& x = task.x;
     const auto count = std::ssize(task.tags.names);
@@ -152,7 +152,7 @@ Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
     return best;
 }
 
-/// Sentences as chains of tags, from the words themselves and, where there are any, their vectors.
+/// Tags sentences as chains, from the words themselves and their vectors, if any.
 Best learn_chain(const TagCommand& o, const Task& task, std::ostream& shown) {
     LexicalFeatures features(task.train, o.min_count);
     const auto all = [&](const TaggedText& text, const Features& x) {

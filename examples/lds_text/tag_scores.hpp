@@ -33,8 +33,8 @@ inline double score(const TaggedText& text, const std::vector<ig::Token>& found,
            static_cast<double>(std::max<std::size_t>(1, a.size() + b.size()));
 }
 
-/// How often F1 differs by at least as much as it does, when the answers of two taggers are swapped in random
-/// sentences: a test of the null hypothesis that the two are alike.
+/// How often F1 differs by at least the observed amount when the answers of two taggers are swapped in random
+/// sentences: a test of the null hypothesis that the two are equivalent.
 inline double randomised(const TaggedText& text, const std::vector<ig::Token>& mine,
                          const std::vector<ig::Token>& theirs, const Tags& tags, std::uint64_t seed) {
     struct Sentence {
@@ -55,7 +55,7 @@ inline double randomised(const TaggedText& text, const std::vector<ig::Token>& m
         }
     constexpr ig::Index rounds = 10000;
     const ig::Random random(seed, ig::stream_of("randomisation"));
-    const auto difference = [&](ig::Index round) {  // round 0: as they are
+    const auto difference = [&](ig::Index round) {  // round 0: as observed
         double found[2] = {0, 0}, right[2] = {0, 0}, all = 0;
         for (std::size_t i = 0; i < sentences.size(); ++i) {
             const auto draw = round * std::ssize(sentences) + static_cast<ig::Index>(i);
@@ -75,9 +75,9 @@ inline double randomised(const TaggedText& text, const std::vector<ig::Token>& m
     return static_cast<double>(as_large) / static_cast<double>(rounds + 1);
 }
 
-/// How one tagger does beside another on the same text.
+/// How one tagger compares with another on the same text.
 struct Comparison {
-    std::size_t alone = 0, other_alone = 0;  ///< words that only the one, or only the other, has right
+    std::size_t alone = 0, other_alone = 0;  ///< words that only the one, or only the other, gets right
     double chi_squared = 0, p = 1;           ///< McNemar's test of these, and p of its exact form
     double other_f1 = 0, p_f1 = 1;           ///< entities: F1 of the other, and randomised()
 };

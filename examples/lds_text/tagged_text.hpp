@@ -20,7 +20,7 @@ struct TaggedText {
     std::vector<std::size_t> starts;  ///< of the sentences, and the end
 };
 
-/// Numbers of tags, by name, in the order in which they were met.
+/// Numbers of tags, by name, in the order of first occurrence.
 struct Tags {
     std::vector<std::string> names;
     std::map<std::string, ig::Token> numbers;
@@ -80,7 +80,7 @@ struct Entity {
     }
 };
 
-/// The entities of tags in IOB1: I-X goes on or begins, B-X begins anew.
+/// The entities of tags in IOB1: I-X continues or begins an entity, B-X begins a new one.
 inline std::vector<Entity> entities(const TaggedText& text, const std::vector<ig::Token>& tags,
                                     const Tags& names) {
     std::vector<Entity> out;

@@ -1,4 +1,4 @@
-/// @file texts.hpp  Texts and token files, one after the other, as tokens in pieces.
+/// @file texts.hpp  Texts and token files, read in sequence as pieces of tokens.
 #pragma once
 
 #include <sys/mman.h>
@@ -23,27 +23,27 @@
 
 namespace lt {
 
-/// Whether a file is one of tokens, as Corpus::encode writes it, and no text. A pipe is not looked into.
+/// Whether a file is a token file, as Corpus::encode writes it, and not a text. Pipes are not inspected.
 inline bool is_token_file(const std::string& path) {
     const auto status = ig::file::file_status(path);
     return status && S_ISREG(status->st_mode) && files::begins_with(path, "isotoken");
 }
 
-/// Several texts as if they were one file; token files among them are mapped.
+/// Several texts as one; token files among them are mapped.
 class Texts {
 public:
-    /// Throws FileError for one that is not there.
+    /// Throws FileError for a missing one.
     Texts(std::vector<std::string> paths, const ig::text::Vocabulary& vocabulary)
         : paths_(std::move(paths)), vocabulary_(&vocabulary) {
         for (const std::string& path : paths_) {
             const auto status = ig::file::file_status(path);
             if (!status) ig::file::InputFile missing(path);  // says why
             else if (S_ISREG(status->st_mode)) bytes_ += static_cast<ig::Index>(status->st_size);
-            else known_ = false;  // what a pipe says is not its length
+            else known_ = false;  // the size of a pipe is not its length
         }
     }
 
-    /// Bytes of all files; 0 where they are not known, as those of a pipe.
+    /// Bytes of all files; 0 if unknown, as for a pipe.
     ig::Index bytes() const { return known_ ? bytes_ : 0; }
 
     /// Calls take(tokens, bytes) with pieces of about 2^16 tokens and the bytes of the files up to there.
@@ -68,7 +68,7 @@ public:
         out.commit(unknowns, lines);
     }
 
-    /// The number of all tokens, by reading all of them. Calls watch() with every piece, which may throw.
+    /// The number of tokens, found by reading all. Calls watch() with every piece, which may throw.
     template <class Watch> ig::Index count(Watch&& watch) const {
         ig::Index tokens = 0;
         for_each_piece([&](std::span<const ig::Token> some, ig::Index) {
@@ -81,7 +81,7 @@ public:
 private:
     static constexpr std::size_t piece = std::size_t{1} << 16;
 
-    // Pages that were read are given back at once: they would count as memory of the program.
+    // Pages that were read are released at once: they would count as memory of the program.
     template <class Take> ig::Index mapped(const std::string& path, ig::Index before, Take& take) const {
         const auto corpus = ig::text::Corpus::map(path, *vocabulary_, {.verify = false});
         const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -123,7 +123,7 @@ private:
     bool known_ = true;
 };
 
-/// All tokens in memory, or mapped where the text is one file of tokens.
+/// All tokens in memory, or mapped if the text is a single token file.
 inline ig::text::Corpus corpus_of(const std::vector<std::string>& paths,
                                   const ig::text::Vocabulary& vocabulary) {
     if (paths.size() == 1)

@@ -1,4 +1,4 @@
-/// @file token_vectors.hpp  One vector for each word of a tagged text: states of a system, or word vectors.
+/// @file token_vectors.hpp  A vector for each word of a tagged text: states of a system, or word vectors.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace lt {
 
-/// Rows of the words of a tagged text, as `embed` writes them: without those of the line ends.
+/// Rows of the words of a tagged text, as `embed` writes them but without line ends.
 inline Features of_model(const TagCommand& o, const TaggedText& text) {
     const auto it = lds::load_lds<float>(o.model);
     const Sentences sentences(text, it.vocabulary);
@@ -52,7 +52,7 @@ inline Features of_vectors(const TagCommand& o, const TaggedText& text) {
     return out;
 }
 
-/// Each row with those of the words around it in its sentence.
+/// Each row concatenated with those of the surrounding words in its sentence.
 inline Features with_window(const Features& x, const TaggedText& text, ig::Index window) {
     const ig::Index n = lds::cols(x), width = n * (2 * window + 1);
     Features out = lds::zeros<float>(lds::rows(x), width);
@@ -70,7 +70,7 @@ inline Features with_window(const Features& x, const TaggedText& text, ig::Index
     return out;
 }
 
-/// What `tag` was given: vectors of --model or --vectors with their neighbours', or rows of no numbers where there is neither.
+/// The features of `tag`: vectors of --model or --vectors with those of their neighbours, or empty rows.
 inline Features token_vectors(const TagCommand& o, const TaggedText& text) {
     if (o.model.empty() && o.vectors.empty()) return lds::zeros<float>(std::ssize(text.words), 0);
     return with_window(o.model.empty() ? of_vectors(o, text) : of_model(o, text), text, o.window);

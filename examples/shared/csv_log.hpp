@@ -1,4 +1,4 @@
-/// @file csv_log.hpp  A table that grows by a row at a time and goes on where it stopped.
+/// @file csv_log.hpp  A CSV log to which rows are appended, and which a later run continues.
 #pragma once
 
 #include <fcntl.h>
@@ -17,20 +17,20 @@
 
 namespace files {
 
-/// A CSV file to which rows are appended, each on the disk before `append` returns.
+/// A CSV file to which rows are appended, each on disk before `append` returns.
 ///
 ///     files::CsvLog log(path, "epoch,perplexity", [](std::string_view row) { return true; });
 ///     log.append("1,120.5");
 ///
-/// Errors  FileError: a file with another header; whatever the system refuses. A row that could not be
-///         written whole is taken back.
+/// Errors  FileError: a file with another header; errors of the system. A row that could not be written
+///         completely is removed again.
 class CsvLog {
 public:
-    /// Without a file: rows go nowhere.
+    /// Without a file: rows are discarded.
     CsvLog() = default;
 
-    /// Of the rows that are there, those stay of which `keeps(row)` is true. The beginning of a row, left by
-    /// a program that was killed, goes. An empty path is as none.
+    /// Keeps the existing rows for which `keeps(row)` is true. An incomplete row, left by a program that was
+    /// killed, is removed. An empty path means no file.
     template <class Keeps> CsvLog(std::string path, const std::string& header, Keeps&& keeps)
         : path_(std::move(path)), header_(header + "\n") {
         if (path_.empty()) return;
@@ -51,7 +51,7 @@ public:
         out.commit();
     }
 
-    /// Whether rows go anywhere.
+    /// Whether there is a file.
     explicit operator bool() const { return !path_.empty(); }
 
     /// Appends a row, given without its line end.
@@ -62,7 +62,7 @@ public:
         struct stat before = {}, now = {};
         ::fstat(file, &before);
         const std::string line =
-            (before.st_size == 0 ? header_ : "") + row + "\n";  // it may have been removed
+            (before.st_size == 0 ? header_ : "") + row + "\n";  // the file may have been removed
         std::size_t put = 0;
         int error = 0;
         while (put < line.size() && error == 0) {

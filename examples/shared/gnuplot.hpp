@@ -45,10 +45,10 @@ public:
         return *this;
     }
 
-    /// Throws FileError where gnuplot is not there or could not draw; no file of the name is touched then.
+    /// Throws FileError if gnuplot is missing or fails; a file of the name is then left untouched.
     void draw() const {
-        // In a folder of its own, whose names are nobody else's. By way of a file: a pipe whose reader never
-        // started would end the program by a signal.
+        // In a temporary folder of its own, so that no names collide. Through a file: a pipe whose reader
+        // never started would end the program by a signal.
         std::string folder = (std::filesystem::temp_directory_path() / "isogloss-figure-XXXXXX").string();
         if (!::mkdtemp(folder.data()))
             throw ig::FileError(ig::message("cannot create '", folder, "': ", std::strerror(errno)));

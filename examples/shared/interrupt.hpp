@@ -1,4 +1,4 @@
-/// @file interrupt.hpp  Ctrl-C as a wish that is looked at between two steps of work.
+/// @file interrupt.hpp  Ctrl-C as a request that is checked between two steps of work.
 #pragma once
 
 #include <csignal>
@@ -6,13 +6,13 @@
 
 namespace interrupt {
 
-/// The signal that asks for the end of the work, 0 before it has come.
+/// The signal that requested the end of the work; 0 before any has.
 inline volatile std::sig_atomic_t wanted = 0;
 
-/// From now on SIGINT, SIGTERM, SIGHUP (the terminal is closed) and SIGPIPE (nobody reads the output any
-/// more) set `wanted` and let the program go on; what it prints after SIGPIPE is lost. The second SIGINT or
-/// SIGTERM ends the program at once. SIGHUP and SIGPIPE may come several times for one cause and never do;
-/// where they were ignored before, by nohup for instance, they stay so.
+/// From now on SIGINT, SIGTERM, SIGHUP (the terminal is closed) and SIGPIPE (the output has no reader any
+/// more) set `wanted` and let the program continue; what it prints after SIGPIPE is lost. The second SIGINT
+/// or SIGTERM ends the program at once. SIGHUP and SIGPIPE may arrive several times for one cause and never
+/// end it; where they were already ignored, for instance by nohup, they stay so.
 inline void catch_signals() {
     struct sigaction action = {};
     action.sa_handler = [](int signal) {
@@ -32,10 +32,10 @@ inline void catch_signals() {
     }
 }
 
-/// The exit status of a program that a signal ended, as shells count it: 128 and its number.
+/// The exit status of a program ended by a signal, as shells report it: 128 plus its number.
 inline int status() { return 128 + wanted; }
 
-/// Where what is said at the end of interrupted work can still be read.
+/// The stream on which messages at the end of interrupted work can still be read.
 inline std::ostream& out() { return wanted == SIGPIPE ? std::cerr : std::cout; }
 
 }  // namespace interrupt

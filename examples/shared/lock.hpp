@@ -16,19 +16,19 @@ namespace files {
 
 namespace ig = isogloss;
 
-/// For as long as one lives no other program has one for the same file, by whatever link it is named.
+/// While one exists, no other program has one for the same file, whatever link names it.
 ///
-/// The lock (flock) is on FILE.lock beside it, an empty file that goes with the lock. The system lets go of
-/// it when the program ends, however it ends: a FILE.lock that a killed program left behind locks nothing,
-/// and the next takes it. Where a file system has no locks there is none.
+/// The lock (flock) is on FILE.lock in the same folder, an empty file that is removed with it. The system
+/// releases it when the program ends, however it ends: a FILE.lock left behind by a killed program locks
+/// nothing, and the next program takes it. On a file system without locks there is none.
 class Lock {
 public:
-    /// Throws FileError where another program has the lock; `option` names the file.
+    /// Throws FileError if another program has the lock; `option` names the file.
     Lock(const std::string& option, const std::string& file) : name_(ig::file::link_target(file) + ".lock") {
         if (file.empty()) throw ig::FileError(ig::message(option, " is an empty name; give it another"));
         for (;;) {
             descriptor_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-            if (descriptor_ < 0 && errno == EACCES)  // somebody else's; a lock needs no more than this
+            if (descriptor_ < 0 && errno == EACCES)  // another user's; reading is enough for a lock
                 descriptor_ = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
             if (descriptor_ < 0)
                 throw ig::FileError(ig::message("cannot create '", name_, "': ", std::strerror(errno)));
@@ -38,7 +38,7 @@ public:
                     ig::message("another program is writing '", file, "' (it has the lock on '", name_,
                                 "'). Wait until it has ended, or give ", option, " another name"));
             }
-            // The one before may have removed the name between the two calls.
+            // The previous holder may have removed the file between the two calls.
             struct stat held = {}, named = {};
             if (::fstat(descriptor_, &held) == 0 && ::stat(name_.c_str(), &named) == 0 &&
                 held.st_dev == named.st_dev && held.st_ino == named.st_ino)

@@ -1,10 +1,10 @@
-/// @file outputs.hpp  The one rule by which the example programs write files.
+/// @file outputs.hpp  The rule by which the example programs write files.
 ///
-/// A file that is there is written over only where it is empty or recognisably of the kind that is written:
-/// by the header of a table, by what a model holds. What cannot be told from somebody else's (word vectors,
-/// plain text) is written over only with --overwrite. No output is an input of the same call, nor another
-/// output, under whatever name, link or not, there already or not. All of this, and whether the folders are
-/// there and may be written, is looked at before the work begins.
+/// An existing file is overwritten only if it is empty or recognisably of the kind to be written, by the
+/// header of a table or the contents of a model. A file that cannot be recognised (word vectors, plain text)
+/// is overwritten only with --overwrite. No output is an input of the same call, nor another output, under
+/// whatever name, link or not, existing or not. All of this, and whether the folders exist and are writable,
+/// is checked before the work begins.
 #pragma once
 
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ namespace files {
 
 namespace ig = isogloss;
 
-/// Whether there is a file of this name. Throws FileError where that cannot be seen.
+/// Whether there is a file of this name. Throws FileError if that cannot be determined.
 inline bool exists(const std::string& path) { return ig::file::file_status(path).has_value(); }
 
 /// Whether a file begins with these bytes.
@@ -38,7 +38,7 @@ inline bool begins_with(const std::string& path, std::string_view opening) {
     return used == std::ssize(opening) && found == opening;
 }
 
-/// A kind of file: what it is called, and whether a file is one. An ig::Error means that it is none.
+/// A kind of file: its name, and whether a file is one. An ig::Error means that it is not.
 struct Kind {
     std::string name;
     std::function<bool(const std::string&)> recognises;
@@ -64,18 +64,18 @@ public:
         for (const auto& path : paths) read(option, path);
         return *this;
     }
-    /// A file that is written over where it is empty or one of its kind.
+    /// A file that is overwritten if it is empty or of its kind.
     Outputs& write(const std::string& option, const std::string& path, Kind kind) {
         if (!path.empty()) outputs_.push_back({option, path, std::move(kind), false});
         return *this;
     }
-    /// A file that shows nothing of where it comes from: written over where it is empty or `overwrite`.
+    /// A file that does not show its origin: overwritten if it is empty or `overwrite` is set.
     Outputs& write_unmarked(const std::string& option, const std::string& path, bool overwrite) {
         if (!path.empty()) outputs_.push_back({option, path, {}, overwrite});
         return *this;
     }
 
-    /// Throws FileError for the first output that may not be written, and says why.
+    /// Throws FileError, with the reason, for the first output that may not be written.
     void check() const {
         for (std::size_t i = 0; i < outputs_.size(); ++i) {
             const File& output = outputs_[i];
@@ -100,7 +100,7 @@ private:
         Kind kind;
         bool overwrite;
     };
-    // Device, inode and, of a file that is not there yet, its name in the folder of that inode.
+    // Device, inode and, for a file that does not exist yet, its name in the folder of that inode.
     using Identity = std::tuple<dev_t, ino_t, std::string>;
 
     static Identity identity(const std::string& path) {

@@ -1,4 +1,4 @@
-/// @file program.hpp  What all example programs do alike around their work: the command line, errors, output.
+/// @file program.hpp  What all example programs share: the command line, errors, output.
 #pragma once
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ namespace program {
 
 namespace ig = isogloss;
 
-/// Throws DataError for a number on the command line that its type cannot hold: CLI11 takes the nearest one.
+/// Throws DataError for a number on the command line that its type cannot hold: CLI11 takes the nearest.
 inline void require_numbers(const CLI::App& app) {
     for (const CLI::Option* option : app.get_options()) {
         const std::string type = option->get_type_name();
@@ -51,8 +51,8 @@ inline void require_numbers(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) require_numbers(*command);
 }
 
-/// What is wrong with the first argument where it must be a command: "'trian' is no command, expected …"; empty where
-/// nothing is, or an option comes first.
+/// The error in a first argument that must be a command: "'trian' is no command, expected …"; empty if there
+/// is none or an option comes first.
 inline std::string wrong_command(const CLI::App& app, int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "";
     if (app.get_require_subcommand_min() == 0 || first.empty() || first[0] == '-') return {};
@@ -64,7 +64,7 @@ inline std::string wrong_command(const CLI::App& app, int argc, char** argv) {
     return "'" + first + "' is no command, expected one of " + names;
 }
 
-/// Reads the command line; the exit status where the program ends with that (--help, --version, wrong usage).
+/// Reads the command line; returns the exit status if that ends the program (--help, --version, errors).
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     app.set_version_flag("--version", std::string("isogloss " ISOGLOSS_VERSION ", ") + ig::configuration());
     try {
@@ -78,17 +78,17 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return std::nullopt;
 }
 
-/// Runs a program from its arguments to its exit status. Every error is one sentence on stderr and status 1,
-/// also one of standard output, which shows at the latest when what was printed is flushed. `large` stands
-/// for what there may not be enough memory for.
+/// Runs a program on its arguments; returns its exit status. Every error is one sentence on stderr and status
+/// 1, including errors of standard output, which show at the latest when it is flushed. `large` names what
+/// there may not be enough memory for.
 ///
 ///     int main(int argc, char** argv) { return program::run(argc, argv, work, "a model of this size"); }
 inline int run(int argc, char** argv, int (*work)(int, char**), const char* large = "what was asked for") {
-    // Were one of these closed, a file would be opened in its place, and what is printed would go there.
+    // If one of these were closed, a file would be opened in its place and receive what is printed.
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
             const int it = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-    std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then an error of writing, as a full disk is
+    std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then a write error, like a full disk
     int status = 1;
     try {
         status = work(argc, argv);

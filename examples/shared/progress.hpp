@@ -1,4 +1,4 @@
-/// @file progress.hpp  Where a long run stands: a bar on a terminal, a line now and then elsewhere.
+/// @file progress.hpp  The progress of a long run: a bar on a terminal, occasional lines elsewhere.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -15,7 +15,7 @@
 
 namespace program {
 
-/// Seconds since it was made or reset.
+/// Seconds since construction or reset.
 class Stopwatch {
 public:
     double seconds() const {
@@ -27,8 +27,8 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Seconds that processors have spent on this process since it was made, all its threads together. Unlike seconds by the
-/// clock they hold no waiting for others on a busy machine.
+/// Processor seconds of all threads of this process since construction. Unlike wall-clock time they do not
+/// include waiting for other processes on a busy machine.
 class CpuTime {
 public:
     double seconds() const { return static_cast<double>(std::clock() - start_) / CLOCKS_PER_SEC; }
@@ -40,14 +40,14 @@ private:
 /// Shows how much of something is done; see update().
 class Progress {
 public:
-    /// `shown`: false where nothing but results goes to standard output.
+    /// `shown`: false if only results go to standard output.
     explicit Progress(std::string title, bool shown = true)
         : title_(std::move(title)), shown_(shown), terminal_(::isatty(STDOUT_FILENO) == 1) {}
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     ~Progress() { clear(); }
 
-    /// `done` of `all`, 0 where that is not known; `note` is whatever else is worth knowing. Draws at most ten
+    /// `done` of `all` (0: unknown); `note` returns whatever else is worth showing. Draws at most ten
     /// times a second on a terminal, and writes a line every twenty seconds elsewhere.
     template <class Note> void update(std::int64_t done, std::int64_t all, Note&& note) {
         if (!shown_ || since_.seconds() < (terminal_ ? 0.1 : 20)) return;
@@ -59,7 +59,7 @@ public:
             return;
         }
         const auto cells = static_cast<std::size_t>(20 * std::clamp(share, 0.0, 1.0));
-        // A line as wide as the terminal or wider would leave its beginning behind at every update.
+        // A line as wide as the terminal or wider would leave its beginning on the screen at every update.
         std::cout << "\r\033[K"
                   << (title_ + " [" + std::string(cells, '=') + std::string(20 - cells, ' ') + "] " +
                       done_of_all + note())
@@ -67,7 +67,7 @@ public:
                   << std::flush;
         drawn_ = true;
     }
-    /// Takes the bar away, so that a line can be written.
+    /// Removes the bar, so that a line can be written.
     void clear() {
         if (drawn_) std::cout << "\r\033[K" << std::flush;
         drawn_ = false;
@@ -75,7 +75,7 @@ public:
 
 private:
     static std::string percent(double share) { return std::to_string(std::lround(100 * share)); }
-    // Of the terminal, which may change while the program runs; 80 where it does not say.
+    // Of the terminal, which may change while the program runs; 80 if unknown.
     static std::size_t columns() {
         winsize size{};
         return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

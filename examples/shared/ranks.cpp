@@ -15,7 +15,7 @@ namespace program {
 
 using Alone = ig::distributed::Alone;
 
-// The launchers of Open MPI, of MPICH and its relatives, and of the PMIx standard tell their processes so.
+// Launchers of Open MPI, of MPICH and its relatives, and of the PMIx standard set these variables.
 bool Ranks::launched() {
     for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
         if (std::getenv(name)) return true;
@@ -26,16 +26,16 @@ bool Ranks::launched() {
 
 namespace {
 
-// Takes what is printed, and drops it.
+// Discards what is printed.
 struct Silence : std::streambuf {
     int overflow(int c) override { return traits_type::not_eof(c); }
     std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
 };
 
-// MPI from here to the end of the object.
+// MPI for the lifetime of the object.
 struct Session {
     Session() {
-        int level = 0;  // gradients travel in the background where MPI allows it
+        int level = 0;  // gradients are sent in the background where MPI allows it
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
     }
     ~Session() { MPI_Finalize(); }
@@ -49,7 +49,7 @@ struct Ranks::Mpi {
     Session session;
     ig::mpi::Communicator world;
     Silence silence;
-    std::streambuf* output = nullptr;  // that of std::cout, where it is silenced
+    std::streambuf* output = nullptr;  // that of std::cout, if it is silenced
 
     Mpi() {
         if (world.rank() > 0) output = std::cout.rdbuf(&silence);
@@ -63,13 +63,13 @@ Ranks::Ranks() : mpi_(launched() ? std::make_unique<Mpi>() : nullptr) {}
 ig::Index Ranks::rank() const { return mpi_ ? mpi_->world.rank() : 0; }
 ig::Index Ranks::size() const { return mpi_ ? mpi_->world.size() : 1; }
 
-// Calls f with the communicator at work.
+// Makes a call on the communicator in use.
 #define ISOGLOSS_WITH(call)            \
     if (mpi_) return mpi_->world.call; \
     return Alone().call
 
 void Ranks::end(int status, const std::string& what) {
-    // Where the first rank ends for the same reason it ends this one while it waits, however busy the machine is.
+    // If the first rank ends for the same reason, it ends this one in this time, however busy the machine.
     if (rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     if (first()) std::cout << what << std::endl;
     else
@@ -107,7 +107,7 @@ ig::Index Ranks::size() const { return 1; }
 
 #define ISOGLOSS_WITH(call) return Alone().call
 
-// There are no others.
+// There are no other ranks.
 void Ranks::end(int status, const std::string& what) {
     std::cout << what << std::endl;
     std::exit(status);
@@ -136,7 +136,7 @@ bool Ranks::any(bool yes) {
     return sum[0] > 0;
 }
 
-// One rank sends nothing.
+// A single rank sends nothing.
 #ifdef WITH_MPI
 ig::Index Ranks::start(int tag, std::span<const ig::distributed::Outgoing> out,
                        std::span<const ig::distributed::Incoming> in) {

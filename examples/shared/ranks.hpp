@@ -11,12 +11,12 @@ namespace program {
 
 namespace ig = isogloss;
 
-/// An Asynchronous communicator of the processes that a launcher of MPI has started together, and of this process alone
-/// where none has. From the second rank on nothing is printed on standard output.
+/// An Asynchronous communicator of the processes that an MPI launcher has started together, or of this
+/// process alone if none has. Only the first rank prints on standard output.
 class Ranks {
 public:
-    /// Initialises MPI where a launcher is at work. Throws UsageError where one is, but the program was built without
-    /// MPI: its processes would write the same files.
+    /// Initialises MPI if launched(). Throws UsageError if launched() but built without MPI: the processes
+    /// would write the same files.
     Ranks();
     ~Ranks();
     Ranks(const Ranks&) = delete;
@@ -42,15 +42,15 @@ public:
     void finish(ig::Index number);
     bool concurrent() const;
 
-    /// Whether `yes` on any rank. Collective.
+    /// Whether `yes` is true on any rank. Collective.
     bool any(bool yes);
 
-    /// Says what and ends the program on all ranks, with this status where the launcher hands it on. What all ranks say
-    /// is told once.
+    /// Prints `what` and ends the program on all ranks, with this status if the launcher passes it on. What
+    /// all ranks print is printed once.
     [[noreturn]] void end(int status, const std::string& what);
 
-    /// What f() returns. Where it throws and there are other ranks, says so and ends them all; an error that all have,
-    /// such as a wrong option, is told once.
+    /// Returns f(). If it throws and there are other ranks, prints the error and ends them all; an error
+    /// common to all, such as a wrong option, is printed once.
     template <class F> auto guard(F&& f) {
         try {
             return f();
@@ -67,8 +67,8 @@ private:
     std::unique_ptr<Mpi> mpi_;
 };
 
-/// For a command that one process does: where a launcher has started several, says so once and ends them all, before they
-/// write the same files. `together` names the commands that ranks do together.
+/// For a command of one process: if a launcher has started several, reports it once and ends them all before
+/// they write the same files. `together` names the commands that ranks can run together.
 void require_alone(const std::string& command, const std::string& together);
 
 }  // namespace program

@@ -15,22 +15,22 @@ namespace tagged {
 
 namespace ig = isogloss;
 
-/// Numbers of words, of their ends and of tags.
+/// Numbering of words, of their endings and of tags.
 struct Numbers {
     ig::text::WordIndex seen;                         ///< all of the training text
-    ig::text::WordIndex word{"<unk>"}, end{"<unk>"};  ///< those that came twice there; 0: any other
+    ig::text::WordIndex word{"<unk>"}, end{"<unk>"};  ///< those that occur twice there; 0: any other
     lt::Tags tags;
 };
 
-/// Sentences side by side: [time, columns] of each.
+/// Sentences in columns; each array is [time, columns].
 struct Batch {
     ig::Index time = 0, columns = 0;
-    std::vector<ig::Token> word, end, tag;  ///< behind the end of a sentence 0, 0 and not_predicted
+    std::vector<ig::Token> word, end, tag;  ///< after the end of a sentence 0, 0 and not_predicted
 
     ig::TokenBlock block(const std::vector<ig::Token>& of) const { return {of.data(), time, columns}; }
 };
 
-/// Tags of a batch, and those where `scores` [time · columns, tags] are highest for the right one.
+/// How many tags a batch has, and for how many `scores` [time · columns, tags] are highest for the right one.
 inline ig::Index count(const Batch& b) {
     return std::ssize(b.tag) - std::ranges::count(b.tag, ig::not_predicted);
 }
@@ -43,9 +43,9 @@ inline ig::Index count_correct(const auto& scores, const Batch& b) {  ///< see c
     return correct;
 }
 
-/// The sentences of a CoNLL-U file, those of similar length in one batch of at most `columns`. The end of a word is its
-/// last three bytes. Where `learn`, words and ends get numbers: from the second time that they come, so that the first
-/// times are what a model learns `<unk>` from. Throws what lt::read_tagged does.
+/// The sentences of a CoNLL-U file, those of similar length in one batch of at most `columns`. The ending of
+/// a word is its last three bytes. With `learn`, words and endings get numbers at their second occurrence, so
+/// that a model learns `<unk>` from the first. Throws what lt::read_tagged does.
 inline std::vector<Batch> read(const std::string& path, Numbers& numbers, std::size_t columns, bool learn) {
     const auto text = lt::read_tagged(path, "conllu", numbers.tags);
     const auto length = [&](std::size_t s) { return text.starts[s + 1] - text.starts[s]; };
@@ -71,7 +71,7 @@ inline std::vector<Batch> read(const std::string& path, Numbers& numbers, std::s
                 const std::size_t at = t * count + c,
                                   end = word.size() - std::min<std::size_t>(3, word.size());
                 b.word[at] = number(numbers.word, word);
-                b.end[at] = number(numbers.end, "-" + word.substr(end));  // no word for `seen`
+                b.end[at] = number(numbers.end, "-" + word.substr(end));  // not a word in `seen`
                 b.tag[at] = text.tags[text.starts[s] + t];
             }
         batches.push_back(std::move(b));

@@ -3,7 +3,7 @@
 /// Trains an untied LSTM language model on a stretch of text with the loss (6.1) of Inan, Khosravi, Socher
 /// 2017,
 ///     J_tot = β τ² V J_aug + (1 - β) J,
-/// word vectors of norm 1, no regularisation, and watches the angles between the column spaces of both.
+/// word vectors of norm 1, no regularisation, and records the angles between the column spaces of both.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -54,7 +54,7 @@ void print(const std::vector<Row>& rows, const std::string& sweep) {
     }
 }
 
-/// Trains what the table lacks and keeps it up to date after each epoch.
+/// Trains the points missing from the table and updates it after each epoch.
 std::vector<Row> measure(const Options& o) {
     const std::string path = o.text.empty() ? ptb() : o.text;
     files::Outputs()
@@ -75,7 +75,7 @@ std::vector<Row> measure(const Options& o) {
                 path.c_str(), o.tokens, corpus.size(), corpus.vocabulary_size(), o.layers, o.units,
                 std::sqrt(1 - double(o.units) / double(corpus.vocabulary_size())));
     for (const Point& point : points(o)) {
-        std::vector<Row> known;  // of this training, perhaps from the other sweep
+        std::vector<Row> known;  // rows of this training, possibly from the other sweep
         for (const Row& r : rows)
             if (r.point.same_training(point) && (known.empty() || known[0].point.sweep == r.point.sweep))
                 known.push_back(r);

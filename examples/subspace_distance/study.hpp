@@ -1,4 +1,4 @@
-/// @file study.hpp  What the program measures: one training per point, and what was read off it.
+/// @file study.hpp  What the program measures: one training per point, and its readings.
 #pragma once
 
 #include <algorithm>
@@ -30,20 +30,20 @@ struct Options {
 
 /// One training of the sweep over β or over τ.
 struct Point {
-    std::string sweep;  ///< "beta" or "tau": which of both varies
+    std::string sweep;  ///< "beta" or "tau": which of the two varies
     double beta = 0, tau = 0;
     ig::Index run = 0;
     bool operator==(const Point&) const = default;
-    /// Whether it is the same training, whatever it was swept for.
+    /// Whether it is the same training, in whichever sweep.
     bool same_training(const Point& p) const { return beta == p.beta && tau == p.tau && run == p.run; }
 };
 
 /// A row of the table: a point after some epochs.
 struct Row {
     Point point;
-    ig::Index epoch = 0;    ///< done so far; 0: the start values
+    ig::Index epoch = 0;    ///< epochs done; 0: the start values
     double loss = 0;        ///< of the last epoch, per token; 0 at the start
-    double perplexity = 0;  ///< of the last epoch as it went, from the plain cross-entropy
+    double perplexity = 0;  ///< of the last epoch during training, from the plain cross-entropy
     double distance = 0;    ///< averaged distance between the columns of E and of W
     double smallest = 0, median = 0, largest = 0;  ///< principal angles, degrees
     double turn = 0;  ///< angle between a word's vector and its start, degrees; mean over the stretch's words
@@ -51,8 +51,8 @@ struct Row {
 
 inline double in_degrees(double radians) { return radians * 180 / std::numbers::pi; }
 
-/// The rules that train a model, and their schedule: all rates fall along a straight line to 0; that of the
-/// table is there earlier, so that the softmax matrix can come to it.
+/// The rules that train a model, and their schedule: all rates fall linearly to 0, that of the table earlier,
+/// so that the softmax matrix can approach it.
 class Updates {
 public:
     Updates(ig::Graph<float>& g, const Options& o) {
@@ -67,7 +67,7 @@ public:
         descent(g.parameters("softmax*"), o.head_rate, 0);
         descent(g.parameters("E"), o.table_rate, o.rest);
     }
-    /// Sets all rates for a training of which a share `left`, 0 to 1, is still to come.
+    /// Sets all rates for a training of which a share `left`, 0 to 1, remains.
     void left(double left) {
         for (auto& it : adam_) it.rule.rate(it.rate * std::max(0.0, (left - it.rest) / (1 - it.rest)));
         for (auto& [rule, rate] : sgd_) rule.rate(rate * left);
@@ -80,11 +80,11 @@ public:
 private:
     struct Scheduled {
         ig::Adam<float> rule;
-        double rate, rest;  // at first; share of the training, at its end, in which it is 0
+        double rate, rest;  // initial; final share of the training in which it is 0
     };
 
-    /// Gradient descent with momentum 0.9 on the mean over tokens. It is Adam with an ε that no gradient
-    /// comes near, so that the second moments do not count and a step stays in the span of the gradients.
+    /// Gradient descent with momentum 0.9 on the mean over tokens. It is Adam with an ε far above any
+    /// gradient, so that the second moments have no effect and a step stays in the span of the gradients.
     void descent(ig::Parameters<float> group, double rate, double rest) {
         constexpr double far = 1e4;
         adam_.push_back(
@@ -132,7 +132,7 @@ void train(const Options& o, const Point& point, const ig::text::Corpus& corpus,
     const auto turn = [&] {
         double sum = 0;
         for (const ig::Token v : words) {
-            double squares = 0;  // of the chord: the cosine would be off by rounding
+            double squares = 0;  // of the chord: a cosine would suffer from rounding
             for (ig::Index i = 0; i < o.units; ++i) {
                 const double d = double(table.row(v)[i]) - double(at_first[std::size_t(v * o.units + i)]);
                 squares += d * d;

@@ -1,4 +1,4 @@
-/// @file table.cpp  CSV in and out, averages, the figure.
+/// @file table.cpp  Reading and writing CSV, averages, the figure.
 #include "table.hpp"
 
 #include <algorithm>
@@ -95,7 +95,7 @@ std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep
     std::vector<Row> means;
     for (const auto& [value, runs] : last_rows(rows, sweep)) {
         Row mean = runs.begin()->second;
-        mean.point.run = static_cast<ig::Index>(runs.size());  // here: how many
+        mean.point.run = static_cast<ig::Index>(runs.size());  // here: the number of runs
         for (double Row::*field : {&Row::loss, &Row::perplexity, &Row::distance, &Row::smallest, &Row::median,
                                    &Row::largest, &Row::turn}) {
             double sum = 0;
@@ -109,7 +109,7 @@ std::vector<Row> averages(const std::vector<Row>& rows, const std::string& sweep
 
 void draw(const std::string& path, const std::vector<Row>& rows) {
     plot::Figure f(path, 900, 330);
-    // What is drawn stands in the script itself, so that it needs no second file.
+    // The data are in the script itself, so that it needs no second file.
     const auto block = [&](const std::string& name, const std::vector<Row>& of, auto&& x) {
         f << "$" << name << " << end_of_data\n";
         for (const Row& r : of) f << x(r) << ',' << r.distance << '\n';

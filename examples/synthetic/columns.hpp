@@ -1,5 +1,5 @@
-// A text cut into columns that lie side by side, each read from the start values on: a network that saw one
-// beginning alone would never learn how any other text begins.
+// A text cut into parallel columns, each read from the start values: a network that saw only one beginning
+// would never learn how any other text begins.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 #include "tasks.hpp"
 
-// At most so many places of the first n symbols, alike in distance: where the source begins a line, or anywhere in a
-// text without such places.
+// At most `wanted` evenly spaced places in the first n symbols: where the source begins a line, or anywhere
+// in a text without such places.
 inline std::vector<tasks::Index> places(const tasks::Text& text, tasks::Index wanted, tasks::Index n) {
     std::vector<tasks::Index> first;
     const auto& begins = text.begins;
@@ -25,7 +25,7 @@ inline std::vector<tasks::Index> places(const tasks::Text& text, tasks::Index wa
 
 class Columns {
 public:
-    // The first n + 1 symbols of a text in at most so many columns, n ≥ 1.
+    // The first n + 1 symbols of a text in at most `wanted` columns, n ≥ 1.
     Columns(const tasks::Text& text, tasks::Index wanted, tasks::Index n)
         : x_(text.x.begin(), text.x.begin() + n) {
         for (tasks::Index t = 1; t <= n; ++t) {
@@ -41,8 +41,8 @@ public:
     tasks::Index count() const { return std::ssize(first_) - 1; }
     tasks::Index length() const { return length_; }  // of the longest one
 
-    // Steps from … from + steps - 1 of all columns, [steps, count]: what is read and what is to be predicted;
-    // nothing beyond the end of a column.
+    // Steps from … from + steps - 1 of all columns, [steps, count]: input and target; no target beyond the
+    // end of a column.
     void segment(tasks::Index from, tasks::Index steps, tasks::Token* x, tasks::Token* y) const {
         for (tasks::Index t = from; t < from + steps; ++t)
             for (tasks::Index b = 0; b < count(); ++b, ++x, ++y) {
@@ -60,6 +60,6 @@ private:
     }
 
     std::vector<tasks::Token> x_, y_;
-    std::vector<tasks::Index> first_;  // of each column, and the end
+    std::vector<tasks::Index> first_;  // start of each column, and the end
     tasks::Index length_ = 0;
 };

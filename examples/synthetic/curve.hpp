@@ -1,4 +1,4 @@
-// Learning curves as a figure: bits of another text over the seconds of computing, and the entropy rate as a line.
+// Learning curves as a figure: bits of another text over computing time, and the entropy rate as a line.
 #pragma once
 
 #include <cmath>
@@ -12,19 +12,19 @@
 
 class Curve {
 public:
-    // First line of the table of looks that --csv writes; and that of tables without the share of saturated units.
+    // First line of the table that --csv writes, and of earlier ones without the share of saturated units.
     static constexpr const char *header = "seconds,rounds,training_bits,choice_bits,success,start,saturated",
                                 *earlier = "seconds,rounds,training_bits,choice_bits,success,start";
 
-    // One look at the state of a training; a new network of --starts begins a curve of its own.
+    // One evaluation during training; each network of --starts has its own curve.
     struct Point {
         double seconds, training_bits, choice_bits;
         tasks::Index start;
     };
     void add(const Point& p) { points_.push_back(p); }
 
-    // Of this call under its name, beside those of tables that --csv wrote. Throws FileError for another table,
-    // and as plot::Figure.
+    // Draws the curve of this call under its name, and those of tables written by --csv. Throws FileError for
+    // another table, and as plot::Figure.
     void draw(const std::string& path, const std::string& name, double entropy,
               const std::vector<std::string>& beside) const {
         plot::Figure figure(path, 700, 440);

@@ -1,11 +1,11 @@
-// When a text is foreseen so much worse than the one trained on that the two are no longer told alike.
+// Whether a text is predicted far worse than the training text.
 #pragma once
 
-// From the bits of the text trained on, and bits and success of another: more than one bit more; or, as bits may be few
-// (a line of anbn tells one thing in two thousand symbols, an answer of xor costs 1 bit without any model), more than
-// three times as many and 0.05 more, unless 99 % of what tells whether the task is solved are right there: a few answers
-// of which a network is wrongly certain are neither. `success`: 0 where it is not known, or not a number. table.py
-// counts by the same rule.
+// From the bits of the training text, and bits and success of another: true if these are more than 1 bit
+// higher; or, since bits can be few (a line of anbn has one random event in two thousand symbols, an answer
+// of xor costs 1 bit without any model), more than three times as many and 0.05 higher, unless success there
+// is at least 99 %: a few confident wrong answers do not count. `success`: 0 or not a number if unknown.
+// table.py uses the same rule.
 inline bool far_worse(double trained_bits, double bits, double success) {
     if (bits > trained_bits + 1) return true;
     return bits > 3 * trained_bits && bits > trained_bits + 0.05 && !(success >= 0.99);

@@ -1,4 +1,4 @@
-// GLNN, GNN and RNN on a sparse graph, trained on the whole text at once by alternating steps.
+// GLNN, GNN and RNN on a sparse graph, trained on the whole text as one batch by alternating steps.
 #pragma once
 
 #include <isogloss/update/riemannian/alternating.hpp>
@@ -17,7 +17,7 @@ public:
         : FullBatches(options, text, Columns(text, wanted_columns(options, text))) {}
 
     void round() override { training_->round(); }
-    // The text doubles, from its first 2^-doublings to the whole, which has the last half of the time.
+    // The training text doubles, from its first 2^-doublings to the whole for the last half of the time.
     void prepare(double share) override {
         const Index left = static_cast<Index>(
             std::min(static_cast<double>(doublings_), std::floor(-std::log2(std::clamp(share, 1e-9, 1.0)))));
@@ -51,8 +51,7 @@ private:
     FullBatches(const Options& options, const Text& text, const Columns& all)
         : GraphModel<double>(
               text,
-              // blocks of logits that fit a cache, beside the 20 bytes that a loss holds of every
-              // position
+              // blocks of logits that fit a cache, plus 20 bytes of the loss for every position
               {.time = longest(options, text),
                .batch = all.count(),
                .seed = options.seed,
@@ -87,10 +86,10 @@ private:
         train_on(part(doublings_));
     }
 
-    // Of the text's positions, the first 2^-left.
+    // The number of positions in the first 2^-left of a text.
     static Index part(const Text& text, Index left) { return std::max<Index>((text.size() - 1) >> left, 1); }
     Index part(Index left) const { return part(text_, left); }
-    // The longest column that there will be.
+    // The length of the longest column at any stage.
     static Index longest(const Options& options, const Text& text) {
         Index most = 0;
         for (Index left = 0; left <= options.doublings; ++left)
@@ -107,7 +106,7 @@ private:
     }
 
     const Text& text_;
-    Index wanted_, length_ = 0, doublings_;  // columns; symbols of the text at present; how often it doubles
+    Index wanted_, length_ = 0, doublings_;  // columns; current symbols of the text; number of doublings
     bool interrupted_ = false;
     std::vector<Token> x_, y_;
     std::unique_ptr<ig::SearchStep<double>> softmax_, transition_;

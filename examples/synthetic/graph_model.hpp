@@ -1,4 +1,4 @@
-// A graph that reads symbols x and predicts the next ones: what all networks share.
+// A graph that reads symbols x and predicts the next ones: the base of all networks.
 #pragma once
 
 #include <isogloss/io.hpp>
@@ -17,7 +17,7 @@ using tasks::Index;
 using tasks::Text;
 using tasks::Token;
 
-// How often each symbol occurs, or has to be predicted.
+// How often each symbol occurs, or is to be predicted.
 inline std::vector<double> counts(const Text& text, bool predicted_alone) {
     std::vector<double> n(static_cast<std::size_t>(text.vocabulary()), 0);
     for (std::size_t t = predicted_alone; t < text.x.size(); ++t)
@@ -25,7 +25,7 @@ inline std::vector<double> counts(const Text& text, bool predicted_alone) {
     return n;
 }
 
-// As many columns as are asked for, of two symbols at least.
+// The number of columns requested, or fewer so that each has at least two symbols.
 inline Index wanted_columns(const Options& o, const Text& text) {
     return std::clamp<Index>(o.columns, 1, std::max<Index>(1, (text.size() - 1) / 2));
 }
@@ -33,11 +33,11 @@ inline Index wanted_columns(const Options& o, const Text& text) {
 template <class T> struct GraphModel : Learner {
     ig::Graph<T> g;
     ig::Tokens x, y;
-    ig::Seq<T> activity;  // of the units on a sparse graph, if any
+    ig::Seq<T> activity;  // of units on a sparse graph, if any
     ig::Logits<T> o;
     ig::Loss<T> l;
-    Token first;                             // what a sample begins with
-    std::vector<std::vector<T>> kept, last;  // parameters: the best ones, and where training stopped
+    Token first;                             // the first symbol of a sample
+    std::vector<std::vector<T>> kept, last;  // parameters: the best, and those at the stop of training
 
     GraphModel(const Text& text, ig::GraphOptions options)
         : g(options),
@@ -49,8 +49,8 @@ template <class T> struct GraphModel : Learner {
         o = g.template add<ig::Softmax>("out", {.vocabulary = x.vocabulary}, h);
         l = g.template add<ig::CrossEntropy>("loss", {}, o, y);
     }
-    // Adds pull · Σ V² of the units on a graph to the loss of every position. s' is 0 where a unit is at a bound of
-    // its range, and this is what still reaches it there.
+    // Adds pull · Σ V² of the units on a graph to the loss of every position. It still reaches a unit at a
+    // bound of its range, where s' = 0.
     void pull(double pull) {
         if (!(pull > 0)) return;
         const auto V = g.sequence("net.V");
@@ -59,7 +59,7 @@ template <class T> struct GraphModel : Learner {
         l = g.template add<ig::TotalLoss>("total", {}, l, penalty);
     }
 
-    // A network on a sparse graph under a head that begins with the frequencies of the symbols.
+    // A network on a sparse graph under a head initialised with the frequencies of the symbols.
     ig::Seq<T> add_sparse(const Options& options, const Text& text) {
         const ig::SparseRecurrentOptions network{.units = options.units,
                                                  .edges = options.edges,
@@ -146,7 +146,7 @@ private:
         for (std::size_t k = 0; k < all.size(); ++k)
             std::copy(all[k].begin(), all[k].end(), g.parameters()[k].value);
     }
-    // A unit is saturated as long as its activity stays within 1e-6 of a bound of its range.
+    // A unit is saturated while its activity stays within 1e-6 of a bound of its range.
     void judge_saturation(Index t, std::vector<int>& stuck) {
         const T* a = g.store().value(activity.id, t);
         for (std::size_t j = 0; j < stuck.size(); ++j)

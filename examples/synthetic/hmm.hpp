@@ -1,4 +1,4 @@
-// A hidden Markov model as a learner: every round is one step of Baum-Welch on the whole text, its columns side by side.
+// A hidden Markov model as a learner: a round is one step of Baum-Welch on the whole text, in columns.
 #pragma once
 
 #include <isogloss/hmm/hmm.hpp>

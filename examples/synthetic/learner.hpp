@@ -1,4 +1,4 @@
-// What the program asks of anything that learns a text.
+// The interface of everything that learns a text.
 #pragma once
 
 #include <isogloss/io/checkpoint.hpp>
@@ -7,14 +7,14 @@
 
 #include "tasks.hpp"
 
-// How well a text was foreseen.
+// How well a text was predicted.
 struct Foreseen {
-    double bits = 0;  // per predicted symbol, the first of the text left out
+    double bits = 0;  // per predicted symbol, except the first of the text
     double success = 0;
-    double saturated = 0;  // share of units on a sparse graph that are at a bound throughout the second half
+    double saturated = 0;  // share of units on a sparse graph at a bound throughout the second half
 };
 
-// Sums up predictions position by position.
+// Accumulates predictions position by position.
 class Judge {
 public:
     explicit Judge(const tasks::Text& text) : text_(text), best_(text.x.size(), 0) {}
@@ -41,13 +41,13 @@ private:
 // A model in training.
 struct Learner {
     virtual ~Learner() = default;
-    virtual void prepare(double) {}                         // before a round: share of the time used up
-    virtual void round() = 0;                               // some training
-    virtual Foreseen foresee(const tasks::Text& text) = 0;  // every symbol from those before it
+    virtual void prepare(double) {}                         // before a round: the share of time used
+    virtual void round() = 0;                               // one round of training
+    virtual Foreseen foresee(const tasks::Text& text) = 0;  // predicts each symbol from those before
     virtual std::vector<tasks::Token> sample(tasks::Index length, std::uint64_t seed) = 0;
-    virtual void keep() = 0;   // remembers the model as the best one
-    virtual void stop() = 0;   // remembers where training stopped, and is the best model again
-    virtual void go_on() = 0;  // after a load: takes training up where it stopped
-    virtual void parts(isogloss::io::Checkpoint& c) = 0;  // names all that a file is to hold
+    virtual void keep() = 0;   // stores the model as the best so far
+    virtual void stop() = 0;   // stores the state of training, and restores the best model
+    virtual void go_on() = 0;  // after a load: resumes training where it stopped
+    virtual void parts(isogloss::io::Checkpoint& c) = 0;  // names all contents of a file
     virtual std::string state() const { return {}; }      // learning rates and the like
 };

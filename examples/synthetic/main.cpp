@@ -1,4 +1,4 @@
-// Trains a network on a synthetic source of known entropy rate, or on a text of one's own, for a given computing
+// Trains a network on a synthetic source of known entropy rate, or on a given text, for a given computing
 // time.
 //
 //     synthetic --task music --network glnn --metric ruop --units 20 --length 50000 --seconds 60
@@ -27,7 +27,7 @@ namespace {
 using isogloss::DataError;
 using isogloss::message;
 
-// Seconds of computing time of this process, whatever else the machine does.
+// Processor seconds of this process, independent of other load.
 double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 void write(const std::string& path, const Text& text) {
@@ -44,7 +44,7 @@ std::unique_ptr<Learner> make_learner(const Options& o, const Text& train) {
     return std::make_unique<Minibatches>(o, train);
 }
 
-// Where a model foresees the text it was trained on and another one far worse.
+// Warns if a model predicts another text far worse than its training text.
 void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
     if (!far_worse(trained.bits, other.bits, other.success)) return;
     std::fprintf(
@@ -57,8 +57,8 @@ void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
         when, other.bits, trained.bits, 100 * other.saturated);
 }
 
-// Trains for so many more seconds and at most so many more rounds (0: any number), and leaves the learner as it
-// was at its best moment. Progress goes to `shown`; `record` takes rows of the learning curve.
+// Trains for `seconds` more seconds and at most `rounds` more rounds (0: any number), and leaves the learner
+// in its best state. Progress goes to `shown`; `record` takes rows of the learning curve.
 template <class Record> void train(Learner& learner, Progress& at, double seconds, Index rounds,
                                    const Texts& texts, std::FILE* shown, Record&& record) {
     Foreseen seen, chosen;
@@ -85,7 +85,7 @@ template <class Record> void train(Learner& learner, Progress& at, double second
         if (at.seconds < next && !over) continue;
         const double before = computed();
         look();
-        next = at.seconds + std::max(seconds / 40, 4 * (computed() - before));  // a fifth of all, at most
+        next = at.seconds + std::max(seconds / 40, 4 * (computed() - before));  // at most a fifth of the time
     }
     warn(seen, chosen, "at the end of training");
     learner.stop();
@@ -124,7 +124,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         auto candidate = make_learner(own, texts.train);
         Progress at;
         if (file) {
-            // Without the training text there is nothing to carry states along.
+            // Without the training text no training state can be restored.
             const bool all = !texts.own() || !o.text.empty() || o.network == "hmm";
             checkpoint(*candidate, at, symbols)
                 .load(*file, all ? isogloss::io::Restore::everything : isogloss::io::Restore::parameters);
@@ -158,7 +158,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     return interrupt::wanted ? interrupt::status() : 0;
 }
 
-// Takes the stored options from a file. Throws DataError for one that was given and differs.
+// Takes the stored options from a file. Throws DataError if a given option differs.
 void take_stored(Options& o, const CLI::App& app, const isogloss::io::Safetensors& file) {
     Options stored = stored_options(file);
     nlohmann::json of_file;
@@ -178,11 +178,11 @@ void take_stored(Options& o, const CLI::App& app, const isogloss::io::Safetensor
     if (o.starts > 1)
         throw DataError(message("--starts is ", o.starts, ", but the model in '", o.load,
                                 "' has begun; leave --starts out"));
-    if (app.count("--seconds") == 0 && app.count("--rounds") == 0) o.seconds = 0;  // to evaluate
-    o.doublings = 0;                                                               // its text has grown
+    if (app.count("--seconds") == 0 && app.count("--rounds") == 0) o.seconds = 0;  // only evaluate
+    o.doublings = 0;                                                               // its text is complete
 }
 
-// Throws DataError for options that do not go together.
+// Throws DataError for incompatible options.
 void require_together(const Options& o, const CLI::App& app, bool loaded) {
     const bool trains = o.seconds > 0 || !loaded, own = o.level != "task";
     std::string wrong = fault(o);

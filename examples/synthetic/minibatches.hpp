@@ -1,5 +1,5 @@
-// Networks on minibatches: several readers of the text take it in segments, states carried on from one to the
-// next. An LSTM, or a network on a sparse graph.
+// Networks on minibatches: several readers take the text in segments, carrying states from one to the next.
+// An LSTM, or a network on a sparse graph.
 #pragma once
 
 #include <isogloss/update/riemannian/riemannian.hpp>
@@ -15,14 +15,14 @@ public:
         : Minibatches(options, text,
                       Readers(text, wanted_columns(options, text), options.lasting, options.seed)) {}
 
-    // Rates fall to 0 in the last part of the time.
+    // Rates decay to 0 over the last part of the time.
     void prepare(double share) override {
         const double part = share <= anneal_ ? 1 : std::max(0.0, (1 - share) / (1 - anneal_));
         if (network_) network_->rate(rate_ * part), head_->rate(head_rate_ * part);
         if (adam_) adam_->rate(adam_rate_ * part);
         if (sgd_) sgd_->rate(sgd_rate_ * part);
     }
-    // One segment.
+    // Trains on one segment.
     void round() override {
         const Index T = readers_.together(at_, g.capacity().time), B = readers_.count();
         readers_.segment(at_, T, x_.data(), y_.data());
@@ -98,8 +98,8 @@ private:
 
     Readers readers_;
     double anneal_, adam_rate_, sgd_rate_, rate_,
-        head_rate_;         // the share of the time with full rates, and these
-    std::uint64_t at_ = 0;  // the step of the readers that comes next
+        head_rate_;         // the share of time at full rates, and the rates
+    std::uint64_t at_ = 0;  // the next step of the readers
     std::vector<Token> x_, y_;
     std::optional<ig::Adam<float>> adam_;
     std::optional<ig::Sgd<float>> sgd_;

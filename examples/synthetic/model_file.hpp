@@ -1,4 +1,4 @@
-// A trained model as a file: parameters, the state of training, symbols, and the options to build it again.
+// A trained model as a file: parameters, training state, symbols, and the options to rebuild it.
 #pragma once
 
 #include <isogloss/io.hpp>
@@ -11,12 +11,12 @@
 #include "learner.hpp"
 #include "options.hpp"
 
-// The key of the metadata under which the options stand, as JSON.
+// The metadata key of the options, in JSON.
 inline constexpr const char* metadata_key = "synthetic";
 
-// How far training has come, over all calls.
+// The progress of training, over all calls.
 struct Progress {
-    double seconds = 0, bits = 1e300;  // bits: on the text that chooses, at the best moment
+    double seconds = 0, bits = 1e300;  // bits: on the selection text, at the best moment
     std::uint64_t rounds = 0;
     template <class Visitor> void visit(Visitor& v) {
         v.number("seconds", seconds);
@@ -56,7 +56,7 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
     } catch (const isogloss::DataError& error) {
         wrong = error.what();
     }
-    // The width of the head, before anything of that size is built.
+    // Checks the width of the head before anything of that size is built.
     const auto* table = file.find(o.network == "hmm" ? "state/best/transition" : "out.W");
     if (wrong.empty() && (!table || table->shape.size() != 2 || table->shape[1] != o.units))
         wrong = message("the model in it is not of ", o.units, " units");
@@ -64,7 +64,7 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
     return o;
 }
 
-// A file that may become a model: one of this program.
+// A model file of this program, which may be overwritten.
 inline files::Kind model_kind() {
     return {"model of synthetic", [](const std::string& path) {
                 stored_options(isogloss::io::Safetensors::open(path));
@@ -72,7 +72,7 @@ inline files::Kind model_kind() {
             }};
 }
 
-// All that a file holds.
+// All contents of a file.
 inline isogloss::io::Checkpoint checkpoint(Learner& learner, Progress& progress, std::string& symbols) {
     isogloss::io::Checkpoint c;
     learner.parts(c);

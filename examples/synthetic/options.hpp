@@ -1,5 +1,5 @@
-// What can be said to the program. Options that decide what a model is and how it is trained are listed once,
-// for the command line and for the file that a training goes on from.
+// The options of the program. Those that define a model and its training are listed once, for the command
+// line and for the file that a training resumes from.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ struct Options {
     bool chars = false, words = false, overwrite = false, json = false;
 
     const tasks::Task& named_task() const { return tasks::named(task); }
-    // Of V. On minibatches states are carried on for longer than gradients flow, and a unit that s' = 0 has cut off
-    // stays so.
+    // The bound of V. On minibatches states are carried over more steps than gradients flow, and a unit cut
+    // off by s' = 0 stays so.
     double named_bound() const { return bound >= 0 ? bound : training == "full" ? 0 : 4; }
     bool sparse() const { return network != "lstm" && network != "hmm"; }
     isogloss::Activation named_activation() const {
@@ -57,7 +57,7 @@ struct Options {
                : form == "diagonal" ? MetricForm::diagonal
                                     : MetricForm::quasi_diagonal;
     }
-    // How it trains, in words.
+    // The training method, in words.
     std::string method() const {
         if (network == "hmm") return "Baum-Welch";
         const auto form_name = named_form() == isogloss::MetricForm::full       ? "full"
@@ -73,7 +73,7 @@ struct Options {
     }
 };
 
-// Calls f(name, member, help) for what is stored with a model.
+// Calls f(name, member, help) for each option stored with a model.
 template <class O, class F> void each_stored(O& o, F&& f) {
     f("--task", o.task, "source of the texts: alphabet, xor, music, anbn, reber, dyck, copy");
     f("--network", o.network, "glnn, gnn, rnn (on a sparse graph), lstm, hmm");
@@ -130,7 +130,7 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--conjugate", o.conjugate, "full batches: conjugate directions of the metric");
 }
 
-// Options that say how a task draws its texts: without meaning for a text of one's own.
+// Options for how a task draws its texts: without meaning for a given text.
 inline constexpr std::initializer_list<const char*> task_options = {"--task",
                                                                     "--length",
                                                                     "--lines",
@@ -147,7 +147,7 @@ inline constexpr std::initializer_list<const char*> task_options = {"--task",
                                                                     "--lag",
                                                                     "--noise"};
 
-// What is wrong with stored options, whether they come from the command line or from a file; empty: nothing.
+// The error in stored options, from the command line or from a file; empty if there is none.
 inline std::string fault(const Options& o) {
     using isogloss::message;
     const auto one_of = [](std::string_view name, const std::string& value,

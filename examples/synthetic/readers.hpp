@@ -1,8 +1,8 @@
-// Readers of a text side by side, which go round and round in it. Each begins at a place of its own, from the
-// start values, and reads on past the places where the others began: at such a place it goes on with the states
-// that it has, or, now and then, takes the start values again. So a network sees many beginnings, and texts as
-// long as all of it; of columns that end where the next one begins it would know how the first symbols are read, and nothing
-// of what its states become after as many symbols as a column has.
+// Parallel readers that cycle through a text. Each begins at its own place, from the start values, and reads
+// on past the places where the others began: there it keeps its states or, occasionally, takes the start
+// values again. So a network sees many beginnings, and sequences as long as the whole text; from columns that
+// end where the next one begins it would learn how the first symbols are read, but nothing of its states
+// beyond the length of a column.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 class Readers {
 public:
-    // At most `wanted` readers; at a place one takes the start values with probability 1/lasting.
+    // At most `wanted` readers; at each place a reader takes the start values with probability 1/lasting.
     Readers(const tasks::Text& text, tasks::Index wanted, tasks::Index lasting, std::uint64_t seed)
         : text_(text),
           places_(places(text, wanted, text.size() - 1)),
@@ -22,24 +22,24 @@ public:
           random_(seed, isogloss::stream_of("readers")) {}
 
     tasks::Index count() const { return std::ssize(places_); }
-    // Symbols until all readers are again where they began.
+    // Symbols until all readers are back where they began.
     tasks::Index circle() const { return circle_; }
 
-    // Whether reader b takes the start values before its symbol of step t, counted from the first one of training.
+    // Whether reader b takes the start values before its symbol of step t of training.
     bool begins(std::uint64_t t, tasks::Index b) const {
         const tasks::Index at = place(t, b);
         if (t == 0 || (at == 0 && !text_.whole)) return true;
         return std::binary_search(places_.begin(), places_.end(), at) &&
                random_.below(static_cast<tasks::Index>(t) * count() + b, lasting_) == 0;
     }
-    // How many steps from t on there are, `most` at most, before some reader takes the start values.
+    // The number of steps from t, at most `most`, before some reader takes the start values.
     tasks::Index together(std::uint64_t t, tasks::Index most) const {
         for (tasks::Index n = 1; n < most; ++n)
             for (tasks::Index b = 0; b < count(); ++b)
                 if (begins(t + static_cast<std::uint64_t>(n), b)) return n;
         return most;
     }
-    // Steps t … t + steps - 1 of all readers, [steps, count]: what is read and what is to be predicted.
+    // Steps t … t + steps - 1 of all readers, [steps, count]: input and target.
     void segment(std::uint64_t t, tasks::Index steps, tasks::Token* x, tasks::Token* y) const {
         for (tasks::Index k = 0; k < steps; ++k, ++t)
             for (tasks::Index b = 0; b < count(); ++b, ++x, ++y) {

@@ -1,5 +1,5 @@
-// The synthetic sources. Each writes a text of any length from a seed and knows its entropy rate: the
-// bits per predicted symbol that no model can go below. A source is one record, a Task; a new one is added to `all`.
+// The synthetic sources. Each writes a text of any length from a seed and knows its entropy rate: the least
+// bits per predicted symbol that any model can reach. A source is one record, a Task, listed in `all`.
 #pragma once
 
 #include <array>
@@ -21,36 +21,35 @@ using isogloss::Index;
 using isogloss::message;
 using isogloss::Token;
 
-// What makes a source; each task reads its own part.
+// Options of a source; each task reads its own part.
 struct Options {
     double insert_digits = 0.1;    // alphabet: probability p1 of 0…9 after a letter, [0, 1]
     double insert_capitals = 0.1;  // alphabet: probability p2 of nine capitals after a digit 0…8, [0, 1]
     Index bits = 10;               // xor: L ≥ 2 random bits in a line
-    Index fewest_bits = 0;         // xor: 0, or L is drawn for every line from this ≥ 2 to bits
+    Index fewest_bits = 0;         // xor: 0, or L is drawn for each line from this (≥ 2) to bits
     bool answer_only = false;      // xor: only the answer is predicted
     Index shortest = 1, longest = 1000;  // anbn: 1 ≤ shortest ≤ n ≤ longest
     Index depth = 10;                    // dyck: D ≥ 2 open brackets at most
     Index lag = 2;                       // copy: k ≥ 1 symbols back
-    double noise = 0.1;                  // copy: probability of any symbol instead, [0, 1]
+    double noise = 0.1;                  // copy: probability of a random symbol instead, [0, 1]
 };
 
 struct Task;
 
-// A text over symbols 0 … size-1, each shown as one character; or a text from elsewhere, which has no task,
-// and whose symbols have names.
+// A text over symbols 0 … size-1, each shown as one character; or a given text, which has no task and whose
+// symbols have names.
 struct Text {
     const Task* task = nullptr;
     std::string_view symbols;
     std::vector<std::string> names;
-    std::vector<Index> begins;  // where the source begins a line or the like; none where that is not known
-    bool whole = false;         // whether the last of these is there to its end
+    std::vector<Index> begins;  // where the source begins a round; empty if unknown
+    bool whole = false;         // whether the last of these is complete
     std::vector<Token> x;
-    std::vector<std::uint8_t> predicted;  // χ: whether the symbol has to be predicted
+    std::vector<std::uint8_t> predicted;  // χ: whether the symbol is to be predicted
     std::vector<std::uint8_t>
-        telling;  // symbols that show whether the task is solved; the last of a group: 2
-    std::vector<double>
-        nats;          // of a source: -ln of the probability that it gives each symbol after those before it
-    double drawn = 0;  // what its draws since the last symbol add to the next one
+        telling;               // symbols that show whether the task is solved; the last of a group: 2
+    std::vector<double> nats;  // of a source: -ln of the probability of each symbol given those before
+    double drawn = 0;          // nats of draws since the last symbol, added to the next one
 
     Index size() const { return std::ssize(x); }
     Index vocabulary() const { return names.empty() ? std::ssize(symbols) : std::ssize(names); }
@@ -64,7 +63,7 @@ struct Text {
         telling.push_back(static_cast<std::uint8_t>(is_telling));
         nats.push_back(std::exchange(drawn, 0.0));
     }
-    // What the source has drawn, and with which probability; the next symbol tells it.
+    // Records a draw of the source and its probability; the next symbol reveals it.
     bool draw(bool happened, double p) {
         drawn -= std::log(happened ? p : 1 - p);
         return happened;
@@ -80,7 +79,7 @@ struct Text {
     }
 };
 
-// Random numbers one after the other.
+// A sequence of random numbers.
 class Dice {
 public:
     explicit Dice(std::uint64_t seed) : random_(seed, isogloss::stream_of("synthetic")) {}
@@ -95,14 +94,14 @@ private:
 // A source.
 struct Task {
     std::string_view name, symbols;
-    void (*check)(const Options&);  // throws DataError for options that it cannot be
+    void (*check)(const Options&);  // throws DataError for invalid options
     void (*round)(const Options&, Dice&,
                   Text&);            // adds one round: the alphabet once, a line, eight bars, a word
-    double (*nats)(const Options&);  // its entropy rate, per predicted symbol, exact for an endless text
-    bool (*right)(char guess, char shown, Index group);  // of a telling symbol in the group of that number
+    double (*nats)(const Options&);  // entropy rate per predicted symbol, exact for an endless text
+    bool (*right)(char guess, char shown, Index group);  // for a telling symbol in this group
 };
 
-// H(p) of a coin in nats.
+// Entropy H(p) of a coin in nats.
 inline double coin(double p) {
     const auto part = [](double q) { return q > 0 ? -q * std::log(q) : 0.0; };
     return part(p) + part(1 - p);
@@ -110,7 +109,7 @@ inline double coin(double p) {
 
 inline bool same(char guess, char shown, Index) { return guess == shown; }
 
-// Telling: the letter or digit at which the outer sequence resumes after an insertion.
+// Telling symbols: the letter or digit at which the outer sequence resumes after an insertion.
 inline constexpr Task alphabet = {
     "alphabet",
     "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -140,7 +139,7 @@ inline constexpr Task alphabet = {
     },
     same};
 
-// Telling: the answer.
+// Telling symbols: the answer.
 inline constexpr Task distant_xor = {
     "xor",
     "01X=\n",
@@ -157,7 +156,7 @@ inline constexpr Task distant_xor = {
         Index p = dice.below(bits), q = dice.below(bits - 1);
         if (q >= p) ++q;
         int answer = 0, marks = 2;
-        const bool known = o.fewest_bits == 0 || o.fewest_bits == o.bits;  // how long the line is
+        const bool known = o.fewest_bits == 0 || o.fewest_bits == o.bits;  // the length of the line
         for (Index i = 0; i < bits; ++i) {
             const bool bit = dice.happens(0.5), marked = i == p || i == q;
             if (known) out.draw(marked, marks / static_cast<double>(bits - i));
@@ -169,7 +168,7 @@ inline constexpr Task distant_xor = {
             out.draw(bit, 0.5);
             out.add(bit ? '1' : '0', !o.answer_only);
         }
-        if (!known) {  // length and places at its end, whatever of them has been told before
+        if (!known) {  // length and places count at the end, whatever is known before
             out.draw_one(bits, o.bits - o.fewest_bits + 1);
             out.draw_one(p, bits * (bits - 1) / 2);
         }
@@ -177,7 +176,7 @@ inline constexpr Task distant_xor = {
         out.add(answer ? '1' : '0', true, 2);
         out.add('\n', !o.answer_only);
     },
-    [](const Options& o) {  // a line tells its length, its bits and its places
+    [](const Options& o) {  // a line reveals its length, its bits and its places
         if (o.answer_only) return 0.0;
         const Index fewest = o.fewest_bits > 0 ? o.fewest_bits : o.bits;
         double nats = 0, characters = 0;
@@ -198,7 +197,7 @@ inline std::string_view chord_of(Index bar) {
     return chords[static_cast<std::size_t>(harmony[static_cast<std::size_t>(bar % 8)])];
 }
 
-// Telling: a bar, every pitch within the harmony, the bar line where it stands and nowhere before.
+// Telling symbols, a bar at a time: every pitch within the harmony, the bar line in its place and not before.
 inline constexpr Task music = {
     "music",
     "cdefgab248. |",
@@ -206,7 +205,7 @@ inline constexpr Task music = {
     [](const Options&, Dice& dice, Text& out) {
         for (Index bar = 0; bar < 8; ++bar) {
             for (const char c : rhythms[static_cast<std::size_t>(out.draw_one(dice.below(6), 6))]) {
-                // a blank of the rhythm ends a note; the pitch stands before the first digit of one
+                // a blank in the rhythm ends a note; the pitch precedes the first digit of a note
                 if (c >= '2' && c <= '8')
                     out.add(chord_of(bar)[static_cast<std::size_t>(out.draw_one(dice.below(3), 3))], true, 1);
                 out.add(c, true, 1);
@@ -229,7 +228,7 @@ inline constexpr Task music = {
         return pitch ? chord_of(bar).find(guess) != std::string_view::npos : (guess == '|') == (shown == '|');
     }};
 
-// Telling: a line, every b but the first, and its end.
+// Telling symbols, a line at a time: every b but the first, and the line end.
 inline constexpr Task anbn = {
     "anbn",
     "ab\n",
@@ -240,7 +239,7 @@ inline constexpr Task anbn = {
     },
     [](const Options& o, Dice& dice, Text& out) {
         const Index n = o.shortest + dice.below(o.longest - o.shortest + 1);
-        const auto ends = [&](Index i) {  // after i times a, where the n that are left are alike
+        const auto ends = [&](Index i) {  // after i times a; the remaining n are equally likely
             if (i >= o.shortest) out.draw(i == n, 1.0 / static_cast<double>(o.longest - i + 1));
         };
         for (Index i = 0; i < n; ++i) ends(i), out.add('a');
@@ -254,8 +253,8 @@ inline constexpr Task anbn = {
     },
     same};
 
-// The embedded Reber grammar (Hochreiter, Schmidhuber 1997): T or P, a word of the Reber grammar, the same letter again. Each fork is
-// a fair coin; a word has 12 symbols and 7 forks on average. Telling: that letter.
+// The embedded Reber grammar (Hochreiter, Schmidhuber 1997): T or P, a word of the Reber grammar, the same
+// letter again. Each fork is a fair coin; a word has 12 symbols and 7 forks on average. Telling: that letter.
 inline constexpr Task reber = {"reber",
                                "BTSXPVE",
                                [](const Options&) {},
@@ -281,9 +280,10 @@ inline constexpr Task reber = {"reber",
                                [](const Options&) { return 7 * std::log(2.0) / 12; },
                                same};
 
-// Balanced brackets, at most D open, a line at a time. A fair coin opens or closes, and ends the line or goes on where none
-// is open; the first is open, and the D-th closes at once. No symbol tells: only the
-// bracket that closes the D-th is certain, and whoever guesses one after each that opens is right there.
+// Balanced brackets, at most D open, a line at a time. A fair coin decides to open or close and, if none is
+// open, to end the line or continue; the first bracket opens, and the D-th is closed at once. No symbol
+// is telling: only the bracket that closes the D-th is certain, and guessing one after every opening bracket
+// is right there.
 inline constexpr Task dyck = {
     "dyck",
     "()\n",
@@ -297,13 +297,13 @@ inline constexpr Task dyck = {
         } while (open > 0 || out.draw(dice.happens(0.5), 0.5));
         out.add('\n');
     },
-    [](const Options& o) {  // a line returns to 0 twice on average, after 2 D symbols and 2 D - 2 coins
+    [](const Options& o) {  // a line returns to 0 twice on average, each after 2 D symbols and 2 D - 2 coins
         const auto D = static_cast<double>(o.depth);
         return std::log(2.0) * (4 * D - 2) / (4 * D + 1);
     },
     same};
 
-// Each symbol is the one k before it, or with the probability of noise any. Telling: those that are copies.
+// A symbol copies the one k before it or, with probability `noise`, is random. Telling symbols: the copies.
 inline constexpr Task copy = {
     "copy",
     "abcdefgh",
@@ -327,7 +327,7 @@ inline constexpr Task copy = {
 inline constexpr std::array<const Task*, 7> all = {&alphabet, &distant_xor, &music, &anbn,
                                                    &reber,    &dyck,        &copy};
 
-// The task of a name.
+// The task with a name.
 inline const Task& named(std::string_view name) {
     std::string names;
     for (const Task* task : all) {
@@ -337,7 +337,7 @@ inline const Task& named(std::string_view name) {
     throw DataError(message("task '", name, "': expected one of ", names));
 }
 
-// A text of exactly `length` symbols, or of `rounds` rounds where that is above 0.
+// A text of exactly `length` symbols, or of `rounds` rounds if that is above 0.
 inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Index length, Index rounds = 0) {
     task.check(o);
     if (rounds < 1) isogloss::require<DataError>("text", "symbols", length, 2);
@@ -354,14 +354,15 @@ inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Ind
     return out;
 }
 
-// The source's entropy rate in bits per predicted symbol.
+// The entropy rate of the source in bits per predicted symbol.
 inline double entropy_rate(const Task& task, const Options& o) {
     task.check(o);
     return task.nats(o) / std::log(2.0);
 }
 
-// What the source itself makes of a text it has drawn: bits per predicted symbol but the first. That of an endless text is the
-// entropy rate; of 50 000 symbols it may be a hundredth off. A round that is cut may have been told too early, or too late.
+// Bits per predicted symbol, except the first, of a text under the source that drew it. For an endless text
+// this is the entropy rate; for 50 000 symbols it may be a hundredth off. A truncated round may count too
+// early or too late.
 inline double source_bits(const Text& text) {
     double nats = 0;
     Index predicted = 0;
@@ -370,8 +371,8 @@ inline double source_bits(const Text& text) {
     return nats / std::log(2.0) / static_cast<double>(predicted);
 }
 
-// The share of groups of telling symbols that a model gets right, best[t] being what it holds most likely at
-// position t ≥ 1 after all symbols before it; not a number where none tells.
+// The share of groups of telling symbols that a model gets right, best[t] being its most probable symbol at
+// position t ≥ 1 given all before it; not a number without telling symbols.
 inline double success(const Text& text, const std::vector<Token>& best) {
     Index groups = 0, right = 0;
     bool all_right = true;

@@ -1,4 +1,4 @@
-// The texts of a call: drawn from a source, or files of one's own.
+// The texts of a call: drawn from a source, or given files.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "options.hpp"
 #include "tasks.hpp"
 
-// A file as a text. Symbols that the vocabulary does not have are its one for unknown symbols.
+// A file as a text. Symbols outside the vocabulary become its unknown symbol.
 inline tasks::Text own_text(const std::string& path, const isogloss::text::Vocabulary& vocabulary) {
     const auto corpus = isogloss::text::Corpus::read(path, vocabulary);
     tasks::Text text;
@@ -29,12 +29,12 @@ inline tasks::Text own_text(const std::string& path, const isogloss::text::Vocab
     return text;
 }
 
-// To train on, to choose the best moment by, and to report.
+// Texts for training, for choosing the best moment, and for reporting.
 struct Texts {
     tasks::Text train, choice, valid;
-    std::optional<tasks::Text> longer;       // anbn: of longer lines
-    double entropy = 0, longer_entropy = 0;  // bits per predicted symbol; not a number where it is not known
-    std::string symbols;                     // as a file holds them
+    std::optional<tasks::Text> longer;       // anbn: with longer lines
+    double entropy = 0, longer_entropy = 0;  // bits per predicted symbol; not a number if unknown
+    std::string symbols;                     // as stored in a file
 
     bool own() const { return train.task == nullptr; }
 };
@@ -59,8 +59,8 @@ inline Texts drawn_texts(const Options& o) {
     return t;
 }
 
-// Files. The validation text chooses too. `known`: the symbols of a model from a file, or none; without a text to
-// train on the validation text stands for it.
+// Given files. The validation text is also used for choosing. `known`: the symbols of a loaded model, or
+// empty; without a training text the validation text replaces it.
 inline Texts own_texts(const Options& o, const std::string& known) {
     using isogloss::text::Level, isogloss::text::Vocabulary;
     const bool words = o.level == "words";

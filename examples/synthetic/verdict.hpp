@@ -1,4 +1,4 @@
-// What a call of the program ends with: for people, and for programs.
+// The final output of a call, for people and for programs.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 #include "options.hpp"
 #include "texts.hpp"
 
-// What the model has come to.
+// The results of a model.
 struct Verdict {
     Foreseen trained, valid;
     std::optional<Foreseen> longer;  // on texts longer than those of training
     std::string sample;
     std::uint64_t rounds = 0;
     double seconds = 0;
-    bool knows_training = true;  // false: a model of one's own text that was loaded without it
+    bool knows_training = true;  // false: a model of a given text, loaded without that text
 };
 
 inline std::string drawn(Learner& learner, const Options& o, const Text& text) {
@@ -41,7 +41,7 @@ inline void print(const Verdict& v, const Texts& texts) {
     else std::printf("entropy_bits=%.5f success=%.4f\n", texts.entropy, v.valid.success);
 }
 
-// The same, by the names of print(); what is unknown is left out.
+// The same, under the names of print(), without unknown values.
 inline program::Json as_json(const Verdict& v, const Options& o, const Texts& texts) {
     program::Json all = {{"network", o.network}, {"method", o.method()}};
     if (!texts.own()) all["task"] = o.task;

@@ -1,4 +1,4 @@
-/// @file main.cpp  How good word vectors are: word-similarity sets and analogies, for a file of word vectors
+/// @file main.cpp  Evaluates word vectors on word-similarity sets and analogies, from a file of word vectors
 /// or a table of a trained model.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Options {
 
 constexpr const char* csv_header = "kind,set,size,known,result";
 
-/// Words and vectors out of either kind of file.
+/// Words and vectors from either kind of file.
 ig::io::WordVectors read(const Options& o) {
     if (o.vectors.empty() == o.model.empty())
         throw ig::UsageError("give either --vectors, a file of word vectors, or --model, a trained model");
@@ -52,7 +52,7 @@ ig::io::WordVectors read(const Options& o) {
     return {vocabulary.words(), tensor->shape[1], ig::io::numbers<float>(file, o.table)};
 }
 
-/// Files of the folder whose names say what they are, unless files were named.
+/// Finds files in the folder by their usual names, unless files were given.
 void find_sets(Options& o) {
     if (!o.similarity.empty() || !o.analogies.empty()) return;
     if (o.sets.empty()) {

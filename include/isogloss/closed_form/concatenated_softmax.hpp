@@ -1,4 +1,4 @@
-/// @file closed_form/concatenated_softmax.hpp  Softmax over concatenated embeddings, gradient derived.
+/// @file closed_form/concatenated_softmax.hpp  Softmax over concatenated embeddings, with explicit gradient.
 #pragma once
 
 #include <algorithm>
@@ -16,34 +16,34 @@ struct ConcatenatedSoftmaxOptions {
     Index width = 0;                 ///< H ≥ 1, columns of E
     Index words = 1;                 ///< M ≥ 1, words per example
     Index classes = 0;               ///< C ≥ 1
-    Index batch = 1;                 ///< N ≥ 1, most examples in one call
+    Index batch = 1;                 ///< N ≥ 1, maximum number of examples per call
     Init init = uniform(0.1);        ///< start values of E and W
     std::uint64_t seed = 1;          ///< of the start values
-    Index budget = Index{32} << 20;  ///< bytes that blocks of logits may take, > 0
+    Index budget = Index{32} << 20;  ///< maximum bytes of blocks of logits, > 0
 };
 
-/// Softmax over the concatenated embeddings of M words: a log-linear model whose gradient is written down
-/// rather than carried backward through a graph.
+/// Softmax over the concatenated embeddings of M words: a log-linear model with an explicit gradient in place
+/// of a backward pass through a graph.
 ///
 ///     φ_n = [E[v(n,1)] … E[v(n,M)]]  (M H numbers),   z_n = φ_n W,   p_n = softmax(z_n)
 ///     l   = -Σ_n ln p_n[y_n],   δ_n = p_n - 1_{y_n}
 ///     ∂l/∂W = Σ_n φ_nᵀ δ_n,   b_n = δ_n Wᵀ,   ∂l/∂E[v] = Σ_n Σ_{m: v(n,m) = v} b_n[m H … m H + H - 1]
 ///
-/// A word that stands at several places of an example gets a share for each. Per batch: a gather, the product
-/// for z, one for each of the two gradients, a scatter. Nothing has a term in V, and nothing is allocated.
+/// A word at several positions of an example receives a contribution from each. Per batch: a gather, the product
+/// for z, one for each of the two gradients, a scatter. No cost depends on V, and nothing is allocated.
 ///
 ///     ConcatenatedSoftmax<float> model({.vocabulary = V, .width = 8, .words = 4, .classes = V});
 ///     Adam adam(model.parameters(), {.rate = 0.01, .divisor = Divisor::tokens});
 ///     double nats = model.value_and_gradient(X, y);
 ///     adam.step();
 ///
-/// Shapes   X [N, M] tokens below V;  y [N] classes below C, or not_predicted: it does not count;
+/// Shapes   X [N, M] tokens below V;  y [N] classes below C, or not_predicted: not counted;
 ///          E [V, H];  W [M H, C], block m of a column belongs to word m
 /// Options  see ConcatenatedSoftmaxOptions
-/// Memory   of logits at most `budget` bytes (one row at least); the rest is proportional to N M H
-/// Gradient sums over the examples, added to what is there; of E only rows that were looked up are touched
+/// Memory   of logits at most `budget` bytes (at least one row); the rest is proportional to N M H
+/// Gradient sums over the examples, added to the existing gradients; in E only rows looked up are touched
 /// Errors   UsageError: options or shapes out of range, X and y of different lengths, more than N examples.
-///          DataError: a token or class out of range, with its place; nothing has changed then.
+///          DataError: a token or class out of range, with its position; nothing is changed.
 ///          NumericError: a loss that is not finite, with its example; the gradients are cleared.
 /// Source   "Embedding derivative derivation"; corrections, matrix form: docs/closed_form/kronecker.md.
 template <class T> class ConcatenatedSoftmax {
@@ -76,7 +76,7 @@ public:
 
     Parameter<T>& E() { return store_.parameters[0]; }  ///< the table [V, H]
     Parameter<T>& W() { return store_.parameters[1]; }  ///< the weights of the classes [M H, C]
-    /// E and W as a group that updates work on. Every divisor but `none` is the number of examples that
+    /// E and W as a parameter group for updates. Every divisor except `none` is the number of examples
     /// counted.
     Parameters<T> parameters() { return {store_, {&E(), &W()}}; }
     const Options& options() const { return options_; }
@@ -84,18 +84,18 @@ public:
     /// l in nats, without gradients.
     double value(std::span<const Token> X, std::span<const Token> y) { return run(E(), W(), X, y, false); }
 
-    /// l in nats; its gradient is added to that of E and W.
+    /// l in nats; adds its gradient to those of E and W.
     double value_and_gradient(std::span<const Token> X, std::span<const Token> y) {
         return run(E(), W(), X, y, true);
     }
 
-    /// The same for other parameters of these shapes, those of a Graph for instance.
+    /// The same for other parameters of these shapes, for example those of a Graph.
     double value_and_gradient(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X,
                               std::span<const Token> y) {
         return run(E, W, X, y, true);
     }
 
-    /// p_n of every example of X, into out [N, C].
+    /// p_n for every example of X, into out [N, C].
     void probabilities(std::span<const Token> X, MatrixRef<T> out) {
         const Index N = std::ssize(X) / options_.words;
         if (out.rows != N || out.cols != options_.classes || out.transposed || !out.is_valid())
@@ -123,7 +123,7 @@ private:
         throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
                            "; lower the learning rate");
     }
-    /// Refuses batches that do not fit; y may be left out.
+    /// Refuses batches of the wrong shape or range; y may be omitted.
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
         const Index M = options_.words;
         if (std::ssize(X) != N * M)
@@ -152,7 +152,8 @@ private:
             fail("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
                  "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]");
         check(X, std::ssize(y), y);
-        if (gradient && std::ssize(E.hit) != E.rows) {  // once: a table that no graph has looked up yet
+        if (gradient &&
+            std::ssize(E.hit) != E.rows) {  // done once, for a table that no graph has looked up yet
             E.touched.reserve(E.rows);
             E.hit.assign(E.rows, 0);
         }
@@ -189,7 +190,7 @@ private:
         return total;
     }
 
-    /// Sets nats_ to the loss of each row of logits, and turns z into δ where gradients are wanted.
+    /// Sets nats_ to the loss of each row of logits, and turns z into δ if gradients are required.
     void losses(MatrixRef<T> z, const Index* example, std::span<const Token> y, bool gradient) {
         parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
             for (Index r = first; r < last; ++r)
@@ -204,7 +205,7 @@ private:
     T* phi_ = nullptr;          // [N, M H]
     T* back_ = nullptr;         // [block, M H]: b
     double* nats_ = nullptr;    // [block]
-    Index* example_ = nullptr;  // [N]: which example a row is
+    Index* example_ = nullptr;  // [N]: the example of each row
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

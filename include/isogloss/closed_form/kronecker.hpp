@@ -1,6 +1,6 @@
-/// @file closed_form/kronecker.hpp  The gradient of ConcatenatedSoftmax as matrix calculus derives it.
+/// @file closed_form/kronecker.hpp  The gradient of ConcatenatedSoftmax as derived by matrix calculus.
 ///
-/// Kronecker products, the commutation matrix, the vec-transpose: readable and slow, for small sizes.
+/// Kronecker products, the commutation matrix, the vec-transpose: readable but slow, for small sizes.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <isogloss/array.hpp>
 #include <isogloss/dense.hpp>
 
-/// Small dense matrices in double, every operation as it is defined. vec(A) stacks the columns of A.
+/// Small dense matrices in double, each operation as defined. vec(A) stacks the columns of A.
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kronecker {
 
 using dense::cols, dense::identity, dense::Matrix, dense::product, dense::rows, dense::transposed,
@@ -33,7 +33,7 @@ inline Matrix commutation(Index p, Index q) {
                   [&](Index to, Index from) { return to % q == from / p && to / q == from % p ? 1.0 : 0.0; });
 }
 /// A⁽ᵖ⁾, Minka's vec-transpose of A [m p, n]: each column becomes a matrix of p rows, column by column, and
-/// these n matrices [p, m] are stacked: [n p, m]. Throws UsageError where p does not divide the rows of A.
+/// these n matrices [p, m] are stacked: [n p, m]. Throws UsageError if p does not divide the rows of A.
 inline Matrix vec_transpose(const Matrix& a, Index p) {
     if (p < 1 || rows(a) % p != 0)
         throw UsageError("vec_transpose: found ", rows(a), " rows, expected a multiple of ", p);
@@ -53,9 +53,9 @@ struct Result {
 ///     (∂l/∂E)ᵀ  = Σ_n Σ_c δ_nc (K_{H,M}⁽ᴹ⁾)ᵀ ((W_c x_nᵀ K_{M,V})ᵀ)⁽ᴹ⁾
 ///
 /// Shapes   E [V, H];  W [M H, C];  X [N, M];  y [N].  Costs O(N C M³ H² V): for tests.
-/// Errors   UsageError for shapes that do not agree, DataError for a token or class out of range.
+/// Errors   UsageError for shapes that do not match, DataError for a token or class out of range.
 /// Source   "Embedding derivative derivation"; vec-transpose: Minka 2000. Departure: the transpose stands
-///          inside the vec-transpose, or the product is not defined; see docs/closed_form/kronecker.md.
+///          inside the vec-transpose, as otherwise the product is undefined; see docs/closed_form/kronecker.md.
 inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<const Token> X,
                                  ArrayView<const Token> y) {
     const Index V = rows(E), H = cols(E), C = cols(W), M = rows(W) / H, N = std::ssize(y);
@@ -76,7 +76,7 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
         if (target < 0 || target >= C) throw DataError("kronecker: example ", n, ": found class ", target);
         const Matrix x = matrix(M * V, 1, [&](Index i, Index) { return word(i / V) == i % V ? 1.0 : 0.0; });
         const Matrix phi = product(lift, x), z = product(transposed(phi), W);
-        double largest = z(0, 0), sum = 0;  // shifted by the largest, no exponential overflows and one is 1
+        double largest = z(0, 0), sum = 0;  // shifted by the maximum: no exponential overflows and one is 1
         for (Index c = 1; c < C; ++c) largest = std::max(largest, z(0, c));
         for (Index c = 0; c < C; ++c) sum += std::exp(z(0, c) - largest);
         r.value += std::log(sum) + largest - z(0, target);

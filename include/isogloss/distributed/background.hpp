@@ -1,4 +1,4 @@
-/// @file distributed/background.hpp  A thread that looks after something now and then while its owner computes.
+/// @file distributed/background.hpp  A thread that runs a short task periodically while its owner computes.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// Calls `step()` every `period` in a thread of its own, from go_on() until step() returns false or pause() is called; in
-/// between the thread sleeps.
+/// Calls `step()` every `period` in its own thread, from go_on() until step() returns false or pause() is
+/// called; in between the thread sleeps.
 ///
 ///     Background background([&] { return … });     // true: there is more to do
 ///     {
@@ -40,12 +40,12 @@ public:
     Background& operator=(const Background&) = delete;
 
     std::unique_lock<std::mutex> alone() { return std::unique_lock(mutex_); }
-    /// To be called by one who is alone().
+    /// Call only while holding alone().
     void go_on() {
         active_ = true;
         wake_.notify_all();
     }
-    /// What step() has thrown since the last call, if it has.
+    /// The exception thrown by step() since the last call, if any.
     std::exception_ptr pause() {
         const std::lock_guard lock(mutex_);
         active_ = false;
@@ -76,7 +76,7 @@ private:
     std::condition_variable wake_;
     bool active_ = false, ended_ = false;
     std::exception_ptr error_;
-    std::thread thread_;  // the last, so that it finds all of the others
+    std::thread thread_;  // last, so that it starts after the other members are constructed
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

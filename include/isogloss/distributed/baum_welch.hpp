@@ -1,4 +1,4 @@
-/// @file distributed/baum_welch.hpp  A step of Baum-Welch by several ranks, each on some of the sequences.
+/// @file distributed/baum_welch.hpp  A Baum-Welch step by several ranks, each on some of the sequences.
 #pragma once
 
 #include <isogloss/distributed/tree_sum.hpp>
@@ -9,8 +9,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// The first sequence of each shard and, last, their number: shards of consecutive sequences, with about as many symbols
-/// each. Some are empty where there are fewer sequences than shards.
+/// The first sequence of each shard, followed by the number of sequences: shards of consecutive sequences with
+/// about equally many symbols. Some are empty if there are fewer sequences than shards.
 inline std::vector<std::size_t> shards_of_sequences(std::span<const std::vector<Token>> sequences,
                                                     Index shards) {
     Index all = 0, before = 0;
@@ -19,7 +19,7 @@ inline std::vector<std::size_t> shards_of_sequences(std::span<const std::vector<
     first[0] = 0;
     Index shard = 1;
     for (std::size_t k = 0; k < sequences.size(); ++k) {
-        // A sequence belongs to the shard in which its middle lies.
+        // A sequence belongs to the shard that contains its middle.
         const Index twice = 2 * before + std::ssize(sequences[k]);
         while (shard < shards && static_cast<double>(twice) * static_cast<double>(shards) >=
                                      2.0 * static_cast<double>(all) * static_cast<double>(shard))
@@ -29,19 +29,19 @@ inline std::vector<std::size_t> shards_of_sequences(std::span<const std::vector<
     return first;
 }
 
-/// One step of Baum-Welch (Hmm::step) on sequences shared out over ranks, and Σ log P(sequence) before it, on every rank.
-/// The expected counts of each shard of sequences are made by one rank and summed over the tree of TreeSum: with the same
-/// shards 1, 2, 4 … ranks give the same model to the bit, and one shard gives Hmm::step.
+/// One step of Baum-Welch (Hmm::step) on sequences distributed over ranks; returns Σ log P(sequence) before it on
+/// every rank. The expected counts of each shard of sequences are computed by one rank and summed over the tree of
+/// TreeSum: with the same shards, 1, 2, 4 … ranks give bit-identical models, and one shard gives Hmm::step.
 ///
 ///     hmm::Hmm model({.states = 100, .symbols = V});                  // of the same seed on every rank
 ///     for (int k = 0; k < 20; ++k) baum_welch_step(model, sequences, ranks, 4);
 ///
-/// Collective: every rank has the same model, and all sequences; it reads those of its shards.
+/// Collective: every rank has the same model and all sequences; it reads those of its shards.
 ///
-/// Memory   of a step (see Hmm), and as many expected counts more as the tree over a rank's shards has levels, and
-///          twice for sending and receiving
-/// Errors   UsageError for fewer shards than ranks. What Hmm::step throws; on one rank: it is for the program to end the
-///          others. The model has not changed then.
+/// Memory   of a step (see Hmm), plus as many expected counts as the tree over a rank's shards has levels, and
+///          two more for sending and receiving
+/// Errors   UsageError for fewer shards than ranks. Errors of Hmm::step, on one rank: the program must then end
+///          the others. The model is unchanged.
 template <Communicator C> double baum_welch_step(hmm::Hmm& model,
                                                  std::span<const std::vector<Token>> sequences, C& ranks,
                                                  Index shards) {

@@ -1,4 +1,4 @@
-/// @file distributed/communicator.hpp  What ranks that work on one model need of each other.
+/// @file distributed/communicator.hpp  The communication that ranks working on one model need.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,21 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// A group of ranks 0 … size() - 1, each of which holds one object. All functions but rank() and size() are
-/// collective: every rank calls the same ones in the same order, and none returns before those it needs something of
-/// have called. Numbers of bytes are the same wherever two ranks speak of the same thing.
+/// A group of ranks 0 … size() - 1, each of which holds one object. All functions except rank() and size() are
+/// collective: every rank calls the same ones in the same order, and none returns before the ranks it depends on
+/// have called. Byte counts that concern the same data agree between ranks.
 ///
-///     rank(), size()                       which one, of how many
+///     rank(), size()                       number of this rank, number of ranks
 ///     barrier()                            returns when all ranks have called it
-///     broadcast(bytes, root)               the bytes of rank `root`, everywhere
-///     all_gather(part, whole, counts)      the parts of all ranks one after the other, counts[r] bytes of rank r
-///     all_to_all(send, sent, received, counts)   sent[r] bytes to rank r, counts[r] bytes from it, each in the order of
-///                                          the ranks
-///     all_reduce(numbers)                  float or double: their sums over the ranks, everywhere, added in whatever
-///                                          order is fastest
+///     broadcast(bytes, root)               the bytes of rank `root`, on every rank
+///     all_gather(part, whole, counts)      the parts of all ranks concatenated, counts[r] bytes of rank r
+///     all_to_all(send, sent, received, counts)   sent[r] bytes to rank r, counts[r] bytes from it, each in the
+///                                          order of the ranks
+///     all_reduce(numbers)                  float or double: their sums over the ranks, on every rank, added in
+///                                          whatever order is fastest
 ///
-/// Models: Alone, ThreadGroup::Member, mpi::Communicator (mpi.hpp). A rank that fails ends the others: no model leaves
-/// them waiting.
+/// Models: Alone, ThreadGroup::Member, mpi::Communicator (mpi.hpp). A rank that fails ends the others: no model
+/// leaves them waiting.
 template <class C>
 concept Communicator = requires(C& c, std::span<std::byte> bytes, std::span<const std::byte> part,
                                 std::span<const Index> counts, std::span<float> f, std::span<double> d) {
@@ -38,7 +38,7 @@ concept Communicator = requires(C& c, std::span<std::byte> bytes, std::span<cons
     c.all_reduce(d);
 };
 
-/// Bytes for another rank, and room for some of one.
+/// Bytes for another rank, and a buffer for bytes from a rank.
 struct Outgoing {
     Index to;
     std::span<const std::byte> bytes;
@@ -48,15 +48,15 @@ struct Incoming {
     std::span<std::byte> bytes;
 };
 
-/// A Communicator that moves bytes while a rank works on:
+/// A Communicator that transfers bytes while a rank continues to work:
 ///
-///     start(tag, out, in)      begins to send and to receive, and returns a number by which this is known from then on;
-///                              the memory is left alone until it is done. 0 ≤ tag < 2¹⁵; between two ranks what is on
-///                              its way at the same time has tags of its own
-///     done(number)             whether all has been sent and received; the number is forgotten where it has
+///     start(tag, out, in)      begins to send and receive, and returns a number that identifies the transfer;
+///                              its memory must not be touched until it is done. 0 ≤ tag < 2¹⁵; simultaneous
+///                              transfers between two ranks have different tags
+///     done(number)             whether everything has been sent and received; if so, the number becomes invalid
 ///     finish(number)           waits for it
-///     concurrent()             whether these three may be called by another thread than the one that made it, as long
-///                              as no two are called at the same time
+///     concurrent()             whether these three may be called by a thread other than the one that made the
+///                              object, as long as no two are called at the same time
 ///
 /// Model: mpi::Communicator.
 template <class C>
@@ -68,7 +68,7 @@ concept Asynchronous = Communicator<C> &&
     { c.concurrent() } -> std::convertible_to<bool>;
 };
 
-/// One rank.
+/// A single rank.
 struct Alone {
     Index rank() const { return 0; }
     Index size() const { return 1; }
@@ -86,7 +86,7 @@ struct Alone {
     void all_reduce(std::span<double>) const {}
 };
 
-/// The numbers of rank `root`, everywhere.
+/// The numbers of rank `root`, on every rank.
 template <class T, Communicator C> void broadcast(C& ranks, std::span<T> numbers, Index root = 0) {
     ranks.broadcast(std::as_writable_bytes(numbers), root);
 }

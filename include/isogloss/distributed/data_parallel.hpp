@@ -1,4 +1,4 @@
-/// @file distributed/data_parallel.hpp  One model trained by several ranks, each on some columns of every batch.
+/// @file distributed/data_parallel.hpp  Training of one model by several ranks, each on some columns of a batch.
 #pragma once
 
 #include <algorithm>
@@ -16,23 +16,23 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
 /// Options of DataParallel.
 struct DataParallelOptions {
-    Index columns = 1;    ///< columns of a batch, of all ranks together, 1 … 2³¹
-    Index shards = 1;     ///< parts that a batch is cut into, from the number of ranks up to `columns`
-    bool ordered = true;  ///< sums in an order that does not depend on the number of ranks; else the fastest
-    /// Gradients travel as soon as they are complete, while the pass goes on backward: for passes that run backward
-    /// once and leave the gradients alone. The head's part of a tied table is summed by itself then, so that bits
-    /// are others than without, for any number of ranks.
+    Index columns = 1;    ///< columns of a batch, over all ranks, 1 … 2³¹
+    Index shards = 1;     ///< parts into which a batch is cut, from the number of ranks up to `columns`
+    bool ordered = true;  ///< summation order independent of the number of ranks; else the fastest
+    /// Gradients are sent as soon as they are complete, while the backward pass continues: for passes that run
+    /// backward once and do not modify the gradients. The head's part of a tied table is then summed separately,
+    /// so that bits differ from those without overlap, for any number of ranks.
     bool overlap = false;
-    Index pack = Index{1} << 14;  ///< parameters of fewer numbers travel together, at the end; ≥ 0
+    Index pack = Index{1} << 14;  ///< parameters with fewer numbers are sent together, at the end; ≥ 0
 };
 
-/// Columns that a graph needs for the widest of the shards.
+/// Columns that a graph needs for the widest shard.
 inline Index widest_shard(const DataParallelOptions& o) {
     return o.shards > 0 ? (o.columns + o.shards - 1) / o.shards : o.columns;
 }
 
-/// Gradients of batches whose columns are shared out over the ranks of a Communicator. A batch is cut into shards of
-/// neighbouring columns; each rank runs its own, one after the other, and the gradients of all are summed on every rank.
+/// Gradients of batches whose columns are distributed over the ranks of a Communicator. A batch is cut into shards
+/// of adjacent columns; each rank runs its own in order, and the gradients of all are summed on every rank.
 ///
 ///     const DataParallelOptions cut{.columns = 20, .shards = 4};
 ///     Graph<float> g({.time = 35, .batch = widest_shard(cut)});          // the same model on every rank
@@ -46,19 +46,19 @@ inline Index widest_shard(const DataParallelOptions& o) {
 ///         sgd.step();                                                    // the same step on every rank
 ///     }
 ///
-/// - Masks and samples are drawn by the columns of the whole batch: the sum is the gradient of that batch, whatever the
-///   number of shards, but for rounding.
-/// - `ordered`: with the same shards the same bits for 1, 2, 4 … ranks. Ranks need not divide the shards.
+/// - Masks and samples depend on the columns of the whole batch: the sum is the gradient of that batch up to
+///   rounding, whatever the number of shards.
+/// - `ordered`: bit-identical for 1, 2, 4 … ranks with the same shards. Ranks need not divide the shards.
 /// - An update divides by the columns or predicted positions of the whole batch.
-/// - States are carried for every column here; the graph itself is at its zero states between two calls. A batch whose
-///   `first` is set starts from zero.
-/// - With one shard, everything is as it is without this class, to the bit.
-/// - Metrics of Riemannian updates are summed where the updates are handed to gradients(), but for those of networks
-///   on sparse graphs.
+/// - States are carried for every column in this object; the graph itself has zero states between calls. A batch
+///   with `first` set starts from zero.
+/// - With one shard, everything is bit-identical to training without this class.
+/// - Metrics of Riemannian updates are summed if the updates are passed to gradients(), except for those of
+///   networks on sparse graphs.
 ///
-/// All functions but the const ones are collective. Throws UsageError for options out of range, a graph of fewer
-/// columns than its widest shard, a batch of other columns; what is thrown by a pass goes on to the caller, with the
-/// gradients gone and the graph fit for further passes on this rank: it is for the program to end the others.
+/// All non-const functions are collective. Throws UsageError for options out of range, a graph with fewer columns
+/// than its widest shard, a batch with another number of columns; exceptions from a pass are rethrown, with the
+/// gradients cleared and the graph ready for further passes on this rank: the program must end the others.
 template <class T, Communicator C> class DataParallel {
     struct State {
         graph::SeqRecord<T>* seq;
@@ -88,9 +88,9 @@ public:
             broadcast(ranks, std::span(p->value, static_cast<std::size_t>(p->size())));
     }
 
-    /// Runs `pass(part)`, a forward and a backward pass, for the parts of this rank, and leaves the gradients of the
-    /// whole batch in the parameters. What it returns, nothing or a std::array of doubles, is summed over all parts.
-    /// `metrics`: updates that will step, with metrics that are sums over positions, too (Riemannian::sums).
+    /// Runs `pass(part)`, a forward and a backward pass, for the parts of this rank; the parameters then have the
+    /// gradients of the whole batch. Its return value, nothing or a std::array of doubles, is summed over parts.
+    /// `metrics`: updates that will step and have metrics that are sums over positions (Riemannian::sums).
     template <class Pass, class... Metrics>
     auto gradients(const text::Batch& batch, Pass&& pass, Metrics&... metrics) {
         if (options_.shards == 1) return whole(batch, pass);
@@ -99,14 +99,14 @@ public:
         return over_parts(batch, pass, &sums);
     }
 
-    /// Runs `pass(part)` for the parts of this rank and sums what it returns over all parts: for passes without
+    /// Runs `pass(part)` for the parts of this rank and sums its return values over all parts: for passes without
     /// gradients.
     template <class Pass> auto each(const text::Batch& batch, Pass&& pass) {
         if (options_.shards == 1) return whole(batch, pass);
         return over_parts(batch, pass, static_cast<ShardMetrics<T, C>*>(nullptr));
     }
 
-    /// Sums an array of doubles over the ranks, in the order of the ranks: the same number on each.
+    /// Sums an array of doubles over the ranks, in rank order: the same result on each.
     template <std::size_t n> std::array<double, n> sum(const std::array<double, n>& own) const {
         const auto size = count(ranks_.size());
         std::vector<std::array<double, n>> all(size);
@@ -118,14 +118,14 @@ public:
         return total;
     }
 
-    /// Seconds in which gradients() has waited for other ranks and for what no pass has hidden, so far.
+    /// Seconds that gradients() has spent waiting for other ranks and in communication not overlapped by a pass.
     double waited() const { return sum_.finishing(); }
 
     C& ranks() const { return ranks_; }
     Graph<T>& graph() const { return g_; }
     const DataParallelOptions& options() const { return options_; }
 
-    /// Gathers the states of all columns on every rank: before visit() writes them.
+    /// Gathers the states of all columns on every rank: call before visit() writes them.
     void gather_states() {
         for (State& s : states_) {
             const auto own = std::span<const T>(s.values).subspan(
@@ -139,20 +139,20 @@ public:
                               }));
         }
     }
-    /// Shows its state to a visitor (see io/checkpoint.hpp): what every column carries. A run goes on from it with any
-    /// number of ranks.
+    /// Passes its state to a visitor (see io/checkpoint.hpp): what every column carries. A run can be resumed from
+    /// it with any number of ranks.
     template <class Visitor> void visit(Visitor& v) {
         for (State& s : states_) v.array(s.seq->name, s.values.data(), options_.columns, s.seq->width);
     }
 
-    /// While it lives the columns start from zero states and the graph is in evaluation mode; its end puts back what
-    /// there was.
+    /// While it exists, the columns start from zero states and the graph is in evaluation mode; its destructor
+    /// restores the previous states and mode.
     class Evaluation {
     public:
         explicit Evaluation(DataParallel& of) : of_(of), graph_(of.g_), states_(of.states_) {
             for (State& s : of_.states_) std::fill(s.values.begin(), s.values.end(), T(0));
         }
-        ~Evaluation() {  // into the same memory, which a checkpoint may refer to
+        ~Evaluation() {  // into the same memory, to which a checkpoint may refer
             for (std::size_t i = 0; i < states_.size(); ++i)
                 std::copy(states_[i].values.begin(), states_[i].values.end(), of_.states_[i].values.begin());
         }
@@ -166,7 +166,7 @@ public:
     };
 
 private:
-    // The graph in the middle of a batch; its end leaves it as it is between two.
+    // The graph during a batch; the destructor restores its condition between batches.
     struct Within {
         DataParallel& of;
         ~Within() {
@@ -193,7 +193,7 @@ private:
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
 
-    // bytes(shards) of every rank, as all_gather takes them.
+    // bytes(shards) of every rank, in the form all_gather takes.
     template <class F> std::vector<Index> bytes_of_ranks(F&& bytes) const {
         std::vector<Index> of_ranks;
         for (Index r = 0; r < ranks_.size(); ++r)
@@ -264,7 +264,7 @@ private:
         if constexpr (!std::is_void_v<Result>) return total.numbers;
     }
 
-    // The sum of a record of doubles over all shards, in the order of the tree.
+    // The sum of a record of doubles over all shards, in tree order.
     template <class Record> Record over_shards(const std::vector<Record>& own) {
         static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) % sizeof(double) == 0);
         constexpr std::size_t n = sizeof(Record) / sizeof(double);
@@ -287,13 +287,13 @@ private:
     ShardRange mine_;
     Parameters<T> group_;
     GradientSum<T, C> sum_;
-    std::vector<State> states_;  // of more than one shard
+    std::vector<State> states_;  // if there is more than one shard
     std::vector<Token> input_, target_;
 };
 
-/// The perplexity of a text whose columns the ranks share, as evaluate() of a graph: the same number on every rank, for
-/// any number of them. `batches` has all columns. `go_on(done, all)`, where given, is asked by each rank after each
-/// batch; where one says no, the rest is left out by all. Collective.
+/// The perplexity of a text whose columns are distributed over the ranks, as evaluate() of a graph: the same on
+/// every rank, for any number of ranks. `batches` has all columns. `go_on(done, all)`, if given, is called by each
+/// rank after each batch; if any rank returns false, all ranks stop. Collective.
 template <class T, Communicator C, class GoOn> Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l,
                                                                    Tokens x, Tokens y, text::Batches batches,
                                                                    GoOn&& go_on) {

@@ -14,13 +14,13 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// How GradientSum works.
+/// Options of GradientSum.
 struct GradientSumOptions {
     Index shards = 1;
-    bool ordered = true;  ///< the same bits for any number of ranks; else in whatever order is fastest
+    bool ordered = true;  ///< bit-identical for any number of ranks; else summed in the fastest order
     bool overlap =
-        false;  ///< gradients travel as soon as they are complete: left() is called in backward passes
-    Index pack = Index{1} << 14;  ///< parameters of fewer numbers travel together, at the end; ≥ 0
+        false;  ///< gradients are sent as soon as they are complete: left() is called in backward passes
+    Index pack = Index{1} << 14;  ///< parameters with fewer numbers are sent together, at the end; ≥ 0
 };
 
 /// Sums the gradients of a group of parameters over shards, in the order of TreeSum or in any.
@@ -29,15 +29,15 @@ struct GradientSumOptions {
 ///     sum.take();         // after the backward pass of each shard of this rank, in their order
 ///     sum.finish();       // collective: the gradients are those of all shards, on every rank
 ///
-/// Parameters that are tables read by rows alone (the input of a model with a head of its own) send the rows that some
-/// shard has touched, the others all they have. With `overlap` a table that is read by rows and by a head (a tied one) is
-/// sent in two parts: what the head adds as soon as the head is left, and at the end the rows.
+/// For tables that are only read by rows (the input of a model with a separate head) the rows touched by some
+/// shard are sent, for all other parameters the whole gradient. With `overlap` a table read by rows and by a head
+/// (a tied one) is sent in two parts: the head's part as soon as the head is left, and the rows at the end.
 ///
-/// With `overlap`, an Asynchronous communicator and its concurrent() a thread of the sum's own keeps the messages going
-/// while this one computes; without concurrent() they go on at each left().
+/// With `overlap`, an Asynchronous communicator and its concurrent(), a separate thread advances the messages
+/// while this one computes; without concurrent() they advance at each left().
 ///
-/// Memory   the group's dense numbers once for every level of the tree over a rank's shards but the lowest, and once for
-///          receiving
+/// Memory   the group's dense numbers once per level of the tree over a rank's shards except the lowest, and once
+///          for receiving
 template <class T, Communicator C> class GradientSum {
 public:
     GradientSum(Parameters<T> group, C& ranks, GradientSumOptions options)
@@ -74,7 +74,7 @@ public:
     GradientSum(const GradientSum&) = delete;
     GradientSum& operator=(const GradientSum&) = delete;
 
-    /// With `overlap`: takes the gradients that are complete once a backward pass has left `node` and those after it.
+    /// With `overlap`: takes the gradients that are complete once a backward pass has left `node` and later nodes.
     void left(int node) {
         if (!options_.overlap) return;
         for (Block& b : blocks_)
@@ -83,15 +83,15 @@ public:
         advance();
     }
 
-    /// Takes the gradients of the next shard of this rank away from the parameters. Throws UsageError where a gradient
-    /// that left() has taken was added to later.
+    /// Takes the gradients of the next shard of this rank from the parameters. Throws UsageError if a gradient
+    /// that left() has taken was added to afterwards.
     void take() {
         using Condition = typename Parameter<T>::Condition;
         for (Block& b : blocks_) {
             if (!b.taken) take(b);
             for (const Parameter<T>* p : b.members)
                 if (p->condition == Condition::dense || (p->condition == Condition::rows && !b.tied)) {
-                    group_.clear_gradients();  // as after any pass that has failed
+                    group_.clear_gradients();  // as after any failed pass
                     throw UsageError(
                         "gradient sum: the gradient of '", p->name,
                         "' was added to after the backward pass had left its nodes; with `overlap` ",
@@ -103,7 +103,7 @@ public:
         ++taken_;
     }
 
-    /// Gives the parameters the sums of all shards.
+    /// Sets the gradients to the sums over all shards.
     void finish() {
         const auto begin = std::chrono::steady_clock::now();
         if (background_)
@@ -118,30 +118,30 @@ public:
         taken_ = 0;
         finishing_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
-    /// Forgets what was taken since the last finish(), where a pass has failed. What is on its way to other ranks cannot
-    /// be called back: where they are not ended too, no further sum is right.
+    /// Discards what was taken since the last finish(), after a failed pass. Data already being sent to other
+    /// ranks cannot be recalled: unless those ranks are ended too, later sums are wrong.
     void clear() {
         if (background_) background_->pause();
         for (Block& b : blocks_) recycle(b), b.taken = false;
         taken_ = 0;
     }
-    /// Seconds spent in finish() so far: what the ranks wait for each other, and the sending that no pass has hidden.
+    /// Seconds spent in finish() so far: waiting for other ranks, and communication not overlapped by a pass.
     double finishing() const { return finishing_; }
 
 private:
     using Buffer = std::unique_ptr<Array<T>>;
-    // The dense gradient of a shard or of several: in a buffer, or where the pass has left it.
+    // The dense gradient of one or several shards: in a buffer, or where the pass has left it.
     struct Term {
         T* numbers = nullptr;
         Buffer memory;
     };
-    // Parameters whose dense gradients travel together.
+    // Parameters whose dense gradients are sent together.
     struct Block {
         explicit Block(Index shards) : tree(shards) {}
         std::vector<Parameter<T>*> members;
         Index numbers = 0;
-        int complete_at = -1;  // the node after which a backward pass adds nothing more; -1: its end
-        bool tied = false;     // but rows
+        int complete_at = -1;  // the node after which a backward pass adds nothing; -1: its end
+        bool tied = false;     // all except the rows
         bool taken = false;    // of the current shard
         bool started = false, done = false;
         TreeSum<Term> tree;
@@ -175,7 +175,7 @@ private:
             n, [&](Index first, Index last, Index) { add_numbers(last - first, to + first, from + first); });
     }
 
-    // The last shard's gradient stays where it is, unless that memory is wanted.
+    // The last shard's gradient stays in place, unless that memory is needed.
     void take(Block& b) {
         Term term;
         if (b.members.size() == 1 && !b.tied && last_shard()) {
@@ -201,7 +201,7 @@ private:
         if (options_.overlap && last_shard()) start(b);
     }
 
-    // Begins to send a block whose shards of this rank are all in.
+    // Begins to send a block once all shards of this rank are in.
     void start(Block& b) {
         if (b.started) return;
         const bool in_place = b.members.size() == 1 && !b.tied;
@@ -220,7 +220,7 @@ private:
         b.started = true;
     }
     static std::span<T> whole(const Block& b) { return {b.sum.numbers, static_cast<std::size_t>(b.numbers)}; }
-    // What can be done without waiting; whether something is left. With a lock on the background, where there is one.
+    // Does what is possible without waiting; returns whether work remains. Needs the background lock, if any.
     bool advance() {
         bool left = false;
         if constexpr (Asynchronous<C>)
@@ -241,7 +241,7 @@ private:
         for (const auto& piece : b.tree.pieces()) own.push_back(piece.value.numbers);
         reduce(own, whole(b));
     }
-    // The sum over all shards of what this rank's have added up to; every rank waits for all.
+    // The sum over all shards, given the sums of this rank's; every rank waits for all.
     void reduce(const std::vector<const T*>& own, std::span<T> sum) {
         if (options_.ordered)
             return exchange_.run(ranks_, options_.shards, std::span<const T* const>(own), sum);
@@ -251,7 +251,7 @@ private:
     void give(Block& b) {
         const T* from = b.sum.numbers;
         for (Parameter<T>* p : b.members) {
-            const bool rows = p->begin_product() != 0;  // never: take() has seen to it
+            const bool rows = p->begin_product() != 0;  // never: take() has ensured it
             if (!rows && from != p->gradient) std::copy_n(from, p->size(), p->gradient);
             from += p->size();
         }
@@ -264,10 +264,10 @@ private:
     ShardRange mine_;
     std::vector<Block> blocks_;  // in the order in which backward passes complete them
     std::vector<RowSum<T>> tables_;
-    Index taken_ = 0;  // shards
+    Index taken_ = 0;  // number of shards
     double finishing_ = 0;
     ArrayTreeSum<T> exchange_;
-    std::unique_ptr<Background> background_;  // the last, so that it ends before what it looks after
+    std::unique_ptr<Background> background_;  // last, so that it is destroyed before what it uses
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

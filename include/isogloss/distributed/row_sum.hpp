@@ -1,4 +1,4 @@
-/// @file distributed/row_sum.hpp  The gradient of a table of which a shard touches some rows, summed on every rank.
+/// @file distributed/row_sum.hpp  The gradient of a table of which shards touch some rows, summed on every rank.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// Sums the rows of a parameter's gradient over shards, in the order of TreeSum or in any: a part of GradientSum. Sent are
-/// the rows that some shard has touched.
+/// Sums the rows of a parameter's gradient over shards, in the order of TreeSum or in any: a part of GradientSum.
+/// Only the rows touched by some shard are sent.
 template <class T> class RowSum {
 public:
-    /// For a parameter, of which a rank has so many shards.
+    /// For a parameter, on a rank with `shards` shards.
     RowSum(Parameter<T>* parameter, Index shards) : parameter_(parameter), touched_(shards) {}
 
-    /// Takes the gradient of this rank's shard number `taken` away from the parameter.
+    /// Takes the gradient of this rank's shard number `taken` from the parameter.
     void take(Index taken) {
         Parameter<T>& p = *parameter_;
         Touched& to = touched_[taken];
@@ -32,8 +32,8 @@ public:
         p.clear_gradient();
     }
 
-    /// Adds the sums of all shards to the parameter's gradient. `reduce(arrays, sum)` sums the arrays of this rank's
-    /// subtrees over all ranks. Collective.
+    /// Adds the sums of all shards to the parameter's gradient. `reduce(arrays, sum)` sums the arrays of this
+    /// rank's subtrees over all ranks. Collective.
     template <Communicator C, class Reduce>
     void finish(C& ranks, ShardRange mine, Index taken, Index shards, bool ordered, Reduce&& reduce) {
         find_rows(ranks, taken);
@@ -42,7 +42,7 @@ public:
         TreeSum<Buffer> tree(shards);
         const auto add = [&](Buffer& a, const Buffer& b) { add_numbers(numbers, a->data(), b->data()); };
         for (Index s = 0; s < taken; ++s) {
-            // Rows that a shard has not touched count as zeros, so that every sum has the same terms anywhere.
+            // Rows that a shard has not touched count as zeros, so that sums have the same terms on every rank.
             auto buffer = std::make_unique<Array<T>>(numbers);
             const Touched& own = touched_[s];
             auto place = rows_.begin();
@@ -72,7 +72,7 @@ private:
         std::vector<T> values;
     };
 
-    // The rows that some shard of some rank has touched.
+    // The rows touched by some shard of some rank.
     template <class C> void find_rows(C& ranks, Index taken) {
         Array<Index> own;
         for (Index s = 0; s < taken; ++s) {

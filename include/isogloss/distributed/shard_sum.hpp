@@ -1,4 +1,4 @@
-/// @file distributed/shard_sum.hpp  Numbers of one kind that every shard has, summed on every rank.
+/// @file distributed/shard_sum.hpp  Arrays that every shard has, summed on every rank.
 #pragma once
 
 #include <isogloss/distributed/tree_sum.hpp>
@@ -9,7 +9,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// Sums arrays over shards, in the order of TreeSum or in any.
+/// Sums arrays over shards, in the order of TreeSum or in any order.
 ///
 ///     ShardSum<float> sum(ranks, shards, ordered);
 ///     sum.take(shard, numbers);           // each of this rank's, in their order
@@ -19,7 +19,7 @@ public:
     ShardSum(C& ranks, Index shards, bool ordered)
         : ranks_(ranks), shards_(shards), ordered_(ordered), tree_(shards) {}
 
-    /// All have the same size.
+    /// All arrays have the same size.
     void take(Index shard, std::vector<T> numbers) {
         const auto add = [](std::vector<T>& a, const std::vector<T>& b) {
             add_numbers(std::ssize(a), a.data(), b.data());
@@ -52,14 +52,14 @@ private:
     TreeSum<std::vector<T>> tree_;
 };
 
-/// The sums over all shards of the metrics of some updates, for their next steps (Riemannian::sums).
+/// Sums of the metrics of some updates over all shards, for their next steps (Riemannian::sums).
 template <class T, Communicator C, class... Updates> class ShardMetrics {
 public:
     ShardMetrics(C& ranks, Index shards, bool ordered, Updates&... updates)
         : updates_(updates...), wanted_{updates.sums()...} {
         for (std::size_t k = 0; k < sizeof...(updates); ++k) sums_.emplace_back(ranks, shards, ordered);
     }
-    /// After the passes of a shard of this rank.
+    /// Call after the passes of a shard of this rank.
     void take(Index shard) {
         each([&](auto& update, std::size_t size, auto& sum) {
             std::vector<T> numbers(size);
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    // f(update, numbers that it wants, their sum), for each that wants some.
+    // f(update, number of values it needs, their sum), for each update that needs some.
     template <class F> void each(F&& f) {
         std::size_t k = 0;
         const auto one = [&](auto& update) {

@@ -12,26 +12,26 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// Runs a function once for each of n ranks, each in a thread of its own with a Communicator; for programs that are to
-/// be tried without several processes, and for one machine.
+/// Runs a function once per rank, for n ranks, each in its own thread with a Communicator; for testing programs
+/// without several processes, and for use on one machine.
 ///
 ///     ThreadGroup::run(4, [&](ThreadGroup::Member& ranks) { … ranks.rank() … });
 ///
-/// Graphs of several ranks share nothing. threads() is one number for the whole process: leave it at 1.
+/// Graphs of different ranks share nothing. threads() is one setting for the whole process: leave it at 1.
 class ThreadGroup {
-    // What a rank shows the others.
+    // What a rank shows to the others.
     struct Post {
         const std::byte* data = nullptr;
         const Index* sent = nullptr;
     };
 
 public:
-    /// What the ranks that wait for one that has failed throw; run() passes on the error of that one in its place.
+    /// Thrown by ranks that wait for a failed one; run() rethrows the error of the failed rank instead.
     struct Left : Error {
         Left() : Error("thread group: another rank has failed") {}
     };
 
-    /// One rank.
+    /// A single rank.
     class Member {
     public:
         Member(ThreadGroup& group, Index rank) : group_(group), rank_(rank) {}
@@ -67,7 +67,7 @@ public:
 
     private:
         static std::size_t at(Index rank) { return static_cast<std::size_t>(rank); }
-        // Shows the others what they may read until the next barrier.
+        // Publishes what the other ranks may read until the next barrier.
         void post(Post what) {
             group_.posts_[at(rank_)] = what;
             barrier();
@@ -91,8 +91,8 @@ public:
         Index rank_;
     };
 
-    /// Runs f(member) in n threads, 1 ≤ n ≤ 1024, and returns when all have ended. Where some throw, the error of the
-    /// lowest rank that did not merely wait for another is thrown. Throws UsageError for another n.
+    /// Runs f(member) in n threads, 1 ≤ n ≤ 1024, and returns when all have ended. If some throw, rethrows the
+    /// error of the lowest rank that did not merely wait for another. Throws UsageError for n out of range.
     template <class F> static void run(Index n, F&& f) {
         require("thread group", "n", n, 1, 1024);
         ThreadGroup group(n);
@@ -139,7 +139,7 @@ private:
                 "thread group: a rank has ended while others wait for it; every rank calls the same "
                 "functions in the same order");
     }
-    // A rank has come to its end, or failed.
+    // A rank has returned or failed.
     void leave(bool ended) {
         const std::lock_guard lock(mutex_);
         (ended ? ended_ : failed_) = true;

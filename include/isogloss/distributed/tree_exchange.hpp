@@ -1,4 +1,4 @@
-/// @file distributed/tree_exchange.hpp  A sum of arrays over all shards that goes on while a rank works.
+/// @file distributed/tree_exchange.hpp  A sum of arrays over all shards that proceeds while a rank works.
 #pragma once
 
 #include <algorithm>
@@ -8,17 +8,17 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// The sum of ArrayTreeSum, in the same order and with the same bits, by messages that travel while a rank does other
-/// things. Arrays are sent from where they are, and the sum is received where it is wanted.
+/// The sum of ArrayTreeSum, in the same order and with the same bits, by messages in transit while a rank does
+/// other work. Arrays are sent from where they lie, and the sum is received in its final place.
 ///
 ///     exchange.start(ranks, tag, shards, own, sum);
 ///     while (!exchange.advance(ranks)) …               // now and then: adds what has come, and sends the sum of it
 ///     exchange.finish(ranks);                          // or waits
 template <class T> class TreeExchange {
 public:
-    /// `own`: the arrays of this rank's subtrees(), which are added up in place; `sum`: where the sum goes, which may be one
-    /// of them. All stay where they are, and are left alone, until the sum is there. Takes tags `tag` and
-    /// `tag` + 1. Every rank starts the same sums.
+    /// `own`: the arrays of this rank's subtrees(), which are summed in place; `sum`: the destination, which may
+    /// be one of them. None may be moved or touched until the sum is complete. Uses tags `tag` and `tag` + 1.
+    /// Every rank starts the same sums.
     template <Asynchronous C>
     void start(C& ranks, int tag, Index shards, std::span<T* const> own, std::span<T> sum) {
         const Index size = ranks.size(), rank = ranks.rank();
@@ -43,7 +43,7 @@ public:
         phase_ = Phase::parts;
     }
 
-    /// Whether the sum is there; does what can be done for it without waiting.
+    /// Whether the sum is complete; advances it as far as possible without waiting.
     template <Asynchronous C> bool advance(C& ranks) {
         if (phase_ == Phase::parts && ranks.done(number_)) share(ranks);
         if (phase_ == Phase::whole && ranks.done(number_)) phase_ = Phase::idle;
@@ -67,7 +67,7 @@ private:
         return std::as_writable_bytes(std::span(to, static_cast<std::size_t>(n)));
     }
 
-    // Adds up this rank's part of the array, and begins to send it to all others.
+    // Sums this rank's part of the array, and begins to send it to all others.
     template <class C> void share(C& ranks) {
         TreeSum<T*> tree(shards_);
         Index at = 0;

@@ -1,4 +1,4 @@
-/// @file distributed/tree_sum.hpp  Sums in an order that does not depend on how many work on them.
+/// @file distributed/tree_sum.hpp  Sums in an order that does not depend on the number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
-/// A node of the tree over S shards: node k of level j stands for the shards [k 2ʲ, (k+1) 2ʲ) that there are.
+/// A node of the tree over S shards: node k of level j covers the existing shards in [k 2ʲ, (k+1) 2ʲ).
 struct TreeNode {
     Index number = 0;
     int level = 0;  ///< 0: a shard
     bool operator==(const TreeNode&) const = default;
 };
 
-/// The shards [first, last) of a rank: contiguous, their numbers differ by 1 at most.
+/// The shards [first, last) of a rank: contiguous; the numbers of shards differ by at most 1 between ranks.
 struct ShardRange {
     Index first = 0, last = 0;
 };
@@ -26,9 +26,9 @@ inline ShardRange shards_of(Index rank, Index ranks, Index shards) {  ///< see a
     return {shards * rank / ranks, shards * (rank + 1) / ranks};
 }
 
-/// Adds up values that come in the order of their shards by the binary tree in which node k of level j+1 is the sum of
-/// nodes 2k and 2k+1 of level j. Floating-point sums depend on their order: whoever adds some of the nodes first, and
-/// the others elsewhere, gets the bits of one who adds them all.
+/// Sums values, given in shard order, by the binary tree in which node k of level j+1 is the sum of nodes 2k and
+/// 2k+1 of level j. Floating-point sums depend on their order: here, summing some nodes first and the others
+/// elsewhere gives the same bits as summing all in one place.
 template <class Value> class TreeSum {
 public:
     struct Piece {
@@ -37,7 +37,7 @@ public:
     };
     explicit TreeSum(Index shards) : shards_(shards) {}
 
-    /// Takes the node that follows those before; add(a, b) is a ← a + b and the last that is done with b.
+    /// Appends the next node; add(a, b) is a ← a + b and the last use of b.
     template <class Add> void push(TreeNode node, Value value, Add&& add) {
         pieces_.push_back({node, std::move(value)});
         for (;;) {
@@ -57,9 +57,9 @@ public:
         }
     }
 
-    /// The nodes that are left: one, the root, once all shards are in; for a range of them its largest subtrees.
+    /// The remaining nodes: the root once all shards are in; for a range of shards its largest subtrees.
     const std::vector<Piece>& pieces() const { return pieces_; }
-    /// The same, taken out.
+    /// Moves them out.
     std::vector<Piece> take() { return std::exchange(pieces_, {}); }
 
 private:
@@ -67,7 +67,7 @@ private:
     std::vector<Piece> pieces_;
 };
 
-/// The largest subtrees that make up a range of shards, from the left.
+/// The largest subtrees that make up a range of shards, from left to right.
 inline std::vector<TreeNode> subtrees(ShardRange range, Index shards) {
     struct Nothing {};
     TreeSum<Nothing> sum(shards);
@@ -77,18 +77,18 @@ inline std::vector<TreeNode> subtrees(ShardRange range, Index shards) {
     return nodes;
 }
 
-/// a ← a + b, with the same bits on whatever thread and within whatever pass.
+/// a ← a + b, bit-identical on any thread and within any pass.
 template <class T> void add_numbers(Index n, T* a, const T* b) {
     const SubnormalsAreZero flush;
     for (Index i = 0; i < n; ++i) a[i] += b[i];
 }
 
-/// Sums of arrays over all shards, everywhere. The ranks share the work: each adds up a part of the array, and gets for
-/// it the subtrees of all others. A rank sends (size - 1) / size of its subtrees, one or a few arrays, and as much of
-/// the sum.
+/// Sums of arrays over all shards, on every rank. The ranks share the work: each sums one part of the array, for
+/// which it receives the subtrees of all others. A rank sends (size - 1) / size of its subtrees, one or a few
+/// arrays, and as much of the sum.
 template <class T> class ArrayTreeSum {
 public:
-    /// `own`: the arrays of this rank's subtrees(), `sum`: where the sum goes, which may be one of them; all of
+    /// `own`: the arrays of this rank's subtrees(), `sum`: the destination, which may be one of them; each has
     /// sum.size() numbers.
     template <Communicator C>
     void run(C& ranks, Index shards, std::span<const T* const> own, std::span<T> sum) {

@@ -25,26 +25,26 @@ inline std::uint64_t mix_bits(std::uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/// Four bytes as a number, the first one lowest.
+/// Four bytes as a little-endian number.
 inline std::uint64_t little_endian_32(const char* p) {
     std::uint32_t w;
     std::memcpy(&w, p, 4);
     return w;
 }
 
-/// Eight bytes as a number, the first one lowest.
+/// Eight bytes as a little-endian number.
 inline std::uint64_t little_endian_64(const char* p) {
     std::uint64_t w;
     std::memcpy(&w, p, 8);
     return w;
 }
 
-/// 64-bit hash of a string of bytes: the same on every platform, in every run. Made for words (a few
-/// bytes) and for checks against accidental damage; not for secrets.
+/// 64-bit hash of a byte string: the same on every platform, in every run. Intended for words (a few
+/// bytes) and for detecting accidental damage; not cryptographic.
 ///
 ///     h = seed ⊕ K₁·(length+1)
 ///     h ← rotl((h ⊕ w)·K₁, 29)·K₂   for each block w of 8 bytes but the last
-///     result mix_bits((h ⊕ w)·K₁)   where the last block w holds the 1 … 8 bytes that are left
+///     result mix_bits((h ⊕ w)·K₁)   where the last block w holds the remaining 1 … 8 bytes
 ///
 /// `seed` chains several strings. The empty string gives mix_bits(h).
 inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0) {
@@ -53,7 +53,7 @@ inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0) 
     std::size_t n = bytes.size();
     std::uint64_t h = seed ^ (K1 * (static_cast<std::uint64_t>(n) + 1));
     for (; n > 8; n -= 8, p += 8) h = std::rotl((h ^ little_endian_64(p)) * K1, 29) * K2;
-    // The two reads of four bytes overlap, the three of one may coincide; the length tells them apart.
+    // The two 4-byte reads may overlap, the three 1-byte reads may coincide; the length distinguishes these cases.
     if (n >= 4) {
         h = (h ^ (little_endian_32(p) | little_endian_32(p + n - 4) << 32)) * K1;
     } else if (n > 0) {
@@ -63,12 +63,12 @@ inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0) 
     return mix_bits(h);
 }
 
-/// Running 64-bit hash of a token stream: the fingerprint that a perplexity is printed with. Depends on
-/// the tokens and their order alone, not on how the stream was cut into pieces, nor on the platform.
+/// Running 64-bit hash of a token stream: the fingerprint printed with a perplexity. Depends only on
+/// the tokens and their order, not on how the stream was divided into pieces, nor on the platform.
 ///
 ///     h ← rotl(h ⊕ K₁·w, 29)·K₂ for each token w,   value = mix_bits(h ⊕ number of tokens)
 ///
-/// Each step is a bijection of h and of w, so that any single changed token changes the value.
+/// Each step is a bijection of h and of w, so that changing any single token changes the value.
 class TokenHash {
 public:
     /// Appends tokens to the stream.
@@ -90,23 +90,23 @@ private:
     std::size_t count_ = 0;
 };
 
-/// A 64-bit number as 16 lower-case hexadecimal digits, the way checksums are printed.
+/// A 64-bit number as 16 lower-case hexadecimal digits, the printed form of checksums.
 inline std::string hex16(std::uint64_t value) {
     std::string out(16, '0');
     for (std::size_t i = 16; i-- > 0; value >>= 4) out[i] = "0123456789abcdef"[value & 15];
     return out;
 }
 
-/// Running CRC-64/XZ of a stream of bytes: the same value however the stream is cut into pieces.
+/// Running CRC-64/XZ of a byte stream: the same value however the stream is divided into pieces.
 ///
 ///     polynomial 0x42F0E1EBA9EA3693, reflected;  start and final exclusive or 0xFFFFFFFFFFFFFFFF
 ///     CRC of "123456789" = 0x995DC9BBDF1939FA
 ///
-/// Certain to notice any change that lies within 64 consecutive bits, so any single changed byte; of other
-/// accidental changes it misses one in 2⁶⁴. It is no protection against somebody who wants to deceive.
+/// Certain to detect any change within 64 consecutive bits, hence any single changed byte; of other
+/// accidental changes it misses one in 2⁶⁴. It does not protect against deliberate manipulation.
 ///
 /// Source   ECMA-182 for the polynomial; Koopman, Chakravarty 2004 for what a CRC detects; Kounavis, Berry
-///          2005 for eight tables read at once.
+///          2005 for slicing by eight tables.
 class Crc64 {
 public:
     /// Appends bytes to the stream.
@@ -132,7 +132,7 @@ public:
 private:
     using Tables = std::array<std::array<std::uint64_t, 256>, 8>;
 
-    // tables[k][b]: what a byte b leaves in the register once k zero bytes have followed it.
+    // tables[k][b]: the register contribution of a byte b after k zero bytes have followed it.
     static constexpr Tables make_tables() {
         Tables t{};
         for (std::size_t b = 0; b < 256; ++b) {

@@ -1,6 +1,6 @@
-/// @file file/input_file.hpp  Files by descriptor: read, or mapped into memory. Writing is output_file.hpp's.
+/// @file file/input_file.hpp  Files opened by descriptor: read, or mapped into memory. Writing: output_file.hpp.
 ///
-/// POSIX (open, mmap). Every failure is a FileError that names the file and the reason the system gives.
+/// POSIX (open, mmap). Every failure is a FileError with the file name and the reason given by the system.
 #pragma once
 
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
-/// What the system knows of a file, links followed, or nothing where there is no such file. Throws FileError
-/// where it cannot be looked at: a folder on the way that may not be entered, a name that is too long.
+/// The status of a file, following links, or nothing if it does not exist. Throws FileError
+/// if it cannot be determined: a folder on the path without access rights, a name that is too long.
 inline std::optional<struct stat> file_status(const std::string& path) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) return status;
@@ -28,7 +28,7 @@ inline std::optional<struct stat> file_status(const std::string& path) {
     throw FileError("cannot look at '", path, "': ", std::strerror(errno));
 }
 
-/// An open file of the system, closed with its owner. -1: none.
+/// An owning file descriptor, closed by its destructor. -1: none.
 class Descriptor {
 public:
     explicit Descriptor(int number = -1) : number_(number) {}
@@ -46,10 +46,10 @@ private:
     int number_;
 };
 
-/// An open file for reading. Pipes and devices are read like files; a directory is refused.
+/// A file opened for reading. Pipes and devices are read like files; a directory is refused.
 class InputFile {
 public:
-    /// Opens `path`. Throws FileError where it is missing, a directory, or may not be read.
+    /// Opens `path`. Throws FileError if it is missing, a directory, or not readable.
     explicit InputFile(std::string path) : path_(std::move(path)) {
         do descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
         while (descriptor_ < 0 && errno == EINTR);
@@ -60,7 +60,7 @@ public:
         bytes_ = S_ISREG(status.st_mode) ? static_cast<Index>(status.st_size) : -1;
     }
 
-    /// Reads up to `bytes` bytes from where the last call stopped; returns how many came, 0 at the end.
+    /// Reads up to `bytes` bytes from the current position; returns the number read, 0 at the end.
     Index read(char* into, Index bytes) {
         for (;;) {
             const auto got = ::read(descriptor_, into, bytes);
@@ -69,7 +69,7 @@ public:
         }
     }
 
-    /// Reads what is left into one string.
+    /// Reads the remainder into one string.
     std::string read_all() {
         std::string all;
         for (std::size_t used = 0;;) {
@@ -84,7 +84,7 @@ public:
         }
     }
 
-    /// Size in bytes when it was opened, or -1 where there is none (a pipe, a terminal).
+    /// Size in bytes when it was opened, or -1 if it has none (a pipe, a terminal).
     Index bytes() const { return bytes_; }
     /// The name it was opened under.
     const std::string& path() const { return path_; }
@@ -101,18 +101,18 @@ private:
     Index bytes_ = -1;
 };
 
-/// A whole file seen as memory, read-only; pages come from the disk when they are touched and may be
-/// dropped again, so that the file can be larger than the memory.
+/// A whole file as read-only memory; pages are read from disk on access and may be
+/// dropped again, so that the file can be larger than memory.
 ///
-/// The file must not be shortened while it is mapped: the system ends a program that reads a page
-/// which is no longer there. A file replaced by rename, as OutputFile does it, stays readable here.
+/// The file must not be truncated while it is mapped: the system terminates a program that accesses a
+/// page that no longer exists. A file replaced by rename, as OutputFile does, stays readable here.
 class MappedFile {
 public:
-    /// Maps `path`. Throws FileError where it cannot be opened or mapped, or has no size.
+    /// Maps `path`. Throws FileError if it cannot be opened or mapped, or has no size.
     explicit MappedFile(const std::string& path) : path_(path) {
         const InputFile file(path);
         if (file.bytes() < 0) throw FileError("cannot map '", path, "': it is not a regular file");
-        if (file.bytes() == 0) return;  // mmap refuses length 0; an empty view is what the file holds
+        if (file.bytes() == 0) return;  // mmap refuses length 0; the view of an empty file is empty
         void* const at = ::mmap(nullptr, file.bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
         if (at == MAP_FAILED) throw FileError("cannot map '", path, "': ", std::strerror(errno));
         data_ = {static_cast<char*>(at), Unmap{file.bytes()}};

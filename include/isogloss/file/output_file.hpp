@@ -1,7 +1,7 @@
-/// @file file/output_file.hpp  A file that is written whole or not at all, and what it takes care of beside it.
+/// @file file/output_file.hpp  A file that is written completely or not at all, with cleanup of temporary files.
 ///
-/// POSIX (open, flock, fsync, rename). Every failure is a FileError that names the file and the reason the
-/// system gives.
+/// POSIX (open, flock, fsync, rename). Every failure is a FileError with the file name and the reason given by
+/// the system.
 #pragma once
 
 #include <dirent.h>
@@ -26,14 +26,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
-/// The folder that a file lies in, with the slash at its end; "./" where the name has none.
+/// The folder that contains a file, with a trailing slash; "./" if the name has none.
 inline std::string folder_of(const std::string& path) {
     const auto slash = path.rfind('/');
     return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-/// Where a file ends up that is written under this name: what a symbolic link points to, over as many links
-/// as there are, whether that is there already or not. Throws FileError for links in a circle.
+/// The file that is written under this name: the target of a symbolic link, through any number of links,
+/// whether it exists or not. Throws FileError for circular links.
 inline std::string link_target(std::string path) {
     const std::string name = path;
     for (int links = 0; links < 40; ++links) {
@@ -49,27 +49,27 @@ inline std::string link_target(std::string path) {
     throw FileError("cannot look at '", name, "': ", std::strerror(ELOOP));
 }
 
-/// A file that appears under its name complete, or not at all; written through a buffer.
+/// A file that appears under its name complete or not at all; writes are buffered.
 ///
 ///     OutputFile out("model.bin");    // writes to model.bin.part-<process>-<number>
 ///     out.write(bytes);
 ///     out.commit();                   // flush to the disk, rename, flush the directory
 ///
-/// Without `commit` (an exception, say) the temporary file is removed and what was there before stays. A
-/// program that is killed leaves the temporary file behind, and the old file untouched; the next that writes
-/// the same file removes it. A writer holds a lock (flock) on its temporary file for as long as it lives, and
-/// only one on which nobody holds a lock is removed: no process number is trusted, so that neither one that
-/// is used again nor another machine's misleads. Where a file system has no locks nothing is removed.
+/// Without `commit` (for example after an exception) the temporary file is removed and the old file stays. A
+/// program that is killed leaves the temporary file behind, and the old file untouched; the next writer of
+/// the same file removes it. A writer holds a lock (flock) on its temporary file as long as it lives, and
+/// only unlocked ones are removed: process numbers are not trusted, as they may be reused or come from
+/// another machine. On a file system without locks nothing is removed.
 ///
-/// A symbolic link is followed, so that the link stays. A file that replaces another has its permissions, and
-/// its owner and group where the system allows that; where the group cannot be kept, it may do no more than
-/// all others. A new file has what the umask leaves.
+/// A symbolic link is followed and kept. A file that replaces another gets its permissions, and
+/// its owner and group if the system allows it; if the group cannot be kept, its permissions are limited to those
+/// of others. A new file has permissions according to the umask.
 ///
 /// Errors  FileError: an empty name; a directory, a device or a pipe of this name; a write-protected file,
-///         which the rename would replace all the same; whatever the system refuses.
+///         which a rename would otherwise replace; any failure of the system.
 class OutputFile {
 public:
-    /// Opens a temporary file beside `path`.
+    /// Opens a temporary file in the folder of `path`.
     explicit OutputFile(std::string path) : path_(std::move(path)) {
         if (path_.empty()) throw FileError("cannot write a file with an empty name; give it a name");
         path_ = link_target(path_);
@@ -81,14 +81,14 @@ public:
             fail("cannot write", errno);
         buffer_.reserve(capacity);
         remove_abandoned();
-        // Nobody else reads what replaces a file before it has that file's permissions.
+        // No one else may read the replacement of a file before it has that file's permissions.
         open_part(replaced ? 0600 : 0666);
         if (replaced) take_over(*replaced);
     }
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
     ~OutputFile() {
-        if (descriptor_ >= 0) ::unlink(part_.c_str());  // before the lock on it goes
+        if (descriptor_ >= 0) ::unlink(part_.c_str());  // before its lock is released
     }
 
     /// Appends bytes.
@@ -102,20 +102,20 @@ public:
         if (!bytes.empty()) write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
 
-    /// Writes over bytes that were written before, a header for instance; `write` goes on at the end.
+    /// Overwrites bytes written before, for example a header; `write` continues at the end.
     void write_at(Index offset, std::string_view bytes) {
         flush();
         put_at(offset, bytes);
     }
 
-    /// Flushes to the disk and gives the file its name, in place of any older one. Call it once, last.
+    /// Flushes to disk and renames the file, replacing any older one. Call once, last.
     void commit() {
         flush();
         if (::fsync(descriptor_) != 0) fail("cannot flush", errno);
-        // Renamed before it is closed: with the lock gone, another writer might take it for abandoned.
+        // Renamed before it is closed: without the lock, another writer might consider it abandoned.
         if (::rename(part_.c_str(), path_.c_str()) != 0) fail("cannot replace", errno);
-        descriptor_ = Descriptor();  // of what fsync has written, nothing can be lost
-        // The new name is on the disk only once the folder is; some file systems refuse, which is no loss.
+        descriptor_ = Descriptor();  // close errors are harmless after fsync
+        // The new name is on disk only after the folder is; some file systems refuse, which is harmless.
         const Descriptor at(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (at >= 0) ::fsync(at);
     }
@@ -152,7 +152,7 @@ private:
             Descriptor at(::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
             if (at < 0 && (errno == EEXIST || errno == EINTR)) continue;
             if (at < 0) fail("cannot create a file beside", errno);
-            // Whoever saw it before it was locked has the lock now, and removes it: then another is made.
+            // Another writer may have locked and removed it before it was locked here: then create another.
             struct stat status = {};
             const bool taken = ::flock(at, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
             if (!taken && (::fstat(at, &status) != 0 || status.st_nlink > 0)) {
@@ -162,7 +162,7 @@ private:
         }
     }
 
-    // Failures are no loss: what cannot be kept stays with the fewer rights.
+    // Failures are harmless: where ownership cannot be kept, permissions are restricted.
     void take_over(const struct stat& old) const {
         mode_t mode = old.st_mode & 0777;
         const bool group = ::fchown(descriptor_, old.st_uid, old.st_gid) == 0 ||
@@ -171,7 +171,7 @@ private:
         [[maybe_unused]] const int ignored = ::fchmod(descriptor_, mode);
     }
 
-    // Removes the temporary files of this name that no living process writes.
+    // Removes the temporary files of this name that no running process is writing.
     void remove_abandoned() const {
         const std::string folder = folder_of(path_);
         const std::string opening = path_.substr(path_.rfind('/') + 1) + ".part-";
@@ -179,7 +179,7 @@ private:
             void operator()(DIR* it) const { ::closedir(it); }
         };
         const std::unique_ptr<DIR, Close> entries(::opendir(folder.c_str()));
-        if (!entries) return;  // said where the file is opened
+        if (!entries) return;  // reported when the file is opened
         while (const dirent* entry = ::readdir(entries.get())) {
             const std::string_view name = entry->d_name;
             if (!name.starts_with(opening)) continue;
@@ -200,10 +200,10 @@ private:
 
     std::string path_, part_, buffer_;
     Descriptor descriptor_;
-    Index end_ = 0;  // bytes that are in the file, without those in the buffer
+    Index end_ = 0;  // bytes in the file, without those in the buffer
 };
 
-/// Calls `writer(OutputFile&)` and commits what it wrote. Where the writer throws, nothing has happened.
+/// Calls `writer(OutputFile&)` and commits what it wrote. If the writer throws, nothing is changed.
 ///
 ///     write_atomically("words.txt", [&](OutputFile& out) { for (auto& w : words) out.write(w + "\n"); });
 template <class Writer> void write_atomically(const std::string& path, Writer&& writer) {

@@ -1,4 +1,4 @@
-/// @file file/reader.hpp  Buffered reading: bytes and pieces of any file, checked lines of a text.
+/// @file file/reader.hpp  Buffered reading: bytes and delimited pieces of any file, validated lines of a text.
 #pragma once
 
 #include <algorithm>
@@ -19,34 +19,34 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
-/// Bytes from start to end through a buffer, of a file or of a stream.
+/// Buffered sequential reading of bytes, from a file or a stream.
 ///
-/// Errors  FileError: missing, a directory, unreadable, or shorter than what is asked for.
+/// Errors  FileError: missing, a directory, unreadable, or shorter than requested.
 class Reader {
 public:
     /// Reads an open file.
     explicit Reader(InputFile file) : name_(file.path()), file_(std::move(file)) {
-        const Index bytes = file_->bytes();  // files of the system say 0 and are longer
+        const Index bytes = file_->bytes();  // system files report 0 but are longer
         buffer_.resize(bytes > 0 ? std::min(bytes, most) : most);
     }
-    /// Reads from a stream that outlives this object; `name` stands for it in messages.
+    /// Reads from a stream that outlives this object; `name` denotes it in messages.
     Reader(std::istream& in, std::string name) : name_(std::move(name)), stream_(&in), buffer_(most) {
         if (!in) throw FileError("cannot read '", name_, "': the stream is not in a good state");
     }
 
-    /// Bytes handed out so far.
+    /// Bytes consumed so far.
     Index position() const { return position_; }
     /// Name of the file or stream.
     const std::string& name() const { return name_; }
 
-    /// Fills `out` with the next bytes, all of them or a FileError.
+    /// Fills `out` with the next bytes; throws FileError if there are too few.
     void read(std::span<std::byte> out) {
         while (!out.empty()) {
             std::size_t got = std::min(out.size(), end_ - begin_);
             if (got > 0) {
                 std::memcpy(out.data(), buffer_.data() + begin_, got);
                 begin_ += got;
-            } else if (out.size() >= buffer_.size()) {  // large pieces need no stop-over
+            } else if (out.size() >= buffer_.size()) {  // large reads bypass the buffer
                 got = fetch(reinterpret_cast<char*>(out.data()), out.size());
             } else {
                 fill();
@@ -59,9 +59,9 @@ public:
         }
     }
 
-    /// Reads up to the next `delimiter` and steps over it; what came before it is in `piece`, which holds
-    /// until the next call. False where the file ends before a delimiter: then `piece` is all that was left.
-    /// False too, with what was read so far, where a piece is longer than `limit` and than the buffer.
+    /// Reads up to the next `delimiter` and skips it; what precedes it is in `piece`, which is valid
+    /// until the next call. False if the file ends before a delimiter: then `piece` is the remainder.
+    /// Also false, with what was read so far, if a piece is longer than both `limit` and the buffer.
     bool until(char delimiter, std::string_view& piece,
                std::size_t limit = std::numeric_limits<std::size_t>::max()) {
         piece_.clear();
@@ -75,7 +75,7 @@ public:
             const bool ended = !found && taken == 0;
             begin_ += taken + (found ? 1 : 0);
             position_ += static_cast<Index>(taken + (found ? 1 : 0));
-            if (found && piece_.empty()) {  // whole in the buffer: no copy
+            if (found && piece_.empty()) {  // entirely in the buffer: no copy
                 piece = {from, taken};
                 return true;
             }
@@ -85,14 +85,14 @@ public:
         }
     }
 
-    /// Says what is wrong with the file: throws FileError "name: what".
+    /// Reports a problem with the file: throws FileError "name: what".
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
         throw FileError(name(), ": ", what...);
     }
 
 protected:
     std::string name_;
-    std::optional<InputFile> file_;  // nothing where it reads a stream
+    std::optional<InputFile> file_;  // none if it reads a stream
 
 private:
     static constexpr Index most = Index{1} << 18;
@@ -101,7 +101,7 @@ private:
         begin_ = end_ = 0;
         end_ = fetch(buffer_.data(), buffer_.size());
     }
-    // The end is met once: a terminal would be asked for more.
+    // The end is met only once: a terminal would be asked for more input.
     std::size_t fetch(char* to, std::size_t bytes) {
         if (at_end_) return 0;
         Index got = 0;
@@ -119,15 +119,15 @@ private:
     std::istream* stream_ = nullptr;
     std::vector<char> buffer_;
     std::string piece_;
-    std::size_t begin_ = 0, end_ = 0;  // what is in the buffer and not yet handed out
+    std::size_t begin_ = 0, end_ = 0;  // what is in the buffer and not yet consumed
     bool at_end_ = false;
     Index position_ = 0;
 };
 
-/// A Reader of a regular file, with its size known from the start, so that a number in the file can be held
-/// against what the file has room for before anything is allocated.
+/// A Reader of a regular file, whose size is known from the start, so that a number in the file can be checked
+/// against the size of the file before anything is allocated.
 ///
-/// Errors  as Reader; FileError for what is not a regular file.
+/// Errors  as Reader; FileError if it is not a regular file.
 class FileReader : public Reader {
 public:
     /// Opens a regular file.
@@ -135,11 +135,11 @@ public:
 
     /// Bytes in the file when it was opened.
     Index bytes() const { return file_->bytes(); }
-    /// Bytes not yet handed out.
+    /// Bytes not yet consumed.
     Index remaining() const { return bytes() - position(); }
 
 private:
-    // Looked at before it is opened, because opening a pipe would wait for somebody to write to it.
+    // Checked before opening, because opening a pipe would block until somebody writes to it.
     static InputFile checked(const std::string& path) {
         const auto status = file_status(path);
         if (status && !S_ISREG(status->st_mode))
@@ -148,7 +148,7 @@ private:
     }
 };
 
-/// What is wrong with a byte found by bad_byte, in words: its value and its place.
+/// Describes a byte found by bad_byte: its value and its position.
 inline std::string describe_bad_byte(std::string_view s, std::size_t position, Index offset) {
     const auto value = static_cast<unsigned char>(s[position]);
     const char* digits = "0123456789ABCDEF";
@@ -159,34 +159,34 @@ inline std::string describe_bad_byte(std::string_view s, std::size_t position, I
 
 /// Limits of a LineReader.
 struct LineOptions {
-    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
+    Index max_line_bytes = Index{1} << 24;  ///< longest line accepted, bytes ≥ 1 (16 MiB)
 };
 
-/// Reads a text line by line in one pass and in bounded memory, and checks every byte.
+/// Reads a text line by line in one pass with bounded memory, and validates every byte.
 ///
 ///     LineReader lines("train.txt");
 ///     for (std::string_view line; lines.next(line);) …     // the view holds until the next call
 ///
-/// A line ends with "\n" or "\r\n", neither of which is part of it; the last line may lack its end. A byte
-/// order mark at the start of the file is dropped. A carriage return elsewhere is an ordinary byte.
+/// A line ends with "\n" or "\r\n", which is not part of it; the last line may lack it. A byte
+/// order mark at the start of the file is dropped. Any other carriage return is an ordinary byte.
 ///
 /// Options  max_line_bytes, see LineOptions.
 /// Errors   FileError: missing, a directory, unreadable. DataError, with file and line: invalid UTF-8 and
-///          NUL (byte value and offset in the file), a line over the limit.
+///          NUL (byte value and offset in the file), a line longer than the limit.
 class LineReader {
 public:
     /// Opens a file.
     explicit LineReader(const std::string& path, LineOptions options = {})
         : LineReader(Reader(InputFile(path)), options) {}
-    /// Reads from a stream that outlives this object; `name` stands for it in messages.
+    /// Reads from a stream that outlives this object; `name` denotes it in messages.
     LineReader(std::istream& in, std::string name, LineOptions options = {})
         : LineReader(Reader(in, std::move(name)), options) {}
 
-    /// Moves to the next line; false at the end of the text. The view holds until the next call.
+    /// Moves to the next line; false at the end of the text. The view is valid until the next call.
     bool next(std::string_view& line) {
         constexpr std::string_view mark = "\xEF\xBB\xBF";
         Index start = in_.position();
-        // Room for what is not part of the line: a mark, a carriage return.
+        // Allows for what is not part of the line: a byte order mark, a carriage return.
         const bool ended = in_.until('\n', line, static_cast<std::size_t>(max_line_) + 4);
         if (start == 0 && line.starts_with(mark)) {
             line.remove_prefix(mark.size());
@@ -205,7 +205,7 @@ public:
         return true;
     }
 
-    /// Number of the line that `next` gave last, from 1; 0 before the first.
+    /// Number of the line last returned by `next`, from 1; 0 before the first.
     Index line() const { return line_; }
     /// Bytes of the text up to the end of that line.
     Index bytes() const { return in_.position(); }

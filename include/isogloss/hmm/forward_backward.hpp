@@ -1,4 +1,4 @@
-/// @file hmm/forward_backward.hpp  The forward-backward recursions of many sequences side by side.
+/// @file hmm/forward_backward.hpp  The forward-backward recursions of many sequences in parallel.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
 
-/// Expected counts of a hidden Markov model given sequences, and their log-likelihood: what the E-step of Baum-Welch
-/// makes and the M-step takes. Counts of several sets of sequences add up, number by number.
+/// Expected counts of a hidden Markov model given sequences, and their log-likelihood: the output of the E-step of
+/// Baum-Welch and the input of the M-step. Counts of several sets of sequences add up elementwise.
 struct ExpectedCounts {
     Index states = 0, symbols = 0;  ///< N, A
-    Array<double> numbers;          ///< all of it in one array: N + N² + A N + 1
+    Array<double> numbers;          ///< all counts in one array: N + N² + A N + 1
 
     ExpectedCounts() = default;
-    /// Zeros. Throws UsageError where the machine has no memory for them.
+    /// Zeros. Throws UsageError if there is not enough memory.
     ExpectedCounts(Index states_, Index symbols_) : states(states_), symbols(symbols_) {
         const Index size = elements_of("hmm: expected counts", {states, 2 + states + symbols});
         within_memory("hmm: expected counts", 8 * size,
@@ -30,40 +30,41 @@ struct ExpectedCounts {
     }
     double* starts() { return numbers.data(); }          ///< Σ γ_0(i), [N]
     double* moves() { return numbers.data() + states; }  ///< Σ_t ξ_t(i, j) / P_ij, [N, N]
-    /// Σ_{t: x_t = x} γ_t(i), [A, N]: a row is a symbol's.
+    /// Σ_{t: x_t = x} γ_t(i), [A, N]: one row per symbol.
     double* emissions() { return numbers.data() + states * (1 + states); }
     double& log_likelihood() { return numbers.back(); }  ///< Σ log P(sequence), nats
 };
 
-/// What the recursions read of a model, and the transitions above 0 by state.
+/// What the recursions read of a model, and the nonzero transitions by state.
 struct ModelView {
     Index states, symbols;
     const double *initial, *transition, *emission;  ///< [N], [N, N], [N, A]
     ArrayView<const Index> first, to;  ///< state i moves to to[first[i]] … to[first[i + 1] - 1]
 
-    /// Whether products of whole matrices cost less than the listed transitions one by one.
+    /// Whether dense matrix products cost less than the listed transitions one by one.
     bool dense() const { return std::ssize(to) > states * states / 4; }
 };
 
-/// The recursions of Hmm for many sequences at once. Sequences are sorted by length, the longest first, and stand side
-/// by side as rows; at time t the n_t rows are left that are longer than t, and a step of all of them is one product
+/// The recursions of Hmm for many sequences at once. Sequences are sorted by length, longest first, and
+/// stacked as rows; at time t the n_t sequences longer than t remain, and a step of all of them is one product
 ///
-///     α_{t+1} [n, N] = u_t [n, N] P,    v_t [n, N] = w_t [n, N] Pᵀ,    w_t(j) = E_{j x_{t+1}} v_{t+1}(j) / c_{t+1}
+///     α_{t+1} [n, N] = u_t [n, N] P,   v_t [n, N] = w_t [n, N] Pᵀ,    w_t(j) = E_{j x_{t+1}} v_{t+1}(j) / c_{t+1}
 ///     Σ_t u_tᵀ w_t                       one product for a segment of times
 ///
-/// in place of matrix-vector products, which read P for every position. The numbers are those of the sequences one by one, but for
-/// rounding. Where u_t(i) = 0, v_t(i) counts as 0: it has no part in any count, and may be beyond the range of numbers.
+/// in place of matrix-vector products, which read P for every position. The results are those of the sequences one
+/// by one, up to rounding. Where u_t(i) = 0, v_t(i) counts as 0: it contributes to no count, and may overflow.
 /// Subnormal numbers count as 0.
 ///
-/// Memory   A N numbers for the transpose of E, N² for that of P, and `budget` bytes for u and w of the sequences side by
-///          side. Where that does not hold all times of at least `worth_it` sequences, u is kept at every S-th time,
-///          S = √(T/2), and computed again from there, which costs a quarter of the work more. A single sequence takes
+/// Memory   A N numbers for the transpose of E, N² for that of P, and `budget` bytes for u and w of the stacked
+///          sequences. If that does not hold all times of at least `worth_it` sequences, u is kept at every S-th
+///          time, S = √(T/2), and recomputed from there, which costs a quarter more work. A single sequence takes
 ///          2 √(2T) N numbers, whatever the budget.
 /// Source   Rabiner 1989, section III; Churchill, Lazareva 1999, checkpoints in time.
 class ForwardBackward {
 public:
-    static constexpr Index most = 256;     ///< sequences side by side
-    static constexpr Index worth_it = 32;  ///< sequences for which no checkpoint is wanted
+    static constexpr Index most = 256;  ///< sequences stacked at most
+    static constexpr Index worth_it =
+        32;  ///< sequences for which the budget must hold all times, else checkpoints are used
 
     /// The model must outlive it and not change.
     ForwardBackward(const ModelView& model, Index budget)
@@ -78,8 +79,9 @@ public:
         if (m_.dense()) kernel::transpose_add<double>(N, N, m_.transition, N, 0, back_.data(), N);
     }
 
-    /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range, before it
-    /// has added any, NumericError for a sequence the model holds impossible, UsageError where memory ends.
+    /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range,
+    /// before adding any, NumericError for a sequence of probability 0 under the model, UsageError if memory
+    /// runs out.
     void add(std::span<const std::vector<Token>> sequences, ExpectedCounts& to) {
         each_group(sequences, [&] { counts(to); });
     }
@@ -99,7 +101,7 @@ private:
     double* row(Array<double>& of, Index t) const { return of.data() + (first_[t] - start_) * m_.states; }
     const double* emission(Token s) const { return emission_.data() + Index{s} * m_.states; }
 
-    // Calls f() for groups of sequences, of which order_, first_, time_ and segment_ tell.
+    // Calls f() for groups of sequences, described by order_, first_, time_ and segment_.
     template <class F> void each_group(std::span<const std::vector<Token>> sequences, F&& f) {
         const BlasOnOneThread blas;
         const SubnormalsAreZero flush;
@@ -122,7 +124,7 @@ private:
         }
     }
 
-    // How many of the sequences that are left go side by side, and how their time is cut into segments.
+    // Chooses how many of the remaining sequences to stack, and how their time is cut into segments.
     Index choose_group(Index begin) {
         group_ = begin;
         time_ = std::ssize(text(0));
@@ -150,7 +152,7 @@ private:
         return count;
     }
 
-    // u of the last time of each segment but the last, as a block of as many rows as the group has sequences.
+    // u at the last time of each segment but the last, a block with as many rows as the group has sequences.
     double* checkpoint(Index t) { return checkpoints_.data() + (t / segment_ - 1) * active(0) * m_.states; }
 
     void counts(ExpectedCounts& to) {
@@ -167,7 +169,7 @@ private:
         }
     }
 
-    // u and c of the times [from, to), with u at from - 1 in its checkpoint; leaves that of to - 1. Returns Σ log c.
+    // u and c for the times [from, to), from u at from - 1 in its checkpoint; saves u at to - 1. Returns Σ log c.
     double forward(Index from, Index to) {
         const Index N = m_.states;
         double total = 0;
@@ -200,7 +202,7 @@ private:
         return total;
     }
 
-    // Counts of the times [from, to) of which forward() has left u; v_ is that of time `to` and becomes that of `from`.
+    // Counts for the times [from, to), from u of forward(); v_ is that of time `to` and becomes that of `from`.
     void backward(Index from, Index to, ExpectedCounts& counts) {
         const Index N = m_.states;
         for (Index t = to - 1; t >= from; --t) {
@@ -217,7 +219,7 @@ private:
                 const double* const e = emission(s);
                 for (Index i = 0; i < N; ++i) of[i] = v[i] * e[i] * scale;
             }
-            std::fill(w + next * N, w + n * N, 0.0);  // rows that end here move nowhere
+            std::fill(w + next * N, w + n * N, 0.0);  // sequences that end here have no next state
             move_back(w, next, v_.data());
             std::fill(v_.data() + next * N, v_.data() + n * N, 1.0);
             for (Index b = 0; b < n; ++b) {
@@ -235,7 +237,7 @@ private:
         for (Index i = 0; i < m_.states; ++i) to[i] += u[i] * v[i];
     }
 
-    // Calls f(j, P_ij) for every state j that i may move to.
+    // Calls f(j, P_ij) for every state j reachable from i.
     template <class F> void each_target(Index i, F&& f) const {
         for (Index k = m_.first[i]; k < m_.first[i + 1]; ++k)
             f(m_.to[k], m_.transition[i * m_.states + m_.to[k]]);
@@ -243,8 +245,7 @@ private:
     // out [n, N] = in [n, N] P
     void product(const double* in, Index n, const double* P, double* out) const {
         const Index N = m_.states;
-        constexpr Index worth_calling =
-            512;  // multiply-adds below which BLAS takes longer to begin than to work
+        constexpr Index worth_calling = 512;  // multiply-adds below which the overhead of BLAS dominates
         if (n * N * N >= worth_calling) return gemm<double>(1, {in, n, N}, {P, N, N}, 0, {out, n, N});
         std::fill_n(out, n * N, 0.0);
         for (Index b = 0; b < n; ++b)
@@ -270,7 +271,7 @@ private:
                 out[i] = sum;
             }
     }
-    // moves += uᵀ w over the rows of a segment
+    // moves += uᵀ w over the rows of a segment.
     void count_moves(Index rows, double* moves) const {
         const Index N = m_.states;
         if (m_.dense())
@@ -282,14 +283,14 @@ private:
     }
 
     ModelView m_;
-    Index rows_;                     // of u and w together that the budget holds
+    Index rows_;                     // rows of u and w together that fit in the budget
     Array<double> emission_, back_;  // Eᵀ, Pᵀ
     std::span<const std::vector<Token>> all_;
-    Array<Index> order_;                         // sequences that are not empty, the longest first
-    Index group_ = 0, time_ = 0, segment_ = 0;   // first of the group, its longest, times of a segment
+    Array<Index> order_;                         // nonempty sequences, longest first
+    Index group_ = 0, time_ = 0, segment_ = 0;   // first of the group, its longest length, times per segment
     Array<Index> first_;                         // the row where each time begins
-    Index start_ = 0;                            // and that of the segment at hand
-    Array<double> u_, w_, v_, c_, checkpoints_;  // c of the whole group
+    Index start_ = 0;                            // the same for the current segment
+    Array<double> u_, w_, v_, c_, checkpoints_;  // c for the whole group
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm

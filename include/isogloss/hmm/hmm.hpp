@@ -19,11 +19,12 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
 struct Options {
     Index states = 0;   ///< N ≥ 1
     Index symbols = 0;  ///< A ≥ 1
-    Index edges = 0;    ///< transitions that leave a state, itself among them, chosen at random; 0: all N
-    double prior = 0;  ///< count ≥ 0 that every emission is given before the data; keeps unseen ones above 0
+    Index edges =
+        0;  ///< transitions out of a state, its self-transition included, chosen at random; 0: all N
+    double prior = 0;  ///< count ≥ 0 added to every emission before the data; keeps unseen ones above 0
     std::uint64_t seed = 1;  ///< of the random start
     Index budget =
-        Index{1} << 28;  ///< bytes ≥ 1 for the forward and backward probabilities of sequences side by side
+        Index{1} << 28;  ///< bytes ≥ 1 for the forward and backward probabilities of stacked sequences
 };
 
 /// A hidden Markov model. A state emits a symbol, then moves:
@@ -38,25 +39,25 @@ struct Options {
 ///     init_i ∝ Σ γ_0(i),   E_ix ∝ prior + Σ_{t: x_t = x} γ_t(i),   γ_t(i) = u_t(i) v_t(i)
 ///     P_ij ∝ Σ_t u_t(i) P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1}
 ///
-/// summed over sequences. The likelihood never falls (with a prior: likelihood times prior). A symbol of
-/// not_predicted is missing: it counts for nothing and its place is skipped over. Transitions that are 0 stay
-/// 0 and, where `edges` thins them out, cost nothing. Everything is scaled step by step, so that length is no
-/// matter.
+/// summed over sequences. The likelihood never decreases (with a prior: likelihood times prior). A symbol of
+/// not_predicted is missing: it is not counted and its position is skipped. Transitions that are 0 stay 0 and,
+/// if `edges` makes them sparse, cost nothing. Everything is rescaled at each step, so that sequences may
+/// have any length.
 ///
-/// A step takes up to 256 sequences side by side, so that its work is products of matrices: cut a long text into
-/// sequences, a sentence or some hundred symbols each. A single one of any length is taken too, by matrix-vector
-/// products. Each sequence starts from `init`, which is all that the cut changes.
+/// A step processes up to 256 sequences at a time, so that its work is matrix products: cut a long text into
+/// sequences, of a sentence or some hundred symbols each. A single one of any length works too, by matrix-vector
+/// products. Each sequence starts from `init`, which is the only effect of the cuts.
 ///
-/// Cost     6 N² operations a position, 8 N² where the budget does not hold all positions side by side; on threads()
-/// Memory   of a step beside the model, in numbers of 8 bytes: 2 N (N + A) for transposes and counts, and `budget`
-///          bytes (see ForwardBackward); N = 2,000 states and A = 10,000 symbols: 0.65 GB, and the model 0.2 GB.
-///          distributed/baum_welch.hpp shares a step out over ranks.
+/// Cost     6 N² operations per position, 8 N² if the budget does not hold all positions at once; on threads()
+/// Memory   of a step, without the model, in numbers of 8 bytes: 2 N (N + A) for transposes and counts, and
+///          `budget` bytes (see ForwardBackward); N = 2,000, A = 10,000: 0.65 GB, and the model 0.2 GB.
+///          distributed/baum_welch.hpp distributes a step over ranks.
 /// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A.
 class Hmm {
 public:
-    /// Random start: each row of P and E drawn from the flat Dirichlet distribution, init uniform. (Rows that differ
-    /// little begin near the point where all states are alike, a saddle that EM leaves late or never.) Throws UsageError
-    /// for options out of range.
+    /// Random start: each row of P and E is drawn from the flat Dirichlet distribution, init is uniform. (Rows
+    /// that differ little start near the point where all states are alike, a saddle that EM leaves late or never.)
+    /// Throws UsageError for options out of range.
     explicit Hmm(Options options) : options_(options) {
         const Index N = options.states, A = options.symbols;
         require("hmm", "states", N, 1);
@@ -69,12 +70,12 @@ public:
         const Random random(options.seed, stream_of("hmm"));
         Index place = 0;
         initial.assign(N, 1 / static_cast<double>(N));
-        // Exponential numbers over their sum.
+        // Exponential variates, normalised.
         for (Index i = 0; i < N * N; ++i) transition.push_back(-std::log(random.uniform(place++)));
         for (Index i = 0; i < N * A; ++i) emission.push_back(-std::log(random.uniform(place++)));
         if (options.edges > 0)
             for (Index i = 0; i < N; ++i)
-                for (Index left = N; left > options.edges;) {  // takes away transitions to others
+                for (Index left = N; left > options.edges;) {  // removes transitions to other states
                     const Index j = random.below(place++, N);
                     double& p = transition[i * N + j];
                     if (j == i || p == 0) continue;
@@ -91,7 +92,7 @@ public:
     Index states() const { return options_.states; }
     Index symbols() const { return options_.symbols; }
 
-    /// To be called after `transition` was written to, so that new zeros are known as such.
+    /// Call after writing to `transition`, so that new zeros are exploited.
     void list_edges() {
         const Index N = options_.states;
         first_.assign(1, 0), to_.clear();
@@ -103,8 +104,8 @@ public:
     }
 
     /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Throws DataError
-    /// for a symbol out of range and NumericError for a sequence the model holds impossible; nothing has
-    /// changed then.
+    /// for a symbol out of range and NumericError for a sequence of probability 0 under the model; the model is
+    /// then unchanged.
     double step(std::span<const std::vector<Token>> sequences) {
         ExpectedCounts counts = expect(sequences);
         const double before = counts.log_likelihood();
@@ -112,16 +113,16 @@ public:
         return before;
     }
 
-    /// The E-step: expected counts given sequences, without the prior. Those of several sets of sequences add up to
-    /// those of all. Throws as step().
+    /// The E-step: expected counts given sequences, without the prior. Those of several sets of sequences add up.
+    /// Throws as step().
     ExpectedCounts expect(std::span<const std::vector<Token>> sequences) const {
         ExpectedCounts counts(states(), symbols());
         ForwardBackward(view(), options_.budget).add(sequences, counts);
         return counts;
     }
 
-    /// The M-step: init, P and E become the normalised counts. A row that nothing was counted in stays as it was.
-    /// Throws UsageError for counts of another model's size.
+    /// The M-step: init, P and E become the normalised counts. A row without counts is unchanged.
+    /// Throws UsageError for counts of a model of another size.
     void maximise(ExpectedCounts counts) {
         const Index N = states(), A = symbols();
         if (counts.states != N || counts.symbols != A)
@@ -162,13 +163,13 @@ public:
         return total;
     }
 
-    /// Σ log P(sequence) in nats, the sequences side by side. Throws as step().
+    /// Σ log P(sequence) in nats, many sequences at a time. Throws as step().
     double log_likelihood(std::span<const std::vector<Token>> sequences) const {
         return ForwardBackward(view(), options_.budget).log_likelihood(sequences);
     }
 
-    /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol held impossible
-    /// leaves the state as if it were missing.
+    /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol of probability 0 is
+    /// treated as missing.
     template <class F> void predict(ArrayView<const Token> x, F&& f) const {
         const Index N = options_.states, A = options_.symbols;
         Array<double> alpha = initial, next(N), p(A);
@@ -185,7 +186,7 @@ public:
         }
     }
 
-    /// A text of n symbols, n ≥ 0. Throws UsageError where there is no memory for it.
+    /// Samples a text of n symbols, n ≥ 0. Throws UsageError if there is not enough memory.
     std::vector<Token> sample(Index n, const Random& random) const {
         const Index N = options_.states, A = options_.symbols;
         Index place = 0;
@@ -201,13 +202,13 @@ public:
         return x;
     }
 
-    /// Shows the model to a visitor (see io/checkpoint.hpp).
+    /// Passes the parameters to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
         v.array("initial", initial.data(), 1, states());
         v.array("transition", transition.data(), states(), states());
         v.array("emission", emission.data(), states(), symbols());
     }
-    /// To be called when the model has come from a file, as Checkpoint::load does.
+    /// Call after the model has been loaded from a file, as Checkpoint::load does.
     void after_load() { list_edges(); }
 
 private:
@@ -235,7 +236,7 @@ private:
         }
     }
 
-    // Rows of counts become rows of probabilities; a row that nothing was counted in stays as it was.
+    // Normalises rows of counts to probabilities; a row without counts is unchanged.
     static void settle(Array<double>& p, const double* counts, Index width) {
         for (Index r = 0; r < std::ssize(p); r += width) {
             double sum = 0;
@@ -247,7 +248,7 @@ private:
     static void normalise(Array<double>& p, Index width) { settle(p, Array<double>(p).data(), width); }
 
     Options options_;
-    Array<Index> first_, to_;  // transitions above 0, by state
+    Array<Index> first_, to_;  // nonzero transitions, by state
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm

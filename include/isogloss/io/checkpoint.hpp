@@ -1,4 +1,4 @@
-/// @file io/checkpoint.hpp  A model and everything that training it needs, in one file.
+/// @file io/checkpoint.hpp  A model and its complete training state in one file.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 /// What Checkpoint::load takes from a file.
 enum class Restore {
     everything,  ///< the file must hold exactly what was added
-    parameters,  ///< parameters only; whatever stands under "state/" is left aside
+    parameters,  ///< parameters only; everything under "state/" is ignored
 };
 
 /// Names the parts of a training program that are saved and restored together.
@@ -27,17 +27,17 @@ enum class Restore {
 ///     c.save("model.safetensors");                       // at any time
 ///     c.load(Safetensors::open("model.safetensors"));    // all or nothing
 ///
-/// Parameters stand under their own names, once each, however many nodes share them; the rest stands under
-/// "state/". Scalars are F64, U64 or U8 tensors of shape [], lists F64 [n], texts U8 [n]. What is added is
-/// referred to, not copied, and must outlive the checkpoint. A run that goes on from a loaded checkpoint
-/// computes the bits of the run that was not interrupted: the graph's seed and step counter (on which dropout
-/// masks depend) and its carried states are part of the model's state.
+/// Parameters are stored under their own names, once each, however many nodes share them; the rest under
+/// "state/". Scalars are F64, U64 or U8 tensors of shape [], lists F64 [n], texts U8 [n]. Objects are added by
+/// reference, not copied, and must outlive the checkpoint. A run resumed from a checkpoint is bit-identical
+/// to an uninterrupted one: the graph's seed and step counter (on which dropout
+/// masks depend) and its carried states are part of the saved state.
 ///
-/// Errors   UsageError for two parts of one name. save: as write_safetensors. load: FileError listing every
-///          missing, extra and misshapen name; nothing is changed then. UsageError for a graph on shared weights.
+/// Errors   UsageError for two parts with one name. save: as write_safetensors. load: FileError listing every
+///          missing, extra and misshapen name, with nothing changed. UsageError for a graph on shared weights.
 class Checkpoint {
 public:
-    /// A graph: its parameters, and under "state/" its seed, step counter and carried states. Once per
+    /// A graph: its parameters, and under "state/" its seed, step counter and carried states. At most one per
     /// checkpoint.
     template <class T> Checkpoint& model(Graph<T>& g) {
         auto& store = g.store();
@@ -53,8 +53,8 @@ public:
         return *this;
     }
 
-    /// An object with `visit`, such as an update or a schedule, under "state/name/". Where it has a function
-    /// `after_load()`, that is called after a load, also one of parameters alone.
+    /// An object with `visit`, such as an update or a schedule, under "state/name/". Its function `after_load()`,
+    /// if any, is called after a load, including one of parameters only.
     template <class Visitable> Checkpoint& state(const std::string& name, Visitable& object) {
         Visitor visitor{*this, name + "/"};
         object.visit(visitor);
@@ -63,9 +63,9 @@ public:
         return *this;
     }
 
-    /// A number, in double.
+    /// A number, as double.
     Checkpoint& number(const std::string& name, double& value) { return scalar(name, value); }
-    /// A counter of 64 bits.
+    /// A 64-bit counter.
     Checkpoint& counter(const std::string& name, std::uint64_t& value) { return scalar(name, value); }
     /// A flag, as 0 or 1.
     Checkpoint& flag(const std::string& name, bool& value) {
@@ -81,12 +81,12 @@ public:
     Checkpoint& list(const std::string& name, std::vector<double>& values) {
         return any_length(name, DType::f64, values);
     }
-    /// Characters of any length.
+    /// A string of any length.
     Checkpoint& text(const std::string& name, std::string& characters) {
         return any_length(name, DType::u8, characters);
     }
 
-    /// Writes everything as it is now: a temporary name, flush, rename.
+    /// Writes the current values: temporary name, flush, rename.
     void save(const std::filesystem::path& path,
               const std::map<std::string, std::string>& metadata = {}) const {
         std::vector<TensorView> tensors;
@@ -98,7 +98,7 @@ public:
         write_safetensors(path, tensors, metadata);
     }
 
-    /// Takes everything, or the parameters, from a file that fits; see Restore.
+    /// Loads everything, or the parameters, from a file that matches; see Restore.
     void load(const Safetensors& file, Restore what = Restore::everything) const {
         const bool all = what == Restore::everything;
         if (borrowed_)
@@ -118,7 +118,7 @@ public:
         }
         require_match(expected, file,
                       all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
-        for (const Part& p : parts_)  // all memory first, so that nothing fails halfway
+        for (const Part& p : parts_)  // allocate everything first, so that the load cannot fail halfway
             if (p.reserve && all) p.reserve(file.at(p.name).bytes.size());
         for (const Part& p : parts_)
             if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
@@ -133,7 +133,7 @@ private:
         bool any_length;
         std::function<std::span<const std::byte>()> bytes;
         std::function<void(std::span<const std::byte>)> assign;
-        std::function<void(std::size_t)> reserve = {};  // room for so many bytes, where assign needs some
+        std::function<void(std::size_t)> reserve = {};  // reserves so many bytes, if assign needs them
     };
     struct Visitor {
         Checkpoint& to;
@@ -183,7 +183,7 @@ private:
     }
 
     std::vector<Part> parts_;
-    bool borrowed_ = false;  // the graph is on the weights of another
+    bool borrowed_ = false;  // the graph uses the weights of another
     std::vector<std::function<void()>> after_load_;
 };
 

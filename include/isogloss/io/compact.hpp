@@ -1,4 +1,4 @@
-/// @file io/compact.hpp  Numbers of other types than float in files: read as float, and tables written in fewer bytes.
+/// @file io/compact.hpp  Other number types in files: reading them as float, and writing compact tables.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
-/// A number of the type F16 (IEEE 754 binary16), by its bits, as a float, exactly.
+/// An F16 number (IEEE 754 binary16), given by its bits, as a float, exactly.
 inline float half_to_float(std::uint16_t bits) {
     const std::uint32_t sign = std::uint32_t{bits} >> 15 << 31, exponent = (bits >> 10) & 31u,
                         fraction = bits & 1023u;
@@ -37,7 +37,7 @@ namespace detail {
 /// Name of the tensor of scales of an int8 table.
 inline std::string scale_name(std::string_view table) { return std::string(table) + ".scale"; }
 
-/// The scales of an int8 table, or null for what is none: I8 [rows, …], with F32 [rows] as `name.scale`.
+/// The scales of an int8 table, I8 [rows, …] with F32 [rows] as `name.scale`; null if it is not one.
 inline const TensorView* scales(const Safetensors& file, const TensorView& t) {
     if (t.dtype != DType::i8 || t.shape.empty()) return nullptr;
     const TensorView* const s = file.find(scale_name(t.name));
@@ -54,7 +54,7 @@ template <class S, class F> void each_number(const TensorView& t, F&& f) {
     }
 }
 
-/// Writes the elements of a tensor to `out`; false, and nothing is written, where it holds no floating numbers.
+/// Writes the elements of a tensor to `out`; returns false, writing nothing, if it is not a floating-point tensor.
 template <std::floating_point T> bool widen(const Safetensors& file, const TensorView& t, T* out) {
     switch (t.dtype) {
         case DType::f16:
@@ -83,12 +83,12 @@ template <std::floating_point T> bool widen(const Safetensors& file, const Tenso
 
 }  // namespace detail
 
-/// The elements of the tensor `name`, of whatever shape, row-major, as T, from any of the types F16, BF16, F32 and F64,
-/// rounded where T is the narrower, and from a table that write_compact has stored as int8.
+/// The elements of the tensor `name`, of any shape, row-major, as T, from any of the types F16, BF16, F32 and
+/// F64, rounded if T is narrower, or from a table that write_compact has stored as int8.
 ///
 ///     const auto W = numbers<float>(file, "lstm.weight_ih_l0");     // of a file that numpy or PyTorch wrote
 ///
-/// Safetensors::values is for those who want exactly one type. Throws FileError for a tensor that is not there or of
+/// Use Safetensors::values to require exactly one type. Throws FileError for a tensor that is missing or of
 /// another type.
 template <std::floating_point T> std::vector<T> numbers(const Safetensors& file, std::string_view name) {
     const TensorView& t = file.at(name);
@@ -102,12 +102,12 @@ template <std::floating_point T> std::vector<T> numbers(const Safetensors& file,
     return out;
 }
 
-/// The file with its tables in F32: those in F16 and BF16, and those in I8 that have scales, which are left out. Whatever is
-/// in another type stays as it is, and a file without such tables is handed back untouched.
+/// The file with its tables in F32: those in F16 and BF16, and those in I8 with scales, which are removed. Other
+/// types are unchanged, and a file without such tables is returned as it is.
 ///
 ///     checkpoint.load(widened(Safetensors::open("small.safetensors")), Restore::parameters);
 ///
-/// Throws FileError where there is no memory for them.
+/// Throws FileError if there is not enough memory.
 inline Safetensors widened(Safetensors file) {
     const auto narrow = [&file](const TensorView& t) {
         return t.dtype == DType::f16 || t.dtype == DType::bf16 || detail::scales(file, t);
@@ -135,7 +135,7 @@ inline Safetensors widened(Safetensors file) {
         tensors.back().bytes = std::as_bytes(std::span(room.get() + used, static_cast<std::size_t>(n)));
         used += n;
     }
-    // What was read stays too: tensors that were not widened lie in it.
+    // The data read is kept too: tensors that were not widened refer to it.
     const auto owner = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<float[]>>>(
         file.owner(), room);
     return file.with(std::move(tensors), owner);
@@ -144,15 +144,15 @@ inline Safetensors widened(Safetensors file) {
 /// How write_compact stores tables.
 enum class Compact {
     none,  ///< F32
-    bf16,  ///< BF16, the nearest: half the bytes, 8 bits of precision
-    int8  ///< I8 with a scale for each row, F32: a quarter of the bytes. w ≈ s q, s = max |w| / 127 over the row
+    bf16,  ///< BF16, rounded to nearest: half the bytes, 8 bits of precision
+    int8  ///< I8 with an F32 scale per row: a quarter of the bytes. w ≈ s q, s = max |w| / 127 over the row
 };
 
-/// Writes `file` anew with its tables in fewer bytes: the tensors in F32 of two dimensions and at least two rows whose name does
-/// not begin with "state/". All else stays as it is, the metadata too. `widened` reads it back. Tables that were narrow before
-/// are widened first.
+/// Writes `file` with its tables in fewer bytes: the two-dimensional F32 tensors with at least two rows whose name
+/// does not begin with "state/". Everything else is unchanged, including the metadata. `widened` reads it back.
+/// Tables that were already compact are widened first.
 ///
-/// Throws DataError for a number in a table that is not finite, under int8; and what write_safetensors does.
+/// Throws DataError for a number in a table that is not finite, with int8; and as write_safetensors.
 inline void write_compact(const std::filesystem::path& path, Safetensors file, Compact type) {
     file = widened(std::move(file));
     std::vector<TensorView> tensors;

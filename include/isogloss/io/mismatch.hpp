@@ -1,4 +1,4 @@
-/// @file io/mismatch.hpp  Whether a file holds what a model needs, with everything that is wrong in one message.
+/// @file io/mismatch.hpp  Comparing the tensors of a file with those a model needs, all errors in one message.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +14,22 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
-/// The differences between the tensors that are expected and those a file holds. Each string is a line ready
-/// to be read: the name, and for `misshapen` both types and shapes.
+/// The differences between the expected tensors and those of a file. Each string is a line for a message:
+/// the name, and for `misshapen` both types and shapes.
 struct Mismatch {
-    std::vector<std::string> missing;    ///< expected, not in the file; in the order expected
-    std::vector<std::string> extra;      ///< in the file, not expected; in the order of the file
+    std::vector<std::string> missing;    ///< expected but not in the file, in the expected order
+    std::vector<std::string> extra;      ///< in the file but not expected, in file order
     std::vector<std::string> misshapen;  ///< in both, with another scalar type or shape
 
-    /// True where there is no difference.
+    /// True if there is no difference.
     bool empty() const { return missing.empty() && extra.empty() && misshapen.empty(); }
 };
 
 /// Compares all names, scalar types and shapes.
 ///
-/// @param expected  what there should be; names must differ (DataError)
-/// @param file      what there is
-/// @param ignored   tensors of the file whose name begins with one of these and that are not expected are not
+/// @param expected  the expected tensors; names must differ (DataError)
+/// @param file      the file to compare
+/// @param ignored   unexpected tensors of the file whose name begins with one of these are not
 ///                  counted as extra: "update/" for a program that only evaluates
 inline Mismatch compare(std::span<const TensorSpec> expected, const Safetensors& file,
                         const std::vector<std::string_view>& ignored = {}) {
@@ -56,8 +56,8 @@ inline Mismatch compare(std::span<const TensorSpec> expected, const Safetensors&
     return m;
 }
 
-/// Throws one FileError that lists every missing, extra and misshapen tensor, or returns where there is none.
-/// Call it before the first value is copied, so that a file is taken whole or not at all.
+/// Throws one FileError listing every missing, extra and misshapen tensor; returns if there is none.
+/// Call before the first value is copied, so that a file is loaded completely or not at all.
 ///
 ///     const std::vector<TensorSpec> expected{{"E", DType::f32, {V, n}},
 ///                                            {"lstm1.W", DType::f32, {n, 4 * units}}};

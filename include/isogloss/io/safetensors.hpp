@@ -1,4 +1,4 @@
-/// @file io/safetensors.hpp  Named tensors in one file: written whole or not at all, read whole or refused.
+/// @file io/safetensors.hpp  Named tensors in one file, written atomically and verified when read.
 #pragma once
 
 #include <algorithm>
@@ -28,13 +28,13 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
-/// Version of what isogloss writes, in the metadata "isogloss.format".
+/// Format version that isogloss writes, in the metadata "isogloss.format".
 inline constexpr std::string_view safetensors_format = "1";
 
 /// How the header of every file written here begins; 16 hexadecimal digits of checksum follow.
 inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"isogloss.checksum":")";
 
-/// Takes the bytes of one tensor, in pieces, from the first to the last.
+/// Receives the bytes of one tensor, in pieces, from first to last.
 class TensorSink {
 public:
     TensorSink(file::OutputFile& out, file::Crc64& crc) : out_(&out), crc_(&crc) {}
@@ -44,7 +44,7 @@ public:
         out_->write(bytes);
         written_ += std::ssize(bytes);
     }
-    /// Bytes so far.
+    /// Bytes written so far.
     Index written() const { return written_; }
 
 private:
@@ -53,29 +53,29 @@ private:
     Index written_ = 0;
 };
 
-/// A tensor whose bytes are made while they are written, so that it may be larger than the memory.
+/// A tensor whose bytes are generated while they are written, so that it may be larger than memory.
 struct TensorSource {
     TensorSpec spec;                         ///< name, scalar type, sizes
     std::function<void(TensorSink&)> write;  ///< writes bytes_of(spec) bytes, once
 };
 
-/// Writes tensors and metadata to `path` in the safetensors format, by OutputFile: after a crash there is the
-/// old file or the new one, never half of one.
+/// Writes tensors and metadata to `path` in the safetensors format, by OutputFile: after a crash the file is
+/// either the old or the new one, complete.
 ///
 ///     bytes 0 … 7   length n of the header, little-endian; 8 + n is a multiple of 64
 ///     n bytes       JSON, then spaces: {"__metadata__": {key: value …},
 ///                                       name: {"dtype": …, "shape": [ … ], "data_offsets": [begin, end]} …}
-///     the rest      the tensors' bytes, one after the other
+///     the rest      the bytes of the tensors, concatenated
 ///
-/// Tensors are laid out by falling element size, and in the order given among equals, so that each begins at
-/// a multiple of its element size. The metadata gains "isogloss.format" and "isogloss.checksum": the CRC-64
-/// of the complete file in which the checksum's own 16 digits are read as '0'. It covers every byte: lengths,
-/// names, shapes, types, metadata and values.
+/// Tensors are ordered by descending element size, and among equals as given, so that each begins at
+/// a multiple of its element size. The keys "isogloss.format" and "isogloss.checksum" are added to the metadata:
+/// the latter is the CRC-64 of the complete file with the checksum's own 16 digits read as '0'. It covers every
+/// byte: lengths, names, shapes, types, metadata and values.
 ///
-/// Errors   DataError, before anything is written: a name that comes twice, "__metadata__" as a name, a name
-///          or metadata that are not UTF-8, sizes that cannot be counted, one of the two keys above in the
+/// Errors   DataError, before anything is written: a duplicate name, "__metadata__" as a name, a name
+///          or metadata that are not UTF-8, sizes that overflow, one of the two keys above in the
 ///          metadata, a header above 100 MB. DataError for a source that writes more or fewer bytes than its
-///          tensor has; FileError as for OutputFile: no file is left or changed then.
+///          tensor has; FileError as for OutputFile: no file is then left or changed.
 /// Source   The safetensors format as published with its library (0.3 and later).
 inline void stream_safetensors(const std::filesystem::path& path, std::vector<TensorSource> tensors,
                                const std::map<std::string, std::string>& metadata = {}) {
@@ -118,7 +118,7 @@ inline void stream_safetensors(const std::filesystem::path& path, std::vector<Te
     });
 }
 
-/// The same, of tensors in memory. DataError too, before anything is written, for a shape that does not fit
+/// The same for tensors in memory. Also DataError, before anything is written, for a shape that does not match
 /// its bytes.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                               const std::map<std::string, std::string>& metadata = {}) {
@@ -136,25 +136,25 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
 
 /// Options of Safetensors::open and Safetensors::map.
 struct SafetensorsOptions {
-    /// Refuse a file without isogloss's checksum, as other programs write them. Default true.
+    /// Refuse a file without an isogloss checksum, as written by other programs. Default true.
     bool require_checksum = true;
 };
 
-/// A safetensors file in memory, read and checked as a whole before anything of it can be seen.
+/// A safetensors file in memory, read and verified as a whole before any of it is accessible.
 ///
 ///     const auto file = Safetensors::open("model.safetensors");
 ///     file.read<float>("E", {V, n}, table);      // into a std::span<float>; exact type and shape
 ///     const auto epoch = file.scalar<std::int64_t>("epoch");
 ///
-/// A checksum is always verified where there is one. A file that claims to come from isogloss and has none,
-/// or has it in another place, is refused under either option: it was damaged, or written anew by a program
+/// A checksum is always verified if present. A file whose metadata names isogloss but that has no checksum,
+/// or has it in another place, is refused with either option: it was damaged, or rewritten by a program
 /// that copied the metadata.
 ///
-/// Errors   FileError, naming the file and what is wrong: missing, no safetensors, cut, too long, damaged,
+/// Errors   FileError, naming the file and the problem: missing, not safetensors, truncated, too long, damaged,
 ///          without checksum, of a newer format, a tensor that is missing or of another type or shape.
 class Safetensors {
 public:
-    /// Reads and checks a file.
+    /// Reads and verifies a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
         return load(path, options, [](file::FileReader& in, std::uint64_t, std::uint64_t data) {
             std::shared_ptr<std::byte[]> held;
@@ -170,9 +170,9 @@ public:
         });
     }
 
-    /// Maps and checks a file, which may be larger than the memory: all of it is read once, for the checksum,
-    /// and pages come again when they are touched. It must not be written over in place meanwhile; a file
-    /// that is replaced by rename, as isogloss writes files, stays readable here.
+    /// Maps and verifies a file, which may be larger than memory: all of it is read once, for the checksum,
+    /// and pages are read again when accessed. It must not be overwritten in place meanwhile; a file
+    /// replaced by rename, as isogloss writes files, stays readable through this object.
     static Safetensors map(const std::filesystem::path& path, SafetensorsOptions options = {}) {
         return load(path, options, [](file::FileReader& in, std::uint64_t begin, std::uint64_t data) {
             const auto held = std::make_shared<const file::MappedFile>(in.name());
@@ -183,13 +183,13 @@ public:
         });
     }
 
-    /// The tensor of this name, or null. The view holds as long as this object, also when it is moved.
+    /// The tensor of this name, or null. The view is valid as long as this object, even if it is moved.
     const TensorView* find(std::string_view name) const {
         const Token at = index_.find(name);
         return at < 0 ? nullptr : &tensors_[at];
     }
 
-    /// The tensor of this name. Throws FileError where there is none.
+    /// The tensor of this name. Throws FileError if there is none.
     const TensorView& at(std::string_view name) const {
         if (const TensorView* t = find(name)) return *t;
         std::string known;
@@ -199,8 +199,8 @@ public:
                         known, tensors_.size() > 20 ? " …" : "");
     }
 
-    /// The tensor `name`. Throws FileError unless it has the type T and exactly this shape: before anything
-    /// of that shape is allocated.
+    /// The tensor `name`. Throws FileError unless it has the type T and exactly this shape, before
+    /// anything of that shape is allocated.
     template <Storable T>
     const TensorView& require(std::string_view name, const std::vector<Index>& shape) const {
         const TensorView& t = typed<T>(name);
@@ -211,7 +211,7 @@ public:
     }
 
     /// Copies the tensor `name` into `out`. Throws FileError unless it has the type T and exactly this shape;
-    /// throws DataError where `out` does not hold as many elements.
+    /// throws DataError if `out` has another number of elements.
     template <Storable T>
     void read(std::string_view name, const std::vector<Index>& shape, std::span<T> out) const {
         const TensorView& t = require<T>(name, shape);
@@ -226,7 +226,7 @@ public:
         read<T>(name, {static_cast<Index>(out.size())}, out);
     }
 
-    /// All elements of the tensor `name`, of whatever shape, row-major. Throws FileError for another type.
+    /// All elements of the tensor `name`, of any shape, row-major. Throws FileError for another type.
     template <Storable T> std::vector<T> values(std::string_view name) const {
         const TensorView& t = typed<T>(name);
         std::vector<T> out(t.bytes.size() / sizeof(T));
@@ -241,7 +241,7 @@ public:
         return value;
     }
 
-    /// The characters of the tensor `name`, U8 and one-dimensional, as text_view stored them. They hold as
+    /// The characters of the tensor `name`, U8 and one-dimensional, as stored by text_view. Valid as
     /// long as this object. Throws FileError for another type or shape.
     std::string_view characters(std::string_view name) const {
         const TensorView& t = typed<std::uint8_t>(name);
@@ -251,15 +251,15 @@ public:
         return {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()};
     }
 
-    /// All tensors, in the order of the file.
+    /// All tensors, in file order.
     std::span<const TensorView> tensors() const { return tensors_; }
-    /// The names of all tensors, in the order of the file.
+    /// The names of all tensors, in file order.
     const std::vector<std::string>& names() const { return index_.words(); }
-    /// The metadata, without isogloss's format and checksum: what write_safetensors was given.
+    /// The metadata without isogloss's format and checksum: that passed to write_safetensors.
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
-    /// What keeps the bytes of the tensors: for views that outlive this object.
+    /// Owner of the bytes of the tensors, for views that outlive this object.
     const std::shared_ptr<const void>& owner() const { return owner_; }
-    /// The file with other tensors in place of its own, kept alive by `owner`. Throws DataError for a name that comes twice.
+    /// The file with other tensors, kept alive by `owner`. Throws DataError for a duplicate name.
     Safetensors with(std::vector<TensorView> tensors, std::shared_ptr<const void> owner) const {
         Safetensors other;
         other.name_ = name_;
@@ -273,7 +273,7 @@ public:
                                 "; names must differ");
         return other;
     }
-    /// True where the file carries isogloss's checksum, which then was right.
+    /// Whether the file has an isogloss checksum, which was then correct.
     bool has_checksum() const { return has_checksum_; }
     /// Name of the file.
     const std::string& name() const { return name_; }
@@ -281,7 +281,7 @@ public:
 private:
     Safetensors() = default;
 
-    // get(in, begin, bytes): the bytes behind the header, which begin at `begin`, and what keeps them.
+    // get(in, begin, bytes): the bytes after the header, which begin at `begin`, and their owner.
     template <class Get>
     static Safetensors load(const std::filesystem::path& path, SafetensorsOptions options, Get&& get) {
         file::FileReader in(path.string());
@@ -342,7 +342,7 @@ private:
         if (file::hex16(crc.value()) != sum->second)
             in.refuse("the file is damaged: its checksum is ", file::hex16(crc.value()), ", but ",
                       in_quotes(sum->second), " was written; restore it from a copy");
-        // After the checksum, so that a damaged file is not taken for a newer one.
+        // After the checksum, so that a damaged file is not reported as a newer one.
         if (format->second != safetensors_format)
             in.refuse("format ", in_quotes(format->second), ", but this version of isogloss reads format '",
                       safetensors_format, "'; use a newer version");

@@ -1,6 +1,6 @@
-/// @file io/safetensors_header.hpp  The JSON header of a safetensors file, written and read.
+/// @file io/safetensors_header.hpp  Writing and reading the JSON header of a safetensors file.
 ///
-/// The only header that names nlohmann-json.
+/// The only header that includes nlohmann-json.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
-/// Longest header that is written or read, bytes; the limit of the format's own library.
+/// Maximum header length, in bytes, for writing and reading; the limit of the format's own library.
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
 
 /// A tensor as the header of a safetensors file describes it.
@@ -31,16 +31,16 @@ struct SafetensorsEntry {
     std::uint64_t begin = 0, end = 0;  ///< its bytes, counted from the end of the header
 };
 
-/// What the header of a safetensors file says.
+/// Contents of the header of a safetensors file.
 struct SafetensorsHeader {
     std::map<std::string, std::string> metadata;  ///< the strings of "__metadata__"
     std::vector<SafetensorsEntry> entries;  ///< in the order of their bytes: contiguous from 0 to the end
 };
 
-/// A string as JSON, in quotes. Throws DataError where it is not UTF-8, which JSON cannot hold.
+/// A string as JSON, in quotes. Throws DataError if it is not UTF-8, which JSON requires.
 ///
-/// Strings alone are written by the library: to free a tree of its values it allocates, in a destructor, which
-/// would end the program where memory ends.
+/// Only strings are written with the JSON library: its value trees allocate in a destructor, which would
+/// terminate the program if memory runs out.
 inline std::string json_string(std::string_view characters) {
     try {
         return nlohmann::json(characters).dump();
@@ -50,14 +50,14 @@ inline std::string json_string(std::string_view characters) {
     }
 }
 
-/// Reads the JSON of a header event by event: the few forms that are allowed are followed, and the first
-/// thing that is not one of them ends the reading, so that no tree of a hostile header is ever built.
+/// Reads the JSON of a header event by event: only the allowed forms are accepted, and the first
+/// violation stops the reading, so that no tree is ever built from a malicious header.
 class SafetensorsHeaderReader : public nlohmann::json_sax<nlohmann::json> {
 public:
     SafetensorsHeader header;  ///< what was read
-    std::string problem;       ///< why the reading ended early; empty where it did not
+    std::string problem;       ///< why reading stopped early; empty if it did not
 
-    // The events as the parser calls them; each returns whether to go on.
+    // Events called by the parser; each returns whether to continue.
 
     bool start_object(std::size_t) override {
         if (place_ == Place::before) return go(Place::top);
@@ -170,14 +170,14 @@ private:
 };
 
 /// Reads a header and checks all of it against the number of bytes that follow it. `refuse(what)` is called
-/// with the first thing that is wrong and must not return.
+/// with the first problem and must not return.
 ///
 /// Checked: one JSON object with the allowed keys, each once; known scalar types; at most `max_dimensions`
-/// sizes, whose product does not overflow; offsets that fit the sizes, follow one another without gap or
-/// overlap and end where the file ends.
+/// sizes, whose product does not overflow; offsets that match the sizes, are contiguous and without
+/// overlap, and end where the file ends.
 template <class Refuse>
 SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t bytes_after, Refuse&& refuse) {
-    // The parser takes a NUL for the end of the text, and would not look at what comes behind it.
+    // The parser takes a NUL for the end of the text and would ignore what follows it.
     if (!json.starts_with('{') || json.find('\0') != std::string_view::npos)
         refuse(std::string("the header is no JSON object; this is not a safetensors file"));
     SafetensorsHeaderReader reader;
@@ -217,8 +217,8 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
     return std::move(reader.header);
 }
 
-/// The JSON of the tensors, to stand behind the metadata: `,"name":{…}` for each, at consecutive offsets.
-/// Throws DataError for a name that comes twice, is reserved or is not UTF-8, and for sizes that make no
+/// The JSON of the tensors, to follow the metadata: `,"name":{…}` for each, at consecutive offsets.
+/// Throws DataError for a name that is duplicate, reserved or not UTF-8, and for sizes that give no
 /// whole number of bytes.
 inline std::string safetensors_entries(std::span<const TensorSpec> tensors) {
     std::string json;

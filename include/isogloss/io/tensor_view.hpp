@@ -1,4 +1,4 @@
-/// @file io/tensor_view.hpp  A named tensor as bytes: what files hold, free of any array library.
+/// @file io/tensor_view.hpp  A named tensor as bytes, independent of any array library: the contents of files.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
 /// Scalar type of the elements of a stored tensor, those of the safetensors format. `boolean`, floats of 16
-/// and fewer bits, and `c64` (pairs of floats) have no C++ type here: they can be carried and copied as
+/// and fewer bits, and `c64` (complex, two floats) have no C++ type here: they can be held and copied as
 /// bytes.
 enum class DType {
     boolean,
@@ -46,8 +46,8 @@ enum class DType {
 
 /// Name of a scalar type in files and messages, and the bits of one element.
 struct DTypeInfo {
-    std::string_view name;  ///< as safetensors spells it: "F32", "I64" …
-    Index bits;             ///< 4, 6, 8, 16, 32 or 64; elements follow one another without gap
+    std::string_view name;  ///< as spelled in safetensors: "F32", "I64" …
+    Index bits;             ///< 4, 6, 8, 16, 32 or 64; elements are packed without gaps
 };
 
 /// Name and size of a scalar type.
@@ -60,7 +60,7 @@ inline DTypeInfo info(DType dtype) {
     return all[static_cast<std::size_t>(dtype)];
 }
 
-/// The scalar type of this name ("F32"), or nothing where there is none.
+/// The scalar type of this name ("F32"), or nothing if there is none.
 inline std::optional<DType> dtype_named(std::string_view name) {
     for (int i = 0; i <= static_cast<int>(DType::f64); ++i)
         if (info(static_cast<DType>(i)).name == name) return static_cast<DType>(i);
@@ -68,12 +68,12 @@ inline std::optional<DType> dtype_named(std::string_view name) {
 }
 
 /// A C++ type whose values can be stored: float, double, std::byte, integers of 1, 2, 4 or 8 bytes. Not bool
-/// and char, whose size or sign differs between machines.
+/// and char, whose size or signedness is platform-dependent.
 template <class T>
 concept Storable = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::byte> ||
     (std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>);
 
-/// The stored type of a C++ type: by size and sign, so that `long` and `long long` are both I64.
+/// The stored type of a C++ type: by size and signedness, so that `long` and `long long` are both I64.
 template <Storable T> constexpr DType dtype_of() {
     constexpr bool is_signed = std::is_signed_v<T>;
     if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::f32 : DType::f64;
@@ -83,29 +83,29 @@ template <Storable T> constexpr DType dtype_of() {
     else return is_signed ? DType::i64 : DType::u64;
 }
 
-/// Most dimensions a stored tensor may have; the limit of NumPy 1.
+/// Maximum number of dimensions of a stored tensor; the limit of NumPy 1.
 inline constexpr std::size_t max_dimensions = 32;
 
-/// Bytes of a tensor with these sizes, 1 element for []; nothing where a size is negative, there are more
-/// than `max_dimensions`, the elements do not end with a byte, or the sizes multiply beyond what an Index can
-/// count, even if another size is 0.
+/// Bytes of a tensor with these sizes, 1 element for []; nothing if a size is negative, there are more
+/// than `max_dimensions`, the elements do not fill whole bytes, or the product of the sizes overflows an Index,
+/// even if another size is 0.
 inline std::optional<Index> bytes_of(DType dtype, std::span<const Index> shape) {
     if (shape.size() > max_dimensions) return std::nullopt;
     const Index bits = info(dtype).bits;
     if (bits >= 8) return product_of(shape, bits / 8);
-    const auto n = product_of(shape);  // elements, of which several make a byte
+    const auto n = product_of(shape);  // elements, several of which may share a byte
     if (!n || *n % 8 * bits % 8 != 0) return std::nullopt;
     return *n / 8 * bits + *n % 8 * bits / 8;
 }
 
-/// What a tensor should be: its name, scalar type and sizes.
+/// The specification of a tensor: its name, scalar type and sizes.
 struct TensorSpec {
     std::string name;          ///< any UTF-8 but "__metadata__"
     DType dtype = DType::f32;  ///< scalar type
     std::vector<Index> shape;  ///< sizes ≥ 0, row-major; [] is a scalar
 };
 
-/// A named tensor as a view of bytes owned by somebody else, row-major and little-endian.
+/// A named tensor as a non-owning view of bytes, row-major and little-endian.
 struct TensorView {
     std::string name;                  ///< any UTF-8 but "__metadata__"
     DType dtype = DType::f32;          ///< scalar type
@@ -118,7 +118,7 @@ struct TensorView {
 ///     tensor_view<float>("E", {V, n}, table);      // table: std::vector<float>, std::span<const float> …
 ///     tensor_view<std::uint64_t>("step", {}, {&step, 1});
 ///
-/// Throws DataError where `values` are not as many as the shape says.
+/// Throws DataError if the number of `values` does not match the shape.
 template <Storable T>
 TensorView tensor_view(std::string name, std::vector<Index> shape, std::span<const T> values) {
     const auto bytes = bytes_of(dtype_of<T>(), shape);

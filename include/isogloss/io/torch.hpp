@@ -1,4 +1,4 @@
-/// @file io/torch.hpp  Layers of PyTorch, read from a state dict in a safetensors file and written back.
+/// @file io/torch.hpp  Importing and exporting PyTorch layers, as a state dict in a safetensors file.
 #pragma once
 
 #include <algorithm>
@@ -17,29 +17,29 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
-/// The layers of PyTorch that have a counterpart here.
+/// The PyTorch layers that have a counterpart here.
 enum class Torch {
     embedding,  ///< nn.Embedding; `ours` is the table: E = weight
     linear,     ///< nn.Linear as a Linear: W = weightᵀ, b = bias
     head,       ///< nn.Linear(n, V) as a Softmax or TiedSoftmax: W or the table = weight, b = bias
     rnn,  ///< a layer of nn.RNN, tanh, as an Rnn: W = weight_ihᵀ, U = weight_hhᵀ, b = bias_ih + bias_hh
-    lstm  ///< a layer of nn.LSTM as an Lstm: as above; the gates are i, f, g, o in both
+    lstm  ///< a layer of nn.LSTM as an Lstm: as above; the gate order is i, f, g, o in both
 };
 
-/// A layer, and what it is called there and here.
+/// A layer, with its name in PyTorch and here.
 struct TorchLayer {
     Torch type;
     std::string
-        theirs;  ///< its name in the state dict: "encoder" of "encoder.weight"; empty: names without a dot
-    std::string ours;        ///< the name of the node; of an embedding that of the table
-    Index layer = 0;         ///< ≥ 0, of rnn and lstm: the number behind `_l` in "rnn.weight_ih_l0"
-    bool reverse = false;    ///< of rnn and lstm: the other direction, "rnn.weight_ih_l0_reverse"
-    std::string table = {};  ///< of a head that is tied: the name of the table it shares
+        theirs;  ///< its name in the state dict: "encoder" of "encoder.weight"; empty: names without a prefix
+    std::string ours;        ///< the name of the node; for an embedding, of the table
+    Index layer = 0;         ///< ≥ 0, for rnn and lstm: the number after `_l` in "rnn.weight_ih_l0"
+    bool reverse = false;    ///< for rnn and lstm: the backward direction, "rnn.weight_ih_l0_reverse"
+    std::string table = {};  ///< for a tied head: the name of the table it shares
 };
 
 namespace detail {
 
-/// A parameter here, and the tensors there that it is the sum of.
+/// A parameter here, and the PyTorch tensors whose sum it is.
 struct TorchPart {
     std::string parameter;
     std::vector<std::string> tensors;
@@ -60,8 +60,8 @@ inline std::vector<TorchPart> parts_of(const TorchLayer& l) {
             {l.ours + ".b", {dot + "bias_ih" + end, dot + "bias_hh" + end}, false, true}};
 }
 
-/// The parameter, or null for a bias that the node was built without. Throws UsageError for another name that there is not,
-/// and for nodes that do not have the layer's form.
+/// The parameter, or null for a bias that the node was built without. Throws UsageError for other names that
+/// do not exist, and for nodes without the form of the layer.
 template <class T> Parameter<T>* parameter_of(Graph<T>& g, const TorchLayer& l, const TorchPart& part) {
     constexpr std::string_view who = "layers of PyTorch";
     require(who, "layer", l.layer, 0);
@@ -80,7 +80,7 @@ template <class T> Parameter<T>* parameter_of(Graph<T>& g, const TorchLayer& l, 
     return &p;
 }
 
-/// The shape that a tensor there has for this parameter.
+/// The shape of a PyTorch tensor for this parameter.
 template <class T> std::vector<Index> shape_there(const Parameter<T>& p, const TorchPart& part) {
     if (part.bias) return {p.cols};
     return part.transposed ? std::vector<Index>{p.cols, p.rows} : std::vector<Index>{p.rows, p.cols};
@@ -88,19 +88,20 @@ template <class T> std::vector<Index> shape_there(const Parameter<T>& p, const T
 
 }  // namespace detail
 
-/// Gives parameters of a graph the weights of layers of PyTorch, all of them or, where something does not fit, none.
+/// Sets parameters of a graph to the weights of PyTorch layers: all of them or, on any mismatch, none.
 ///
 ///     const auto file = Safetensors::open("theirs.safetensors", {.require_checksum = false});
 ///     read_torch(file, g, {{Torch::embedding, "encoder", "E"}, {Torch::lstm, "rnn", "lstm1"},
 ///                          {Torch::lstm, "rnn", "lstm2", 1}, {Torch::head, "decoder", "softmax"}});
 ///
-/// Numbers may be F16, BF16, F32 or F64. A bias that there is only here becomes 0. Two layers that give one parameter, as an
-/// embedding and the head that is tied to it, must agree to the last bit. Gradients of what was read are cleared.
-/// @return  the tensors of the file that no layer has asked for, in the order of the file
+/// Numbers may be F16, BF16, F32 or F64. A bias that exists only here becomes 0. Two layers for the same
+/// parameter, such as an embedding and the head tied to it, must be bit-identical. Gradients of the parameters
+/// read are cleared.
+/// @return  the tensors of the file that no layer used, in file order
 ///
-/// Errors   FileError that lists tensors missing, of other shapes or types, biases that have no place here, and layers that
-///          do not agree. UsageError for names that the graph does not have, nodes of another form, tables with unit_rows,
-///          a graph on shared weights.
+/// Errors   FileError listing tensors that are missing or of other shapes or types, biases without counterpart
+///          here, and layers that disagree. UsageError for names that the graph does not have, nodes of another
+///          form, tables with unit_rows, a graph on shared weights.
 template <class T> std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
                                                        const std::vector<TorchLayer>& layers) {
     if (g.store().shared)
@@ -169,10 +170,10 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
     return left;
 }
 
-/// Writes parameters of a graph as a state dict of PyTorch, in a safetensors file that `load_state_dict` takes: the inverse of
-/// read_torch. The bias of a recurrent layer becomes bias_ih, bias_hh is 0; a node without a bias writes none.
+/// Writes parameters of a graph as a PyTorch state dict, in a safetensors file for `load_state_dict`: the inverse
+/// of read_torch. The bias of a recurrent layer becomes bias_ih, bias_hh is 0; a node without a bias writes none.
 ///
-/// Errors   as those of read_torch and write_safetensors.
+/// Errors   as read_torch and write_safetensors.
 template <class T>
 void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vector<TorchLayer>& layers) {
     std::vector<std::vector<T>> owned;

@@ -23,9 +23,9 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
 
-/// Words and a vector for each: `words.find("north")` is the row of a word, `words[i]` the word of a row.
+/// Words with one vector each: `words.find("north")` is the row of a word, `words[i]` the word of a row.
 struct WordVectors {
-    text::WordIndex words;      ///< bytes, UTF-8 as a rule
+    text::WordIndex words;      ///< bytes, usually UTF-8
     Index dimension = 0;        ///< numbers per word, ≥ 1
     std::vector<float> values;  ///< [words, dimension], row-major, finite
 
@@ -40,7 +40,7 @@ struct WordVectors {
 /// - glove_text: per word a line "word x₁ … x_n", no first line
 enum class WordVectorFormat { word2vec_text, word2vec_binary, glove_text };
 
-/// Whether a word can stand in all three formats: not empty, no space, tab, line end, carriage return or NUL.
+/// Whether a word is valid in all three formats: not empty, no space, tab, line end, carriage return or NUL.
 inline bool is_storable_word(std::string_view word) {
     return !word.empty() && word.find_first_of(std::string_view(" \t\n\r\0", 5)) == std::string_view::npos;
 }
@@ -51,7 +51,7 @@ struct Word2VecHeader {
     Index dimension = 0;  ///< numbers per word, ≥ 0
 };
 
-/// Reads "words dimension"; nothing where the line is not two whole numbers, or one is beyond an Index.
+/// Parses "words dimension"; nothing if the line is not two whole numbers, or one overflows an Index.
 inline std::optional<Word2VecHeader> word2vec_header(std::string_view line) {
     while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
     const char* const end = line.data() + line.size();
@@ -63,13 +63,13 @@ inline std::optional<Word2VecHeader> word2vec_header(std::string_view line) {
     return h;
 }
 
-/// Reads one decimal number and nothing else; nothing where there is none, it is not finite or exceeds a
+/// Parses one decimal number and nothing else; nothing if there is none, it is not finite or it overflows a
 /// float. A number too small for a float becomes the nearest one or 0, as long as a double can hold it.
 inline std::optional<float> parse_float(std::string_view digits) {
     float value = 0;
     const char* const end = digits.data() + digits.size();
     auto result = std::from_chars(digits.data(), end, value);
-    if (result.ec == std::errc::result_out_of_range) {  // too large or too small: a double can tell
+    if (result.ec == std::errc::result_out_of_range) {  // too large or too small: decided in double
         double wide = 0;
         result = std::from_chars(digits.data(), end, wide);
         if (std::abs(wide) > 1) return std::nullopt;
@@ -79,16 +79,16 @@ inline std::optional<float> parse_float(std::string_view digits) {
     return value;
 }
 
-/// Reads the parts that the three formats share. Used by the read functions below.
+/// Reads the parts common to the three formats. Used by the read functions below.
 class WordVectorReader {
 public:
-    /// Opens a file that is not empty.
+    /// Opens a file, which must not be empty.
     explicit WordVectorReader(const std::filesystem::path& path) : in(path.string()) {
         if (in.bytes() == 0) in.refuse("the file is empty");
     }
 
     /// Reads and checks the first line of a word2vec file and returns the number of words. A number takes at
-    /// least `least` bytes in this format, and the file must have room for all of them before anything is
+    /// least `least` bytes in this format, and the file must be large enough for all of them before anything is
     /// allocated.
     Index header(Index least) {
         std::string_view line;
@@ -101,7 +101,7 @@ public:
         if (h->words == 0 || h->dimension == 0)
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension,
                       "; expected at least 1 of each");
-        // A word adds one character and one space or line end; the last line end may be missing.
+        // A word adds at least one character and one space or line end; the last line end may be missing.
         const Index room = in.remaining();
         if (h->dimension > room / least || h->words > (room + 1) / (h->dimension * least + 2))
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension, " do not fit into the ",
@@ -117,7 +117,7 @@ public:
         return h->words;
     }
 
-    /// Reads one line "word x₁ … x_n"; false at the end of the file. The first line sets the dimension where
+    /// Reads one line "word x₁ … x_n"; false at the end of the file. The first line sets the dimension if
     /// it is not known.
     bool text_row() {
         std::string_view line;
@@ -140,7 +140,8 @@ public:
             if (!value)
                 in.refuse("line ", line_, ": ", in_quotes(field), " after the word ", in_quotes(w),
                           " is not a finite number; a word that contains a space is not possible here");
-            if (++found > vectors.dimension && vectors.dimension > 0) continue;  // counted for the message
+            if (++found > vectors.dimension && vectors.dimension > 0)
+                continue;  // counted for the error message
             vectors.values.push_back(*value);
         }
         if (vectors.dimension == 0) vectors.dimension = found;
@@ -170,10 +171,10 @@ public:
     }
 
     file::FileReader in;  ///< the file
-    WordVectors vectors;  ///< what was read so far
+    WordVectors vectors;  ///< the vectors read so far
 
 private:
-    // Takes the next word; messages call it `unit` and count from `first`.
+    // Adds the next word; error messages call it `unit` and count from `first`.
     template <class Place> void word(std::string_view w, const char* unit, Index first, Place&& place) {
         if (!is_storable_word(w))
             in.refuse(place(), ": ", in_quotes(w),
@@ -190,11 +191,11 @@ private:
 /// Reads word vectors in word2vec's text format.
 ///
 /// Numbers are decimal, separated by spaces or tabs; a space at the end of a line and "\r\n" are accepted.
-/// Bytes of words pass through unchanged.
+/// Bytes of words are not changed.
 ///
-/// Errors   FileError with file and line: an empty file, a first line that is not two numbers or promises
-///          more than the file can hold, another count of words or numbers than promised, a number that is
-///          not finite or does not fit a float, an empty word, a word that comes twice.
+/// Errors   FileError with file and line: an empty file, a first line that is not two numbers or announces
+///          more than the file can hold, another number of words or values than announced, a value that is
+///          not finite or overflows a float, an empty word, a duplicate word.
 inline WordVectors read_word2vec_text(const std::filesystem::path& path) {
     WordVectorReader r(path);
     const Index count = r.header(2);  // a number is a space and a digit
@@ -205,11 +206,11 @@ inline WordVectors read_word2vec_text(const std::filesystem::path& path) {
     return std::move(r.vectors);
 }
 
-/// Reads word vectors in word2vec's binary format. The line end after each vector may be missing, as some
-/// programs leave it out.
+/// Reads word vectors in word2vec's binary format. The line end after each vector is optional, as some
+/// programs omit it.
 ///
-/// Errors   FileError with file and word number, as for read_word2vec_text; also a file that is cut or has
-///          bytes left over.
+/// Errors   FileError with file and word number, as for read_word2vec_text; also a file that is truncated or
+///          has bytes left over.
 inline WordVectors read_word2vec_binary(const std::filesystem::path& path) {
     WordVectorReader r(path);
     const Index count = r.header(4);
@@ -223,7 +224,7 @@ inline WordVectors read_word2vec_binary(const std::filesystem::path& path) {
     return std::move(r.vectors);
 }
 
-/// Reads word vectors in GloVe's text format, the lines of word2vec's without the first. The first line sets
+/// Reads word vectors in GloVe's text format: that of word2vec without the first line. The first row sets
 /// the dimension.
 ///
 /// Errors   FileError with file and line, as for read_word2vec_text.
@@ -234,13 +235,13 @@ inline WordVectors read_glove_text(const std::filesystem::path& path) {
     return std::move(r.vectors);
 }
 
-/// The format of a file, from its first two lines: a first line of two whole numbers is word2vec's; then the
-/// rest of the second line after its first space is text where all of it can be printed, and binary else. All
-/// other files are taken for GloVe text.
+/// The format of a file, from its first two lines: a first line of two whole numbers is word2vec's; then
+/// the second line after its first space decides: text if all of it is printable, else binary. All
+/// other files are taken to be GloVe text.
 ///
-/// Two cases are beyond it, and for them name the format yourself: GloVe text of dimension 1 whose first
+/// Two cases cannot be recognised; name the format explicitly for them: GloVe text of dimension 1 whose first
 /// word and value are whole numbers, and binary files of very low dimension whose numbers look like letters.
-/// Throws FileError where the file cannot be read or is empty.
+/// Throws FileError if the file cannot be read or is empty.
 inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path) {
     file::FileReader in(path.string());
     if (in.bytes() == 0) in.refuse("the file is empty");
@@ -255,7 +256,7 @@ inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path
     return WordVectorFormat::word2vec_text;
 }
 
-/// Reads word vectors in the format that recognise_word_vectors finds.
+/// Reads word vectors in the format found by recognise_word_vectors.
 inline WordVectors read_word_vectors(const std::filesystem::path& path) {
     const WordVectorFormat format = recognise_word_vectors(path);
     if (format == WordVectorFormat::glove_text) return read_glove_text(path);
@@ -282,9 +283,9 @@ inline void require_storable(const WordVectors& v) {
 
 /// Writes the file, as OutputFile does, in the given format.
 ///
-/// Text holds the shortest decimals that read back as the same floats, so that nothing is lost.
+/// Text has the shortest decimals that read back as the same floats, so that it is lossless.
 ///
-/// Errors   DataError, before anything is written, as for require_storable. FileError as for OutputFile.
+/// Errors   DataError, before anything is written, as require_storable. FileError as OutputFile.
 inline void write_word_vectors(const std::filesystem::path& path, const WordVectors& v,
                                WordVectorFormat format) {
     require_storable(v);

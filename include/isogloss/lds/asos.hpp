@@ -9,21 +9,21 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// Averages over a text that an M-step needs, and what comes with them.
+/// Averages over a text that an M-step needs, and the log-likelihood.
 template <class T> struct Statistics {
     SmallMatrix xx;             ///< E[x_t x_tᵀ | all y]
     SmallMatrix xx_1;           ///< E[x_{t+1} x_tᵀ | all y]
     TallMatrix<T> yx;           ///< E[y_t x_tᵀ | all y]
-    SmallMatrix xx_filtered;    ///< E[x_t x_tᵀ | y to t]
-    double log_likelihood = 0;  ///< of the parameters they were made with, nats per token
+    SmallMatrix xx_filtered;    ///< E[x_t x_tᵀ | y up to t]
+    double log_likelihood = 0;  ///< of the parameters the averages were computed with, nats per token
 };
 
-/// The h × h algebra of asos_statistics, which has the notation: weights of the products with words before they are
-/// made, and the statistics of the states from B_l. It does not know the words, and is the same on every rank where these
-/// are shared out.
+/// The h × h algebra of asos_statistics, in the notation given there: weights of the sparse products, and the
+/// statistics of the states from B_l. Independent of the words, and so identical on every rank when the words
+/// are distributed over ranks.
 class AsosRecursion {
 public:
-    /// For 1 ≤ k lags. A and M of the system, F, H, … of its steady state.
+    /// For k ≥ 1 lags. A and M are of the system; F, H, … of its steady state.
     AsosRecursion(const SmallMatrix& A, const SmallMatrix& M, const SteadyState& f, Index k)
         : A_(A),
           M_(M),
@@ -46,7 +46,8 @@ public:
     SmallMatrix weight(Index l) const { return product(Lt_, Ht_to_[l], W_[0]); }  ///< of U_l in E[yx̄ᵀ]
     SmallMatrix weight_transposed(Index l) const { return product(Lt_, W_[l]); }  ///< of Z_l, l ≥ 1
 
-    /// Fills all of `out` but yx from B_0 … B_k and G = CᵀC, for observations of such a dimension, and returns the weight of C in yx.
+    /// Fills all of `out` but yx from B_0 … B_k and G = CᵀC, for observations of dimension `dimension`; returns
+    /// the weight of C in yx.
     template <class T> SmallMatrix finish(const Array<SmallMatrix>& B, const SmallMatrix& G, Index dimension,
                                           Statistics<T>& out) const {
         const Index h = rows(A_);
@@ -74,7 +75,7 @@ public:
         }
         recur(product(GA, X));
 
-        // Filtered with filtered, then smoothed with filtered, from the horizon down.
+        // First filtered with filtered, then smoothed with filtered states, from the horizon down.
         SmallMatrix xx = X, sx = X, sx_1 = X;
         for (Index l = k_ - 1; l >= 0; --l) {
             xx = product(xx, Ht_) + product(p[l], Lt_);
@@ -82,7 +83,7 @@ public:
             sx = product(f_.J, sx) + product(f_.P, xx);
         }
         const SmallMatrix open = product(product(f_.J, sx_1), Pt_) + product_t(f_.P, sx);
-        // In exact arithmetic on a stationary text it is symmetric.
+        // Symmetric in exact arithmetic on a stationary text.
         const SmallMatrix ss = symmetrised(sylvester(f_.J, Jt_, open));
         out.xx = ss + f_.smoothed;
         out.xx_1 = product(ss, Jt_) + product(sx_1, Pt_) + product(f_.smoothed, Jt_);
@@ -104,7 +105,7 @@ private:
     Array<SmallMatrix> Ht_to_, W_;  // powers of Hᵀ to 2k + 1; W_0 … W_k
 };
 
-/// Throws what asos_statistics throws where a system, moments and a horizon k do not fit.
+/// Throws what asos_statistics throws if a system, moments and a horizon k do not match.
 template <Moments P> void require_asos(const Lds<typename P::Scalar>& s, const P& moments, Index k) {
     require_consistent(s, "ASOS");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
@@ -118,7 +119,7 @@ template <Moments P> void require_asos(const Lds<typename P::Scalar>& s, const P
     moments.require_pairs(k, "ASOS");
 }
 
-/// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost does not depend on the length of
+/// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost is independent of the length of
 /// the text.
 ///
 ///     U_l = Ψ_l C, Z_l = Ψ_lᵀ C      the only products with words;  B_l = CᵀU_l
@@ -132,14 +133,14 @@ template <Moments P> void require_asos(const Lds<typename P::Scalar>& s, const P
 ///     E[yx̄ᵀ] = Σ_{l=0}^k U_l Lᵀ (Hᵀ)^l W_0 + C A X (Hᵀ)^{k+1} W_0 + Σ_{l=1}^k Z_l Lᵀ W_l
 ///     W_k = (Jᵀ)^k,  W_l = Pᵀ (Jᵀ)^l + Hᵀ W_{l+1}
 ///
-/// The horizon k closes the recursions: further apart, the filtered states behave as the model says.
+/// The horizon k closes the recursions: at larger lags, the filtered states are assumed to follow the model.
 ///
 /// Cost     2k sparse products, 3k products [V, h] × [h, h], O(k h³); memory four [V, h].
-/// Errors   UsageError: k < 1 or more than the lags counted, shapes that do not fit, moments of other word
+/// Errors   UsageError: k < 1 or more than the lags counted, shapes that do not match, moments with other word
 ///          frequencies. DataError: a lag without pairs. NumericError: see steady_state; the primary equation
-///          does not settle.
+///          does not converge.
 /// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 3.3. Departures: E[yx̄ᵀ] is one
-///          weighted sum, so that no array of V × h is kept per lag; ends of the text are left out.
+///          weighted sum, so that no V × h array is kept per lag; the ends of the text are neglected.
 template <Moments P, class T = typename P::Scalar>
 Statistics<T> asos_statistics(const Lds<typename P::Scalar>& s, const SteadyState& f, const P& moments,
                               Index k) {
@@ -164,13 +165,13 @@ Statistics<T> asos_statistics(const Lds<typename P::Scalar>& s, const SteadyStat
 
 /// Options of the M-step.
 struct MaximiseOptions {
-    double radius = 0.9999;     ///< eigenvalues of A beyond it are scaled to it, 0 … 1
-    double noise_limit = 0.98;  ///< λ_max(C M Cᵀ) is kept at most this where it reaches 1, 0 … 1
+    double radius = 0.9999;     ///< eigenvalues of A of larger modulus are scaled to it, 0 … 1
+    double noise_limit = 0.98;  ///< upper limit to which λ_max(C M Cᵀ) is reduced if it reaches 1, 0 … 1
 };
 
 /// The M-step: A = E[x_{t+1}x_tᵀ] E[xxᵀ]⁻¹, C = E[yxᵀ] E[xxᵀ]⁻¹, M = E[xxᵀ], Q stays I.
 ///
-/// Returns the factor that M had to be scaled with, 1 as a rule.
+/// Returns the factor by which M had to be scaled, usually 1.
 /// Source   Belanger, Kakade 2015, eq. (9), which this C turns into Ψ_0 - C M Cᵀ, and appendix A.1.
 template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, MaximiseOptions options = {}) {
     const char* who = "M-step";

@@ -1,4 +1,4 @@
-/// @file lds/count_cursor.hpp  Counts in files, read from start to end.
+/// @file lds/count_cursor.hpp  Sequential reading of count files.
 #pragma once
 
 #include <unistd.h>
@@ -20,7 +20,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// A file of counts, its header read and checked. Throws FileError for anything else.
+/// A file of counts, with its header read and checked. Throws FileError if it is not a valid one.
 class CountRun {
 public:
     explicit CountRun(std::string path) : path_(std::move(path)) {
@@ -45,12 +45,12 @@ public:
         bytes_ = in.bytes();
     }
 
-    const CountRunHeader& header() const { return header_; }                ///< what it is of
+    const CountRunHeader& header() const { return header_; }                ///< contents and parameters
     const CountRunSection& section(Index k) const { return sections_[k]; }  ///< 0 … lags
     const std::string& path() const { return path_; }                       ///< its name
     Index bytes() const { return bytes_; }                                  ///< its size
 
-    /// Throws FileError: "'path' is damaged: what".
+    /// Throws FileError with the path and what is wrong.
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
         throw FileError("'", path_, "' is damaged, or no file of counts that were put aside: ", what...);
     }
@@ -73,11 +73,11 @@ private:
     Index bytes_ = 0;
 };
 
-/// The pairs of one section, one after the other, through a buffer.
+/// The pairs of one section in order, read through a buffer.
 ///
 ///     for (CountRunCursor at(run, k, 65536); at.next();) use(at.row(), at.column(), at.count());
 ///
-/// Errors   FileError, at the latest from the last `next`: cut, damaged, not its checksum.
+/// Errors   FileError, at the latest from the last `next`: truncated, damaged, wrong checksum.
 class CountRunCursor {
 public:
     /// Opens section k of a file, which must outlive it; `buffer` ≥ 64 bytes.
@@ -116,9 +116,9 @@ public:
     std::int64_t row() const { return static_cast<std::int64_t>(row_); }        ///< the later word
     std::int64_t column() const { return static_cast<std::int64_t>(column_); }  ///< the earlier word
     std::int64_t count() const { return count_; }                               ///< how often, ≥ 1
-    /// Row and column as one number, in the order of which pairs come.
+    /// Row and column as one number, which gives the order of the pairs.
     std::uint64_t key() const { return row_ << 32 | column_; }
-    /// Bytes of memory that one takes beside its buffer.
+    /// Bytes of memory that a cursor takes in addition to its buffer.
     static constexpr Index memory = 512;
 
 private:
@@ -153,7 +153,7 @@ private:
     CountRunSection section_;
     file::InputFile file_;
     std::string buffer_;
-    std::size_t at_ = 0, end_ = 0;  // what is in the buffer and not yet handed out
+    std::size_t at_ = 0, end_ = 0;  // the part of the buffer not yet consumed
     Index unread_;
     std::int64_t left_, count_ = 0;
     std::uint64_t row_ = ~std::uint64_t{0}, column_ = ~std::uint64_t{0};

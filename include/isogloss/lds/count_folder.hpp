@@ -1,4 +1,4 @@
-/// @file lds/count_folder.hpp  The folder in which a counting puts its files aside.
+/// @file lds/count_folder.hpp  The folder that holds the temporary files of a counting.
 #pragma once
 
 #include <dirent.h>
@@ -22,14 +22,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// A folder with files of counts, counts-FIRST-LAST.run, for one counting at a time: the others in it are
+/// A folder with count files, counts-FIRST-LAST.run, used by one counting at a time; other files in it are
 /// left alone.
 ///
-/// Errors   FileError: no folder can be made, another counting uses it (a lock, flock, of the folder itself,
-///          which ends with the program), whatever the system refuses.
+/// Errors   FileError: the folder cannot be made, another counting uses it (a lock, flock, on the folder itself,
+///          which is released when the program ends), any failure of a system call.
 class CountFolder {
 public:
-    /// Opens the folder, and makes it where it is not there.
+    /// Opens the folder, and creates it if it does not exist.
     explicit CountFolder(const std::string& path) : path_(path.ends_with('/') ? path : path + "/") {
         if (path.empty()) throw FileError("the folder for counts has an empty name; give it a name");
         if (::mkdir(path_.c_str(), 0777) == 0) made_ = true;
@@ -41,14 +41,14 @@ public:
                             "'; wait until it has ended, or take another folder");
     }
 
-    /// The name of a file there.
+    /// The path of a count file in the folder.
     std::string name_of(const CountRunHeader& h) const {
         return path_ + "counts-" + std::to_string(h.first) + "-" + std::to_string(h.last) + ".run";
     }
 
-    /// The complete files by their first token, no two of the same tokens. What has been merged into another
-    /// is removed, and what a killed program left of a file. A damaged file is removed too, and `damaged`
-    /// says what was wrong with it. All are read for that; watch() is called every 2¹⁸ pairs, and may throw.
+    /// The complete files, sorted by first token, without overlaps. Files that have been merged into another and
+    /// partial files of a killed program are removed. A damaged file is removed too, and `damaged` tells
+    /// what was wrong with it. All files are read to check them; watch() is called every 2¹⁸ pairs, and may throw.
     template <class Watch>
     std::vector<CountRun> restore(std::vector<std::string>& damaged, Watch&& watch) const {
         std::vector<CountRun> all, kept;
@@ -86,16 +86,16 @@ public:
         return restore(damaged, [] {});
     }
 
-    /// Removes one of its files.
+    /// Removes one of the count files.
     void remove(const std::string& file) const {
         if (::unlink(file.c_str()) != 0 && errno != ENOENT)
             throw FileError("cannot remove '", file, "': ", std::strerror(errno));
     }
-    /// Removes all of its files.
+    /// Removes all count files.
     void clear() const {
         for (const std::string& name : entries()) remove(path_ + name);
     }
-    /// Removes the folder where this object has made it and nothing is in it.
+    /// Removes the folder if this object created it and it is empty.
     void remove_if_made() const {
         if (made_) ::rmdir(path_.c_str());
     }
@@ -103,7 +103,7 @@ public:
     const std::string& path() const { return path_; }
 
 private:
-    // Names that it gives, and what OutputFile calls such a file before it is complete.
+    // Names of count files, and the temporary names that OutputFile gives them before they are complete.
     static bool is_own(std::string_view name) {
         if (!name.starts_with("counts-")) return false;
         const auto dot = name.find(".run");

@@ -1,4 +1,4 @@
-/// @file lds/count_merge.hpp  Files of counts merged into one, and taken into memory.
+/// @file lds/count_merge.hpp  Merging count files, and reading them into memory.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// The sum of the sections k of several files, pair by pair in order: calls out(row, column, count).
+/// The sum of the sections k of several files, in order of the pairs: calls out(row, column, count).
 ///
-/// A heap of one cursor for each file, whose least pair is taken. Memory as the cursors, and no more than
-/// one open file for each.
+/// A heap with one cursor per file yields the least pair. Memory is that of the cursors; at most one open file
+/// per cursor.
 template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index k, Index buffer, Out&& out) {
     std::vector<CountRunCursor> cursors;
     cursors.reserve(runs.size());
@@ -44,7 +44,7 @@ template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index
         while (!heap.empty() && heap.front().key == key) {
             CountRunCursor& cursor = cursors[heap.front().cursor];
             sum += static_cast<std::uint64_t>(cursor.count());
-            // the least goes on to its next pair, and sinks to where that belongs
+            // the least cursor moves to its next pair, and sinks to its place in the heap
             Head moved = heap.front();
             if (cursor.next()) {
                 moved.key = cursor.key();
@@ -67,10 +67,10 @@ template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index
     }
 }
 
-/// Merges some neighbours among the files of a text into one file of the folder, which takes their place in
-/// `runs`, sorted by their first token: those with the fewest bytes, at most `fan` ≥ 2 of them, and no more than it
-/// takes for the merges after this one to be of `fan` files each. Each is read through `buffer` bytes.
-/// Calls watch(bytes merged, bytes to merge) now and then; what it throws ends the merge, and nothing has happened.
+/// Merges neighbouring files of a text into one file of the folder, which replaces them in `runs`, sorted by
+/// first token: the group with the fewest bytes, of at most `fan` ≥ 2 files, and no larger than needed for all
+/// later merges to be of `fan` files each. Each file is read through `buffer` bytes. Calls
+/// watch(bytes merged, bytes to merge) now and then; an exception from it aborts the merge without effect.
 template <class Watch> void merge_neighbours(Array<CountRun>& runs, const CountFolder& folder, Index fan,
                                              Index buffer, Watch&& watch) {
     const Index n = std::ssize(runs), width = std::min(fan, n > fan ? n - fan + 1 : n);
@@ -104,7 +104,7 @@ template <class Watch> void merge_neighbours(Array<CountRun>& runs, const CountF
     runs[begin] = CountRun(path);
 }
 
-/// The counts of a file in memory, as if LagCounts had counted them.
+/// The counts of a file, read into memory as LagCounts.
 inline LagCounts counts_of(const CountRun& run, Index buffer) {
     const Index V = run.header().vocabulary;
     Array<std::int64_t> occurrences(V);

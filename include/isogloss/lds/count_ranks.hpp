@@ -1,4 +1,4 @@
-/// @file lds/count_ranks.hpp  Counts of one text by several ranks: each counts a part of it, and the parts are added.
+/// @file lds/count_ranks.hpp  Counts of one text by several ranks: each counts a part, and the parts are summed.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 namespace detail {
 
-// Numbers that this rank sends to rank `to`, and gets those of rank `from`; -1: to none, of none. Collective.
+// Sends numbers to rank `to` and receives those of rank `from`; -1: sends or receives none. Collective.
 template <class T, distributed::Communicator C>
 Array<T> handed_on(C& ranks, std::span<const T> own, Index to, Index from) {
     const Index size = to < 0 ? 0 : std::ssize(own);
@@ -38,7 +38,7 @@ Array<T> handed_on(C& ranks, std::span<const T> own, Index to, Index from) {
     return got;
 }
 
-// A text of every rank, everywhere.
+// Gathers a string of each rank on all ranks.
 template <distributed::Communicator C> std::vector<std::string> gathered(C& ranks, const std::string& own) {
     const auto n = static_cast<std::size_t>(ranks.size());
     const Index size = std::ssize(own);
@@ -59,16 +59,16 @@ template <distributed::Communicator C> std::vector<std::string> gathered(C& rank
 
 }  // namespace detail
 
-/// The sum of the counts that the ranks have, on the first; counts of no tokens on the others. Counts are whole numbers,
-/// so that any cut of a text into parts gives those of one pass.
+/// The sum of the counts of all ranks, on the first rank; counts of no tokens on the others. Counts are
+/// integers, so that any partition of a text gives the counts of a single pass.
 ///
 ///     LagCounts own(V, {.lags = 7});
 ///     own.add(corpus.tokens(), T * rank / size, T * (rank + 1) / size);
 ///     const LagCounts all = sum_of_ranks(std::move(own), ranks);
 ///
-/// Collective. Pairs of ranks add theirs, then pairs of pairs: log₂ n rounds, in each of which half of the ranks that are
-/// left send all they have, 8 bytes for each pair and 8 for each word and lag.
-/// Errors   as LagCounts::add: parts that were not counted alike.
+/// Collective. A binary tree: log₂ n rounds, in each of which half of the remaining ranks send all their
+/// counts, 8 bytes per pair and 8 per word and lag.
+/// Errors   as LagCounts::add: parts that were counted with different options.
 template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& ranks) {
     const Index rank = ranks.rank();
     for (Index step = 1; step < ranks.size(); step *= 2) {
@@ -100,7 +100,7 @@ template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& 
     return own;
 }
 
-/// The same on every rank: the first sends the sum to all others, 8 bytes for each pair and for each word and lag.
+/// The same sum on every rank: the first rank sends it to all others, 8 bytes per pair and per word and lag.
 ///
 ///     const LagCounts all = sum_on_all_ranks(std::move(own), ranks);
 ///     const LagMoments<float> moments(all);     // for EM and subspace identification by ranks
@@ -133,19 +133,19 @@ template <distributed::Communicator C> LagCounts sum_on_all_ranks(LagCounts own,
     return first ? sum : LagCounts::from_parts(sum.options(), std::move(occurrences), std::move(lags));
 }
 
-/// Merges the files of counts that the ranks have, one each, lag by lag: of n ranks the r-th merges lags r, r + n, … of
-/// all of them (0 stands for the occurrences) into the file `path` of its own. Returns the n files that come of it, on
-/// every rank: lag k is in the one with number k mod n, and its other lags are empty there.
+/// Merges the count files of all ranks, one file each, lag by lag: of n ranks, rank r merges lags r, r + n, …
+/// of all files (0 stands for the occurrences) into its own file `path`. Returns the n resulting files, on
+/// every rank: lag k is in file k mod n, and the other lags of that file are empty.
 ///
 ///     const auto all = merge_of_ranks(counts.finish(), "big.spill/rank-2/merged.run", counts.buffer(), ranks);
 ///     if (ranks.rank() == 0) save_counts("big.counts", all, v, counts.buffer());
 ///
-/// Each is read through `buffer` bytes, by all ranks: they lie where all ranks see them under the same name. So at most
-/// r + 1 ranks merge at a time, however many count. `watch(done, all)`, pairs of a lag, is called now and then; what it
-/// throws ends the merge.
+/// Each file is read through `buffer` bytes by all ranks, so it must be visible to all ranks under the same
+/// name. At most r + 1 ranks merge at a time, however many count. `watch(done, all)`, in pairs of a lag, is
+/// called now and then; an exception from it aborts the merge.
 ///
 /// Collective.
-/// Errors   FileError: a file of another rank is not there, or damaged. DataError: not counted alike.
+/// Errors   FileError: a file of another rank is missing or damaged. DataError: counted with different options.
 template <distributed::Communicator C, class Watch>
 Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks,
                                Watch&& watch) {

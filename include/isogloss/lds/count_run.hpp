@@ -1,4 +1,4 @@
-/// @file lds/count_run.hpp  Counts of a part of a text in a file, written from start to end.
+/// @file lds/count_run.hpp  Sequential writing of the counts of a part of a text to a file.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// What a file of counts is of; a part of 80 bytes of its header, without gaps.
+/// What a count file contains: the fixed part of its header, 80 bytes without gaps.
 struct CountRunHeader {
     std::array<char, 8> magic{'i', 's', 'o', 'c', 'o', 'u', 'n', 't'};
     std::uint32_t version = 1;
@@ -26,31 +26,31 @@ struct CountRunHeader {
     std::int64_t boundary = -1;
     std::int64_t first = 0, last = 0;  ///< the later words are tokens first … last-1 of the text
     std::uint64_t text = 0;            ///< TokenHash of tokens 0 … last-1
-    std::uint64_t checksum = 0;        ///< CRC-64 of header and sections, this number read as 0
+    std::uint64_t checksum = 0;        ///< CRC-64 of header and sections, with this field taken as 0
 };
 static_assert(sizeof(CountRunHeader) == 80);
 
-/// Where the pairs of one matrix lie. Section 0 has the occurrences, n[i] as row i, column 0; section k lag k.
+/// Where the pairs of one matrix lie. Section 0 holds the occurrences, n[i] as row i, column 0; section k lag k.
 struct CountRunSection {
     std::int64_t begin = 0, bytes = 0;  ///< in the file
-    std::int64_t pairs = 0;             ///< that are not 0
-    std::int64_t largest = 0;           ///< count
+    std::int64_t pairs = 0;             ///< number of nonzero entries
+    std::int64_t largest = 0;           ///< largest count
     std::uint64_t checksum = 0;         ///< CRC-64
 };
 static_assert(sizeof(CountRunSection) == 40);
 
-/// Writes a file of counts: sections 0 … lags in this order, in each the pairs by rising row and column.
+/// Writes a count file: sections 0 … lags in this order, the pairs of each by ascending row and column.
 ///
-///     header | sections | for each pair:  2 (column - column before), count                     in the same row
-///                                         2 (row - row before) + 1, column + 1, count           in a new one
+///     header | sections | for each pair:  2 (column - previous column), count                   in the same row
+///                                         2 (row - previous row) + 1, column + 1, count         in a new row
 ///
-/// Numbers are in base 128, lowest digit first, the eighth bit set in all but the last; before the first pair
-/// the row is -1. A pair takes about 3 bytes in the counts of a text.
+/// Numbers are in base 128, lowest digit first, with the eighth bit set in all digits but the last; the row
+/// before the first pair is -1. A pair takes about 3 bytes in the counts of a text.
 ///
-/// Errors   FileError as OutputFile.
+/// Errors   FileError, as OutputFile.
 class CountRunWriter {
 public:
-    /// Opens a temporary file beside `path`.
+    /// Opens a temporary file in the folder of `path`.
     CountRunWriter(const std::string& path, const CountRunHeader& header)
         : out_(path), header_(header), sections_(header.lags + 1) {
         put_head();
@@ -66,7 +66,7 @@ public:
         row_ = column_ = -1;
         crc_ = {};
     }
-    /// Appends a pair that lies behind the one before; count ≥ 1.
+    /// Appends a pair that comes after the previous one in order; count ≥ 1.
     void add(std::int64_t row, std::int64_t column, std::int64_t count) {
         if (buffer_.size() + 32 > capacity) flush();
         if (row == row_) {
@@ -82,7 +82,7 @@ public:
         ++s.pairs;
         s.largest = std::max(s.largest, count);
     }
-    /// Completes the header, flushes, renames. Call it once, after the last section.
+    /// Completes the header, flushes and renames the file. Call once, after the last section.
     void commit() {
         close_section();
         header_.checksum = 0;
@@ -98,7 +98,7 @@ public:
         crc.add(std::as_bytes(s));
         return crc.value();
     }
-    /// Bytes of memory that one takes, whatever it writes.
+    /// Bytes of memory that a writer takes, whatever it writes.
     static constexpr Index memory = (Index{1} << 18) + (Index{1} << 14) + 4096;
 
 private:

@@ -1,4 +1,4 @@
-/// @file lds/counts.hpp  How often each word follows each other at each of a few distances.
+/// @file lds/counts.hpp  How often each word follows each other word at each of a few distances.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// What is counted.
 struct CountOptions {
     Index lags = 7;       ///< r ≥ 1: distances 1 … r
-    Token boundary = -1;  ///< a token that ends a sentence: no pair reaches over it; -1: pairs go anywhere
-    Index block = Index{1} << 24;  ///< tokens taken at a time, 1 … 2³¹ - 1001
+    Token boundary = -1;  ///< a token that ends a sentence: no pair crosses it; -1: pairs are not restricted
+    Index block = Index{1} << 24;  ///< tokens processed at a time, 1 … 2³¹ - 1001
 };
 
 /// Lagged co-occurrences of a text of tokens 0 … V-1.
@@ -29,22 +29,22 @@ struct CountOptions {
 ///     N_k[i, j] = number of t with i_t = i and i_{t-k} = j,   k = 1 … r        rows are the later word
 ///     n[i]      = number of t with i_t = i
 ///
-/// One pass over the text. Each `add` counts the pairs whose later token lies in a range, so that a text cut
-/// into ranges anywhere gives, added, exactly the counts of one pass:
+/// One pass over the text. Each `add` counts the pairs whose later token lies in a range, so that the sum over
+/// any partition of the text into ranges is exactly the counts of one pass:
 ///
 ///     LagCounts counts(V, {.lags = 7});
 ///     counts.add(corpus.tokens());                       // all of it, or
 ///     shard.add(corpus.tokens(), first, last);           // in another process
 ///     counts.add(shard);
 ///
-/// Cost     O(T) per lag, with no sort but that of the positions by word, which is one of counting. Memory 8
-///          bytes per pair that occurs and lag (12 at a lag where one occurs more than 2³² - 1 times), never
-///          V × V; while a block is counted, 4 bytes for each of its tokens, and 8 more on each thread. Lags are counted side by side on threads(); the result is
-///          the same for any number of them.
+/// Cost     O(T) per lag; the only sort is a counting sort of the positions by word. Memory: 8 bytes per pair
+///          that occurs and lag (12 at a lag with a count above 2³² - 1), never V × V; while a block is
+///          counted, 4 bytes per token of the block, and 8 more on each thread. Lags are counted in parallel on
+///          threads(); the result does not depend on the number of threads.
 /// Options  see CountOptions.
-/// Errors   UsageError: options out of range, counts of different shape added. DataError: a token outside
-///          the vocabulary, more than 2⁶³ - 1 tokens. Nothing is changed then. Where memory ends while counts
-///          are added, DataError, and they are empty afterwards; SpilledCounts counts what has no room.
+/// Errors   UsageError: options out of range, addition of counts of different shape. DataError: a token outside
+///          the vocabulary, more than 2⁶³ - 1 tokens. Nothing is changed in these cases. If memory runs out while
+///          counts are added, DataError, and the counts are then empty; use SpilledCounts for larger counts.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17); rows and columns as in its eq. (3).
 class LagCounts {
 public:
@@ -63,7 +63,7 @@ public:
     /// Counts a whole text.
     void add(ArrayView<const Token> tokens) { add(tokens, 0, std::ssize(tokens)); }
 
-    /// Counts the pairs of a text whose later token is at first … last-1; earlier tokens are looked at.
+    /// Counts the pairs of a text whose later token is in first … last-1; the earlier may lie before `first`.
     void add(ArrayView<const Token> tokens, Index first, Index last) {
         if (first < 0 || last < first || last > std::ssize(tokens))
             throw UsageError("LagCounts: found the range ", first, " … ", last, " of a text of ",
@@ -99,7 +99,7 @@ public:
         total_ += other.total_;
     }
 
-    /// What keeps these from being the parts of counts; empty where nothing does.
+    /// Why these parts do not form valid counts; empty if they do.
     static std::string problem(const CountOptions& options, const Array<std::int64_t>& occurrences,
                                const Array<SparseCounts>& lags) {
         const Index V = std::ssize(occurrences);
@@ -120,7 +120,7 @@ public:
         return {};
     }
 
-    /// Puts counts together from their parts, as a file has them. Throws UsageError where they do not fit.
+    /// Assembles counts from their parts, as stored in a file. Throws UsageError if these are inconsistent.
     static LagCounts from_parts(CountOptions options, Array<std::int64_t> occurrences,
                                 Array<SparseCounts> lags) {
         if (const std::string what = problem(options, occurrences, lags); !what.empty())
@@ -169,7 +169,7 @@ private:
             for (std::size_t k = 0; k < lags_.size(); ++k) {
                 if (lags_[k].pairs() == 0) std::swap(lags_[k], other[k]);
                 else if (other[k].pairs() > 0) lags_[k] = lags_[k] + other[k];
-                other[k] = SparseCounts();  // its memory, before the next sum takes some
+                other[k] = SparseCounts();  // frees its memory before the next sum allocates
             }
         } catch (const std::bad_alloc&) {  // some lags are summed and some are not
             empty_lags();
@@ -181,7 +181,7 @@ private:
         }
     }
 
-    // The pairs whose later token is at first … last-1.
+    // The pairs whose later token is in first … last-1.
     Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last) const {
         const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary);
         Array<SparseCounts> out(lags());

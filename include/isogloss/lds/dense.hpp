@@ -1,4 +1,4 @@
-/// @file lds/dense.hpp  The two kinds of dense matrix of a linear dynamical system, and what only they need.
+/// @file lds/dense.hpp  The two kinds of dense matrix of a linear dynamical system, and operations on them.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ inline double frobenius(const SmallMatrix& m) { return std::sqrt(inner(m, m)); }
 /// a^{-1}.
 inline SmallMatrix inverse(const SmallMatrix& a, const char* who) { return solve(a, identity(rows(a)), who); }
 
-/// m^power of a symmetric positive definite m, eigenvalues below `floor` times the largest raised to that.
-/// Throws NumericError where no eigenvalue is positive.
+/// m^power of a symmetric positive definite m, with eigenvalues below `floor` times the largest set to that
+/// value. Throws NumericError if no eigenvalue is positive.
 inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const char* who,
                                    double floor = 1e-12) {
     const auto e = symmetric_eigen<double>(m, who);
@@ -57,8 +57,8 @@ inline double spectral_radius(const SmallMatrix& a, const char* who) {
     return r;
 }
 
-/// a with every eigenvalue of modulus above `radius` scaled down to it: blocks on the diagonal of its Schur
-/// form are multiplied by radius / |λ|, so that eigenvectors that nearly agree do no harm.
+/// a with every eigenvalue of modulus above `radius` scaled down to it: diagonal blocks of its Schur form are
+/// multiplied by radius / |λ|, which is robust to nearly parallel eigenvectors.
 inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* who) {
     auto f = schur<double>(a, who);
     const auto moduli = f.moduli();
@@ -67,7 +67,7 @@ inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* 
     for (std::size_t i = 0; i < n; ++i) {
         if (moduli[i] <= radius) continue;
         any = true;
-        for (std::size_t j = 0; j < n; ++j)  // the diagonal entry, and its partners within a 2 × 2 block
+        for (std::size_t j = 0; j < n; ++j)  // the diagonal entry, and the other entries of a 2 × 2 block
             if (j == i ||
                 (f.imaginary[i] != 0 && f.imaginary[j] == -f.imaginary[i] && f.real[j] == f.real[i] &&
                  (j + 1 == i || i + 1 == j) && f.S(std::max(i, j), std::min(i, j)) != 0))
@@ -80,7 +80,7 @@ inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* 
 template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<const T> y) {
     if (x.rows != y.rows || x.transposed || y.transposed)
         throw UsageError("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers");
-    constexpr Index block = 1024;  // rows summed in T before double takes over
+    constexpr Index block = 1024;  // rows summed in T before the sum is added in double
     auto sum = zeros<double>(x.cols, y.cols);
     if constexpr (std::is_same_v<T, double>) {
         gemm<double>(1, t(x), y, 0, ref(sum));
@@ -94,7 +94,7 @@ template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<co
     }
     return sum;
 }
-/// The same of tensors.
+/// The same for tensors.
 template <class T> SmallMatrix inner_products(const TallMatrix<T>& x, const TallMatrix<T>& y) {
     return inner_products<T>(ref(x), ref(y));
 }
@@ -115,8 +115,8 @@ template <class T> TallMatrix<T> times(const TallMatrix<T>& x, const SmallMatrix
 }
 
 /// Makes the columns of x [V, l] orthonormal and returns R [kept, l] with x = Q R; x becomes Q [V, kept].
-/// Directions whose singular value is below `floor` times the largest are dropped. By the eigenvalues of
-/// xᵀx, twice, so that the work is matrix products; good for condition numbers up to about 1e6 in double.
+/// Directions whose singular value is below `floor` times the largest are dropped. Uses the eigenvalues of
+/// xᵀx, twice, so that the work is matrix products; valid for condition numbers up to about 1e6 in double.
 ///
 /// Throws NumericError for a matrix that is zero or not finite.
 template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who, double floor = 1e-7) {
@@ -130,7 +130,7 @@ template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who,
         while (e.values[first] <= floor * floor * e.values.back()) ++first;
         auto down = zeros<double>(n, n - first), up = zeros<double>(n - first, n);
         for (Index j = first; j < n; ++j) {
-            const Index to = n - 1 - j;  // falling
+            const Index to = n - 1 - j;  // descending
             const double s = std::sqrt(e.values[j]);
             for (Index i = 0; i < n; ++i) {
                 down(i, to) = e.vectors(i, j) / s;

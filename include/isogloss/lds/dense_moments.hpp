@@ -1,4 +1,4 @@
-/// @file lds/dense_moments.hpp  Vectors of numbers as observations: their lagged covariances, and states along them.
+/// @file lds/dense_moments.hpp  Real vectors as observations: their lagged covariances, and states along them.
 #pragma once
 
 #include <isogloss/lds/kalman.hpp>
@@ -7,7 +7,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// Lagged covariances of vectors x_t of n numbers, as subspace identification and EM take them (concept Moments).
+/// Lagged covariances of vectors x_t of n numbers for subspace identification and EM (concept Moments).
 ///
 ///     Γ_k = 1/T Σ_t (x_{t+k} - x̄)(x_t - x̄)ᵀ,   W = Γ_0^{-½},   y_t = W (x_t - x̄),   Ψ_k = W Γ_k W,   Ψ_0 = I
 ///
@@ -17,19 +17,19 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///     const VectorFilter f(s, steady_state(s));
 ///     f.filter(moments.whitened(x));                                    // [T, h]
 ///
-/// The system found is one of y. Of x the observation matrix is W⁻¹C and the noise W⁻¹(I - C M Cᵀ)W⁻¹. Covariances in
-/// place of observations stand for a source that is known, or for sums made elsewhere.
+/// The system found is that of y. For x, the observation matrix is W⁻¹C and the noise W⁻¹(I - C M Cᵀ)W⁻¹.
+/// Covariances may be given in place of observations, for a known source or sums computed elsewhere.
 ///
 /// Cost     r T n² once; a product 2 n² l
 /// Memory   (r + 1) n² numbers
-/// Errors   UsageError: shapes that do not agree, no lags, lags that are not below T, another k. NumericError: Γ_0 is
-///          not positive definite; leave out numbers that others give, or that never change.
-/// Source   van Overschee, De Moor 1996; Belanger, Kakade 2015, eqs. (13)-(14), of vectors in place of words.
+/// Errors   UsageError: shapes that do not match, no lags, lags not below T, k out of range. NumericError: Γ_0 is
+///          not positive definite; leave out components that are constant or linear in others.
+/// Source   van Overschee, De Moor 1996; Belanger, Kakade 2015, eqs. (13)-(14), for vectors in place of words.
 template <class T> class DenseMoments {
 public:
     using Scalar = T;
 
-    /// Of observations [T, n], for lags to r.
+    /// From observations [T, n], for lags up to r.
     DenseMoments(const SmallMatrix& x, Index r) {
         require(who, "lags", r, 1);
         require(who, "observations", rows(x), r + 1);
@@ -51,7 +51,7 @@ public:
         take(std::move(mean), covariances);
     }
 
-    /// Of a mean [1, n] and Γ_0 … Γ_r, [n, n] each.
+    /// From a mean [1, n] and Γ_0 … Γ_r, [n, n] each.
     DenseMoments(SmallMatrix mean, const Array<SmallMatrix>& covariances) {
         take(std::move(mean), covariances);
     }
@@ -62,9 +62,9 @@ public:
     const SmallMatrix& mean() const { return mean_; }              ///< x̄, [1, n]
     const SmallMatrix& whitener() const { return whitener_; }      ///< W
     const SmallMatrix& unwhitener() const { return unwhitener_; }  ///< W⁻¹
-    void require_pairs(Index, const char*) const {}                ///< every lag has been seen
+    void require_pairs(Index, const char*) const {}                ///< every lag has pairs
 
-    /// y_t of rows x_t.
+    /// y_t for rows x_t.
     SmallMatrix whitened(const SmallMatrix& x) const {
         if (cols(x) != vocabulary())
             throw UsageError(who, ": found observations of ", cols(x), " numbers, expected ", vocabulary());
@@ -121,12 +121,12 @@ private:
     Array<TallMatrix<T>> psi_;
 };
 
-/// The steady-state filter and smoother over rows of white numbers y_t: TextFilter where observations are vectors.
+/// The steady-state filter and smoother over rows of whitened observations y_t: TextFilter for vectors.
 ///
 ///     x̂_t = H x̂_{t-1} + L Cᵀ y_t,   x̂_0 = 0;   x̄_t = J x̄_{t+1} + P x̂_t
 ///     e_t = y_t - C A x̂_{t-1},   log-likelihood  -½ [n log 2π + log det S + eᵀS⁻¹e],   S⁻¹ = I - C (Σ₁ - M) F Cᵀ
 ///
-/// Errors   UsageError: rows of another width; log_likelihood of no rows.
+/// Errors   UsageError: rows of the wrong width; log_likelihood of no rows.
 /// Source   as TextFilter.
 class VectorFilter {
 public:
@@ -157,7 +157,7 @@ public:
         for (Index t = last - 1; t >= 0; --t) step(f_.J, x, t + 1, t);
         return x;
     }
-    /// Of all rows, nats per row.
+    /// Mean over all rows, nats per row.
     double log_likelihood(const SmallMatrix& y) const {
         const Index N = rows(y), h = rows(A_);
         require("VectorFilter", "observations", N, 1);

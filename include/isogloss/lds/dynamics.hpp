@@ -1,4 +1,4 @@
-/// @file lds/dynamics.hpp  What leads to what: singular vectors of the transition, and their words.
+/// @file lds/dynamics.hpp  Singular vectors of the transition, and the words associated with them.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// One pair of singular vectors of the transition, as words.
+/// One pair of singular vectors of the transition, described by words.
 struct Direction {
-    double strength = 0;      ///< singular value: how much of the direction is left a token later
-    std::vector<Token> from;  ///< words that go with the right singular vector, strongest first
-    std::vector<Token> to;    ///< words that go with the left one: where it leads
+    double strength = 0;      ///< singular value: how much of the direction remains one token later
+    std::vector<Token> from;  ///< words of the right singular vector, strongest first
+    std::vector<Token> to;    ///< words of the left singular vector: where it leads
 };
 
 /// Singular value decomposition of A in the basis where states have covariance I, and for each side the
@@ -19,11 +19,11 @@ struct Direction {
 ///
 ///     B = E[xxᵀ]^{-½} A E[xxᵀ]^{½} = U diag(s) Vᵀ,   from: E[xxᵀ]^{½} V,  to: E[xxᵀ]^{½} U
 ///
-/// A pair of vectors may change its sign together; both signs are given, so that 2 · `pairs` directions come
-/// back, strongest first. Words with μ_i < min_frequency are left out.
+/// The signs of a pair of vectors may flip together; both signs are given, so that 2 · `pairs` directions are
+/// returned, strongest first. Words with μ_i < min_frequency are left out.
 ///
 /// Throws UsageError for more pairs than states or fewer than one word.
-/// Source   Belanger, Kakade 2015, table 1. Departure: the basis, which singular vectors depend on, is fixed.
+/// Source   Belanger, Kakade 2015, table 1. Departure: the basis, on which singular vectors depend, is fixed.
 template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallMatrix& xx, Index pairs,
                                                    Index words, double min_frequency = 0) {
     require_consistent(s, "dynamics");

@@ -9,14 +9,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// Scales every row to norm 1; a row of zeros stays.
+/// Scales every row to norm 1; a zero row is unchanged.
 template <class T> void normalise_rows(TallMatrix<T>& x) {
     for (Index i = 0; i < rows(x); ++i) kernel::normalise(cols(x), x.data() + i * cols(x));
 }
 
-/// Which states stand for tokens.
+/// Which states represent tokens.
 enum class TokenStates {
-    filter,   ///< x̂_t, given the words up to and with the token
+    filter,   ///< x̂_t, given the words up to and including the token
     smoother  ///< x̄_t, given all words of the text
 };
 
@@ -25,12 +25,12 @@ enum class TokenStates {
 ///     z_t = E[xxᵀ]^{-½} x_t,   z_t / ‖z_t‖
 ///
 /// E[xxᵀ] is Statistics::xx for the smoother and Statistics::xx_filtered for the filter. The whitened vectors
-/// do not depend on the basis of the states but for a rotation.
+/// depend on the basis of the states only up to a rotation.
 ///
 /// Source   Belanger, Kakade 2015, section 5. Departure: E[xxᵀ] includes the posterior covariance.
 template <class T> class TokenEmbedding {
 public:
-    using Texts = typename TextFilter<T>::Texts;  ///< several texts, each started anew
+    using Texts = typename TextFilter<T>::Texts;  ///< several texts, each started from the initial state
 
     TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx, TokenStates states)
         : filter_(system, steady), whiten_(symmetric_power(xx, -0.5, "TokenEmbedding")), states_(states) {
@@ -41,14 +41,14 @@ public:
 
     Index width() const { return filter_.states(); }         ///< h
     const TextFilter<T>& filter() const { return filter_; }  ///< the states themselves
-    /// Rows of norm 1, [ΣT, h], for texts that are each started anew.
+    /// Rows of norm 1, [ΣT, h], for texts each started from the initial state.
     TallMatrix<T> operator()(Texts texts) const {
         auto x =
             times(states_ == TokenStates::filter ? filter_.filter(texts) : filter_.smooth(texts), whiten_);
         normalise_rows(x);
         return x;
     }
-    /// The same for one text.
+    /// The same for a single text.
     TallMatrix<T> operator()(std::span<const Token> text) const { return (*this)(Texts(&text, 1)); }
 
 private:
@@ -57,11 +57,11 @@ private:
     TokenStates states_;
 };
 
-/// Embeddings of words, [V, h], rows of norm 1: the whitened mean state of a word's tokens under the model,
+/// Embeddings of words, [V, h], rows of norm 1: the whitened mean state over a word's tokens under the model,
 ///
 ///     E[x | w_t = i] = E[xxᵀ] Cᵀ e_i / √μ_i,   so   v_i ∝ E[xxᵀ]^{½} Cᵀ e_i
 ///
-/// A word of frequency 0 has a row of zeros.
+/// A word of frequency 0 has a zero row.
 /// Source   as TokenEmbedding; the mean over tokens follows from C = E[yxᵀ] E[xxᵀ]⁻¹.
 template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const SmallMatrix& xx) {
     require_consistent(system, "type_embedding");

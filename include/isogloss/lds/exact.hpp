@@ -1,4 +1,4 @@
-/// @file lds/exact.hpp  Exact filter, smoother and EM along a text, not in the steady state: the reference.
+/// @file lds/exact.hpp  Exact time-varying filter, smoother and EM along a text: the reference.
 #pragma once
 
 #include <cmath>
@@ -8,12 +8,12 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// What exact_smoother computes of a text of T tokens.
+/// What exact_smoother computes for a text of T tokens.
 template <class T> struct ExactStates {
     SmallMatrix filtered, smoothed;          ///< x̂_t and x̄_t, [T, h]
-    Array<SmallMatrix> filtered_covariance;  ///< of each x_t given y to t
+    Array<SmallMatrix> filtered_covariance;  ///< of each x_t given y up to t
     Array<SmallMatrix> smoothed_covariance;  ///< of each x_t given all y
-    Statistics<T> statistics;                ///< averages over the text, those of xx_1 over T - 1 pairs
+    Statistics<T> statistics;                ///< averages over the text; xx_1 over T - 1 pairs
     SmallMatrix xx_before;                   ///< E[x_t x_tᵀ] over t = 1 … T-1
 };
 
@@ -25,10 +25,10 @@ template <class T> struct ExactStates {
 ///     Σ_t^t = Σ_t^{t-1} - L G Σ_t^{t-1},   J_t = Σ_t^t Aᵀ (Σ_{t+1}^t)⁻¹
 ///     x_t^T = x_t^t + J_t (x_{t+1}^T - A x_t^t),   Σ_t^T = Σ_t^t + J_t (Σ_{t+1}^T - Σ_{t+1}^t) J_tᵀ
 ///
-/// Cost     O(T h³) time and O(T h²) memory: for small problems, to compare with.
+/// Cost     O(T h³) time and O(T h²) memory: a reference for small problems.
 /// Errors   DataError: fewer than two tokens, one outside the vocabulary, one of frequency 0. NumericError:
 ///          the noise is not positive definite.
-/// Source   Belanger, Kakade 2015, eqs. (45)-(52), whose misprints are put right.
+/// Source   Belanger, Kakade 2015, eqs. (45)-(52), with misprints corrected.
 template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<const Token> tokens) {
     const char* who = "exact smoother";
     require_consistent(s, who);
@@ -117,9 +117,9 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<cons
 }
 
 /// One iteration of EM with exact statistics of a text; returns its log-likelihood per token before the step,
-/// which never falls from one iteration to the next.
+/// which never decreases between iterations.
 ///
-/// μ must be the frequencies of this very text, without pseudo-counts: only then is I - m mᵀ the covariance
+/// μ must be the frequencies of this same text, without pseudo-counts: only then is I - m mᵀ the covariance
 /// of y, and the M-step exact.
 template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens) {
     ExactStates<T> e = exact_smoother(s, tokens);

@@ -1,4 +1,4 @@
-/// @file lds/files.hpp  Counts and systems in files. Needs isogloss/io.hpp and its dependency.
+/// @file lds/files.hpp  Files of counts and systems. Needs isogloss/io.hpp and its dependency.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// Counts with the vocabulary they are of.
+/// Counts and their vocabulary.
 struct CountsFile {
     LagCounts counts;
     text::Vocabulary vocabulary;
@@ -29,10 +29,10 @@ struct CountsFile {
 
 namespace detail {
 
-// What a file of counts holds of lag k: all but the numbers themselves.
+// What a file of counts holds for lag k: everything but the numbers themselves.
 struct StoredLag {
     Index k, words, pairs;
-    bool wide;  // a count is above 2³² - 1
+    bool wide;  // some count is above 2³² - 1
 
     bool long_starts() const { return pairs > std::numeric_limits<std::int32_t>::max(); }
     io::TensorSpec starts() const {
@@ -44,7 +44,7 @@ struct StoredLag {
     }
 };
 
-// Takes numbers one by one and hands them on in pieces, as another type.
+// Collects single numbers and writes them in blocks, converted to T.
 template <class T> class Pieces {
 public:
     explicit Pieces(io::TensorSink& sink) : sink_(&sink) {}
@@ -63,7 +63,7 @@ private:
     std::size_t used_ = 0;
 };
 
-// Calls each(put) with a function that puts a number into the tensor, as I64 or as T.
+// Calls each(put), where put(n) writes a number to the tensor, as I64 or as T.
 template <class T, class Each> auto numbers(bool as_long, Each each) {
     return [as_long, each = std::move(each)](io::TensorSink& sink) {
         const auto run = [&](auto pieces) {
@@ -91,7 +91,7 @@ inline void require_words(const text::Vocabulary& vocabulary, Index counted) {
                          vocabulary.size());
 }
 
-// A tensor of a file as numbers: where they lie, or copied where they do not lie as T can be read.
+// A tensor of a file as an array: in place, or copied if its type or alignment is not that of T.
 template <class T> ArrayView<const T> mapped(const io::Safetensors& file, const std::string& name,
                                              std::vector<std::shared_ptr<const void>>& owners) {
     const io::TensorView& t = file.at(name);
@@ -107,10 +107,10 @@ template <class T> ArrayView<const T> mapped(const io::Safetensors& file, const 
 /// Writes counts as one safetensors file: "starts/k" [V+1], "columns/k", "values/k" [pairs] per lag k,
 /// "occurrences" [V], "boundary", "vocabulary".
 ///
-/// Starts and columns are I32, values U32; starts are I64 at a lag with more than 2³¹ - 1 pairs, and values
-/// where one is more than 2³² - 1. Versions before 0.2 read files without such a lag.
+/// Starts and columns are I32, values U32; starts are I64 at a lag with more than 2³¹ - 1 pairs, values are I64
+/// at a lag with a count above 2³² - 1. Versions before 0.2 read only files without such a lag.
 ///
-/// Throws UsageError where the vocabulary is not that of the counts, FileError as write_safetensors.
+/// Throws UsageError if the vocabulary is not that of the counts, FileError as write_safetensors.
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
                         const text::Vocabulary& vocabulary) {
     const Index V = counts.vocabulary();
@@ -135,10 +135,10 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
     io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
 }
 
-/// The same file from counts that lie in files, lag k (0: the occurrences) in runs[k mod size]: one file of all of them,
-/// or those of merge_of_ranks. Files are read three times through `buffer` bytes, and 8 bytes for each word are held.
+/// Writes the same file from count files, lag k (0: the occurrences) in runs[k mod size]: one file with all lags,
+/// or those of merge_of_ranks. Files are read three times through `buffer` bytes; memory is 8 bytes per word.
 ///
-/// `watch`, where there is one, is called now and then; what it throws ends the writing and leaves no file.
+/// `watch`, if given, is called now and then; an exception from it aborts the writing and leaves no file.
 inline void save_counts(const std::filesystem::path& path, std::span<const CountRun> runs,
                         const text::Vocabulary& vocabulary, Index buffer,
                         const std::function<void()>& watch = {}) {
@@ -183,16 +183,16 @@ inline void save_counts(const std::filesystem::path& path, std::span<const Count
     io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
 }
 
-/// The same file from counts that are larger than the memory; calls finish().
+/// Writes the same file from counts that may exceed memory; calls finish().
 inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
                         const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
     detail::require_words(vocabulary, counts.vocabulary());
     save_counts(path, std::span(&counts.finish(), 1), vocabulary, counts.buffer(), watch);
 }
 
-/// Reads what save_counts wrote. The file is mapped, so that counts may be larger than the memory: all of it
-/// is read twice, for its checksum and to see that its numbers are counts, and columns and values again
-/// whenever they are used. Throws FileError for anything else, also where the numbers are no counts.
+/// Reads a file written by save_counts. The file is mapped, so that counts may exceed memory: all of it is
+/// read twice, to verify its checksum and that its numbers are valid counts; columns and values are read again
+/// whenever they are used. Throws FileError for anything else, including invalid counts.
 inline CountsFile load_counts(const std::filesystem::path& path) {
     const auto file = io::Safetensors::map(path);
     auto vocabulary =
@@ -236,14 +236,14 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     }
 }
 
-/// A system with all that its use needs, and the course of its fitting.
+/// A system with everything needed to use it, and its fitting history.
 template <class T> struct LdsFile {
     Lds<T> system;
     SmallMatrix xx, xx_filtered;  ///< of Statistics, for embeddings
     text::Vocabulary vocabulary;
-    Array<double> singular_values;             ///< of the Hankel operator; none after another start
-    Array<double> log_likelihoods;             ///< per token, before each iteration of EM, and after the last
-    std::map<std::string, std::string> notes;  ///< the program's own
+    Array<double> singular_values;  ///< of the Hankel operator; empty after another start
+    Array<double> log_likelihoods;  ///< per token, before each iteration of EM, and after the last one
+    std::map<std::string, std::string> notes;  ///< free for the program
 };
 
 /// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in
@@ -269,7 +269,7 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
         it.notes);
 }
 
-/// Reads what save_lds wrote, of the same scalar type. Throws FileError for anything else.
+/// Reads a file written by save_lds with the same scalar type. Throws FileError for anything else.
 template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     const auto file = io::Safetensors::open(path);
     LdsFile<T> it;
@@ -279,7 +279,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
         throw FileError(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
                         it.vocabulary.size(), " rows, one for each word, and at least one column");
     const Index V = shape[0], h = shape[1];
-    // All against what the file has, before any of it is allocated.
+    // All shapes are checked against the file before anything is allocated.
     for (const char* square : {"A", "M", "xx", "xx_filtered"}) file.require<double>(square, {h, h});
     file.require<T>("C", {V, h});
     file.require<double>("frequencies", {V});

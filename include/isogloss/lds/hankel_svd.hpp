@@ -12,7 +12,7 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// The block-Hankel operator H [rV, rV] with blocks (i, j) = Ψ_{r-j+i}, i, j = 0 … r-1, lags 1 … 2r-1. Blocks
-/// of columns are [rV, l], one [V, l] above the other. r² sparse products each way.
+/// of columns are [rV, l], r stacked [V, l]. Each product takes r² sparse products.
 ///
 /// The moments must outlive it. Throws UsageError for r < 2 or fewer than 2r - 1 lags, DataError for a lag
 /// without pairs.
@@ -28,8 +28,8 @@ public:
         moments.require_pairs(2 * r - 1, "subspace identification");
     }
     Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
-    /// Calls f(columns) after each of the r² sparse products of apply and apply_transposed, with their columns l. What it
-    /// throws ends the product.
+    /// Calls f(l) after each of the r² sparse products of apply and apply_transposed, l being its number of
+    /// columns. An exception from f aborts the product.
     void after_each_product(std::function<void(Index)> f) { watch_ = std::move(f); }
 
     void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
@@ -66,18 +66,18 @@ struct RandomisedSvdOptions {
 /// H ≈ U diag(s) Vᵀ of rank h.
 template <class T> struct HankelSvd {
     TallMatrix<T> U, V;      ///< [rV, h]
-    Array<double> s;         ///< falling
-    Array<double> beyond;    ///< the values that oversampling found below them
+    Array<double> s;         ///< descending
+    Array<double> beyond;    ///< the singular values that oversampling found below those of s
     double error_bound = 0;  ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
 };
 
-/// Where a randomised SVD stands: the orthonormal block that its next product begins with.
+/// State of a randomised SVD: the orthonormal block to which the next product is applied.
 template <class T> struct SvdState {
-    Index products = 0;   ///< of H and Hᵀ in turn that were made, 0 … 2 power_iterations + 1
+    Index products = 0;   ///< number of products done, with H and Hᵀ in turn, 0 … 2 power_iterations + 1
     TallMatrix<T> block;  ///< [rV, h + oversampling]; unused at 0
 };
 
-/// Takes the state of a randomised SVD after each of its products but the last. What it throws ends the decomposition.
+/// Receives the state of a randomised SVD after each product but the last. An exception from it aborts the SVD.
 template <class T> using SvdCheckpoint = std::function<void(Index products, const TallMatrix<T>& block)>;
 
 namespace detail {
@@ -94,7 +94,7 @@ inline constexpr int error_power = 3, error_probes = 10,
                      error_products = 2 * error_power + 1;  // of the probes with H or Hᵀ
 
 /// The bound of hankel_svd on ‖E‖, E = (I - QQᵀ) H, from ‖E‖^{2q+1} = ‖(E Eᵀ)^q E‖, q = 3. Each image is
-/// brought to norm 1, since the seventh power of a small error is below what a float can hold.
+/// normalised, since the seventh power of a small error underflows in float.
 template <class Operator, class T>
 double error_bound(const Operator& H, const TallMatrix<T>& Q, std::uint64_t seed) {
     constexpr int q = error_power, columns = error_probes;
@@ -102,7 +102,8 @@ double error_bound(const Operator& H, const TallMatrix<T>& Q, std::uint64_t seed
     TallMatrix<T> probe = gaussian<T>(H.size(), columns, seed, stream_of("hankel error")), image;
     for (int i = 0;; ++i) {
         H.apply(probe, image);
-        for (int pass = 0; pass < 2; ++pass)  // once leaves rounding along Q, which Hᵀ would make large again
+        for (int pass = 0; pass < 2;
+             ++pass)  // a single pass leaves rounding errors along Q, which Hᵀ would amplify
             add_product<T>(-1, ref(Q), inner_products(Q, image), ref(image));
         const SmallMatrix squares = inner_products(image, image);
         largest = 0;
@@ -120,16 +121,17 @@ double error_bound(const Operator& H, const TallMatrix<T>& Q, std::uint64_t seed
 }  // namespace detail
 
 /// Randomised SVD: Y = H Ω for a Gaussian Ω [rV, h + oversampling], power iterations with orthonormal blocks
-/// on either side, Q = orth(Y), and the exact SVD of QᵀH.
+/// on both sides, Q = orth(Y), and the exact SVD of QᵀH.
 ///
-/// The error E = (I - QQᵀ) H is bounded with ten more random columns ω: ‖E‖⁷ ≤ 10 √(2/π) max ‖(EEᵀ)³E ω‖, but
-/// for a probability of 10⁻¹⁰. It is that of Q, whose rank is h + oversampling, and not below the singular
-/// value that follows.
+/// The error E = (I - QQᵀ) H is bounded with ten more random columns ω: ‖E‖⁷ ≤ 10 √(2/π) max ‖(EEᵀ)³E ω‖, except
+/// with probability 10⁻¹⁰. It is the error of Q, of rank h + oversampling, and at least the next singular
+/// value.
 ///
-/// H is a HankelOperator, or what has its functions, as RankHankel has. `checkpoint` is told of every state but the last; from
-/// such a state the same H, h and options come to the same bits.
+/// H is a HankelOperator, or a type with its functions, such as RankHankel. `checkpoint` receives every state but
+/// the last; resuming from it with the same H, h and options gives bit-identical results.
 ///
-/// Throws UsageError for h < 1, where H has less than h singular values above rounding, and for a state of another size.
+/// Throws UsageError for h < 1, for H with fewer than h singular values above rounding, and for a state of
+/// another size.
 /// Source   Halko, Martinsson, Tropp 2011, algorithms 4.4 and 5.1, eq. (4.3).
 template <class Operator, class T = typename Operator::Scalar>
 HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options = {}, SvdState<T> from = {},

@@ -7,8 +7,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// X = E X F + M, by doubling. The spectral radii of E and F multiply to less than 1. Throws NumericError
-/// where the sum does not settle.
+/// X = E X F + M, by doubling. The product of the spectral radii of E and F must be below 1. Throws
+/// NumericError if the sum does not converge.
 inline SmallMatrix sylvester(SmallMatrix E, SmallMatrix F, const SmallMatrix& M) {
     SmallMatrix X = M;
     for (int i = 0; i < 60; ++i) {
@@ -27,8 +27,8 @@ inline SmallMatrix lyapunov(const SmallMatrix& E, const SmallMatrix& M) {
     return symmetrised(sylvester(E, transposed(E), M));
 }
 
-/// Covariances and gains that the filter and the smoother tend to far from the ends of a text. C^T stands in
-/// them only as G = CᵀC, so that everything is h × h.
+/// Steady-state covariances and gains of the filter and the smoother, far from the ends of a text. C enters
+/// only through G = CᵀC, so that everything is h × h.
 ///
 ///     Σ₁ = A (Σ₁⁻¹ + CᵀR⁻¹C)⁻¹ Aᵀ + I      covariance of x_t given y before t
 ///     F  = (I + G (Σ₁ - M))⁻¹,  L = Σ₁ F      CᵀS⁻¹ = F Cᵀ,  K = L Cᵀ, the gain;  S = C Σ₁ Cᵀ + R
@@ -39,8 +39,8 @@ inline SmallMatrix lyapunov(const SmallMatrix& E, const SmallMatrix& M) {
 ///     log det S = log det (I + G (Σ₁ - M))    on the space orthogonal to m
 ///
 /// Source   Belanger, Kakade 2015, eqs. (4)-(7), (31)-(32). Departures: Σ₁ solves the Riccati equation, by
-///          doubling (the paper prints the unconditional covariance Σ₁ = AΣ₁Aᵀ + Q in its place, which is no
-///          gain of a filter); the inversion lemma in the form that holds for singular Σ₁ - M too.
+///          doubling (the paper prints the unconditional covariance Σ₁ = AΣ₁Aᵀ + Q in its place, which does not
+///          give a filter gain); the inversion lemma in the form that also holds for singular Σ₁ - M.
 struct SteadyState {
     SmallMatrix predicted;  ///< Σ₁
     SmallMatrix filtered;   ///< Σ₀
@@ -49,9 +49,9 @@ struct SteadyState {
     double log_det_S = 0;
 };
 
-/// The steady state for the transition A, G = CᵀC and M.
+/// The steady state for a transition A, G = CᵀC and M.
 ///
-/// Throws NumericError where R is not positive definite, A not stable, or the iteration does not settle.
+/// Throws NumericError if R is not positive definite, A is not stable, or the iteration does not converge.
 inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, const SmallMatrix& M) {
     const char* who = "steady state";
     const Index h = rows(A);
@@ -63,7 +63,7 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
                            ", expected below 1: the noise is not positive definite; see repair_noise");
 
     SteadyState k;
-    // Doubling of the Riccati equation with CᵀR⁻¹C = G (I - M G)⁻¹.
+    // Riccati equation by doubling, with CᵀR⁻¹C = G (I - M G)⁻¹.
     SmallMatrix phi = At, theta = I;
     SmallMatrix psi = symmetrised(product(G, inverse(I - product(M, G), who)));
     for (int i = 0;; ++i) {
@@ -87,12 +87,12 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
     k.J = transposed(solve(theta, product(A, k.filtered), who));
     k.P = I - product(k.J, A);
     k.smoothed = lyapunov(k.J, k.filtered - product(k.J, product_t(theta, k.J)));
-    // complex eigenvalues come in pairs, whose moduli multiply
+    // complex eigenvalues come in conjugate pairs, so the product of the moduli is the determinant
     for (const double modulus : schur<double>(inner_S, who).moduli()) k.log_det_S += std::log(modulus);
     return k;
 }
 
-/// The steady state of a system. Throws UsageError where its shapes do not agree, NumericError as above.
+/// The steady state of a system. Throws UsageError if its shapes do not match, NumericError as above.
 template <class T> SteadyState steady_state(const Lds<T>& s) {
     require_consistent(s, "steady state");
     return steady_state(s.A, inner_products(s.C, s.C), s.M);

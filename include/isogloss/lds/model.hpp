@@ -14,22 +14,22 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///     x_t = A x_{t-1} + η_t,   η ~ N(0, I)
 ///     y_t = C x_t + ε_t,       ε ~ N(0, R),   R = I - m mᵀ - C M Cᵀ
 ///
-/// The noise of the words is never held: it is the identity on the space orthogonal to m, minus a matrix of
-/// rank h. The basis of x is arbitrary, so that covariance I of η is no loss.
+/// The noise covariance of the words is never stored: it is the identity on the space orthogonal to m, minus a
+/// matrix of rank h. The basis of x is arbitrary, so covariance I of η is no restriction.
 ///
 /// Shapes   A, M [h, h] in double, M symmetric;  C [V, h], Cᵀm = 0;  μ by word
 /// Source   Belanger, Kakade 2015, eqs. (1)-(2), (9), (12).
 template <class T> struct Lds {
     SmallMatrix A;        ///< transition; eigenvalues inside the unit circle
-    TallMatrix<T> C;      ///< from states to whitened words
-    SmallMatrix M;        ///< what R subtracts
+    TallMatrix<T> C;      ///< maps states to whitened words
+    SmallMatrix M;        ///< R subtracts C M Cᵀ
     Whitening whitening;  ///< μ, m, w
 
     Index states() const { return rows(A); }      ///< h
     Index vocabulary() const { return rows(C); }  ///< V
 };
 
-/// Throws UsageError unless the shapes of a system agree, with at least one state.
+/// Throws UsageError unless the shapes of a system are consistent, with at least one state.
 template <class T> void require_consistent(const Lds<T>& s, const char* who) {
     const Index h = s.states();
     if (h < 1 || cols(s.A) != h || rows(s.M) != h || cols(s.M) != h || cols(s.C) != h ||
@@ -44,14 +44,14 @@ inline double gaussian_log_likelihood(Index dimension, double log_det, double sq
     return -0.5 * (static_cast<double>(dimension) * std::log(2 * std::numbers::pi) + log_det + squares);
 }
 
-/// Log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): what there is
-/// to beat, for the same μ. `words`: those with μ > 0.
+/// Log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): the baseline
+/// for the same μ. `words`: the number of words with μ > 0.
 inline double static_log_likelihood(Index words) {
     return -0.5 * static_cast<double>(words - 1) * (1 + std::log(2 * std::numbers::pi));
 }
 
-/// The same of a text: under other frequencies than μ its words do not have variance 1. Throws DataError for a text
-/// without tokens, for a token outside the vocabulary, and where one has μ = 0.
+/// The same for a text: under frequencies other than μ its words do not have variance 1. Throws DataError for a
+/// text without tokens, for a token outside the vocabulary, and for a token with μ = 0.
 inline double static_log_likelihood(const Whitening& whitening, std::span<const Token> tokens) {
     if (tokens.empty()) throw DataError("static log-likelihood: a text without tokens has no likelihood");
     double squares = 0;
@@ -64,15 +64,15 @@ inline double static_log_likelihood(const Whitening& whitening, std::span<const 
     return gaussian_log_likelihood(whitening.dimension, 0, squares / static_cast<double>(tokens.size()));
 }
 
-/// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m where it is
+/// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m if this is
 /// below 1. G = CᵀC.
 inline double largest_share(const SmallMatrix& G, const SmallMatrix& M) {
     const auto root = symmetric_power(M, 0.5, "noise covariance");
     return symmetric_eigen<double>(symmetrised(product(root, G, root)), "noise covariance").values.back();
 }
 
-/// Scales M by limit / λ_max(C M Cᵀ) where that is at least `limit`, so that R is positive definite; returns
-/// the factor, 1 where nothing was to do.
+/// Scales M by limit / λ_max(C M Cᵀ) if λ_max is at least `limit`, so that R is positive definite; returns
+/// the factor, 1 if M is unchanged.
 ///
 /// Source   Belanger, Kakade 2015, appendix A.1. Departure: the paper's factor 1 / λ_max leaves R singular,
 ///          so the limit is below 1; λ_max comes from an h × h problem instead of power iterations.

@@ -14,39 +14,39 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///
 ///     S_k = W N_k W / T' sparse,   Π x = x - m (mᵀ x),   Ψ_k = Π S_k Π,   Ψ_0 = Π
 ///
-/// `apply(k, x, y)` is y = Ψ_k x, `apply_transposed` y = Ψ_kᵀ x, for x, y [V, l]; x and y are different. The
-/// cost is 2 nnz(N_k) l operations and O(V l), on threads() threads that take columns of x each, so that the
-/// result does not depend on their number. A scratch block of the size of x is kept between calls: one object
-/// serves one caller at a time; for calls from several threads at once make an object for each.
+/// `apply(k, x, y)` is y = Ψ_k x, `apply_transposed` y = Ψ_kᵀ x, for distinct blocks x, y [V, l]. The cost is
+/// 2 nnz(N_k) l operations and O(V l), on threads() threads that each take some columns of x, so that the
+/// result does not depend on their number. A scratch block of the size of x is kept between calls: an object
+/// must not be used from several threads at once; make one for each.
 ///
-/// T' and not T divides the counts: pseudo-counts then stand for tokens that follow nothing in particular,
+/// Counts are divided by T', not T: pseudo-counts then stand for tokens that follow nothing in particular,
 /// words much more frequent than κ keep their correlation n_ij / √(n_i n_j), and no correlation can exceed
-/// 1. With T all of them would be multiplied by T'/T, and the model could predict better than perfectly.
+/// 1. With T, all correlations would be multiplied by T'/T, and the model could predict better than perfectly.
 ///
-/// From TextPairs in place of counts the sparse product is read off the text, with no pair ever stored: T l operations.
+/// With TextPairs in place of counts, sparse products are read off the text, storing no pair: T l operations.
 ///
-/// Options  k = 0 … r, r the lags of the counts, or of the text; these must outlive this object
-/// Errors   UsageError for another k or shapes that do not fit, DataError as Whitening.
+/// Options  k = 0 … r, r the lags of the counts or of the text; these must outlive this object
+/// Errors   UsageError for k out of range or shapes that do not match, DataError as Whitening.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17). Departure: Π on both sides instead of - m mᵀ, which is the
-///          same where the margins of N_k / T' are μ; T' instead of T.
+///          same if the margins of N_k / T' are μ; T' instead of T.
 template <class T> class LagMoments {
 public:
     using Scalar = T;
     explicit LagMoments(const LagCounts& counts, WhiteningOptions options = {})
         : counts_(&counts), whitening_(counts.occurrences(), options) {}
-    /// The same, read off a text at each product.
+    /// The same, computed from a text at each product.
     explicit LagMoments(const TextPairs& text, WhiteningOptions options = {})
         : text_(&text), whitening_(text.occurrences(), options) {}
 
     Index vocabulary() const { return counts_ ? counts_->vocabulary() : text_->vocabulary(); }  ///< V
     Index lags() const { return made_with().lags; }                                             ///< r
     const Whitening& whitening() const { return whitening_; }                                   ///< μ, m, w
-    /// What was counted, and where sentences end.
+    /// The counting options, such as the sentence boundary.
     const CountOptions& made_with() const { return counts_ ? counts_->options() : text_->options(); }
-    /// Pairs of N_k that are stored: nnz(N_k), 0 where it is read off a text.
+    /// Stored pairs of N_k: nnz(N_k), 0 if it is computed from a text.
     Index pairs(Index k) const { return k == 0 || text_ ? 0 : counts_->lag(k).pairs(); }
 
-    /// Terms of row i in the products with all N_k: what their rows cost.
+    /// Number of terms of row i in the products with all N_k: the cost of the row.
     Index row_terms(Index i) const {
         if (text_) return lags() * text_->occurrences()[i];
         Index n = 0;
@@ -68,7 +68,7 @@ public:
     /// y = Ψ_kᵀ x
     void apply_transposed(Index k, MatrixRef<const T> x, MatrixRef<T> y) const { run<true>(k, x, y); }
 
-    /// W Π x, the block that apply_rows and apply_transposed_rows take.
+    /// W Π x, the input of apply_rows and apply_transposed_rows.
     TallMatrix<T> weighted(MatrixRef<const T> x) const {
         TallMatrix<T> z = zeros<T>(x.rows, x.cols);
         for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, z.data() + i * x.cols);
@@ -76,12 +76,12 @@ public:
         scale_rows(ref(z), 1, 0);
         return z;
     }
-    /// Rows first … last-1 of S_k Π x from z = weighted(x), into y [last - first, l], k = 1 … r: Ψ_k x before the Π on its
-    /// left, which needs all rows. Each number is the same whatever the range.
+    /// Rows first … last-1 of S_k Π x from z = weighted(x), into y [last - first, l], k = 1 … r: Ψ_k x before the
+    /// Π on its left, which needs all rows. Each entry is the same whatever the range.
     void apply_rows(Index k, MatrixRef<const T> z, Index first, Index last, MatrixRef<T> y) const {
         product_rows<false>(k, z, first, last, y);
     }
-    /// The same of S_kᵀ.
+    /// The same with S_kᵀ.
     void apply_transposed_rows(Index k, MatrixRef<const T> z, Index first, Index last, MatrixRef<T> y) const {
         product_rows<true>(k, z, first, last, y);
     }
@@ -91,7 +91,7 @@ private:
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
             throw UsageError("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [", y.height(),
                              ", ", y.width(), "], expected two of ", vocabulary(), " rows");
-        // Π and both W around the sparse product; the scratch keeps its memory from call to call.
+        // Π and both W around the sparse product; the scratch block is reused between calls.
         scaled_.resize({static_cast<std::size_t>(x.rows), static_cast<std::size_t>(x.cols)});
         const MatrixRef<T> z = ref(scaled_);
         for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, z.row(i));
@@ -129,7 +129,7 @@ private:
             for (Index i = 0; i < y.rows; ++i) std::fill_n(y.row(i) + left, n, T(0));
             for (Index i = transpose ? 0 : first, i_end = transpose ? z.rows : last; i < i_end; ++i) {
                 Index at = N.starts[i], end = N.starts[i + 1];
-                if (transpose && !all) {  // columns ascend
+                if (transpose && !all) {  // columns are ascending
                     const auto* const columns = N.columns.data();
                     at = std::lower_bound(columns + at, columns + end, first) - columns;
                     end = std::lower_bound(columns + at, columns + end, last) - columns;
@@ -145,7 +145,7 @@ private:
         });
     }
 
-    // W x / divisor, in place, of the rows from `first` on
+    // W x / divisor, in place, for the rows from `first` on
     void scale_rows(MatrixRef<T> x, double divisor, Index first) const {
         for (Index i = 0; i < x.rows; ++i)
             kernel::scale(x.cols, static_cast<T>(whitening_.w[first + i] / divisor), x.row(i));

@@ -9,36 +9,36 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// The pairs of one lag in a block. Row i, the later word, has the cells starts of the block's row i …
+/// The pairs of one lag in a block. Row i, the later word, has the cells from the block's start(i) to
 /// rows[i].end - 1, in ascending columns.
 struct LagCells {
-    /// A row while its pairs come in: the earlier word met last, and where its cell is.
+    /// A row during counting: the earlier word added last, and the position of its cell.
     struct Row {
         std::int32_t column;
         std::uint32_t end;  ///< cell + 1
     };
-    /// An earlier word and how often.
+    /// An earlier word and its count.
     struct Cell {
         std::int32_t column;
         std::uint32_t count;
     };
     Array<Row> rows;    ///< [V]
-    Array<Cell> cells;  ///< one for each token of the block; not all of them are used
+    Array<Cell> cells;  ///< one per token of the block; not all are used
 };
 
-/// Counts the pairs of a block of tokens: positions are sorted by word once, by counting; then, for each lag,
-/// earlier words are taken in that order, so that every row receives its columns in ascending order and no
-/// pair is ever sorted.
+/// Counts the pairs of a block of tokens: positions are sorted by word once, by counting sort; then, for each lag,
+/// earlier words are visited in that order, so that every row receives its columns in ascending order and no
+/// pair needs sorting.
 ///
-/// Memory   4 bytes for each token and 8 for each word, 2 more for each token where there is a boundary;
-///          LagCells 8 for each of both. See bytes().
+/// Memory   4 bytes per token and 8 per word, 2 more per token if there is a boundary; LagCells takes 8 per
+///          token and 8 per word. See bytes().
 class PairBlock {
 public:
-    /// What a large block is cut into, so that one who waits can end the work: tokens, places, cells.
+    /// Work between calls of watch(), in tokens, places or cells, so that a large block can be interrupted.
     static constexpr Index stride = Index{1} << 18;
 
-    /// The tokens first … last-1 of a text are the later words, those up to `lags` before them are looked at.
-    /// At most 2³¹ - 1 tokens, all of them in 0 … V-1; the text must outlive this object. Calls watch() before every
+    /// Tokens first … last-1 of a text are the later words; earlier words may lie up to `lags` before them.
+    /// At most 2³¹ - 1 tokens, all in 0 … V-1; the text must outlive this object. Calls watch() before every
     /// `stride` tokens of each pass; it may throw.
     template <class Watch> PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary,
                                      Index lags, Token boundary, Watch&& watch)
@@ -58,7 +58,7 @@ public:
               Token boundary)
         : PairBlock(text, first, last, vocabulary, lags, boundary, [] {}) {}
 
-    /// Bytes that a block of so many tokens takes together with `cells` LagCells.
+    /// Bytes that a block of `tokens` tokens takes together with `cells` LagCells.
     static Index bytes(Index tokens, Index vocabulary, Index lags, Token boundary, Index cells) {
         const Index positions = tokens + lags;
         return positions * (boundary >= 0 ? 6 : 4) + 8 * (vocabulary + 1) + cells * 8 * (tokens + vocabulary);
@@ -70,15 +70,15 @@ public:
         count(k, out, 0, places());
     }
 
-    /// The same in parts: begin(out), then the places 0 … places() - 1 in their order, `stride` of them at a time, say.
-    /// watch() is called before every `stride` cells that take memory.
+    /// The same in parts: begin(out), then the places 0 … places() - 1 in order, for example `stride` at a time.
+    /// watch() is called before every `stride` allocated cells.
     template <class Watch> void begin(LagCells& out, Watch&& watch) const {
         const Index V = std::ssize(starts_) - 1;
         out.rows.resize(V);
         grow(out.cells, last_ - first_, watch);
         for (Index i = 0; i < V; ++i) out.rows[i] = {-1, starts_[i]};
     }
-    /// Positions of the block and before it, by word.
+    /// Positions of the block and of its context, sorted by word.
     Index places() const { return std::ssize(places_); }
     /// The pairs at distance k whose earlier word is at these places.
     void count(Index k, LagCells& out, Index first_place, Index last_place) const {
@@ -92,8 +92,8 @@ public:
         };
         const Index lowest = std::max<Index>(0, first_ - k - from_), highest = last_ - k - from_;
         const auto inside = [&](Index place) { return place >= lowest && place < highest; };
-        // Later words, their rows and their cells lie all over the memory, each known once the one before it is there:
-        // they are asked for some pairs ahead, one after the other.
+        // Later words, their rows and their cells are scattered in memory, each address depending on the previous
+        // load: they are prefetched some pairs ahead, in this order.
         constexpr Index ahead = 12;
         const Index n = std::ssize(places_), looked = n - 3 * ahead;
         const auto later = [&](Index at) { return from_ + Index{places_[at]} + k; };
@@ -121,7 +121,7 @@ private:
             for (Index p = from, end = std::min(last, from + stride); p < end; ++p) f(p);
         }
     }
-    // Memory that the system gives page by page as it is written to.
+    // Grows an array in steps, as the system provides memory page by page when it is first written.
     template <class T, class Watch> static void grow(Array<T>& out, Index size, Watch& watch) {
         out.reserve(size);
         while (std::ssize(out) < size) {
@@ -131,7 +131,7 @@ private:
         out.resize(size);
     }
 
-    // For each position the largest lag at which it is counted as the earlier token.
+    // For each position, the largest lag at which it counts as the earlier token.
     template <class Watch> void find_reaches(Index lags, Token boundary, Watch& watch) {
         grow(reach_, last_ - from_, watch);
         Index most = lags;

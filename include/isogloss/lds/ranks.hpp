@@ -1,4 +1,4 @@
-/// @file lds/ranks.hpp  EM and subspace identification by several ranks, each on some rows of the co-occurrences.
+/// @file lds/ranks.hpp  EM and subspace identification by several ranks, each with rows of the co-occurrences.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// The first word of each of so many ranges of words and, last, V: ranges whose rows cost about the same in products with
-/// N_1 … N_r, `dense` terms being added for each row.
+/// The first word of each of `ranges` ranges of words, followed by V. The rows of each range cost about the same
+/// in products with N_1 … N_r, counting `dense` additional terms per row.
 template <class T> Array<Index> ranges_of_words(const LagMoments<T>& moments, Index dense, Index ranges) {
     const Index V = moments.vocabulary();
     double all = 0, before = 0;
@@ -33,7 +33,7 @@ template <class T> Array<Index> ranges_of_words(const LagMoments<T>& moments, In
 
 namespace detail {
 
-/// Makes rows first[r] … first[r + 1] - 1 of each of x.rows / V blocks of x, which rank r has, known to all ranks.
+/// All-gathers rows first[r] … first[r + 1] - 1 of each of the x.rows / V blocks of x from rank r.
 template <class T, distributed::Communicator C>
 void gather_rows(C& ranks, const Array<Index>& first, MatrixRef<T> x) {
     if (ranks.size() == 1) return;
@@ -53,7 +53,7 @@ void gather_rows(C& ranks, const Array<Index>& first, MatrixRef<T> x) {
         rows(r, [&](T* to, Index n) { std::copy_n(std::exchange(from, from + n), n, to); });
 }
 
-/// Where the words of each rank begin if it has the shards of shards_of().
+/// The first word of each rank if it has the shards of shards_of().
 inline Array<Index> ranges_of_ranks(const Array<Index>& shards, Index ranks) {
     Array<Index> first;
     for (Index r = 0; r < ranks; ++r)
@@ -71,21 +71,21 @@ inline void require_shards(const char* who, Index shards, Index ranks) {
 
 }  // namespace detail
 
-/// asos_statistics by several ranks: words are cut into shards, and a rank makes the rows of its shards of U_l, Z_l and
-/// E[yx̄ᵀ]. Sums over words, B_l and mᵀE[yx̄ᵀ], are those of a fixed tree over the shards; the h × h algebra is done by
-/// every rank. With the same shards 1, 2, 4 … ranks give the same statistics to the bit, on every rank, and maximise()
-/// so the same system.
+/// asos_statistics by several ranks: words are cut into shards, and a rank computes the rows of its shards of U_l,
+/// Z_l and E[yx̄ᵀ]. Sums over words, B_l and mᵀE[yx̄ᵀ], use a fixed tree over the shards; every rank does the
+/// h × h algebra. With the same shards, 1, 2, 4 … ranks give bit-identical statistics on every rank, and
+/// hence the same system from maximise().
 ///
 ///     const LagMoments<float> moments(counts);              // on every rank, from one mapped file for instance
 ///     for (…) maximise(asos_statistics(system, steady_state(system), moments, 7, ranks, 4), system);
 ///
-/// Collective. Every rank has the system and all counts, of which it reads the rows of its words and, for Z_l, their
-/// columns within all rows.
+/// Collective. Every rank has the system and all counts, of which it reads the rows of its words and, for Z_l,
+/// their columns in all rows.
 ///
-/// Departure from asos_statistics: Π is applied to the sum E[yx̄ᵀ] and not to each U_l and Z_l, which is the same since
-/// Cᵀm = 0, but for rounding.
+/// Departure from asos_statistics: Π is applied to the sum E[yx̄ᵀ] and not to each U_l and Z_l, which is the same
+/// up to rounding since Cᵀm = 0.
 ///
-/// Cost     a rank's share of the products; sent (k + 1) h² + h doubles, once or twice, and its share of V h numbers
+/// Cost     a rank's share of the products; sent (k + 1) h² + h doubles, once or twice, a share of V h numbers
 /// Errors   as asos_statistics; UsageError for fewer shards than ranks.
 template <class T, distributed::Communicator C>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k,
@@ -150,7 +150,7 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
     return out;
 }
 
-/// HankelOperator of which each rank makes the rows of some words; every rank has the whole of each result.
+/// HankelOperator with rows computed by several ranks; every rank gets the whole result.
 template <class T, distributed::Communicator C> class RankHankel {
 public:
     using Scalar = T;
@@ -160,7 +160,7 @@ public:
         const HankelOperator<T> checked(moments, r);
     }
     Index size() const { return r_ * moments_.vocabulary(); }  ///< rV
-    /// As HankelOperator: calls f(columns) after each of the r² sparse products, on every rank.
+    /// As in HankelOperator: calls f(columns) after each of the r² sparse products, on every rank.
     void after_each_product(std::function<void(Index)> f) { watch_ = std::move(f); }
     void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
     void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
@@ -194,17 +194,17 @@ private:
     std::function<void(Index)> watch_;
 };
 
-/// subspace_identification by several ranks: products with N_k by rows, a rank's words each; everything else, the
-/// orthonormal blocks [rV, h + oversampling] among it, is done by every rank. Every row of a product is the same
-/// whoever makes it: any number of ranks gives the same system to the bit.
+/// subspace_identification by several ranks: each rank computes the rows of its words in the products with N_k;
+/// every rank does everything else, including the orthonormal blocks [rV, h + oversampling]. Every row of a
+/// product is the same whichever rank computes it: any number of ranks gives bit-identical systems.
 ///
-/// Departure from subspace_identification: Π once for each block of a product with the Hankel operator, so that results
-/// differ by rounding.
+/// Departure from subspace_identification: Π is applied once per block of a product with the Hankel operator, so
+/// that results differ by rounding.
 ///
-/// `watch` is called on every rank at the same points, and may speak to the other ranks there: what ends the work is to
-/// be thrown on all of them.
+/// `watch` is called on every rank at the same points, and may communicate there: to abort, throw on all
+/// ranks.
 ///
-/// Collective. Sent: a rank's share of r V (h + oversampling) numbers for each product.
+/// Collective. Sent: a rank's share of r V (h + oversampling) numbers per product.
 template <class T, distributed::Communicator C>
 Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options, C& ranks,
                                     SubspaceWatch<T> watch = {}) {

@@ -1,4 +1,4 @@
-/// @file lds/rnn_start.hpp  A recurrent language model that begins as a linear dynamical system.
+/// @file lds/rnn_start.hpp  Initialising a recurrent language model from a linear dynamical system.
 #pragma once
 
 #include <cmath>
@@ -11,19 +11,19 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Names of the parameters that start_rnn writes, and the scale of the states.
 struct RnnStart {
     std::string table = "E";                ///< embedding table [V, h]
-    std::string input = "rnn.W";            ///< [h, h]; "": the cell takes none, and begins as it is
-    std::string recurrent = "rnn.U";        ///< [h, h]; "": as input
-    std::string bias = "rnn.b";             ///< [1, h]; "": there is none
+    std::string input = "rnn.W";            ///< [h, h]; "": the cell has none, or it is not set
+    std::string recurrent = "rnn.U";        ///< [h, h]; "": as for input
+    std::string bias = "rnn.b";             ///< [1, h]; "": none
     std::string output = "softmax.W";       ///< [V, h]
-    std::string output_bias = "softmax.b";  ///< [1, V]; "": there is none
-    double rms = 0.1;  ///< root mean square of a unit at the start, > 0; tanh is linear near 0
-    double gain = 1;   ///< of the output matrix, ≥ 0
-    double power = 1;  ///< of the whitening in the output matrix, 0 … 1
+    std::string output_bias = "softmax.b";  ///< [1, V]; "": none
+    double rms = 0.1;  ///< root mean square of each unit at the start, > 0; tanh is linear near 0
+    double gain = 1;   ///< scale of the output matrix, ≥ 0
+    double power = 1;  ///< exponent of the whitening in the output matrix, 0 … 1
 };
 
 namespace detail {
 
-/// The parameters that start_rnn sets, by its equations.
+/// The parameters that start_rnn sets, from its equations.
 template <class T> struct RnnParameters {
     TallMatrix<T> table, output;
     SmallMatrix input, recurrent, bias, output_bias;
@@ -57,20 +57,20 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 
 }  // namespace detail
 
-/// Sets the parameters of Embedding → Rnn → Softmax so that the network begins as the filter of a system.
+/// Sets the parameters of Embedding → Rnn → Softmax so that the network initially acts as the filter of a system.
 ///
 ///     h_t = tanh(E[w_t] W + h_{t-1} U + b),   o_t = softmax.W h_t + softmax.b
 ///     E[i] = s k_i,  W = I,  U = Hᵀ,  b = 0          h_t ≈ s x̂_t, as long as tanh is near the identity
 ///     softmax.W[i] = gain (C A)_i μ_i^{-power/2} / s,   softmax.b[i] = log μ_i
 ///
-/// softmax(log μ + z) = μ + (diag μ - μμᵀ) z + …, so that with gain and power 1 the network predicts to first
-/// order what the system does, μ + W⁻¹CA x̂_t. That holds for small z alone. In a real text the system
-/// multiplies the probability of a word that is sure to come by 1/μ_i, and so z would be 1/μ_i too: choose a
-/// smaller gain, or less whitening, by the perplexity before training. First the states are turned into the
-/// basis in which E[x̂x̂ᵀ] = I, so that `rms` holds for every unit: s = rms. Words with μ_i = 0 get the
-/// smallest bias of the others.
+/// softmax(log μ + z) = μ + (diag μ - μμᵀ) z + …, so with gain and power 1 the network predicts to first order
+/// what the system does, μ + W⁻¹CA x̂_t. This holds only for small z. In a real text the system multiplies the
+/// probability of a word that is certain to follow by 1/μ_i, and so z would be 1/μ_i too: choose a smaller
+/// gain, or less whitening, by the perplexity before training. The states are first transformed to the basis
+/// in which E[x̂x̂ᵀ] = I, so that `rms` holds for every unit: s = rms. Words with μ_i = 0 get the smallest bias
+/// of the other words.
 ///
-/// Errors   UsageError: a parameter that is not there or has another shape; rms not above 0.
+/// Errors   UsageError: a parameter that is missing or has another shape; rms not above 0.
 /// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh instead of the logistic function; the paper's C is power 0.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,

@@ -1,4 +1,4 @@
-/// @file lds/sparse_counts.hpp  Counts of pairs of words, of which most are 0.
+/// @file lds/sparse_counts.hpp  Sparse counts of pairs of words.
 #pragma once
 
 #include <algorithm>
@@ -12,37 +12,37 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// Counts in a row, 4 bytes each, or 8 where one of them needs them: one of the two is empty.
+/// An array of counts, 4 bytes each, or 8 if one of them needs it: one of the two members is empty.
 struct CountView {
     ArrayView<const std::uint32_t> narrow;  ///< [pairs], up to 2³² - 1
     ArrayView<const std::int64_t> wide;     ///< [pairs], 0 … 2⁶³ - 1
 
-    std::size_t size() const { return narrow.size() + wide.size(); }  ///< how many
-    std::int64_t operator[](Index at) const {                         ///< the count at that place
+    std::size_t size() const { return narrow.size() + wide.size(); }  ///< number of counts
+    std::int64_t operator[](Index at) const {                         ///< count number `at`
         return wide.empty() ? std::int64_t{narrow[at]} : wide[at];
     }
 };
 
-/// Counts of pairs [V, V] in compressed rows, 8 bytes for each pair that occurs: row i has the counts
-/// values[at] in the columns columns[at], which ascend, at = starts[i] … starts[i + 1] - 1.
+/// Counts of pairs [V, V] in compressed rows, 8 bytes per pair that occurs: row i has the counts values[at] in
+/// the ascending columns columns[at], at = starts[i] … starts[i + 1] - 1.
 ///
 /// Columns and counts are shared between copies and never change; they may lie in a mapped file. A matrix
-/// with a count of more than 2³² - 1 takes 12 bytes for each pair.
+/// with a count above 2³² - 1 takes 12 bytes per pair.
 struct SparseCounts {
     Array<std::int64_t> starts{0};          ///< [V + 1]
     ArrayView<const std::int32_t> columns;  ///< [pairs]
     CountView values;                       ///< [pairs]
-    std::shared_ptr<const void> owner;      ///< of what columns and values lie in
+    std::shared_ptr<const void> owner;      ///< of the memory of columns and values
 
     SparseCounts() = default;
-    /// Counts of 4 bytes, which it takes over.
+    /// Counts of 4 bytes; takes ownership.
     SparseCounts(Array<std::int64_t> starts_, Array<std::int32_t> columns_, Array<std::uint32_t> values_)
         : SparseCounts(std::move(starts_), std::move(columns_), std::move(values_), {}) {}
-    /// Counts in somebody else's memory, which `owner_` keeps.
+    /// Counts in external memory, kept alive by `owner_`.
     SparseCounts(Array<std::int64_t> starts_, ArrayView<const std::int32_t> columns_, CountView values_,
                  std::shared_ptr<const void> owner_)
         : starts(std::move(starts_)), columns(columns_), values(values_), owner(std::move(owner_)) {}
-    /// Counts that it takes over, of 8 bytes where `wide_` is not empty, else of 4.
+    /// Takes ownership of counts of 8 bytes if `wide_` is not empty, else of 4.
     SparseCounts(Array<std::int64_t> starts_, Array<std::int32_t> columns_, Array<std::uint32_t> narrow_,
                  Array<std::int64_t> wide_)
         : starts(std::move(starts_)) {
@@ -54,14 +54,14 @@ struct SparseCounts {
     }
 
     Index rows() const { return std::ssize(starts) - 1; }  ///< V
-    Index pairs() const { return std::ssize(columns); }    ///< different pairs
+    Index pairs() const { return std::ssize(columns); }    ///< number of distinct pairs
     /// The count in row i, column j.
     std::int64_t operator()(Index i, Index j) const {
         const auto first = columns.begin() + starts[i], last = columns.begin() + starts[i + 1];
         const auto at = std::lower_bound(first, last, j);
         return at != last && *at == j ? values[at - columns.begin()] : 0;
     }
-    /// Whether the three arrays are such a matrix.
+    /// Whether the three arrays form a valid matrix.
     bool is_valid() const {
         if (starts.empty() || starts.front() != 0 || starts.back() != pairs() ||
             columns.size() != values.size() || (!values.narrow.empty() && !values.wide.empty()))
@@ -73,8 +73,8 @@ struct SparseCounts {
         }
         return true;
     }
-    /// Whether no row, which must be one of a valid matrix, has more pairs than its word occurs: so that no
-    /// sum of counts is larger than the number of tokens.
+    /// Whether in no row of this matrix, which must be valid, the counts sum to more than the word occurs, so that
+    /// no sum of counts exceeds the number of tokens.
     bool fits(const Array<std::int64_t>& occurrences) const {
         for (Index i = 0; i < rows(); ++i) {
             std::int64_t left = occurrences[i];
@@ -85,7 +85,7 @@ struct SparseCounts {
         }
         return true;
     }
-    /// Equal in every count, however many bytes it has.
+    /// Equal in every count, whatever the number of bytes.
     friend bool operator==(const SparseCounts& a, const SparseCounts& b) {
         if (a.starts != b.starts ||
             !std::equal(a.columns.begin(), a.columns.end(), b.columns.begin(), b.columns.end()))
@@ -94,7 +94,7 @@ struct SparseCounts {
             if (a.values[at] != b.values[at]) return false;
         return true;
     }
-    /// The sum of two of equally many rows, whose counts must together be at most 2⁶³ - 1.
+    /// The sum of two matrices with as many rows; the sum of all counts must be at most 2⁶³ - 1.
     friend SparseCounts operator+(const SparseCounts& a, const SparseCounts& b) {
         Array<std::int64_t> ends{0}, wide;
         Array<std::int32_t> found;

@@ -1,4 +1,4 @@
-/// @file lds/spill_plan.hpp  Options of a counting within given memory, and what the memory is divided into.
+/// @file lds/spill_plan.hpp  Options of counting within a memory limit, and how the memory is divided.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// How far a counting is.
+/// Progress of a counting.
 struct SpillProgress {
     bool merging = false;   ///< false: tokens are counted; true: files are merged
     std::int64_t done = 0;  ///< tokens counted so far; bytes merged so far
@@ -24,29 +24,29 @@ struct SpillProgress {
 /// Options of SpilledCounts.
 struct SpillOptions {
     Index lags = 7;                 ///< r ≥ 1: distances 1 … r, at most 1000
-    Token boundary = -1;            ///< a token that ends a sentence: no pair reaches over it; -1: none does
-    Index memory = Index{1} << 30;  ///< most bytes it takes, at least SpilledCounts::least_memory
-    Index open_files = 64;          ///< most files read at a time while they are merged, ≥ 2
-    bool resume = false;            ///< go on from the files in the folder; else they are removed
-    std::uint64_t words = 0;        ///< checksum of the vocabulary: files of another are refused
-    /// Called several times a second; may throw to stop.
+    Token boundary = -1;            ///< a token that ends a sentence: no pair crosses it; -1: none
+    Index memory = Index{1} << 30;  ///< memory limit in bytes, at least SpilledCounts::least_memory
+    Index open_files = 64;          ///< most files read at a time during a merge, ≥ 2
+    bool resume = false;            ///< continue from the files in the folder; otherwise they are removed
+    std::uint64_t words = 0;        ///< checksum of the vocabulary: files with another are refused
+    /// Called several times per second; may throw to stop.
     std::function<void(const SpillProgress&)> watch = {};
 };
 
-/// What the memory of a counting is divided into: first a block of tokens with its pairs, later the buffers of
-/// the files that are merged; a writer of files in both.
+/// How the memory of a counting is divided: first a block of tokens with its pairs, later the buffers of the
+/// files being merged; a file writer in both phases.
 ///
 ///     memory ≥ fixed + 4 (block + lags) + PairBlock::bytes(block, …)        while tokens are counted
 ///     memory ≥ fixed + fan (buffer + CountRunCursor::memory)                while files are merged
 ///
-/// Errors   UsageError: a vocabulary or options out of range, memory for fewer than 4096 tokens.
+/// Errors   UsageError: a vocabulary or options out of range, too little memory for 4096 tokens.
 struct SpillPlan {
     Index block;         ///< tokens counted at a time, 4096 … 2³¹ - 1
-    Index side_by_side;  ///< lags counted at a time, one for each of threads()
-    Index buffer;        ///< bytes that a file is read through, 4096 … 2²⁰
+    Index side_by_side;  ///< lags counted at a time, one per thread of threads()
+    Index buffer;        ///< bytes of the read buffer of a file, 4096 … 2²⁰
     Index fan;           ///< files merged at a time, 2 … open_files
 
-    /// The plan for a vocabulary of so many words.
+    /// The plan for a vocabulary of `vocabulary` words.
     SpillPlan(Index vocabulary, const SpillOptions& options)
         : block(block_tokens(vocabulary, options)),
           side_by_side(lags_at_a_time(options)),
@@ -55,7 +55,7 @@ struct SpillPlan {
           fan(std::max<Index>(2, std::min(options.open_files,
                                           (options.memory - fixed) / (buffer + CountRunCursor::memory)))) {}
 
-    /// The least memory for such options, on as many threads as there are now.
+    /// The least memory for these options with the current number of threads.
     static Index least_memory(Index vocabulary, const SpillOptions& options) {
         return bytes_for(least_block, vocabulary, options);
     }

@@ -1,4 +1,4 @@
-/// @file lds/spilled_counts.hpp  Counts of a text of any length within given memory, by way of files.
+/// @file lds/spilled_counts.hpp  Counts of a text of any length within a memory limit, by means of files.
 #pragma once
 
 #include <algorithm>
@@ -23,34 +23,34 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// Lagged co-occurrences of a text whose counts may be larger than the memory: those of LagCounts.
+/// Lagged co-occurrences of a text whose counts may exceed memory; the result is that of LagCounts.
 ///
 ///     SpilledCounts counts(V, "big.spill", {.lags = 7, .memory = Index{2} << 30, .words = v.checksum()});
 ///     while (read(some)) counts.add(some);     // tokens of one text, in pieces of any size
 ///     save_counts("big.counts", counts, v);    // of isogloss/lds/files.hpp
 ///     counts.clear();                          // removes its files
 ///
-/// A block of tokens, as many as the memory has room for, is counted as LagCounts does it and written to a
-/// file of the folder, pairs in order. At the end files are merged, `open_files` or as many as the memory has
-/// buffers for at a time, neighbours with the fewest bytes first, until one is left. What it holds does not
+/// A block of tokens, as many as fit in the memory limit, is counted as in LagCounts and written to a file of
+/// the folder, pairs in order. At the end files are merged, `open_files` or as many as the memory has
+/// buffers for at a time, neighbours with the fewest bytes first, until one is left. Its contents do not
 /// depend on memory, files, threads or pieces.
 ///
-/// Resuming     A file has its name only once it is complete, and a checksum of every part. With `resume` the
-///              tokens that the files in the folder are of are passed over (the whole text is given again),
-///              all others counted. A damaged file is removed, named in `damaged`, and its tokens are counted
-///              anew. Each file knows a hash of the text up to its end, so that another text is refused.
-/// Memory       `memory` bounds the blocks that it takes from operator new, and its threads' (see
-///              PairBlock); what the caller keeps, and the system's cache of files, are apart from it.
-/// Disk         about 3 bytes for each pair and block, and as much again while the last files are merged.
-/// Errors       UsageError: options out of range, too little memory, use after an end. DataError: a token
-///              outside the vocabulary, more than 2⁶³ - 1 tokens, another text or vocabulary than that of the
-///              files. FileError: a folder that another counting uses, a damaged file, whatever the system
-///              refuses: a full disk. After an error, or what `watch` threw, the object can only be
-///              destroyed; files that are complete stay for `resume`, in the folder until clear().
+/// Resuming     A file gets its name only once it is complete, and has a checksum of every part. With `resume`,
+///              the tokens covered by the files in the folder are skipped (the whole text is given again), all
+///              others counted. A damaged file is removed, listed in `damaged`, and its tokens are counted
+///              again. Each file has a hash of the text up to its end, so that a different text is refused.
+/// Memory       `memory` bounds what it and its threads allocate with operator new (see PairBlock); memory of
+///              the caller and the file cache of the system are not included.
+/// Disk         about 3 bytes for each pair and block, and as much again during the last merge.
+/// Errors       UsageError: options out of range, too little memory, use after finish() or clear(). DataError: a
+///              token outside the vocabulary, more than 2⁶³ - 1 tokens, a text or vocabulary other than that of
+///              the files. FileError: a folder in use by another counting, a damaged file, any failure of the
+///              system, such as a full disk. After an error, or an exception from `watch`, the object can only
+///              be destroyed; complete files stay in the folder for `resume` until clear().
 /// Source       Knuth 1998, The Art of Computer Programming 3, section 5.4: external sorting by merging.
 class SpilledCounts {
 public:
-    /// Counts of no tokens. The folder is created where it is not there; one above it must be.
+    /// Counts of no tokens. The folder is created if it does not exist; its parent must exist.
     SpilledCounts(Index vocabulary, const std::string& folder, SpillOptions options = {})
         : vocabulary_(vocabulary),
           options_(std::move(options)),
@@ -74,12 +74,12 @@ public:
         }
     }
 
-    /// Counts tokens that follow those before. A pair is counted with its later word.
+    /// Counts tokens that follow those given before. A pair is counted with its later word.
     void add(ArrayView<const Token> tokens) { take(tokens, true); }
-    /// Tokens that follow those before, as earlier words alone: for a part of a text.
+    /// Tokens that follow those given before, as earlier words only: context for counting a part of a text.
     void pass(ArrayView<const Token> tokens) { take(tokens, false); }
 
-    /// Adds counts of another text: no pair reaches into it or out of it.
+    /// Adds counts of another text: no pair crosses the boundary between the texts.
     void add(const LagCounts& other) {
         require_open();
         if (other.vocabulary() != vocabulary_ || other.lags() != options_.lags ||
@@ -118,7 +118,7 @@ public:
         });
     }
 
-    /// Merges what was counted into one file; nothing can be added then.
+    /// Merges all counts into one file; nothing can be added afterwards.
     const CountRun& finish() {
         if (finished_) return runs_.front();
         spill();
@@ -139,10 +139,10 @@ public:
         return runs_.front();
     }
 
-    /// All counts in memory, as if LagCounts had counted them; calls finish().
+    /// All counts, read into memory as LagCounts; calls finish().
     LagCounts counts() { return counts_of(finish(), buffer()); }
 
-    /// Removes the files that it and others before it wrote into the folder, and the folder where it made it.
+    /// Removes the count files in the folder, including those of earlier runs, and the folder if created here.
     void clear() {
         runs_.clear();
         folder_.clear();
@@ -154,16 +154,16 @@ public:
     const SpillOptions& options() const { return options_; }  ///< as given
     std::int64_t tokens() const { return position_; }         ///< tokens given so far
     Index block() const { return plan_.block; }               ///< tokens counted at a time
-    Index files() const { return std::ssize(runs_); }         ///< files now
+    Index files() const { return std::ssize(runs_); }         ///< current number of files
     Index merges() const { return merges_; }                  ///< merges so far
-    /// Of `resume`: what was wrong with files that are counted anew, one sentence each.
+    /// With `resume`: what was wrong with files that are counted again, one sentence each.
     const std::vector<std::string>& damaged() const { return damaged_; }
 
-    /// The least memory for such options.
+    /// The least memory for these options.
     static Index least_memory(Index vocabulary, const SpillOptions& options) {
         return SpillPlan::least_memory(vocabulary, options);
     }
-    /// Bytes of a buffer through which a file is read.
+    /// Bytes of the read buffer of a file.
     Index buffer() const { return plan_.buffer; }
 
 private:
@@ -189,7 +189,7 @@ private:
         while (!tokens.empty()) {
             Index some = std::ssize(tokens);
             const CountRunHeader* next = restored_ < files() ? &runs_[restored_].header() : nullptr;
-            if (next && next->first <= position_) {  // counted by the program before
+            if (next && next->first <= position_) {  // counted by an earlier run
                 if (!count) refuse_part(*next);
                 some = std::min<Index>(some, next->last - position_);
                 remember(tokens.first(std::size_t(some)));
@@ -214,7 +214,7 @@ private:
                         " on, which are not to be counted here; resume as it was begun, or begin anew");
     }
 
-    // Tokens that are not to be counted, as the context of those that follow.
+    // Keeps tokens that are not to be counted, as context of those that follow.
     void remember(std::span<const Token> tokens) {
         hash_.add(tokens);
         position_ += std::ssize(tokens);
@@ -234,7 +234,7 @@ private:
         ++restored_;
     }
 
-    // Counts the block and writes it to a file. Watched all along: a large block takes minutes.
+    // Counts the block and writes it to a file. Calls watch throughout: a large block takes minutes.
     void spill() {
         if (pending_ == 0) return;
         const Index end = std::ssize(text_), V = vocabulary_;
@@ -257,7 +257,7 @@ private:
         keep_context();
     }
 
-    // Lags k … k + n - 1 of a block, each on a thread; watched by this one, on which nothing else is allocated either.
+    // Lags k … k + n - 1 of a block, one per thread; look() and allocations on the calling thread only.
     template <class Look>
     static void count_lags(const PairBlock& pairs, Index k, Index n, Array<LagCells>& cells, Look&& look) {
         for (Index c = 0; c < n; ++c) pairs.begin(cells[c], look);
@@ -280,7 +280,7 @@ private:
             }
     }
 
-    // Writes tokens first … position of the text; sections(writer) follows the beginning of section 0.
+    // Writes tokens first … position of the text; sections(writer) is called after section 0 has begun.
     template <class Sections> void write(std::int64_t first, Sections&& sections) {
         CountRunHeader h{.vocabulary = vocabulary_,
                          .words = options_.words,
@@ -306,10 +306,10 @@ private:
     SpillOptions options_;
     SpillPlan plan_;
     CountFolder folder_;
-    Array<CountRun> runs_;  // by their first token
-    Index restored_ = 0;    // of them, those that the text has come past
+    Array<CountRun> runs_;  // sorted by first token
+    Index restored_ = 0;    // number of these that the text has passed
     std::vector<std::string> damaged_;
-    Array<Token> text_;  // the last `lags` tokens that are counted, then `pending_` that are to be
+    Array<Token> text_;  // the last `lags` counted tokens, then `pending_` tokens still to be counted
     Index pending_ = 0, merges_ = 0;
     std::int64_t position_ = 0;
     file::TokenHash hash_;

@@ -14,35 +14,35 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 struct SubspaceOptions {
     Index states = 200;             ///< h ≥ 1
     Index lags = 4;                 ///< r ≥ 2; uses lags 1 … 2r-1
-    double radius = 0.98;           ///< eigenvalues of A beyond it are scaled to it, 0 … 1
+    double radius = 0.98;           ///< eigenvalues of A of larger modulus are scaled to it, 0 … 1
     double noise_limit = 0.98;      ///< λ_max(C M Cᵀ) is kept below it, 0 … 1
     bool scaled = false;            ///< estimate the covariance of η and change the basis so that it is I
     RandomisedSvdOptions svd = {};  ///< of the Hankel operator
 };
 
-/// What subspace_identification found.
+/// Result of subspace_identification.
 template <class T> struct Subspace {
     Lds<T> system;
-    Array<double> singular_values;  ///< of the Hankel operator, falling
+    Array<double> singular_values;  ///< of the Hankel operator, descending
     double error_bound = 0;         ///< of its randomised SVD, see hankel_svd
-    double radius = 0;              ///< largest modulus of an eigenvalue of A before it was repaired
-    double noise_factor = 1;        ///< what M was scaled with, 1 if the noise was positive definite
+    double radius = 0;              ///< largest modulus of an eigenvalue of A before scaling
+    double noise_factor = 1;        ///< factor by which M was scaled, 1 if the noise was positive definite
 };
 
-/// Looks at subspace identification while it runs. Either function may be empty, and what it throws ends the work: so a
-/// program that was asked to stop does.
+/// Monitors subspace identification while it runs. Either function may be empty; an exception from it aborts
+/// the work, for example in a program that was asked to stop.
 template <class T> struct SubspaceWatch {
-    /// After each sparse product: the share of the work of all of them that is done, 0 … 1. Small dense algebra follows.
+    /// After each sparse product: the fraction of all of them that is done, 0 … 1. Small dense algebra follows.
     std::function<void(double share)> progress;
-    /// The state of the singular vectors, some times, to be kept for `from`.
+    /// Receives the state of the singular vectors from time to time, to be kept for `from`.
     SvdCheckpoint<T> checkpoint;
-    /// A state that `checkpoint` was given with the same moments and options: the result is the same to the bit.
+    /// A state that `checkpoint` received with the same moments and options: the result is bit-identical.
     SvdState<T> from;
 };
 
 namespace detail {
 
-/// What subspace_identification does with a Hankel operator of `r` lags of words of such frequencies.
+/// subspace_identification for a Hankel operator of `r` lags and the whitening of its words.
 template <class Operator, class T = typename Operator::Scalar>
 Subspace<T> identify(const Operator& H, const Whitening& whitening, const SubspaceOptions& options,
                      SubspaceWatch<T> watch = {}) {
@@ -97,7 +97,7 @@ Subspace<T> identify(const Operator& H, const Whitening& whitening, const Subspa
     return out;
 }
 
-/// Has the operator tell watch.progress, where there is one, of each of its products.
+/// Reports each product of the operator to watch.progress, if there is one.
 template <class Operator, class T>
 void tell_progress(Operator& H, const SubspaceOptions& options, const SubspaceWatch<T>& watch) {
     if (!watch.progress) return;
@@ -120,20 +120,20 @@ void tell_progress(Operator& H, const SubspaceOptions& options, const SubspaceWa
 ///
 ///     H = Γ Δ,   Γ = U s^½ = [C; CA; …; CA^{r-1}],   G₀ = E[x_{t+1} y_tᵀ]
 ///     Δ = s^½ Vᵀ = [A^{r-1}G₀, …, AG₀, G₀]
-///     A = Δ[first r-1 blocks] Δ[last r-1 blocks]⁺     eigenvalues brought within `radius`
+///     A = Δ[first r-1 blocks] Δ[last r-1 blocks]⁺     eigenvalues scaled to at most `radius`
 ///     C = [Γ_0 … Γ_{r-1}] [I A … A^{r-1}]⁺
 ///     Σ = A Σ Aᵀ + I,   M = Σ, scaled where R would not be positive definite
 ///
-/// With `scaled`, Σ is the solution of G₀ = A Σ Cᵀ and the basis is changed so that Σ - AΣAᵀ, its eigenvalues
-/// floored at 10⁻³ of the largest, becomes I. That is the better start where y really comes from a linear
+/// With `scaled`, Σ is the solution of G₀ = A Σ Cᵀ and the basis is changed so that Σ - AΣAᵀ, with eigenvalues
+/// floored at 10⁻³ of the largest, becomes I. This is the better start if y really comes from a linear
 /// system and A is well conditioned; A⁻¹ amplifies noise.
 ///
-/// `watch` sees the work done, can keep its state and end it, and go on from such a state.
+/// `watch` reports progress, saves checkpoints, can abort, and resumes from a checkpoint.
 ///
 /// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
 ///          4 r V (h + oversampling) numbers.
-/// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has
-///          none, and V words at most V - 1 times r). DataError: a lag without pairs.
+/// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has rank 0,
+///          V words at most (V - 1) r). DataError: a lag without pairs.
 /// Source   Belanger, Kakade 2015, section 3.4 and appendix A.1. Departures: C by regression on all
 ///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.
 template <Moments P>

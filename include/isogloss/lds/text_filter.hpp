@@ -18,14 +18,15 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///     auto states = f.smooth(sentences);                           // in their order, run side by side
 ///     f.step(token, state);                                        // streaming: state [h] moves on
 ///
-/// A text is started as if its past were unknown but typical. Far from its ends these are the exact
-/// conditional means; for the exact ones everywhere see exact_smoother.
+/// The initial state of a text is that of an unknown but typical past. Far from the ends these are the exact
+/// conditional means; for exact ones everywhere see exact_smoother.
 ///
-/// Errors   UsageError: a state of another size. DataError: a token outside the vocabulary.
+/// Errors   UsageError: a state of the wrong size. DataError: a token outside the vocabulary.
 /// Source   Belanger, Kakade 2015, eqs. (4)-(5), (33)-(37).
 template <class T> class TextFilter {
 public:
-    using Texts = ArrayView<const std::span<const Token>>;  ///< several texts, each started anew
+    using Texts =
+        ArrayView<const std::span<const Token>>;  ///< several texts, each started from the initial state
 
     TextFilter(const Lds<T>& s, const SteadyState& f)
         : mu_(s.whitening.mu),
@@ -49,7 +50,7 @@ public:
     /// k_i, by word: what a word adds to the state.
     const TallMatrix<T>& table() const { return table_; }
 
-    /// Moves a state [h] on by one token.
+    /// Advances a state [h] by one token.
     void step(Token token, std::span<T> state) const {
         require(token);
         if (std::ssize(state) != states())
@@ -59,12 +60,12 @@ public:
         std::copy(next.begin(), next.end(), state.begin());
     }
 
-    /// x̂_t of every token, [T, h].
+    /// x̂_t for every token, [T, h].
     TallMatrix<T> filter(std::span<const Token> tokens) const { return filter(Texts(&tokens, 1)); }
-    /// x̄_t of every token, [T, h].
+    /// x̄_t for every token, [T, h].
     TallMatrix<T> smooth(std::span<const Token> tokens) const { return smooth(Texts(&tokens, 1)); }
 
-    /// x̂_t of every token of several texts, each started anew, [ΣT, h] in the order given.
+    /// x̂_t for every token of several texts, each started from the initial state, [ΣT, h] in the order given.
     TallMatrix<T> filter(Texts texts) const {
         const Plan plan(texts);
         for (const auto& one : texts)
@@ -88,7 +89,7 @@ public:
         return out;
     }
 
-    /// x̄_t of every token of several texts, see filter.
+    /// x̄_t for every token of several texts, see filter.
     TallMatrix<T> smooth(Texts texts) const {
         const Plan plan(texts);
         const Index h = states();
@@ -110,13 +111,13 @@ public:
         return out;
     }
 
-    /// Log-likelihood of a text per token, in nats, in whitened words; comparable for equal μ only, to
-    /// static_log_likelihood of the same text for example.
+    /// Log-likelihood of a text per token, in nats, in whitened words; comparable only for equal μ, for example
+    /// with static_log_likelihood of the same text.
     ///
     ///     e_t = y_t - C A x̂_{t-1},   -½ [(V-1) log 2π + log det S + eᵀS⁻¹e]
     ///
-    /// After each token that is `boundary` the state is forgotten, as between sentences; -1: never. Throws DataError for a
-    /// text without tokens, and where a token has μ = 0.
+    /// After each `boundary` token the state is reset, as between sentences; -1: never. Throws DataError for a
+    /// text without tokens, and if a token has μ = 0.
     double log_likelihood(std::span<const Token> tokens, Token boundary = -1) const {
         double sum = 0;
         ahead(tokens, boundary, [&](Index first, const SmallMatrix& a) {
@@ -136,14 +137,14 @@ public:
         return gaussian_log_likelihood(words_ - 1, log_det_S_, sum / static_cast<double>(tokens.size()));
     }
 
-    /// Mean -log p(i_t) of the tokens of a text, in nats, where p is the mean that the system predicts for e_{i_t},
-    /// made a distribution: comparable between any systems over one vocabulary, and to the unigram model.
+    /// Mean -log p(i_t) over the tokens of a text, in nats, where p is the system's predicted mean of e_{i_t},
+    /// made a distribution: comparable between systems with the same vocabulary, and with the unigram model.
     ///
     ///     E[e_{i_t} | y to t-1] = μ + W⁻¹ C A x̂_{t-1},   its entries sum to 1
     ///     p_i ∝ μ_i max(floor, 1 + w_i (C A x̂_{t-1})_i)
     ///
-    /// `floor` in (0, 1]: the least share of its frequency that a word keeps; `boundary` as above. Throws UsageError for
-    /// another floor, DataError as log_likelihood, NumericError where a prediction is not finite.
+    /// `floor` in (0, 1]: the least share of its frequency that a word keeps; `boundary` as above. Throws
+    /// UsageError for `floor` out of range, DataError as log_likelihood, NumericError for a prediction not finite.
     double cross_entropy(std::span<const Token> tokens, double floor = 0.01, Token boundary = -1) const {
         isogloss::require("TextFilter", "floor", floor, Exclusive{0}, 1);
         const Index V = vocabulary(), block = 64;
@@ -173,7 +174,7 @@ public:
     }
 
 private:
-    // Texts in groups that run side by side, longest first, so that those still going are the first ones.
+    // Texts in groups that run side by side, longest first, so that the texts still active come first.
     struct Plan {
         explicit Plan(Texts texts) {
             Array<Index> order;
@@ -192,7 +193,7 @@ private:
                 widest = std::max(widest, n);
             }
         }
-        // Texts of a group that have a token t: the first so many.
+        // Number of texts of a group that have a token t: these are the first ones.
         Index active(const Array<Index>& group, Index t) const {
             return std::partition_point(group.begin(), group.end(), [&](Index i) { return lengths[i] > t; }) -
                    group.begin();
@@ -202,7 +203,7 @@ private:
         Index total = 0, widest = 0;
     };
 
-    // Calls f(first, a) for parts of a text: rows A x̂_{t-1} of a for the tokens from `first` on.
+    // Calls f(first, a) for parts of a text, where a has rows A x̂_{t-1} for the tokens from `first` on.
     template <class F> void ahead(std::span<const Token> tokens, Token boundary, F&& f) const {
         if (tokens.empty()) throw DataError("TextFilter: a text without tokens has no likelihood");
         constexpr Index part = 256;

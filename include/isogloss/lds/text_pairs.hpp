@@ -1,4 +1,4 @@
-/// @file lds/text_pairs.hpp  Products with the co-occurrences of a text, read off it each time: none are stored.
+/// @file lds/text_pairs.hpp  Products with the co-occurrences of a text without storing them.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,20 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// The matrices N_k of LagCounts as products alone: Y = N_k X adds row i_{t-k} of X to row i_t of Y for every position
-/// t of the text. Nothing is held but X, Y and sums of some columns, whatever the length of the text.
+/// The matrices N_k of LagCounts as operators: Y = N_k X adds row i_{t-k} of X to row i_t of Y for every position
+/// t of the text. Memory is X, Y and sums of some columns, whatever the length of the text.
 ///
 ///     TextPairs pairs(corpus.tokens(), V, {.lags = 7});      // the tokens may lie in a mapped file
 ///     LagMoments<float> moments(pairs);                      // in place of counts
 ///     subspace_identification(moments, …);
 ///
-/// A product reads the text once, and N_k has the same entries as from counts; sums are in double, rounded once.
+/// A product reads the text once, and N_k has the same entries as with counts; sums are in double, rounded once.
 ///
-/// Cost     T l additions a product with l columns, against nnz(N_k) l for counts: slower where pairs repeat
+/// Cost     T l additions per product with l columns, against nnz(N_k) l for counts: slower if pairs repeat
 /// Memory   n, and during a product V · 64 doubles on each thread
 /// Options  lags and boundary of CountOptions; the tokens must outlive this object
 /// Errors   UsageError: options out of range. DataError: a token outside the vocabulary.
-/// Source   Halko, Martinsson, Tropp 2011, section 1.3: a randomised SVD asks for products with the matrix alone.
+/// Source   Halko, Martinsson, Tropp 2011, section 1.3: a randomised SVD needs only products with the matrix.
 class TextPairs {
 public:
     /// Counts the words and finds the longest sentence: reads the text once.
@@ -52,15 +52,15 @@ public:
     std::int64_t tokens() const { return std::ssize(tokens_); }              ///< T
     const CountOptions& options() const { return options_; }                 ///< as given
     const Array<std::int64_t>& occurrences() const { return occurrences_; }  ///< n, by word
-    /// Whether two words stand k apart anywhere, within a sentence where there is a boundary.
+    /// Whether any two words are k apart, within a sentence if there is a boundary.
     bool has_pairs(Index k) const { return k <= farthest_; }
 
-    /// Rows first … last-1 of N_k x, or of N_kᵀ x, into y [last - first, l]; x [V, l]. The two are different blocks,
-    /// neither of them transposed. On threads() threads that take columns each: the result does not depend on their
-    /// number.
+    /// Rows first … last-1 of N_k x, or of N_kᵀ x, into y [last - first, l]; x [V, l]. x and y are distinct
+    /// blocks, neither of them transposed. On threads() threads that each take some columns: the result does not
+    /// depend on their number.
     template <bool transpose, class T>
     void product(Index k, MatrixRef<const T> x, Index first, Index last, MatrixRef<T> y) const {
-        constexpr Index width = 64;  // columns summed at a time: a good part of their sums stays in the cache
+        constexpr Index width = 64;  // columns summed at a time, so that much of their sums stays in cache
         const Index blocks = (x.cols + width - 1) / width, teams = piece_count(blocks, 1, blocks),
                     numbers = (last - first) * std::min(width, x.cols);
         Array<Array<double>> sums(teams);
@@ -86,7 +86,7 @@ public:
     }
 
 private:
-    // Calls f(i_t, i_{t-k}) for every pair k apart that no end of a sentence separates.
+    // Calls f(i_t, i_{t-k}) for every pair at distance k within a sentence.
     template <class F> void each_pair(Index k, F&& f) const {
         const Index T = std::ssize(tokens_);
         Index begin = 0;  // of the sentence

@@ -1,4 +1,4 @@
-/// @file lds/whitening.hpp  The scale in which all observations have variance 1, and what lagged covariances offer.
+/// @file lds/whitening.hpp  Whitening of observations, and the interface of lagged covariances.
 #pragma once
 
 #include <cmath>
@@ -12,19 +12,19 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// How counts become frequencies.
+/// How counts are turned into frequencies.
 struct WhiteningOptions {
     std::optional<double> pseudo_counts =
         {};  ///< κ ≥ 0, added to the count of every word; none: those of half
              ///< of the tokens, shared by the words, κ = T / (2 V)
 };
 
-/// Frequencies of words, and the scale in which all words have variance 1.
+/// Frequencies of words, and the whitening in which all words have variance 1.
 ///
 ///     μ_i = (n_i + κ) / T',   T' = T + κ V;      m_i = √μ_i, a unit vector;      w_i = 1/√μ_i
 ///     y_t = W (e_{i_t} - μ) = e_{i_t} w_{i_t} - m        whitened word, W = diag(w)
 ///
-/// A word with μ_i = 0 (never seen, κ = 0) has w_i = 0 and takes no part.
+/// A word with μ_i = 0 (never seen, κ = 0) has w_i = 0 and no effect.
 ///
 /// Errors   DataError: κ < 0 or not finite, no tokens.
 /// Source   Belanger, Kakade 2015, sections 4.3 and 7.2.
@@ -47,7 +47,7 @@ struct Whitening {
         *this = of_frequencies(std::move(f), mass);
     }
 
-    /// The same from frequencies, as a stored model has them. Throws DataError unless they are 0 or more and
+    /// The same from frequencies, as stored in a model. Throws DataError unless they are nonnegative and
     /// sum to 1.
     static Whitening of_frequencies(Array<double> mu, double mass) {
         Whitening u;
@@ -67,7 +67,7 @@ struct Whitening {
         return u;
     }
 
-    /// Of n numbers that are white as they come, and no words: Ψ_0 = I, so μ = m = 0 and w = 1, and the dimension is n.
+    /// For n numbers that are already white, not words: Ψ_0 = I, so μ = m = 0 and w = 1, and the dimension is n.
     static Whitening of_numbers(Index n) {
         require("whitening", "numbers", n, 1);
         Whitening u;
@@ -91,14 +91,14 @@ template <class T> void project_out(const Array<double>& m, MatrixRef<T> x) {
     }
 }
 
-/// Lagged covariances Ψ_k = E[y_{t+k} y_tᵀ] of white observations, Ψ_0 = I - m mᵀ, as products alone: what subspace
-/// identification and EM learn from. LagMoments has them of words, DenseMoments of vectors; a type of one's own may take them
-/// from wherever they lie.
+/// Lagged covariances Ψ_k = E[y_{t+k} y_tᵀ] of white observations, Ψ_0 = I - m mᵀ, given only as products: the
+/// input of subspace identification and EM. LagMoments implements the concept for words, DenseMoments for
+/// vectors; a user-defined type may have any source.
 ///
 ///     m.vocabulary()                    rows of y, V                  m.lags()        r: products for k = 0 … r
 ///     m.whitening()                     μ, m, w and the dimension
-///     m.require_pairs(k, who)           throws DataError unless each lag 1 … k has been seen
-///     m.apply(k, x, y)                  y = Ψ_k x                      blocks [V, l], different ones
+///     m.require_pairs(k, who)           throws DataError unless each lag 1 … k has pairs
+///     m.apply(k, x, y)                  y = Ψ_k x                      distinct blocks [V, l]
 ///     m.apply_transposed(k, x, y)       y = Ψ_kᵀ x
 template <class M>
 concept Moments = requires(const M& m, Index k, MatrixRef<const typename M::Scalar> x,

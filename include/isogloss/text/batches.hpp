@@ -1,4 +1,4 @@
-/// @file text/batches.hpp  A token stream cut into columns and segments: what a model is trained on.
+/// @file text/batches.hpp  Batches from a token stream, cut into columns and segments.
 #pragma once
 
 #include <algorithm>
@@ -17,33 +17,33 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
-/// What happens to the predictions that do not fill B columns of equal length.
+/// What is done with the predictions that do not fill B columns of equal length.
 enum class Tail {
-    drop,  ///< they are left out: columns of ⌊n/B⌋ steps. The practice in training
-    pad    ///< they are made: columns of ⌈n/B⌉ steps, the last ones padded with target -1. For evaluation
+    drop,  ///< dropped: columns of ⌊n/B⌋ steps. Usual in training
+    pad    ///< kept: columns of ⌈n/B⌉ steps, the last ones padded with target -1. For evaluation
 };
 
 /// How a token stream is cut.
 struct BatchOptions {
     Index time = 0;              ///< steps of a segment, 1 … capacity.time; 0: capacity.time
-    Tail tail = Tail::drop;      ///< what happens to the predictions that are left over
+    Tail tail = Tail::drop;      ///< what is done with the remaining predictions
     bool random_length = false;  ///< segments of random length, with `time` as the usual mean
-    bool rotate = false;         ///< every column begins at a random place of its own and wraps around
-    std::uint64_t seed = 1;      ///< of the random lengths and places
-    std::uint64_t epoch = 0;     ///< of the same: another number, other lengths and places; below 2⁴⁰
-    Index start = 0;             ///< index of the first batch to give, 0 … count()
-    /// A token fed before the first one of the text, `<eos>` for instance, so that the first token is
-    /// predicted too; nothing: the first token is only an input.
+    bool rotate = false;         ///< each column starts at its own random position and wraps around
+    std::uint64_t seed = 1;      ///< of the random lengths and positions
+    std::uint64_t epoch = 0;     ///< changes the random lengths and positions; below 2⁴⁰
+    Index start = 0;             ///< index of the first batch to return, 0 … count()
+    /// A token fed before the first one of the text, for example `<eos>`, so that the first token is
+    /// predicted too; none: the first token is only an input.
     std::optional<Token> predict_first = {};
 };
 
-/// One segment of all columns. The blocks hold until the next batch is asked for.
+/// One segment of all columns. The blocks are valid until the next batch is requested.
 struct Batch {
     TokenBlock input;     ///< x [T, B]
     TokenBlock target;    ///< y [T, B], -1 where nothing is predicted
     Index index = 0;      ///< k, the number of this batch in the whole pass
-    bool first = false;   ///< k = 0: the columns start here, reset the state
-    Index predicted = 0;  ///< targets that are not -1
+    bool first = false;   ///< k = 0: the columns start here; reset the state
+    Index predicted = 0;  ///< number of targets that are not -1
 };
 
 /// The batches of one pass over a token stream s₀ … s_{N-1}, in order:
@@ -54,33 +54,32 @@ struct Batch {
 ///     batch k, step t, column b: prediction j = b·L + (p_k + t + r_b) mod L,   p_k = sum of the lengths before
 ///     r_b = 0; with rotate uniform among 0 … L-1, a function of (seed, epoch, b) alone
 ///
-/// All batches have `time` steps but the last, which has what is left of L. So column b of batch k+1 goes on
-/// where column b of batch k stopped: carry the state, and reset it where `first` is set. With `pad` every
-/// one of the n predictions is made exactly once; a padded position has target -1 and the last input of the
-/// text.
+/// All batches have `time` steps except the last, which has the remainder of L. So column b of batch k+1
+/// continues column b of batch k: carry the state, and reset it where `first` is set. With `pad` each of the
+/// n predictions is made exactly once; a padded position has target -1 and the last input of the text.
 ///
 /// Random length   T_k = min(capacity.time, max(5, ⌊z⌋)),  z ~ N(m, 5²),
-///                 m = time with probability 0.95, else time/2; cut at the end of the columns.
-///                 A function of (seed, epoch, k) alone. Where an update divides by the tokens
-///                 (Divisor::tokens), which makes a mean over the steps, its rate is scaled by T_k/time,
+///                 m = time with probability 0.95, else time/2; truncated at the end of the columns.
+///                 A function of (seed, epoch, k) alone. If an update divides by the tokens
+///                 (Divisor::tokens), which gives a mean over the steps, its rate is scaled by T_k/time,
 ///                 T_k = batch.input.time; with Divisor::batch it is not.
-/// Rotation        partial shuffling: each pass begins every column elsewhere, so that the segments are cut at other places
-///                 and other parts of the text run side by side. Once in a pass a column jumps from the end of its part to
-///                 the beginning; each prediction has the input that it has without rotation, and is made as often.
+/// Rotation        partial shuffling: in each pass every column starts at another position, so that segments are
+///                 cut at other places and other parts of the text are aligned. Once per pass a column jumps
+///                 from the end of its part to the beginning; each prediction keeps its input and its frequency.
 /// Memory          two blocks of T·B tokens, allocated at the start; no allocation in the loop.
 /// Resuming        `.start = k` gives batches k, k+1 … exactly as an uninterrupted pass does.
-/// Errors          DataError: capacity or options out of range or beyond the memory, too few tokens for B
+/// Errors          DataError: capacity or options out of range or too large for memory, too few tokens for B
 ///                 columns, a token outside the vocabulary.
-/// Source          Merity, Keskar, Socher 2017, "Regularizing and optimizing LSTM language models",
-///                 section 4.1, for the random length. Departures: capacity.time bounds it; the generator is ours.
-///                 Press 2019, "Partially shuffling the training data to improve language models", for the rotation.
-///                 Departure: there the token behind the jump is predicted from the one before it.
+/// Source          Merity, Keskar, Socher 2017, "Regularizing and optimizing LSTM language models", section
+///                 4.1, for the random length. Departures: capacity.time bounds it; the generator is ours.
+///                 Press 2019, "Partially shuffling the training data to improve language models", rotation.
+///                 Departure: there the token after the jump is predicted from the one before it.
 ///
 ///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // one loop at a time per object
 class Batches {
 public:
     /// The batches of `tokens`, all below `vocabulary_size`. `source` names the stream in messages; `owner`
-    /// keeps its memory alive, without it the tokens must outlive this object.
+    /// keeps the tokens alive; without it they must outlive this object.
     Batches(std::span<const Token> tokens, Index vocabulary_size, Capacity capacity,
             BatchOptions options = {}, std::string source = "tokens", std::shared_ptr<const void> owner = {})
         : tokens_(tokens),
@@ -115,14 +114,14 @@ public:
         });
     }
 
-    /// Batches in the whole pass, from index 0 on, whatever `start` says.
+    /// Batches in the whole pass, from index 0, whatever `start`.
     Index count() const { return count_; }
-    /// Steps of a column, L.
+    /// Steps per column, L.
     Index length() const { return length_; }
     /// Predictions in the whole pass: all n with `pad`, B·⌊n/B⌋ with `drop`.
     Index predictions() const { return std::min(predictions_, length_ * capacity_.batch); }
 
-    /// Moves through the batches. Belongs to the object it comes from, which must stay in its place.
+    /// Iterates over the batches. Refers to the object it comes from, which must not be moved.
     class Iterator {
     public:
         using iterator_concept = std::input_iterator_tag;
@@ -148,7 +147,7 @@ public:
         Batches* range_ = nullptr;
     };
 
-    /// Starts the pass, anew if there was one, at batch `start`.
+    /// Starts or restarts the pass, at batch `start`.
     Iterator begin() {
         at_ = 0;
         for (Index k = 0; k < options_.start; ++k) at_ += steps(k, at_);
@@ -156,7 +155,7 @@ public:
         fill();
         return Iterator(*this);
     }
-    /// Where the pass ends.
+    /// End of the pass.
     std::default_sentinel_t end() const { return {}; }
 
 private:
@@ -197,7 +196,7 @@ private:
     void fill() {
         if (at_ >= length_) return;
         const Index T = steps(batch_.index, at_), B = capacity_.batch;
-        // The targets of all predictions in a row; the input of each is the token before its target.
+        // The targets of all predictions in order; the input of each is the token before its target.
         const auto& before_first = options_.predict_first;
         const Token* const targets = tokens_.data() + (before_first ? 0 : 1);
         batch_.predicted = 0;
@@ -220,7 +219,7 @@ private:
         batch_.first = batch_.index == 0;
     }
 
-    // A file that was mapped without verifying may hold anything; a comparison per token costs nothing here.
+    // A file mapped without verifying may hold anything; the cost of one comparison per token is negligible.
     const Token& checked(const Token& token) const {
         if (token >= 0 && token < types_) return token;
         throw DataError(source_, ": token ", &token - tokens_.data(), " is ", token,

@@ -1,4 +1,4 @@
-/// @file text/corpus.hpp  A text as tokens: in memory, or in a mapped file larger than the memory.
+/// @file text/corpus.hpp  A text as tokens: in memory, or in a mapped file larger than memory.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
-/// How a text is read into tokens. Level, line ends and unknown words are the vocabulary's.
+/// How a text is read into tokens. Level, line ends and unknown words follow the vocabulary.
 using CorpusOptions = file::LineOptions;
 
 /// How a token file is mapped.
 struct MapOptions {
-    bool verify = true;  ///< read it once, and check the checksum and the range of every token
+    bool verify = true;  ///< read it once to check the checksum and the range of every token
 };
 
-/// A stream of tokens, 0 … V-1, from a text and a Vocabulary. Copies share the tokens, which never change.
+/// A stream of tokens, 0 … V-1, from a text and a Vocabulary. Copies share the tokens, which are immutable.
 ///
 ///     auto corpus = Corpus::read("train.txt", vocabulary);               // 4 bytes per token in memory
 ///
@@ -38,23 +38,23 @@ struct MapOptions {
 ///
 ///     for (auto batch : corpus.batches({.time = 35, .batch = 20})) …     // see Batches
 ///
-/// Errors   DataError with file and line for bad text (see LineReader), for unknown words where there is no
-///          `unk`, for a text without tokens; FileError for files that cannot be read, or are not what they
-///          should be (see TokenFile).
+/// Errors   DataError with file and line for invalid text (see LineReader), for unknown words without an
+///          `unk`, for a text without tokens; FileError for files that cannot be read or are invalid (see
+///          TokenFile).
 class Corpus {
 public:
-    /// Reads a text file, by streaming; the tokens stay in memory.
+    /// Reads a text file line by line; the tokens are kept in memory.
     static Corpus read(const std::string& path, const Vocabulary& vocabulary, CorpusOptions options = {}) {
         file::LineReader lines(path, options);
         return read(lines, vocabulary);
     }
-    /// Reads a stream; `name` stands for it in messages.
+    /// Reads a stream; `name` denotes it in messages.
     static Corpus read_stream(std::istream& in, const std::string& name, const Vocabulary& vocabulary,
                               CorpusOptions options = {}) {
         file::LineReader lines(in, name, options);
         return read(lines, vocabulary);
     }
-    /// Takes tokens as they are. Throws DataError for a token outside 0 … vocabulary_size-1, and for none.
+    /// Takes tokens as given. Throws DataError for a token outside 0 … vocabulary_size-1, and for no tokens.
     static Corpus from_tokens(std::vector<Token> tokens, Index vocabulary_size,
                               std::string source = "tokens") {
         if (tokens.empty()) throw DataError(source, ": there are no tokens; expected at least one");
@@ -65,7 +65,7 @@ public:
         return Corpus(std::move(tokens), vocabulary_size, {}, std::move(source));
     }
 
-    /// Turns a text file into a token file: a temporary name, flush, rename. Memory stays bounded.
+    /// Encodes a text file as a token file: temporary name, flush, rename. Memory is bounded.
     static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
                                   const Vocabulary& vocabulary, CorpusOptions options = {}) {
         file::LineReader lines(text_path, options);
@@ -83,7 +83,7 @@ public:
         return out.commit(unknowns, lines.line());
     }
 
-    /// Maps a token file that `encode` wrote with this very vocabulary.
+    /// Maps a token file that `encode` wrote with the same vocabulary.
     static Corpus map(const std::string& token_path, const Vocabulary& vocabulary, MapOptions options = {}) {
         auto file = std::make_shared<const TokenFile>(token_path, vocabulary, options.verify);
         Corpus corpus;
@@ -97,22 +97,22 @@ public:
 
     /// N, the number of tokens, line ends included.
     Index size() const { return static_cast<Index>(tokens_.size()); }
-    /// All tokens; they hold as long as this object or a copy of it.
+    /// All tokens; valid as long as this object or a copy of it.
     std::span<const Token> tokens() const { return tokens_; }
     /// V, the size of the vocabulary.
     Index vocabulary_size() const { return types_; }
-    /// How many tokens are `unk`; 0 from bare tokens, of which that is not known.
+    /// Number of `unk` tokens; 0 from bare tokens, for which it is unknown.
     Index unknowns() const { return info_.unknowns; }
-    /// Lines of the text; 0 from bare tokens, of which that is not known.
+    /// Lines of the text; 0 from bare tokens, for which it is unknown.
     Index lines() const { return info_.lines; }
-    /// TokenHash of the stream: equal streams have equal checksums, on every platform. Print it with hex16.
+    /// TokenHash of the stream: equal streams have equal checksums, on every platform. hex16 formats it.
     std::uint64_t checksum() const { return info_.checksum; }
     /// Name of the file or stream.
     const std::string& source() const { return source_; }
 
     /// Tokens first … last-1 as a corpus that shares them; `vocabulary` is the one they were read with. Its
-    /// lines are the line ends among them. Throws DataError unless 0 ≤ first < last ≤ size(), and for the
-    /// vocabulary of another size.
+    /// number of lines is that of the line ends among them. Throws DataError unless 0 ≤ first < last ≤ size(),
+    /// and for a vocabulary of another size.
     Corpus part(Index first, Index last, const Vocabulary& vocabulary) const {
         if (first < 0 || first >= last || last > size())
             throw DataError(source_, ": tokens ", first, " to ", last,
@@ -159,7 +159,7 @@ private:
                       lines.name());
     }
 
-    // Appends the tokens of all lines; `flush` is called after each line and may take what is there. Returns
+    // Appends the tokens of all lines; `flush` is called after each line and may consume them. Returns
     // the number of unknown tokens.
     template <class Flush> static Index translate(file::LineReader& lines, const Vocabulary& vocabulary,
                                                   std::vector<Token>& tokens, Flush&& flush) {

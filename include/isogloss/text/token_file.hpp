@@ -1,4 +1,4 @@
-/// @file text/token_file.hpp  Token streams on disk, mapped into memory when they are used.
+/// @file text/token_file.hpp  Token streams on disk, mapped into memory for use.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,19 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
-/// What is known of a token stream.
+/// Counts and checksum of a token stream.
 struct TokenStreamInfo {
     Index tokens = 0;            ///< number of tokens, line ends included
-    Index unknowns = 0;          ///< how many of them are `unk`
+    Index unknowns = 0;          ///< number of `unk` among them
     Index lines = 0;             ///< lines of the text it comes from
     std::uint64_t checksum = 0;  ///< TokenHash of the stream
 };
 
-/// The 128 bytes that a token file starts with; tokens of 32 bits follow, in the byte order of `order`.
+/// The first 128 bytes of a token file; tokens of 32 bits follow, in the byte order of `order`.
 struct TokenFileHeader {
     std::array<char, 8> magic{'i', 's', 'o', 't', 'o', 'k', 'e', 'n'};
     std::uint32_t version = 1;
-    std::uint32_t order = 0x01020304;  ///< reads 0x04030201 on a machine of the other byte order
+    std::uint32_t order = 0x01020304;  ///< reads as 0x04030201 on a machine of the other byte order
     std::uint64_t vocabulary_size = 0;
     std::uint64_t vocabulary_checksum = 0;
     std::uint64_t tokens = 0;
@@ -38,7 +38,7 @@ struct TokenFileHeader {
     std::uint64_t lines = 0;
     std::uint64_t checksum = 0;               ///< TokenHash of the tokens
     std::array<std::uint64_t, 7> reserved{};  ///< zero
-    std::uint64_t header_checksum = 0;        ///< hash_bytes of the 120 bytes before
+    std::uint64_t header_checksum = 0;        ///< hash_bytes of the preceding 120 bytes
 
     /// hash_bytes of all fields but the last.
     std::uint64_t hash() const {
@@ -48,14 +48,14 @@ struct TokenFileHeader {
 };
 static_assert(sizeof(TokenFileHeader) == 128, "the header of a token file has 128 bytes and no gaps");
 
-/// Writes a token file piece by piece; it takes its name in `commit`.
+/// Writes a token file piece by piece; `commit` gives it its name.
 class TokenFileWriter {
 public:
-    /// Opens a temporary file beside `path`, for tokens of `vocabulary`.
+    /// Opens a temporary file in the folder of `path`, for tokens of `vocabulary`.
     TokenFileWriter(const std::string& path, const Vocabulary& vocabulary) : file_(path) {
         header_.vocabulary_size = static_cast<std::uint64_t>(vocabulary.size());
         header_.vocabulary_checksum = vocabulary.checksum();
-        file_.write(bytes_of(header_));  // its place: what it says is known, and written, at the end
+        file_.write(bytes_of(header_));  // a placeholder: the final header is known and written at the end
     }
 
     /// Appends tokens, each of them below the size of the vocabulary.
@@ -65,7 +65,7 @@ public:
         header_.tokens += tokens.size();
     }
 
-    /// Completes the header, flushes, renames. Returns what was written.
+    /// Completes the header, flushes and renames the file. Returns what was written.
     TokenStreamInfo commit(Index unknowns, Index lines) {
         header_.unknowns = static_cast<std::uint64_t>(unknowns);
         header_.lines = static_cast<std::uint64_t>(lines);
@@ -86,14 +86,14 @@ private:
     file::TokenHash hash_;
 };
 
-/// A token file seen as memory. Refused whole unless everything fits: magic, version, byte order, the
-/// header's own checksum, the size to the byte, the vocabulary, and, if `verify`, the checksum of the
-/// tokens and the range of each of them, which reads the file once from start to end.
+/// A mapped token file. The whole file is refused unless everything matches: magic, version, byte order, the
+/// header's own checksum, the exact size, the vocabulary, and, if `verify`, the checksum of the
+/// tokens and the range of each of them, which reads the file once.
 ///
-/// Errors   FileError: missing, foreign, cut, damaged. DataError: made with another vocabulary.
+/// Errors   FileError: missing, not a token file, truncated, damaged. DataError: made with another vocabulary.
 class TokenFile {
 public:
-    /// Maps `path`; `verify` false trusts the tokens.
+    /// Maps `path`; with `verify` false the tokens are not checked.
     TokenFile(const std::string& path, const Vocabulary& vocabulary, bool verify) : file_(path) {
         const auto refuse = [&path](const auto&... what) { throw FileError("'", path, "' ", what...); };
         TokenFileHeader h;
@@ -126,7 +126,7 @@ public:
         if (verify) check(vocabulary.size());
     }
 
-    /// The tokens; they hold as long as this object.
+    /// The tokens; valid as long as this object.
     std::span<const Token> tokens() const {
         return {reinterpret_cast<const Token*>(file_.data() + sizeof(TokenFileHeader)),
                 static_cast<std::size_t>(info_.tokens)};
@@ -135,7 +135,7 @@ public:
     const TokenStreamInfo& info() const { return info_; }
 
 private:
-    // One pass for both checks: the file may be larger than the memory.
+    // Both checks in one pass: the file may be larger than memory.
     void check(Index types) const {
         constexpr std::size_t piece = std::size_t{1} << 14;
         file::TokenHash hash;

@@ -25,20 +25,20 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
-/// Where a line comes from, for messages.
+/// Where a line comes from, for error messages.
 struct Place {
     std::string_view name = {};  ///< file or stream; "": none
     Index line = 0;              ///< from 1; 0 where there is no name
 };
 
-/// Takes lines `key<TAB>value` from a written vocabulary, one after the other, and refuses whatever
-/// to_text would not have written. Every message names the line.
+/// Reads lines `key<TAB>value` of a saved vocabulary, one by one, and refuses whatever
+/// to_text would not have written. Every error message names the line.
 class VocabularyParser {
 public:
     /// `written` and `name` must outlive the parser.
     VocabularyParser(std::string_view written, const std::string& name) : left_(written), name_(name) {}
 
-    /// The next line, cut at its only tab.
+    /// The next line, split at its only tab.
     std::pair<std::string_view, std::string_view> pair(const char* expected) {
         ++line_;
         const auto end = left_.find('\n');
@@ -70,7 +70,7 @@ public:
         return n;
     }
 
-    /// The word behind its escaped spelling.
+    /// Decodes a word from its escaped spelling.
     std::string word(std::string_view spelling) const {
         std::string out;
         for (std::size_t i = 0; i < spelling.size(); ++i) {
@@ -111,16 +111,16 @@ private:
     Index line_ = 0;
 };
 
-/// The types (different words or characters) of a text, numbered 0 … V-1 with their counts.
+/// The types (distinct words or characters) of a text, numbered 0 … V-1 with their counts.
 ///
-/// Order    falling count, ties by first occurrence in the text: the same text and options give the same
-///          numbers on every platform. `unk` counts all it stands for, and what is spelled like it in the
+/// Order    descending count, ties by first occurrence in the text: the same text and options give the same
+///          numbers on every platform. `unk` counts all tokens it replaces, and those spelled like it in the
 ///          text; `eos` likewise counts the lines. A type that never occurs (`unk` of a text without
 ///          unknown words) comes last.
-/// Words    separated by ASCII white space, otherwise taken as they are: no case folding, no splitting.
+/// Words    separated by ASCII white space, otherwise unchanged: no case folding, no splitting.
 /// Options  see VocabularyOptions.
-/// Errors   DataError with file and line for bad text (see LineReader), for an empty text, for options that
-///          contradict each other; FileError for files that cannot be read.
+/// Errors   DataError with file and line for invalid text (see LineReader), for an empty text, for conflicting
+///          options; FileError for files that cannot be read.
 ///
 ///     auto v = Vocabulary::from_file("train.txt", {.min_count = 2});
 ///     Token the = v["the"];                  // unk if it is unknown
@@ -135,11 +135,11 @@ public:
         *this = from_words(kept.words, kept.counts, builder.options());
     }
 
-    /// Counts the types of one file, by streaming: memory grows with the types, not with the text.
+    /// Counts the types of one file in a streaming pass: memory grows with the types, not with the text.
     static Vocabulary from_file(const std::string& path, const VocabularyOptions& options = {}) {
         return from_files({path}, options);
     }
-    /// Counts the types of several files, as if they were one after the other.
+    /// Counts the types of several files, as if they were concatenated.
     static Vocabulary from_files(const std::vector<std::string>& paths,
                                  const VocabularyOptions& options = {}) {
         VocabularyBuilder builder(options);
@@ -149,7 +149,7 @@ public:
         }
         return Vocabulary(builder);
     }
-    /// Counts the types of a stream; `name` stands for it in messages.
+    /// Counts the types of a stream; `name` denotes it in messages.
     static Vocabulary from_stream(std::istream& in, const std::string& name,
                                   const VocabularyOptions& options = {}) {
         VocabularyBuilder builder(options);
@@ -157,9 +157,9 @@ public:
         builder.add(lines);
         return Vocabulary(builder);
     }
-    /// Takes a list of different words as types 0, 1, … in its own order; `counts` is as long, or empty for
-    /// counts of 0. Of the options, level, eos_per_line, unk and eos hold; there is an `unk` if it is in the
-    /// list. Throws DataError for a double, empty or ill-formed word, a count below 0, no word for line ends.
+    /// Takes a list of distinct words as types 0, 1, … in the order given; `counts` has the same length, or is
+    /// empty for counts of 0. Of the options, level, eos_per_line, unk and eos apply; `unk` exists if listed.
+    /// Throws DataError for a duplicate, empty or ill-formed word, a negative count, no word for line ends.
     static Vocabulary from_words(const std::vector<std::string>& words,
                                  const std::vector<std::int64_t>& counts = {},
                                  const VocabularyOptions& options = {}) {
@@ -173,7 +173,7 @@ public:
         v.finish(where);
         return v;
     }
-    /// Reads back what to_text wrote, exactly; `name` stands for it in messages. Throws DataError with the
+    /// Reads what to_text wrote, exactly; `name` denotes it in messages. Throws DataError with the
     /// line for anything else.
     static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary") {
         VocabularyParser in(written, name);
@@ -210,7 +210,7 @@ public:
     }
 
     /// The vocabulary as text: five header lines (format, level, eos_per_line, unk, eos), the number of
-    /// types, then one line `word<TAB>count` per type, words in the spelling of `escaped`.
+    /// types, then one line `word<TAB>count` per type, with words as spelled by `escaped`.
     std::string to_text() const {
         std::string out = "isogloss-vocabulary\t1\n";
         out += options_.level == Level::word ? "level\tword\n" : "level\tcharacter\n";
@@ -221,7 +221,7 @@ public:
             out += escaped(words()[i]) + "\t" + std::to_string(counts_[i]) + "\n";
         return out;
     }
-    /// Writes to_text to a file: a temporary name, flush, rename.
+    /// Writes to_text to a file: temporary name, flush, rename.
     void save(const std::string& path) const {
         file::write_atomically(path, [this](file::OutputFile& out) { out.write(to_text()); });
     }
@@ -233,20 +233,20 @@ public:
         const Token t = index_.find(word);
         return t < 0 ? std::nullopt : std::optional<Token>(t);
     }
-    /// The number of a word, `unk` where it is unknown. Throws DataError where there is no `unk` either.
+    /// The number of a word, `unk` if it is unknown. Throws DataError if there is no `unk` either.
     Token operator[](std::string_view word) const {
         const Token t = index_.find(word);
         return t >= 0 ? t : unknown(word, {});
     }
-    /// The word of a number. Throws DataError outside 0 … V-1.
+    /// The word with this number. Throws DataError outside 0 … V-1.
     const std::string& word(Token token) const { return index_[checked(token)]; }
     /// How often a type occurs in the text it was counted on. Throws DataError outside 0 … V-1.
     std::int64_t count(Token token) const { return counts_[checked(token)]; }
-    /// All words in order of their numbers.
+    /// All words in the order of their numbers.
     const std::vector<std::string>& words() const { return index_.words(); }
-    /// All counts in order of the numbers.
+    /// All counts in the order of the numbers.
     const std::vector<std::int64_t>& counts() const { return counts_; }
-    /// Sum of all counts: the tokens of the text it was counted on.
+    /// Sum of all counts: the number of tokens of the text it was counted on.
     std::int64_t total() const { return total_; }
 
     /// Words or characters.
@@ -255,13 +255,13 @@ public:
     bool eos_per_line() const { return options_.eos_per_line; }
     /// Whether there is a type for unknown words.
     bool has_unk() const { return unk_ >= 0; }
-    /// The type for unknown words. Throws DataError where there is none.
+    /// The type for unknown words. Throws DataError if there is none.
     Token unk() const { return special(unk_, "type for unknown words", options_.unk); }
     /// Whether there is a type for line ends.
     bool has_eos() const { return eos_ >= 0; }
-    /// The type for line ends. Throws DataError where there is none.
+    /// The type for line ends. Throws DataError if there is none.
     Token eos() const { return special(eos_, "type for line ends", options_.eos); }
-    /// 64-bit hash of all that decides how a text becomes tokens: level, eos_per_line, unk, eos and the
+    /// 64-bit hash of everything that determines how a text becomes tokens: level, eos_per_line, unk, eos and the
     /// words in order; not the counts.
     std::uint64_t checksum() const {
         std::uint64_t h = file::hash_bytes(options_.level == Level::word ? "word" : "character",
@@ -272,29 +272,29 @@ public:
         return h;
     }
 
-    /// Appends the tokens of one line to `out`, the line end included where eos_per_line holds. The line
-    /// comes without its "\n". Returns how many of the tokens are `unk`. Throws DataError for a line feed,
-    /// NUL or invalid UTF-8 in it, and for an unknown word where there is no `unk`; `out` is then as before.
+    /// Appends the tokens of one line to `out`, including the line end if eos_per_line. The line is
+    /// given without its "\n". Returns how many of the tokens are `unk`. Throws DataError for a line feed,
+    /// NUL or invalid UTF-8 in it, and for an unknown word if there is no `unk`; `out` is then unchanged.
     Index encode(std::string_view line, std::vector<Token>& out) const {
         require_line(line);
         return translate(line, out, {}, options_.eos_per_line);
     }
-    /// The same without the line end: for the beginning of a line that a model is to go on with.
+    /// The same without the line end: for the beginning of a line that a model is to continue.
     Index encode_prefix(std::string_view line, std::vector<Token>& out) const {
         require_line(line);
         return translate(line, out, {}, false);
     }
-    /// `encode` for a line that a LineReader has checked; `place` is where it stands, for messages.
+    /// `encode` for a line that a LineReader has checked; `place` is its position, for error messages.
     Index encode_checked(std::string_view line, std::vector<Token>& out, Place place) const {
         return translate(line, out, place, options_.eos_per_line);
     }
 
-    /// The text of tokens: words with a space between, or characters one after the other; a line end
-    /// becomes "\n". `encode` on each of its lines gives the tokens back, if none is `unk`. Throws
+    /// The text of tokens: words separated by a space, or characters concatenated; a line end
+    /// becomes "\n". Applying `encode` to each line gives the tokens back, if none is `unk`. Throws
     /// DataError for a token outside 0 … V-1.
     std::string decode(std::span<const Token> tokens) const {
         std::string out;
-        bool space = false;  // whether a word stands before, in the same line
+        bool space = false;  // whether a word precedes in the same line
         for (const Token t : tokens) {
             const std::string& spelling = word(t);
             const bool line_end = options_.eos_per_line && t == eos_;
@@ -313,7 +313,7 @@ public:
     }
 
 private:
-    // One more type. Refuses a word that no text can hold and one that is there already.
+    // Adds one type. Refuses a word that no text can contain and a duplicate.
     void append(std::string_view word, std::int64_t count, const std::string& where) {
         const auto refuse = [&](const char* what) { throw DataError(where, ": ", in_quotes(word), what); };
         if (word.empty()) refuse(" is empty; a type has at least one character");
@@ -332,7 +332,7 @@ private:
         counts_.push_back(count);
         total_ += count;
     }
-    // Looks up the special types, once all words are there.
+    // Looks up the special types, after all words have been added.
     void finish(const std::string& where) {
         unk_ = options_.unk.empty() ? -1 : index_.find(options_.unk);
         eos_ = index_.find(options_.eos);
@@ -368,7 +368,7 @@ private:
         }
         return unknowns;
     }
-    // `unk`, or an exception that says which word is unknown, and where.
+    // `unk`, or an exception that tells which word is unknown, and where.
     Token unknown(std::string_view word, Place place) const {
         if (unk_ >= 0) return unk_;
         const std::string where = place.name.empty() ? "" : message(place.name, ":", place.line, ": ");

@@ -1,4 +1,4 @@
-/// @file text/vocabulary_builder.hpp  Counting the types of texts, and choosing those that stay.
+/// @file text/vocabulary_builder.hpp  Counting the types of texts, and choosing those to keep.
 #pragma once
 
 #include <algorithm>
@@ -22,20 +22,20 @@ enum class Level {
     character  ///< Unicode code points, spaces included
 };
 
-/// How a vocabulary is made.
+/// How a vocabulary is built.
 struct VocabularyOptions {
     Level level = Level::word;   ///< words or characters
-    std::int64_t min_count = 1;  ///< types that occur fewer times are cut off; ≥ 1 (1: none is)
+    std::int64_t min_count = 1;  ///< types that occur fewer times are dropped; ≥ 1 (1: none)
     Index max_size = 0;          ///< most types kept, `unk` and `eos` included; 0: no limit
     bool eos_per_line = true;    ///< each line end is a token
-    std::string unk = "<unk>";   ///< type of everything cut off and never seen; "": there is none
-    bool add_unk = true;         ///< have `unk` even if nothing is cut off and the text lacks it
+    std::string unk = "<unk>";   ///< type of everything dropped or never seen; "": none
+    bool add_unk = true;         ///< include `unk` even if nothing is dropped and the text lacks it
     std::string eos = {};        ///< type of a line end; "": "<eos>" for words, "\n" for characters
-    Index max_line_bytes = Index{1} << 24;  ///< longest line that is read, bytes ≥ 1 (16 MiB)
+    Index max_line_bytes = Index{1} << 24;  ///< longest line accepted, bytes ≥ 1 (16 MiB)
 };
 
-/// The options with the default spelling of a line end filled in. Throws DataError, which begins with
-/// `where`, for spellings of `unk` and `eos` that are equal or that no text can hold.
+/// The options with the default spelling of a line end filled in. Throws DataError, prefixed with
+/// `where`, for spellings of `unk` and `eos` that are equal or that no text can contain.
 inline VocabularyOptions with_spellings(VocabularyOptions options, const std::string& where) {
     if (options.eos.empty()) options.eos = options.level == Level::word ? "<eos>" : "\n";
     if (options.unk == options.eos)
@@ -50,26 +50,26 @@ inline VocabularyOptions with_spellings(VocabularyOptions options, const std::st
     return options;
 }
 
-/// Different words or characters, with how often each occurs.
+/// Distinct words or characters, and how often each occurs.
 struct CountedTypes {
     std::vector<std::string> words;
-    std::vector<std::int64_t> counts;  ///< as many
+    std::vector<std::int64_t> counts;  ///< of the same length
 };
 
-/// Counts types over any number of texts and chooses those that make the Vocabulary: what
-/// Vocabulary::from_file does, for texts that come from elsewhere.
+/// Counts types over any number of texts and chooses those of the Vocabulary: what
+/// Vocabulary::from_file does, for texts from other sources.
 ///
 ///     VocabularyBuilder builder({.min_count = 2});
 ///     builder.add(lines);                            // a LineReader, as often as there are texts
 ///     Vocabulary v(builder);
 ///
-/// Which types stay   `unk` and `eos` always; of the others those with min_count or more, and of these the
+/// Types kept         `unk` and `eos` always; of the others those with min_count or more, and of these the
 ///                    most frequent, up to max_size in all, ties by first occurrence.
-/// Where `unk` comes  from the text, from a cut-off, or from add_unk. Its first occurrence is that of the
-///                    earliest type it stands for.
+/// Origin of `unk`    the text, dropped types, or add_unk. Its first occurrence is that of the earliest type
+///                    it replaces.
 class VocabularyBuilder {
 public:
-    /// Throws DataError for options out of range or in contradiction.
+    /// Throws DataError for options out of range or in conflict.
     explicit VocabularyBuilder(VocabularyOptions options = {})
         : options_(with_spellings(std::move(options), "vocabulary options")) {
         require<DataError>("vocabulary options", "min_count", options_.min_count, 1);
@@ -80,7 +80,7 @@ public:
                             " types are special");
     }
 
-    /// Counts every line that `lines` has left. Throws DataError where that is none at all.
+    /// Counts every remaining line of `lines`. Throws DataError if there is none.
     void add(file::LineReader& lines) {
         const auto take = [this](std::string_view word) { count(word); };
         const Index before = lines.line();
@@ -97,9 +97,8 @@ public:
     /// The options, with the spelling of a line end filled in.
     const VocabularyOptions& options() const { return options_; }
 
-    /// The types that stay of what was counted so far, in the order of a Vocabulary. Throws DataError where
-    /// there is nothing, where a cut-off leaves no type but the special ones, and where types are cut off but
-    /// `unk` is "".
+    /// The types to keep of those counted so far, in the order of a Vocabulary. Throws DataError if
+    /// there are none, if dropping types leaves only special ones, and if types are dropped but `unk` is "".
     CountedTypes types() const {
         if (counts_.empty())
             throw DataError("vocabulary of ", sources_.empty() ? "no text" : sources_,
@@ -138,7 +137,7 @@ public:
     }
 
 private:
-    // A type in its final order: falling count, then first occurrence.
+    // A type in its final order: descending count, then first occurrence.
     struct Type {
         std::int64_t count;
         Index first;

@@ -1,4 +1,4 @@
-/// @file text/word_index.hpp  A table from words to numbers that looks up without making strings.
+/// @file text/word_index.hpp  A table from words to numbers with lookup without allocation.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
 
-/// Numbers words 0, 1, 2 … in the order they come in, and finds them again. Open addressing, at most half
-/// full: a look-up is one hash, about one slot and one comparison, and allocates nothing.
+/// Numbers words 0, 1, 2 … in order of insertion, and finds them again. Open addressing, at most half
+/// full: a lookup is one hash, about one slot and one comparison, and allocates nothing.
 class WordIndex {
 public:
-    /// No words.
+    /// An empty table.
     WordIndex() = default;
-    /// Numbers words in the order given. Throws DataError where a word comes twice.
+    /// Numbers words in the order given. Throws DataError for a duplicate.
     WordIndex(const std::vector<std::string>& words) {
         reserve(std::ssize(words));
         for (const std::string& word : words) {
@@ -38,7 +38,7 @@ public:
         return slots_[slot_of(word, h)].token;
     }
 
-    /// The number of `word`, which is added at the end where it is new. Throws DataError past 2³¹-1 words.
+    /// The number of `word`, which is appended if it is new. Throws DataError past 2³¹-1 words.
     Token insert(std::string_view word) {
         if (2 * words_.size() >= slots_.size()) grow();
         const std::uint64_t h = file::hash_bytes(word);
@@ -52,7 +52,7 @@ public:
         return slot.token;
     }
 
-    /// Makes room for so many words in all.
+    /// Reserves space for `words` words in all.
     void reserve(Index words) {
         words_.reserve(words);
         while (std::ssize(slots_) < 2 * words) grow();
@@ -62,16 +62,16 @@ public:
     const std::string& operator[](Index i) const { return words_[i]; }
     /// Number of words.
     Index size() const { return static_cast<Index>(words_.size()); }
-    /// All words in order of their numbers.
+    /// All words in the order of their numbers.
     const std::vector<std::string>& words() const { return words_; }
 
 private:
     struct Slot {
-        std::uint32_t tag = 0;  // upper half of the hash: most unequal words are told apart by it alone
+        std::uint32_t tag = 0;  // upper half of the hash: by itself distinguishes most unequal words
         Token token = -1;
     };
 
-    // The slot that holds `word`, or the free one where it belongs.
+    // The slot that holds `word`, or the free one where it would be inserted.
     std::size_t slot_of(std::string_view word, std::uint64_t h) const {
         const std::size_t mask = slots_.size() - 1;
         const auto tag = static_cast<std::uint32_t>(h >> 32);

@@ -18,7 +18,7 @@ inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 inline const char* find_space(const char* p, const char* end) {
     constexpr std::uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
     // Eight bytes at a time, without a branch for each: marks the bytes below 0x21. A mark above the lowest
-    // one may be false (the borrow of the subtraction), the lowest is right.
+    // may be false (the borrow of the subtraction); the lowest is right.
     while (end - p >= 8) {
         const std::uint64_t w = file::little_endian_64(p);
         const std::uint64_t low = (w - ones * 0x21) & ~w & highs;
@@ -27,14 +27,14 @@ inline const char* find_space(const char* p, const char* end) {
         } else {
             p += std::countr_zero(low) / 8;
             if (is_space(*p)) return p;
-            ++p;  // another control byte, which belongs to the word
+            ++p;  // another control byte, which is part of the word
         }
     }
     while (p != end && !is_space(*p)) ++p;
     return p;
 }
 
-/// Calls `use(std::string_view)` for each word: the longest runs of bytes without space.
+/// Calls `use(std::string_view)` for each word: a maximal run of bytes without white space.
 template <class Use> void for_each_word(std::string_view line, Use&& use) {
     const char *p = line.data(), *const end = p + line.size();
     for (;;) {
