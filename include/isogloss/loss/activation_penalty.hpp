@@ -9,23 +9,24 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 ///     l = Σ_t (1/n) (size |h_t|² + change |h_t - h_{t-1}|²)
 ///
-/// h before the first step is the last one of the pass before, a constant, and 0 after a reset. TotalLoss adds the
-/// penalty to another loss; it is a sum over all positions, those without a target too, so that `size` and `change` weigh nats of a position.
+/// h before the first step is the last one of the previous pass, held constant, and 0 after a reset. TotalLoss
+/// adds the penalty to another loss; it is summed over all positions, including those without a target, so
+/// `size` and `change` are in nats per position.
 ///
 /// Shapes    h [T, B, n]
 /// Options   size    α ≥ 0, default 0
 ///           change  β ≥ 0, default 0
 /// Modulus   0: a penalty predicts nothing
-/// Source    Merity, McCann, Socher 2017, "Revisiting activation regularization for language RNNs", section 3, with
-///           squares in place of norms as in the code published with Merity, Keskar, Socher 2018. Departures: h is the
-///           sequence given for both terms, there the masked one for the first and the one without mask for the second;
-///           there is no change from one pass to the next there
+/// Source    Merity, McCann, Socher 2017, "Revisiting activation regularization for language RNNs", section 3,
+///           with squares in place of norms as in the code published with Merity, Keskar, Socher 2018.
+///           Departures: both terms use the given sequence (there, the masked one for the first and the
+///           unmasked one for the second), and the change from one pass to the next is penalised
 template <class T> struct ActivationPenalty {
     struct Options {
         double size = 0, change = 0;
     };
     Options options;
-    Seq<T> h, kept;  // kept: h once more, for it may come from a node that carries nothing over
+    Seq<T> h, kept;  // kept: a copy of h, whose node may carry no state over
     Loss<T> l;
 
     Loss<T> setup(Setup<T>& s, Seq<T> sequence) {

@@ -1,4 +1,4 @@
-/// @file loss/augmented.hpp  Cross-entropy plus a soft target read off the embedding table.
+/// @file loss/augmented.hpp  Cross-entropy plus a soft target computed from the embedding table.
 #pragma once
 
 #include <isogloss/loss/softmax_loss.hpp>
@@ -16,23 +16,22 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// with a = 1, c = α = γ τ, or, for the mixture of eq. (6.1), a = 1 - β, c = β τ² V.
 ///
 /// Shapes    o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted;
-///           E [V, n], row e_i is word i. E is the head's own table where that is an embedding
-///           (TiedSoftmax); with a head of its own matrix pass the embedding table as the third input
+///           E [V, n], row e_i is word i. E is the head's table where that is an embedding (TiedSoftmax);
+///           for a head with a matrix of its own pass the embedding table as the third input
 /// Options   alpha        weight of the soft term, ≥ 0
-///           gamma        the same as α = γ τ, ≥ 0; default 0.65 where none of the three is set
-///           beta         weight of the mixture (6.1), 0 to 1; at most one of alpha, gamma, beta is set
+///           gamma        sets α = γ τ, ≥ 0; default 0.65 if none of the three is set
+///           beta         weight of the mixture (6.1), 0 to 1; set at most one of alpha, gamma, beta
 ///           temperature  τ > 0, default 20
 ///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
-///                        constant, which under a tied table can run away, see docs/surprises.md
-///                        Of an E that is not trained it is constant in any case
-/// Gradient  ∂l/∂o = a (p - 1_y) + (c / τ) (p̃ - ỹ). Through the target, on s_i = <e_y, e_i>:
-///           ∂l/∂s_i = (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), and from there
+///                        constant, which with a tied table can diverge, see docs/surprises.md.
+///                        If E is not trained, ỹ is constant in any case
+/// Gradient  ∂l/∂o = a (p - 1_y) + (c / τ) (p̃ - ỹ). Through the target, with s_i = <e_y, e_i>:
+///           ∂l/∂s_i = (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), and hence
 ///           e_i += ∂l/∂s_i e_y,  e_y += Σ_i ∂l/∂s_i e_i
-/// Modulus   Φ(h_i) = a Var_p(w_i) + (c / τ²) Var_p̃(w_i); the target counts as fixed
-/// Cost      rows are sorted by target, and for each distinct target of a block one row more takes part
-///           in the head's products: in that of the logits, and with the gradient through ỹ in both of the
-///           gradient
-/// Errors    vocabularies differ; E has another number of rows; options out of range
+/// Modulus   Φ(h_i) = a Var_p(w_i) + (c / τ²) Var_p̃(w_i); the target is held fixed
+/// Cost      rows are sorted by target, and each distinct target of a block adds one row to the head's
+///           products: to that of the logits and, with the gradient through ỹ, to both of the gradient
+/// Errors    vocabularies differ; E does not have V rows; options out of range
 /// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1), which do not say whether the
 ///           gradient flows through ỹ.
 ///           Departure: where the head has a bias it is part of o in both softmaxes.
@@ -67,7 +66,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                            " rows, expected one per word: ", o.vocabulary));
         E = table;
         const Index row = o.vocabulary * Index{sizeof(T)}, words = E.cols * Index{sizeof(T)};
-        // For the threads of later passes too, whose number may be set after the model is built.
+        // Allows for later passes too: the number of threads may be set after the model is built.
         row_count_ = std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1,
                                        std::max<Index>(1, s.budget(s.table(o)) / row / 8));
         tied_ = s.table(o).id == E.id;
@@ -161,8 +160,7 @@ private:
         }
     }
 
-    // The distinct words of a block through a table that is not the head's: S = U Eᵀ into the first extra
-    // array.
+    // For a table that is not the head's: S = U Eᵀ for the distinct words of a block, in the first extra array.
     void own_words(Pass<T>& p, LogitBlock<T>& block) {
         const auto table = p.values(E);
         for (Index g = 0; g < block.words; ++g)
@@ -171,8 +169,8 @@ private:
         product<T>(p.precision(), {own_words_, block.words, E.cols}, t(table), T(0), block.s);
     }
 
-    // For each word n s - Σ z over its n rows, while the logits are at hand: all that the derivative through
-    // the target needs of them. By columns, for a word may have most of the rows.
+    // For each word, n s - Σ z over its n rows, before the logits are overwritten: all that the derivative
+    // through the target needs of them. Parallel over columns, since one word may have most of the rows.
     void differences(const LogitBlock<T>& block) {
         const Index V = block.z.cols;
         parallel(V, 256, V, [&](Index first, Index last, Index) {
@@ -201,11 +199,11 @@ private:
 
     // The derivative through ỹ. For a word of n rows, with D = n s - Σ z,
     //     dl/ds = (c / τ) ỹ Σ_r (log(ỹ / p̃_r) - KL_r) = (c / τ) ỹ (D / τ + Σ_r shift_r),
-    // which takes the place of e; from there E += (dl/ds)ᵀ U and e_g += (dl/ds)_g E.
+    // which overwrites e; then E += (dl/ds)ᵀ U and e_g += (dl/ds)_g E.
     void through_target(Pass<T>& p, LogitBlock<T>& block) {
         const Index V = block.z.cols;
         const double tau = options.temperature, scale = p.upstream(l) * soft / tau;
-        for (Index g = 0; g < block.words; ++g) target_entropy_[g] = 0;  // it has served
+        for (Index g = 0; g < block.words; ++g) target_entropy_[g] = 0;  // reused for Σ shift
         for (Index r = 0; r < block.z.rows; ++r) target_entropy_[block.group[r]] += shift_[r];
         parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g)
@@ -213,7 +211,7 @@ private:
                                         static_cast<T>(1 / tau), head.extra(2) + g * V,
                                         static_cast<T>(target_entropy_[g]));
         });
-        block.word_gradient = tied_;  // the head's own products then take it along
+        block.word_gradient = tied_;  // the head's own products then include it
         if (tied_) return;
         const auto [dE, beta] = head.weight_gradient(p, E);
         const MatrixRef<const T> words(own_words_, block.words, E.cols);

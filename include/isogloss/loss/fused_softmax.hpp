@@ -13,10 +13,10 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Rows of logits on their way through a loss. Row r belongs to position `position[r]` (t·B + b), whose
+/// A block of rows of logits passed to a loss. Row r belongs to position `position[r]` (t·B + b), whose
 /// target is `target[r]`.
 template <class T> struct LogitBlock {
-    MatrixRef<T> z;  ///< [rows, V]: logits on entry; where `gradient`, d l / d z on exit
+    MatrixRef<T> z;  ///< [rows, V]: logits on entry; if `gradient`, d l / d z on exit
     const Token* target = nullptr;
     const Index* position = nullptr;
     bool gradient = false;  ///< whether the derivative is wanted
@@ -27,9 +27,8 @@ template <class T> struct LogitBlock {
     const Index* group = nullptr;  ///< [rows]: target[r] is word[group[r]]
 
     // With HeadNeeds::word_logits: the products of the table with its own rows `word`, without the bias.
-    MatrixRef<T> s = {};  ///< [words, V]: E e_{word[g]} on entry; where `word_gradient`, d l / d s on exit
-    bool word_gradient =
-        false;  ///< set by the loss: `s` holds a derivative; not for a table that is not trained
+    MatrixRef<T> s = {};  ///< [words, V]: E e_{word[g]} on entry; if `word_gradient`, d l / d s on exit
+    bool word_gradient = false;  ///< set by the loss: `s` holds a derivative; never for an untrained table
 };
 
 /// A term c Var_p(w_i) of a loss's modulus, p = softmax(o / τ).
@@ -39,27 +38,26 @@ struct FisherTerm {
 };
 
 /// Fused linear cross-entropy, also called cut cross-entropy, for any softmax loss: product with the table,
-/// loss and both gradient products for one block of rows after another. Logits never exist as a [T·B, V]
-/// array.
+/// loss and both gradient products, one block of rows at a time. The logits never exist as a [T·B, V] array.
 ///
-/// All that a loss holds, its own arrays included, stays within the graph's budget, down to a block of one
-/// row, and takes more than 18 MiB only for blocks of up to 64 rows or beside a table of twice the size.
+/// All memory of a loss, its own arrays included, stays within the graph's budget, down to a block of one
+/// row, and exceeds 18 MiB only for blocks of up to 64 rows or where the table is at least twice as large.
 /// Positions that are not predicted cost nothing.
 ///
-/// In a training pass whose loss is asked for, the forward pass computes dl/dz while the logits are at hand
-/// and goes on to both products, a part of the vocabulary at a time, so that a part of dl/dz and of the table
-/// is read from memory once: three products in all. What it computes is staged until backward commits it
-/// (StagedGradient). Where a gradient already counts (several losses on one table or on the same hidden
-/// states, or no update since the last backward) and in evaluation, backward computes the logits again.
+/// In a training pass in which the loss is requested, forward computes dl/dz while the logits are available,
+/// then both products, part of the vocabulary at a time, so that each part of dl/dz and of the table is read
+/// from memory once: three products in all. The result is staged until backward commits it (StagedGradient).
+/// Where a gradient already counts (several losses on one table or on the same hidden states, or no update
+/// since the last backward) and in evaluation, backward recomputes the logits.
 ///
-/// The product of a table's gradient is left out where the table is not trained.
+/// The product for a table's gradient is skipped if the table is not trained.
 ///
-/// With GraphOptions::epsilon above 0 a training pass computes the gradient from some entries of dl/dz alone: those
-/// of at least ε |upstream| and a sample of the others, see kernel::sample. Its mean over the draws is the
-/// gradient, and the variance that the draws add to a row of dl/dz is below ε Σ_v |dl/dz_v| |upstream|. The loss stays
-/// exact. In blocks where more entries than pays are to be expected, as those of a flat prediction, all are used.
+/// With GraphOptions::epsilon above 0 a training pass computes the gradient from a subset of the entries of
+/// dl/dz: those of at least ε |upstream| and a sample of the others, see kernel::sample. The estimate is
+/// unbiased, and sampling adds to a row of dl/dz a variance below ε Σ_v |dl/dz_v| |upstream|. The loss stays
+/// exact. Blocks for which sampling would not pay, such as those of a flat prediction, use all entries.
 ///
-/// A loss that looks at one row at a time is written with SoftmaxLoss.
+/// A loss that treats one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
 public:
     void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}) {
@@ -83,7 +81,7 @@ public:
         Index packed = graph::PackedTable<T>::bytes(s.precision(), o.vocabulary, n, budget);
         needs.bytes += packed;
         plan_ = {needs, o.vocabulary, n, capacity, budget};
-        if (packed > 0 && plan_.rows() < std::min<Index>(capacity, 8)) {  // it would leave too little
+        if (packed > 0 && plan_.rows() < std::min<Index>(capacity, 8)) {  // packing would leave too little
             needs.bytes -= std::exchange(packed, 0);
             plan_ = {needs, o.vocabulary, n, capacity, budget};
         }
@@ -101,20 +99,20 @@ public:
         memory_.groups = s.template scratch<Index>(sorted_ ? plan_.rows() : 0);
     }
 
-    /// Most rows of one block.
+    /// Maximum number of rows of a block.
     Index block_rows() const { return plan_.rows(); }
-    /// Array number k ≥ 1 of the block at hand, [rows, V].
+    /// Array number k ≥ 1 of the current block, [rows, V].
     T* extra(Index k) const { return memory_.pool + plan_.array(k, block_.rows); }
-    /// A further weight that the loss differentiates (besides the head's table and bias).
+    /// Declares a further weight that the loss differentiates (besides the head's table and bias).
     void also_writes(Weight<T> w) { also_ = w; }
-    /// The gradient of a weight, within f, as (matrix, beta): what comes is added to beta times
-    /// it, beta being 0 or 1. Its data are null where the weight is not trained (Pass::is_trained), or there is none.
+    /// The gradient of a weight, for use in f, as (matrix, beta): the caller adds to beta times the matrix,
+    /// beta 0 or 1. Its data are null if the weight is not trained (Pass::is_trained) or absent.
     std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, Weight<T> w) {
         return w.id >= 0 && p.is_trained(w) ? staged_.weight(p, w) : std::pair<MatrixRef<T>, T>{};
     }
 
-    /// Calls f(LogitBlock<T>&) for every block; f puts the loss of each row where it belongs and, where
-    /// block.gradient is set, d l / d z times p.upstream(l) into block.z. Returns the number of predicted
+    /// Calls f(LogitBlock<T>&) for every block; f stores the loss of each row in its place and, if
+    /// block.gradient is set, d l / d z times p.upstream(l) in block.z. Returns the number of predicted
     /// positions.
     template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
         arrange(p);
@@ -127,7 +125,7 @@ public:
         return count_;
     }
 
-    /// Adds what forward staged, or computes it now.
+    /// Commits the gradient staged by forward, or computes it now.
     template <class RowLoss> void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f) {
         if (p.upstream(l) == 0 || count_ == 0 || staged_.commit(p)) return;
         run(p, p.adjoint_data(hidden_), f);
@@ -183,7 +181,7 @@ private:
         in_place_ = !sorted_ && count_ == p.rows();
     }
 
-    // All blocks. With dh the gradient is computed too and added to it, [T·B, n].
+    // Runs all blocks. With dh [T·B, n] the gradient is also computed and added to it.
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
         if (count_ > 0) table_.pack(p.parameter(p.head(logits_).table).values(), p.precision());
         sparse_.clear(), sparse_words_.clear();
@@ -253,9 +251,9 @@ private:
         T* sums = states();
         if (rows > Skinny::most(n) || p.precision() == Precision::bf16) {
             if (dE.data) product<T>(p.precision(), t(dl), h, beta, dE);
-            product<T>(p.precision(), dl, E, T(0), {sums, rows, n});  // the states have served
+            product<T>(p.precision(), dl, E, T(0), {sums, rows, n});  // the states are no longer needed
         } else {
-            constexpr Index part = 384;  // of dl/dz, that stays in the cache while both products read it
+            constexpr Index part = 384;  // columns of dl/dz that stay in cache while both products read them
             pieces = piece_count(V, part, plan_.threads_at_most());
             sums = memory_.pool + plan_.partial(block_.rows);
             parallel(V, part, plan_.threads_at_most(),
@@ -280,18 +278,18 @@ private:
         kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
     }
 
-    // Draws a sample of a block's dl/dz, from which its gradients are made later; false where the dense products
-    // are at least as fast. It pays up to some share of the entries, by measurement (docs/performance.md).
+    // Samples a block's dl/dz, from which its gradients are computed later; false where the dense products are
+    // at least as fast. The share of entries up to which sampling pays was measured (docs/performance.md).
     bool sample(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
         const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8, V = double(dl.cols),
                      upstream = p.upstream(loss_);
-        constexpr Index first = Index{1} << 48;  // random numbers that no loss takes for itself
+        constexpr Index first = Index{1} << 48;  // random numbers that no loss uses itself
         const Index rows = block.z.rows, words = dl.rows - rows;
         const auto random = p.random();
         double expected = sparse_.draw(dl.rows_from(0, rows), upstream, [&](Index r) {
             return random.uniform(first + p.row_in_batch(block.position[r]));
         });
-        // A word of several blocks has a row in each, so its number is that of its first position in this one.
+        // A word in several blocks has a row in each: it uses the random number of its first position here.
         if (words > 0)
             expected += sparse_words_.draw(dl.rows_from(rows, words), upstream, [&](Index r) {
                 const auto at = std::lower_bound(block.group, block.group + rows, r) - block.group;
@@ -303,7 +301,7 @@ private:
         return true;
     }
 
-    // The gradients of all blocks that were sampled since the last call.
+    // The gradients of all blocks sampled since the last call.
     void sparse_gradients(Pass<T>& p, T* dh) {
         if (sparse_.empty()) return;
         const auto& head = p.head(logits_);
@@ -326,8 +324,8 @@ private:
     Loss<T> loss_;  // of the pass
     Tokens targets_;
     Seq<T> hidden_;
-    Weight<T> also_;                       // a further weight that is written to
-    bool sorted_ = false, words_ = false;  // as HeadNeeds has them
+    Weight<T> also_;                       // see also_writes()
+    bool sorted_ = false, words_ = false;  // see HeadNeeds
     BlockPlan<T> plan_;
     graph::PackedTable<T> table_;
     StagedGradient<T> staged_;
@@ -336,7 +334,7 @@ private:
         T *pool = nullptr, *squares = nullptr;  // see BlockPlan; [2, tile, n] for a modulus
         Index* order = nullptr;                 // [T, B]: predicted positions
         Token* targets = nullptr;               // [T, B]: and their targets
-        Token* words = nullptr;                 // of the block at hand, see LogitBlock
+        Token* words = nullptr;                 // of the current block, see LogitBlock
         Index* groups = nullptr;                // see words
     } memory_;
     Index count_ = 0;        // of the pass: predicted positions,
@@ -344,7 +342,7 @@ private:
     struct {
         Index rows = 0;
         MatrixRef<const T> states;  // hidden states, and word vectors below them
-    } block_;                       // at hand
+    } block_;                       // current
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,4 +1,4 @@
-/// @file loss/softmax_loss.hpp  What every softmax loss repeats: a loss is then what it does with a row.
+/// @file loss/softmax_loss.hpp  Base of softmax losses: a loss defines only its cost of a row.
 #pragma once
 
 #include <concepts>
@@ -6,28 +6,28 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// One row of logits on its way through a loss.
+/// One row of logits passed to a loss.
 template <class T> struct LogitRow {
-    T* z;              ///< [vocabulary]: logits on entry; where `gradient`, upstream · d l / d z on exit
+    T* z;              ///< [vocabulary]: logits on entry; if `gradient`, upstream · d l / d z on exit
     Index vocabulary;  ///< V
     Token target;      ///< 0 … V-1
     Index position;    ///< t·B + b
-    double upstream;  ///< what the derivative is multiplied with: the weight of the loss in what is asked for
-    bool gradient;    ///< whether the derivative is wanted; if not, z may hold anything on exit
+    double upstream;   ///< factor of the derivative: the weight of this loss in the requested one
+    bool gradient;     ///< whether the derivative is wanted; if not, z is unspecified on exit
 };
 
-/// The loss says what a row costs.
+/// The loss defines the cost of a row.
 template <class L, class T>
 concept HasRow = requires(const L& loss, const LogitRow<T>& r) {
     { loss.row(r) } -> std::convertible_to<double>;
 };
-/// The loss says what its modulus is made of.
+/// The loss defines the terms of its modulus.
 template <class L>
 concept HasFisher = requires(const L& loss) {
     std::span<const FisherTerm>{loss.fisher()};
 };
 
-/// A node of its own for any loss l = Σ_t l_t(o_t, y_t) over lazy logits. The loss says what a row costs:
+/// A node for any loss l = Σ_t l_t(o_t, y_t) over lazy logits. The loss defines the cost of a row:
 ///
 ///     template <class T> struct WeightedLoss : SoftmaxLoss<T, WeightedLoss> {  // l_t = -w log p_t(y_t)
 ///         struct Options { std::vector<double> weights; };
@@ -39,11 +39,11 @@ concept HasFisher = requires(const L& loss) {
 ///     };
 ///
 /// row() returns the loss of the row and is called by several threads at once. Positions without a target
-/// come in no row and count 0.
+/// are skipped and count 0.
 ///
-/// Checks of options belong into a `setup` of the loss that ends with this one's. With
-/// `std::array<FisherTerm, K> fisher() const` the loss carries a modulus too; without it the node trains by
-/// gradient and is refused by name where moduli are asked for. A loss that wants blocks rather than rows
+/// Options are checked in a `setup` of the loss that ends by calling this one. With
+/// `std::array<FisherTerm, K> fisher() const` the loss also has a modulus; without it the node trains by
+/// gradient, and a request for moduli is an error that names it. A loss that needs blocks rather than rows
 /// replaces `rows`, see FusedSoftmax.
 ///
 /// Shapes   o [T, B, V] lazy logits;  y [T, B] tokens below V or not_predicted
@@ -58,7 +58,7 @@ public:
         return l = s.loss();
     }
 
-    /// Returns the loss, Σ over the positions.
+    /// Returns the loss, summed over the positions.
     double forward(Forward<T>& p) {
         double* by_token = p.by_token(l);
         std::fill_n(by_token, p.rows(), 0.0);
@@ -69,7 +69,7 @@ public:
         return total;
     }
 
-    // `Self` is Own<T>: clang 14 finds members of what is a template parameter here, of a base it does not.
+    // `Self` is Own<T>: here clang 14 finds members of a template parameter, but not those of a base.
     template <class Quantity, class Self = Own<T>>
     void backward(Backward<T, Quantity>& p) requires(Backward<T, Quantity>::is_gradient || HasFisher<Self>) {
         if constexpr (Backward<T, Quantity>::is_gradient)
@@ -77,7 +77,7 @@ public:
         else head.modulus(p, l, own().fisher());
     }
 
-    /// A block of rows: their losses go to p.by_token(l), their derivatives take the place of the logits.
+    /// A block of rows: their losses go to p.by_token(l), their derivatives replace the logits.
     void rows(const Pass<T>& p, LogitBlock<T>& block) {
         static_assert(HasRow<Own<T>, T>,
                       "isogloss: a SoftmaxLoss needs `double row(const LogitRow<T>&) const`");

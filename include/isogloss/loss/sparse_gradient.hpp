@@ -1,4 +1,4 @@
-/// @file loss/sparse_gradient.hpp  The gradient of a softmax head from a few entries of dl/dz, without bias.
+/// @file loss/sparse_gradient.hpp  Unbiased gradient of a softmax head from a few entries of dl/dz.
 #pragma once
 
 #include <algorithm>
@@ -13,38 +13,38 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Entries of dl/dz [rows, V] kept by kernel::sample, whose mean over the draws is dl/dz, and both products of the
-/// gradient from them: dl/dh row by row, dl/dE word by word. An entry costs 4 n operations in place of 4 n V / kept a
-/// row.
+/// Entries of dl/dz [rows, V] kept by kernel::sample, an unbiased estimate of dl/dz, and both gradient products
+/// computed from them: dl/dh row by row, dl/dE word by word. A row costs 4 n operations per kept entry in place
+/// of 4 n V.
 ///
-/// Entries of one block after another are drawn and kept; the products are made when there is no room for another
-/// block, and at the end, so that the table and its gradient pass through memory once for many blocks. A row of dl/dz
-/// is known by the number of its state, a position or a word.
+/// Entries are sampled and kept block by block; the products are computed when there is no room for another
+/// block, and at the end, so that the table and its gradient pass through memory once for many blocks. A row of
+/// dl/dz is identified by the index of its state, a position or a word.
 ///
-/// Which entries are drawn depends on the seed, the step, the loss's name, the position and, for the rows of words, the
-/// block alone: a resumed training and any number of threads have the same.
+/// The sample depends only on the seed, the step, the loss's name, the position and, for the rows of words, the
+/// block: it is the same in a resumed training and for any number of threads.
 template <class T> class SparseGradient {
 public:
-    /// Most entries of a row: what Σ |dl/dz| up to 4 yields; cross-entropy has 2 at most.
+    /// Maximum number of entries of a row: enough for Σ |dl/dz| up to 4; cross-entropy has at most 2.
     static Index room(Index vocabulary, double epsilon) {
         return static_cast<Index>(std::min(double(vocabulary), std::ceil(4 / epsilon))) +
                2 * kernel::sample_lanes;
     }
-    /// Entries that are worth keeping beside a block's: those of all positions, in a sixteenth of the budget.
+    /// Entries kept in addition to a block's: those of all positions, within a sixteenth of the budget.
     static Index waiting(Index positions, double epsilon, Index budget) {
         return static_cast<Index>(std::min(double(positions) * (1 / epsilon + 2 * kernel::sample_lanes),
                                            double(budget / 16 / entry_bytes)));
     }
-    static Index bytes_a_row(Index vocabulary, double epsilon) {  ///< of a block, for BlockPlan
+    static Index bytes_a_row(Index vocabulary, double epsilon) {  ///< per row of a block, for BlockPlan
         return room(vocabulary, epsilon) * entry_bytes + Index{sizeof(Index) + sizeof(double)};
     }
-    static constexpr Index bytes_a_position = Index{2 * sizeof(Index) + sizeof(Token)};  ///< and of all
-    /// And once.
+    static constexpr Index bytes_a_position = Index{2 * sizeof(Index) + sizeof(Token)};  ///< and per position
+    /// And independent of both.
     static Index bytes(Index vocabulary, Index waiting) {
         return (vocabulary + 2) * Index{sizeof(Index)} + waiting * entry_bytes;
     }
 
-    /// Takes memory for blocks of so many rows, `positions` rows in all.
+    /// Allocates memory for blocks of `rows` rows, `positions` rows in all.
     void setup(Setup<T>& s, Index rows, Index positions, Index vocabulary, double epsilon, Index waiting) {
         room_ = room(vocabulary, epsilon);
         epsilon_ = epsilon;
@@ -61,15 +61,15 @@ public:
         end_ = s.template scratch<Index>(vocabulary + 1);
     }
 
-    /// Forgets what was kept.
+    /// Discards the kept entries.
     void clear() { rows_ = 0; }
     bool empty() const { return rows_ == 0; }  ///< whether nothing is kept
-    /// Whether another block may find no room, here or where table_gradient() sorts.
+    /// Whether another block might not fit, here or in the memory where table_gradient() sorts.
     bool full() const { return kept() + block_ > std::min(entries_, sorted_); }
 
-    /// Draws entries of a block, u(r) in (0, 1) being the random number of row r and ε |upstream| the threshold. Returns
-    /// how many were to be expected, which is known from dl/dz alone; infinity where a row may have more than there is
-    /// room for.
+    /// Samples entries of a block, with u(r) in (0, 1) the random number of row r and ε |upstream| the threshold.
+    /// Returns their expected number, which depends on dl/dz alone; infinity where a row may have more than there
+    /// is room for.
     template <class Draw> double draw(MatrixRef<const T> dl, double upstream, Draw&& u) {
         constexpr double none = std::numeric_limits<double>::infinity();
         const T threshold = static_cast<T>(epsilon_ * std::abs(upstream));
@@ -90,8 +90,8 @@ public:
         return expected;
     }
 
-    /// Keeps what was drawn last, state(r) being the number of the state of row r < rows. Rows of one state follow each
-    /// other.
+    /// Keeps the last sample, with state(r) the index of the state of row r < rows. Rows of one state are
+    /// consecutive.
     template <class State> void keep(Index rows, State&& state) {
         const Index first = kept();
         begin_[0] = 0;
@@ -104,15 +104,16 @@ public:
         }
     }
 
-    /// dE = beta dE + Σ (dl/dz)ᵀ h over all kept rows, whose states h are rows of `states`, beta 0 or 1, and db likewise;
-    /// either may be null. There are `words` of them. The entries, sorted by word, go to `memory`, that of a block of dl/dz.
+    /// dE = beta dE + Σ (dl/dz)ᵀ h over all kept rows, whose states h are rows of `states`, beta 0 or 1, and db
+    /// likewise; either may be null. `words` is V. The entries, sorted by word, go to `memory`, that of a block
+    /// of dl/dz.
     void table_gradient(Index words, MatrixRef<const T> states, MatrixRef<T> dE, T beta, T* db, T db_beta,
                         T* memory) {
         const Index n = states.cols;
         T* const value = memory;
         auto* const state = reinterpret_cast<Token*>(memory + kept());
         parallel(words, 64, words, [&](Index first, Index last, Index) {
-            const auto of_row = [&](Index r, Index word) {  // the row's first entry that is not before a word
+            const auto of_row = [&](Index r, Index word) {  // the row's first entry at or after a word
                 return std::lower_bound(column_ + begin_[r], column_ + begin_[r + 1],
                                         static_cast<Token>(word)) -
                        column_;
@@ -133,7 +134,7 @@ public:
                 }
             for (Index v = first; v < last; begin = end_[v++]) {
                 if (dE.data && beta == T(0)) std::fill_n(dE.row(v), n, T(0));
-                if (dE.data && end_[v] > begin)  // rows that nothing is added to need not pass through memory
+                if (dE.data && end_[v] > begin)  // rows to which nothing is added need not be read
                     kernel::add_weighted_rows(n, end_[v] - begin, state + begin, value + begin, states.data,
                                               states.stride, dE.row(v));
                 if (!db) continue;
@@ -144,14 +145,14 @@ public:
         });
     }
 
-    /// to(i) [n] += (dl/dz)_r E for every kept row r, whose state has the number i.
+    /// to(i) [n] += (dl/dz)_r E for every kept row r, whose state has index i.
     template <class To> void add_state_gradient(MatrixRef<const T> E, To&& to) {
-        // As many rows of the table at a time as stay in the second cache: each is wanted by many rows of dl/dz.
+        // As many rows of the table at a time as fit in the L2 cache: each is used by many rows of dl/dz.
         const Index block =
             std::max<Index>(64, (Index{1} << 19) / Index{sizeof(T)} / std::max<Index>(1, E.cols));
         parallel(rows_, 4, rows_, [&](Index first, Index last, Index) {
             const auto again = [&](Index r) { return r > 0 && r < rows_ && state_[r] == state_[r - 1]; };
-            while (first < last && again(first)) ++first;  // a state is written to by one thread
+            while (first < last && again(first)) ++first;  // each state is written by one thread
             while (last > first && again(last)) ++last;
             std::copy(begin_ + first, begin_ + last, used_ + first);
             for (Index word = block; word < E.rows + block; word += block)
@@ -173,14 +174,14 @@ private:
     Index kept() const { return rows_ > 0 ? begin_[rows_] : 0; }
 
     double epsilon_ = 0;
-    Index room_ = 0, block_ = 0;                // entries that a row and a block may have
-    Index entries_ = 0, sorted_ = 0;            // there is memory for, here and where they are sorted
-    Index rows_ = 0;                            // that are kept
+    Index room_ = 0, block_ = 0;                // maximum entries of a row and a block
+    Index entries_ = 0, sorted_ = 0;            // entries that fit, here and where they are sorted
+    Index rows_ = 0;                            // kept rows
     Token* column_ = nullptr;                   // [entries]: words of the kept entries, ascending in a row
     T* value_ = nullptr;                        // and their values
     Index *begin_ = nullptr, *used_ = nullptr;  // [positions + 1]: where a row begins; [positions]
     Token* state_ = nullptr;                    // [positions]
-    Index* kept_ = nullptr;                     // [rows of a block]: of what was drawn last
+    Index* kept_ = nullptr;                     // [rows of a block]: of the last sample
     double* expected_ = nullptr;
     Index* end_ = nullptr;  // [V + 1]: where the entries of a word end
 };

@@ -1,4 +1,4 @@
-/// @file loss/staged_gradient.hpp  A gradient that the forward pass has computed and backward may take.
+/// @file loss/staged_gradient.hpp  A gradient computed in the forward pass for backward to commit.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// The gradients of a head's weights and of its hidden states, which a loss computes in a training forward
-/// pass, while the logits are at hand. They lie where they belong, in the gradients of the weights and in the
-/// adjoint, and are not counted there until backward asks for them:
+/// The gradients of a head's weights and hidden states, computed by a loss in a training forward pass, while
+/// the logits are available. They are stored in place, in the gradients of the weights and in the adjoint, but
+/// do not count until backward commits them:
 ///
 ///               stage(), in forward              commit(), in backward
 ///       none ─────────────────────────▶ staged ─────────────────────────▶ committed
@@ -17,13 +17,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///         └───────────────────────────────┘
 ///           discarded: by the next forward pass, or because a weight or the adjoint was written to since
 ///
-/// Nothing is staged where a gradient already counts, or is staged by another loss; then, and after a
-/// discard, backward computes it.
+/// Nothing is staged where a gradient already counts or is staged by another loss; then, and after a
+/// discard, backward computes the gradient.
 template <class T> class StagedGradient {
 public:
-    /// For a forward pass: the adjoint [T·B, n] of `hidden` to stage in, all zero, or null where nothing is
-    /// to be staged: not `wanted`, or one of the `weights` (an empty handle: none) or the adjoint is taken. `node` is the
-    /// head's.
+    /// For a forward pass: the zeroed adjoint [T·B, n] of `hidden` to stage in, or null if nothing is to be
+    /// staged: not `wanted`, or one of the `weights` (an empty handle: none) or the adjoint is in use. `node` is
+    /// the head's.
     T* stage(Forward<T>& p, bool wanted, int node, Seq<T> hidden, const std::array<Weight<T>, 3>& weights) {
         node_ = node, hidden_ = hidden, count_ = 0;
         const bool free = std::all_of(weights.begin(), weights.end(), [&](Weight<T> w) {
@@ -34,7 +34,7 @@ public:
         return adjoint;
     }
 
-    /// Whether what was staged is still there; it counts from now on. If not, write it all again.
+    /// Commits the staged gradient; false if it is no longer there and must be recomputed.
     bool commit(Backward<T, Gradient>& p) {
         bool there = std::exchange(staged_, false) && p.commit(hidden_);
         if (there && !std::all_of(written_.begin(), written_.begin() + count_, [&](Weight<T> w) {
@@ -50,7 +50,7 @@ public:
         return there;
     }
 
-    /// The gradient of a weight to write to, as (matrix, beta): beta is 0 the first time in a pass where
+    /// The gradient of a weight to write to, as (matrix, beta): beta is 0 on the first write in a pass if
     /// nothing counts in it yet, else 1.
     std::pair<MatrixRef<T>, T> weight(Pass<T>& p, Weight<T> weight) {
         auto& w = p.parameter(weight);

@@ -5,10 +5,10 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// l = w_a l_a + w_b l_b: several losses trained at once. Chain it for more than two.
+/// l = w_a l_a + w_b l_b: losses trained jointly. Chain it for more than two.
 ///
 /// Options  weights  w_a and w_b, any finite numbers, default 1 and 1
-/// The number of predicted positions is the larger of the two; there is no loss by position.
+/// The number of predicted positions is the larger of the two; there is no loss per position.
 template <class T> struct TotalLoss {
     struct Options {
         double weights[2] = {1, 1};
@@ -30,7 +30,7 @@ template <class T> struct TotalLoss {
         p.set(l, options.weights[0] * p.value(a) + options.weights[1] * p.value(b),
               std::max(p.predicted(a), p.predicted(b)));
     }
-    // Its parts know their weights: see Pass::upstream.
+    // The parts apply their weights themselves: see Pass::upstream.
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
 };
 

@@ -1,4 +1,4 @@
-/// @file metric/analogies.hpp  a is to b as c is to …: word vectors against sets of analogies.
+/// @file metric/analogies.hpp  Evaluation of word vectors on analogies: a is to b as c is to ….
 #pragma once
 
 #include <algorithm>
@@ -23,11 +23,10 @@ struct AnalogySection {
     std::vector<Analogy> questions;
 };
 
-/// Reads a set of analogies: a line `: name` opens a section, all others are four words. Empty lines are left
-/// out.
+/// Reads a set of analogies: a line `: name` opens a section, all others are four words. Empty lines are skipped.
 ///
-/// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form,
-///          a question before the first section, a file without questions.
+/// Errors   FileError: a file that cannot be read. DataError, with file and line: a malformed line, a question
+///          before the first section, a file without questions.
 inline std::vector<AnalogySection> read_analogies(const std::string& path) {
     file::LineReader lines(path);
     std::vector<AnalogySection> sections;
@@ -53,13 +52,13 @@ inline std::vector<AnalogySection> read_analogies(const std::string& path) {
     return sections;
 }
 
-/// What analogies finds of a section.
+/// The result of analogies for a section.
 struct AnalogyScore {
     std::string name;
     Index questions = 0;  ///< in the set
-    Index asked = 0;      ///< of which all four words have a vector
+    Index asked = 0;      ///< of these, with a vector for all four words
     Index correct = 0;    ///< of those asked
-    /// Part of the questions asked that were answered right; 0 where none was.
+    /// Fraction of the questions asked that were answered correctly; 0 if none was asked.
     double accuracy() const { return asked ? double(correct) / double(asked) : 0; }
 };
 
@@ -88,14 +87,14 @@ inline Array<KnownQuestion> known_questions(const WordTable& table, std::span<co
 
 }  // namespace detail
 
-/// Answers each question with the word whose vector is nearest to b - a + c, a, b and c left out:
+/// Answers each question with the word whose vector is nearest to b - a + c, excluding a, b and c:
 ///
 ///     d = argmax_{w ≠ a, b, c} cos(w, b - a + c),   vectors of norm 1
 ///
-/// Questions with an unknown word are left out and counted. Of equally near words the first in the table
-/// wins. The cosines run as matrix products over blocks of questions within `budget` bytes.
+/// Questions with an unknown word are skipped and counted. Ties go to the first word in the table. The cosines
+/// are computed as matrix products over blocks of questions within `budget` bytes.
 ///
-/// Errors   UsageError: a budget below 1, or one for which there is no memory
+/// Errors   UsageError: a budget below 1, or one for which memory does not suffice
 /// Source   Mikolov, Chen, Corrado, Dean 2013; Mikolov, Yih, Zweig 2013 ("3CosAdd" in Levy, Goldberg 2014).
 inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections,
                                            Index budget = Index{64} << 20) {
@@ -133,7 +132,7 @@ inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<con
     return scores;
 }
 
-/// The sum of some scores under a name.
+/// The sum of several scores, with a name of its own.
 inline AnalogyScore sum_of(std::string name, std::span<const AnalogyScore> scores) {
     AnalogyScore sum{std::move(name), 0, 0, 0};
     for (const AnalogyScore& s : scores) {

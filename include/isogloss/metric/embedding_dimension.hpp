@@ -1,4 +1,4 @@
-/// @file metric/embedding_dimension.hpp  How wide a table has to be: the minimal-entropy rule.
+/// @file metric/embedding_dimension.hpp  The width of an embedding table by the minimal-entropy rule.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// -lim h_n / n = ½ ln((√5 + 1) / 2): what every dimension adds to the entropy, in nats, with its sign
-/// turned.
+/// -lim h_n / n = ½ ln((√5 + 1) / 2): the negative of what each dimension adds to the entropy, in nats.
 ///
 /// By Laplace's method: ln sin θ + cos θ is largest where cos θ = sin²θ = 1/φ, φ the golden ratio.
 inline constexpr double entropy_per_dimension = 0.24060591252980172;
@@ -17,11 +16,11 @@ inline constexpr double entropy_per_dimension = 0.24060591252980172;
 /// The largest n for which `sphere_entropy` is defined; its cost grows with n.
 inline constexpr Index most_dimensions = 100'000'000;
 
-/// h_n: what the dimension n contributes to the entropy of two words that occur together, in nats.
+/// h_n: the contribution of dimension n to the entropy of two co-occurring words, in nats.
 ///
 ///     h_n = ln A - B / A,   A = E[exp(n cos θ)],   B = E[n cos θ exp(n cos θ)]
 ///
-/// with θ the angle of two random points of the unit sphere in Rⁿ, of density ∝ sinⁿ⁻²θ. Computed from the
+/// with θ the angle between two random points of the unit sphere in Rⁿ, of density ∝ sinⁿ⁻²θ. Computed from the
 /// power series of A, whose terms are all positive:
 ///
 ///     A = Σ_k a_k,  a_0 = 1,  a_{k+1} / a_k = (n/2)² / ((k + 1)(k + n/2)),   B = Σ_k 2k a_k
@@ -41,13 +40,13 @@ inline double sphere_entropy(Index n) {
         term *= ratio;
         sum += term;
         moment += (k + 1) * term;
-        if (sum > 0x1p500) {  // all three are kept within range by a power of two, exactly
+        if (sum > 0x1p500) {  // rescaling by a power of two is exact
             term *= 0x1p-500;
             sum *= 0x1p-500;
             moment *= 0x1p-500;
             log_scale += 500 * std::numbers::ln2;
         }
-        // Beyond the largest term the ratio falls, so what is left is less than a geometric series.
+        // Beyond the largest term the ratio decreases, so the remainder is less than a geometric series.
         if (ratio < 1 && term * (k + 1) < 1e-17 * (1 - ratio) * moment) break;
     }
     return std::log(sum) + log_scale - 2 * moment / sum;
@@ -56,26 +55,26 @@ inline double sphere_entropy(Index n) {
 /// H(N, n) = 2 ln N + h_n: the entropy of a pair of words of a skip-gram model over N words whose vectors lie
 /// on the sphere of radius √n in Rⁿ, in nats. Once it is below 0, N points no longer fill the space.
 ///
-/// Errors   UsageError for N below 1 or not finite, and for n as sphere_entropy.
-/// Source   as sphere_entropy.
+/// Errors   UsageError for N below 1 or not finite, and for n as in sphere_entropy.
+/// Source   as in sphere_entropy.
 inline double skip_gram_entropy(double words, Index n) {
     require("skip_gram_entropy", "words", words, 1);
     return 2 * std::log(words) + sphere_entropy(n);
 }
 
-/// What the minimal-entropy rule says of a vocabulary.
+/// The result of the minimal-entropy rule for a vocabulary.
 struct EmbeddingDimension {
     Index exact = 1;        ///< the smallest n with H(N, n) < 0
     double asymptotic = 0;  ///< 2 ln N / (½ ln φ) = 8.3123 ln N, φ the golden ratio
-    double rule = 0;        ///< 8.33 ln N, as it is quoted: the coefficient rounded to 0.24
+    double rule = 0;        ///< 8.33 ln N, as quoted: the coefficient rounded to 0.24
 };
 
-/// The least dimension of word vectors for N words by the minimal-entropy rule.
+/// The minimum dimension of word vectors for N words by the minimal-entropy rule.
 ///
 ///     n > 8.33 ln N,   exactly: the smallest n with H(N, n) = 2 ln N + h_n < 0
 ///
-/// Meant for skip-gram models, as an order of magnitude: a smaller n cannot tell the words apart, a larger
-/// one may over-fit.
+/// Meant for skip-gram models, as an order of magnitude: a smaller n cannot distinguish the words, a larger one
+/// may overfit.
 ///
 /// Errors   UsageError for N below 1 or not finite.
 /// Source   as sphere_entropy.
@@ -84,7 +83,7 @@ inline EmbeddingDimension embedding_dimension(double words) {
     EmbeddingDimension d;
     d.asymptotic = 2 * std::log(words) / entropy_per_dimension;
     d.rule = 8.33 * std::log(words);
-    // h_n falls, by a little more than the limit for each dimension: the crossing is near the asymptote.
+    // h_n falls by slightly more than the limit per dimension: the crossing is near the asymptote.
     d.exact = static_cast<Index>(d.asymptotic) + 1;
     while (skip_gram_entropy(words, d.exact) >= 0) ++d.exact;
     while (d.exact > 1 && skip_gram_entropy(words, d.exact - 1) < 0) --d.exact;

@@ -1,4 +1,4 @@
-/// @file metric/evaluate.hpp  The perplexity of a graph on a text, with training left as it was.
+/// @file metric/evaluate.hpp  The perplexity of a graph on a text, without affecting training.
 #pragma once
 
 #include <isogloss/graph/graph.hpp>
@@ -7,15 +7,15 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// While it lives a graph is in evaluation mode, from zero states. Its end, by an exception too, puts back
-/// the mode and the carried states that it found, so that training goes on as if nothing had happened.
+/// Sets a graph to evaluation mode and zero states for its lifetime. The destructor, also after an exception,
+/// restores the previous mode and carried states, so that training continues as if nothing had happened.
 ///
 ///     {
 ///         const Evaluation evaluation(g);
 ///         g.forward(…);
 ///     }
 ///
-/// Where nodes that carry a state were added meanwhile, all states start from zero.
+/// If nodes that carry a state were added meanwhile, all states start from zero.
 template <class T> class Evaluation {
 public:
     explicit Evaluation(Graph<T>& g) : g_(g), training_(g.training()), states_(g.carried()) {
@@ -39,14 +39,14 @@ private:
     Carried<T> states_;
 };
 
-/// The perplexity of a text, within an Evaluation: from zero states, and with mode and states put back.
+/// The perplexity of a text, within an Evaluation: from zero states, and with mode and states restored.
 ///
 ///     double value = evaluate(g, l, x, y, text.batches(g.capacity(), {.tail = Tail::pad})).value();
 ///
-/// `l` is a loss that has a cross-entropy (CrossEntropy, AugmentedLoss): that is what counts, whatever else
-/// is in its value. `x` and `y` are the tokens that batches are fed to, input and target. `go_on(done, all)`,
-/// where given, is asked after each batch; where it says no, the rest is left out. Throws what Graph::forward
-/// does, and UsageError for a loss without a cross-entropy.
+/// `l` is a loss that has a cross-entropy (CrossEntropy, AugmentedLoss): only that is counted, whatever else
+/// its value includes. `x` and `y` are the tokens to which batches are fed, input and target. `go_on(done,
+/// all)`, if given, is called after each batch; if it returns false, the rest is skipped. Throws what
+/// Graph::forward does, and UsageError for a loss without a cross-entropy.
 template <class T, class GoOn>
 Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, GoOn&& go_on) {
     const Evaluation<T> evaluation(g);

@@ -1,4 +1,4 @@
-/// @file metric/evaluate_dynamically.hpp  The perplexity of a graph whose weights follow the text.
+/// @file metric/evaluate_dynamically.hpp  The perplexity of a graph whose weights adapt to the text.
 #pragma once
 
 #include <isogloss/metric/evaluate.hpp>
@@ -6,17 +6,17 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// What evaluate_dynamically() asks of an update: DynamicUpdate, or one of your own.
+/// What evaluate_dynamically() requires of an update: DynamicUpdate, or one of your own.
 template <class U>
 concept DynamicStep = requires(U& update) {
     update.step();     // moves the weights against their gradients
-    update.restore();  // puts back the weights that it found, and does not throw
+    update.restore();  // restores the original weights, and does not throw
 };
 
 namespace detail {
 
-/// While it lives the gradients of a graph belong to an evaluation: none counts at the beginning, or it throws
-/// UsageError, and none at the end.
+/// Reserves the gradients of a graph for an evaluation during its lifetime: throws UsageError if one counts at
+/// the beginning, and leaves none at the end.
 template <class T> class BorrowedGradients {
 public:
     BorrowedGradients(const char* who, Graph<T>& g) : all_(g.parameters()) { all_.require_no_gradients(who); }
@@ -24,7 +24,7 @@ public:
     BorrowedGradients(const BorrowedGradients&) = delete;
     BorrowedGradients& operator=(const BorrowedGradients&) = delete;
 
-    /// Also those of weights that no update moves.
+    /// Clears also those of weights that no update moves.
     void clear() const { all_.clear_gradients(); }
 
 private:
@@ -33,17 +33,17 @@ private:
 
 }  // namespace detail
 
-/// The perplexity of a text under dynamic evaluation: each batch is predicted and counted, then the weights
-/// move by its gradient, then comes the next. Without dropout, from zero states, within an Evaluation; at the end, by
-/// an exception too, weights, mode and states are those that it found, and no gradient counts.
+/// The perplexity of a text under dynamic evaluation: each batch is predicted and counted, and then the weights
+/// move by its gradient. Without dropout, from zero states, within an Evaluation; at the end, also after an
+/// exception, weights, mode and states are restored, and no gradient counts.
 ///
 ///     DynamicUpdate update(g.parameters(), {.rule = DynamicRule::sgd, .rate = 0.1, .decay = 0.001});
 ///     evaluate_dynamically(g, l, x, y, text.batches({.time = 5, .batch = 1}, {.predict_first = eos}), update);
 ///
-/// The gradient is that of `l`; what is counted is its cross-entropy, see evaluate(). One batch is one segment,
-/// of the steps that `batches` says. `go_on(batch)` is asked after the batch was counted, while the graph holds its
-/// values, and before the weights move; where it says no, the rest is left out. Throws what Graph::forward and the
-/// update do, and UsageError where a gradient already counts.
+/// The gradient is that of `l`; its cross-entropy is counted, see evaluate(). One batch is one segment, with as
+/// many steps as in `batches`. `go_on(batch)` is called after the batch is counted, while the graph holds its
+/// values, and before the weights move; if it returns false, the rest is skipped. Throws what Graph::forward
+/// and the update do, and UsageError if a gradient already counts.
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models".
 template <class T, DynamicStep Update, class GoOn>
 Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches,
@@ -74,10 +74,11 @@ template <class T, DynamicStep Update> Perplexity evaluate_dynamically(Graph<T>&
                                 [](const text::Batch&) { return true; });
 }
 
-/// The gradient statistics of a trained model that DynamicRule::rms divides by: forward and backward over the batches
-/// of a training text without dropout, and update.collect() after each. The mean square of a gradient depends on how
-/// many steps and columns a batch has; the paper's code takes 100 columns of as many steps as a segment. Mode, states,
-/// gradients, `go_on` and errors as evaluate_dynamically(); the weights do not move.
+/// Collects the gradient statistics of a trained model by which DynamicRule::rms divides: forward and backward
+/// over the batches of a training text without dropout, and update.collect() after each. The mean square of a
+/// gradient depends on the number of steps and columns of a batch; the paper's code uses 100 columns of as many
+/// steps as a segment. Mode, states, gradients, `go_on` and errors as in evaluate_dynamically(); the weights do
+/// not move.
 template <class T, class Update, class GoOn> void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x,
                                                                        Tokens y, text::Batches batches,
                                                                        Update& update, GoOn&& go_on) {

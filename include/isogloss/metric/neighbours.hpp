@@ -1,4 +1,4 @@
-/// @file metric/neighbours.hpp  The rows of a table that point in the direction of a vector.
+/// @file metric/neighbours.hpp  The rows of a table nearest to a vector by angle.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// A row of a table and how near it is.
 struct Neighbour {
-    Index row = 0;          ///< its number, from 0
+    Index row = 0;          ///< its index, from 0
     double similarity = 0;  ///< cosine of the angle to the query, -1 … 1
 };
 
 namespace detail {
 
-/// The implementation of `nearest` for one scalar type; `skip` is a row that is left out, or -1.
+/// The implementation of `nearest` for one scalar type; `skip` is a row to leave out, or -1.
 template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table, Index rows, Index columns,
                                                        std::span<const T> query, Index k, Index skip) {
     if (rows < 0 || columns < 1 || k < 0 || std::ssize(table) / columns != rows ||
@@ -59,7 +59,7 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
     return found;
 }
 
-/// Row `row` of a table [rows, columns], row-major. Throws DataError where the table has no such row.
+/// Row `row` of a table [rows, columns], row-major. Throws DataError if the table has no such row.
 template <class T>
 std::span<const T> table_row(std::span<const T> table, Index rows, Index columns, Index row) {
     if (columns < 1 || row < 0 || row >= rows || row >= std::ssize(table) / columns)
@@ -74,13 +74,13 @@ std::span<const T> table_row(std::span<const T> table, Index rows, Index columns
 ///
 ///     similarity(w, q) = w·q / (‖w‖ ‖q‖)
 ///
-/// A row that is the zero vector has no direction and is never among the neighbours, so fewer than k may come
-/// back; a zero query is an error. Zero means that the sum of squares is 0 in double. Sums run in double. Of
-/// equally near rows the one with the lower number comes first.
+/// A zero row has no direction and is never among the neighbours, so fewer than k may be returned; a zero query
+/// is an error. Zero means that the sum of squares is 0 in double. Sums are computed in double. Of equally near
+/// rows the one with the lower index comes first.
 ///
 /// Shapes   table [rows, columns], row-major;  query [columns]
 /// Errors   DataError: sizes that do not fit, k < 0, a zero query. NumericError: a query or row whose norm is
-///          not finite, with its number.
+///          not finite, with the row's index.
 inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns,
                                       std::span<const float> query, Index k) {
     return detail::nearest_rows<float>(table, rows, columns, query, k, -1);
@@ -91,7 +91,7 @@ inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows,
     return detail::nearest_rows<double>(table, rows, columns, query, k, -1);
 }
 
-/// The k rows nearest to row `row` of the same table, itself left out. Throws DataError for a row outside.
+/// The k rows nearest to row `row` of the same table, excluding itself. Throws DataError for a row outside.
 inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns, Index row,
                                       Index k) {
     return detail::nearest_rows<float>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
@@ -104,8 +104,8 @@ inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows,
                                         row);
 }
 
-/// The k words nearest to a word by the angle of their vectors, itself left out; word number i has row i of the
-/// table. Throws DataError where the word is not there.
+/// The k words nearest to a word by the angle of their vectors, excluding itself; word i has row i of the table.
+/// Throws DataError for an unknown word.
 ///
 ///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
 inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const float> table,

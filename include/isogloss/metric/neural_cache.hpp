@@ -1,4 +1,4 @@
-/// @file metric/neural_cache.hpp  A continuous cache: recent words, weighed by how alike their contexts are.
+/// @file metric/neural_cache.hpp  A continuous cache: recent words, weighted by the similarity of their contexts.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of NeuralCache.
 struct NeuralCacheOptions {
-    Index window = 2000;    ///< N ≥ 1: most recent steps that are remembered
+    Index window = 2000;    ///< N ≥ 1: number of most recent steps stored
     double flatness = 0.3;  ///< θ ≥ 0; 0: relative frequencies within the window
     double weight = 0.1;    ///< λ in [0, 1] of the cache in the mixture
 };
@@ -28,22 +28,23 @@ inline void require_neural_cache(const NeuralCacheOptions& o) {
     require("neural cache", "weight", o.weight, 0, 1);
 }
 
-/// The neural cache: beside a model that predicts x_{t+1} from its hidden state h_t it remembers the last N
-/// pairs (h_i, x_{i+1}), and a word is the more probable the more the states that it followed resemble h_t.
+/// The neural cache: for a model that predicts x_{t+1} from its hidden state h_t it stores the last N pairs
+/// (h_i, x_{i+1}); the more the states that a word followed resemble h_t, the more probable is the word.
 ///
 ///     p_cache(w | h_t) = Σ_i 1[x_{i+1} = w] exp(θ h_tᵀh_i) / Σ_i exp(θ h_tᵀh_i),    i = t-N … t-1
 ///     p(w)             = (1 - λ) p_model(w) + λ p_cache(w);    p_model(w) while the cache is empty
 ///
-/// The largest exponent is subtracted before the exponentials. Nothing is trained, and nothing of a graph is
-/// needed: states are rows of numbers. For a text under a graph see neural_cache_perplexity.hpp.
+/// The largest exponent is subtracted before the exponentials. Nothing is trained, and no graph is needed:
+/// states are rows of numbers. For a text under a graph see neural_cache_perplexity.hpp.
 ///
-/// Shapes   h [n]: what the model's head reads; words 0 … 2³¹ - 1
-/// Memory   N (n + 129) numbers, taken by the constructor; nothing allocates afterwards but
-///          follow() where its list of θ is longer than any before
+/// Shapes   h [n]: the input of the model's head; words 0 … 2³¹ - 1
+/// Memory   N (n + 129) numbers, allocated by the constructor; afterwards only follow() allocates, when its
+///          list of θ is longer than any before
 /// Options  see NeuralCacheOptions
-/// Errors   UsageError: options or sizes out of range, a negative word, a probability asked of an empty cache.
+/// Errors   UsageError: options or sizes out of range, a negative word, a probability from an empty cache.
 ///          NumericError: a state, or a product of two, that is not finite
-/// Source   Grave, Joulin, Usunier 2017, "Improving neural language models with a continuous cache", equations (2) and (3).
+/// Source   Grave, Joulin, Usunier 2017, "Improving neural language models with a continuous cache",
+///          equations (2) and (3).
 template <class T> class NeuralCache {
 public:
     /// For states of `width` numbers, n ≥ 1.
@@ -62,13 +63,13 @@ public:
     }
 
     Index width() const { return width_; }                          ///< n
-    Index size() const { return size_; }                            ///< pairs remembered, 0 … N
-    const NeuralCacheOptions& options() const { return options_; }  ///< as they were given
+    Index size() const { return size_; }                            ///< pairs stored, 0 … N
+    const NeuralCacheOptions& options() const { return options_; }  ///< as given
 
-    /// Forgets everything.
+    /// Empties the cache.
     void clear() { size_ = next_ = 0; }
 
-    /// Remembers that `next` followed the state h; the oldest pair makes room.
+    /// Stores that `next` followed the state h; a full cache drops the oldest pair.
     void add(const T* h, Token next) {
         check({h, 1, width_}, &next);
         remember(h, next);
@@ -84,11 +85,11 @@ public:
         weigh(scores_.data(), size_, w, std::span(&options_.flatness, 1), &p);
         return p;
     }
-    /// p(w) of the mixture, for p_model(w).
+    /// p(w) of the mixture, given p_model(w).
     double mixed(const T* h, Token w, double model) {
         return size_ == 0 ? model : (1 - options_.weight) * model + options_.weight * probability(h, w);
     }
-    /// The same for all words: p [V] is p_model on entry, the mixture on exit. UsageError where the cache
+    /// The same for all words: p [V] is p_model on entry, the mixture on exit. UsageError if the cache
     /// holds a word of V or more.
     void mix(const T* h, std::span<T> p) {
         if (size_ == 0) return;
@@ -105,11 +106,11 @@ public:
             p[static_cast<std::size_t>(words_[j])] += static_cast<T>(options_.weight * double(z[j]) / sum);
     }
 
-    /// Goes through consecutive steps of a text: calls f(r, p) for row r of the states h [S, n] in turn, p being
-    /// p_cache(next[r] | h_r) under each of the θ in `flatness` (one at a time, in place of the option) from what
-    /// was remembered before this step; then it remembers the step. p is empty while the cache is. The products of
-    /// states are made for up to 128 steps at once. What is wrong with states or words is found before the first call;
-    /// where f throws, the steps before that one are remembered.
+    /// Processes consecutive steps of a text: calls f(r, p) for row r of the states h [S, n] in turn, p being
+    /// p_cache(next[r] | h_r) for each θ in `flatness` (in place of the option) from the pairs stored before this
+    /// step; then it stores the step. p is empty while the cache is. Products of states are computed for up to 128
+    /// steps at once. Invalid states or words are found before the first call; if f throws, the steps before that
+    /// one are stored.
     template <class F>
     void follow(MatrixRef<const T> h, const Token* next, std::span<const double> flatness, F&& f) {
         check(h, next);
@@ -120,7 +121,7 @@ public:
             const MatrixRef<const T> part = h.rows_from(first, rows);
             score(part);
             gemm<T>(T(1), part, t(part), T(0), {among_.data(), rows, rows});
-            // In row r the products with the rows before it stand where these now are in the ring.
+            // Row r gets the products with the rows before it at their places in the ring.
             const Index start = next_;
             for (Index r = 0; r < rows; ++r) {
                 T* z = scores_.data() + r * options_.window;
@@ -133,7 +134,7 @@ public:
     }
 
 private:
-    static constexpr Index most_rows = 128;  // of products at once
+    static constexpr Index most_rows = 128;  // rows of products at once
 
     void check(MatrixRef<const T> h, const Token* next) const {
         if (h.cols != width_ || !h.is_valid() || h.transposed)
@@ -149,7 +150,7 @@ private:
         }
     }
 
-    // Products of a few states with all that are remembered, into rows of N.
+    // Products of a few states with all stored ones, into rows of N.
     void score(MatrixRef<const T> h) {
         if (size_ == 0) return;
         gemm<T>(T(1), h, t(MatrixRef<const T>(states_.data(), size_, width_)), T(0),
@@ -188,12 +189,12 @@ private:
     Index width_;
     NeuralCacheOptions options_;
     Array<T> states_;            // [N, n], a ring
-    Array<T> scores_;            // [128, N]: row r times all that is remembered
+    Array<T> scores_;            // [128, N]: products of row r with all stored states
     Array<T> among_;             // [128, 128]: products among the rows themselves
     Array<Token> words_;         // [N]
-    Array<Index> found_;         // where a word is
+    Array<Index> found_;         // positions of a word
     Array<double> of_word_;      // its probability under each θ
-    Index size_ = 0, next_ = 0;  // pairs remembered; where the next one goes
+    Index size_ = 0, next_ = 0;  // pairs stored; where the next one goes
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -10,8 +10,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// -log p of the mixture of NeuralCache, for the model's nats -log p_model and p_cache. Infinite where
-/// λ = 1 and p_cache = 0.
+/// -log p of the mixture of NeuralCache, given the model's nats -log p_model and p_cache. Infinite if λ = 1 and
+/// p_cache = 0.
 inline double mixed_nats(double nats, double cache, double weight) {
     if (weight == 0) return nats;
     if (cache == 0) return nats - std::log1p(-weight);
@@ -24,12 +24,12 @@ struct NeuralCacheTrial {
     Perplexity perplexity;
 };
 
-/// Perplexities under every θ of one list with every λ of another, from one pass over a text of one column:
-/// forward passes of a graph are added in their order, as a loop of one's own has them. p_cache is computed once
+/// Perplexities for every θ of one list with every λ of another, from one pass over a text of one column:
+/// forward passes of a graph are added in order, for instance in a loop of your own. p_cache is computed once
 /// for each θ.
 ///
 /// Errors   UsageError: lists that are empty or hold numbers out of range, more than one column, a loss that is
-///          more than a cross-entropy. NumericError: a word of probability 0, which λ = 1 gives; those of NeuralCache
+///          more than a cross-entropy. NumericError: a word of probability 0 (λ = 1); those of NeuralCache
 template <class T> class NeuralCacheTrials {
 public:
     /// For hidden states of `width` numbers and the window N of the cache.
@@ -45,8 +45,8 @@ public:
             }
     }
 
-    /// Counts the last forward pass, which was for the CrossEntropy `l`: `h` is what its head reads
-    /// (Graph::hidden), `targets` [T, 1] what `l` was fed with. Targets of -1 are left out.
+    /// Counts the last forward pass, which was for the CrossEntropy `l`: `h` is the input of its head
+    /// (Graph::hidden), `targets` [T, 1] are those fed to `l`. Targets of -1 are skipped.
     void add(Graph<T>& g, Loss<T> l, Seq<T> h, TokenBlock targets) {
         if (targets.batch != 1)
             throw UsageError("neural cache: found ", targets.batch,
@@ -78,11 +78,11 @@ public:
         }
     }
 
-    /// All of them: the flatnesses in their order, and under each the weights.
+    /// All trials, in the order of the lists: by flatness, then by weight.
     const std::vector<NeuralCacheTrial>& all() const { return trials_; }
-    /// The one of lowest perplexity, the first where several are; UsageError before anything was counted.
+    /// The trial of lowest perplexity, the first of several; UsageError before anything was counted.
     const NeuralCacheTrial& best() const {
-        trials_.front().perplexity.value();  // throws, as min_element compares nothing where there is one
+        trials_.front().perplexity.value();  // throws; min_element compares nothing if there is one trial
         return *std::min_element(trials_.begin(), trials_.end(), [](const auto& a, const auto& b) {
             return a.perplexity.value() < b.perplexity.value();
         });
@@ -95,14 +95,14 @@ private:
 };
 
 /// The perplexities of a text under a graph with neural caches of one window, see NeuralCacheTrials, within an
-/// Evaluation: from zero states and an empty cache, and with mode and states put back. Choose θ and λ on a
+/// Evaluation: from zero states and an empty cache, and with mode and states restored. Choose θ and λ on a
 /// validation text:
 ///
 ///     const auto trials = evaluate_neural_cache(g, l, g.hidden(o), x, y, batches, 2000, {0.1, 0.3}, {0.05, 0.1});
 ///     const double theta = trials.best().flatness, lambda = trials.best().weight;
 ///
-/// `l` is a CrossEntropy, `h` what its head reads, `batches` are of one column. `go_on(done, all)` is asked after
-/// each batch; where it says no, the rest is left out. Errors of NeuralCacheTrials and of Graph::forward.
+/// `l` is a CrossEntropy, `h` the input of its head, `batches` have one column. `go_on(done, all)` is called
+/// after each batch; if it returns false, the rest is skipped. Errors of NeuralCacheTrials and of Graph::forward.
 template <class T, class GoOn>
 NeuralCacheTrials<T> evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tokens x, Tokens y,
                                            text::Batches batches, Index window, std::vector<double> flatness,

@@ -1,4 +1,4 @@
-/// @file metric/perplexity.hpp  Average surprise, in the units people quote.
+/// @file metric/perplexity.hpp  Average loss, as perplexity or in bits.
 #pragma once
 
 #include <cmath>
@@ -7,13 +7,13 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Adds up losses and turns them into averages.
+/// Accumulates losses and computes their averages.
 ///
 ///     perplexity = exp(Σ nats / tokens),  bits per token = Σ nats / (tokens ln 2),
 ///     bits per character = Σ nats / (characters ln 2)
 class Perplexity {
 public:
-    /// A summed loss in nats over that many predicted tokens, which stand for that many characters of the
+    /// Adds a summed loss in nats over `tokens` predicted tokens, which stand for `characters` characters of the
     /// text. Throws NumericError for a loss that is not finite and UsageError for negative counts.
     void add(double nats, Index tokens, Index characters = 0) {
         if (!std::isfinite(nats))

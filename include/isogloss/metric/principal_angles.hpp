@@ -11,12 +11,11 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// The principal angles θ_1 ≤ … ≤ θ_r between the column spaces of x [V, a] and y [V, b], in radians from 0
 /// to π/2; r is the smaller of both dimensions.
 ///
-///     U = orth(x), Q = orth(y);   cos θ_i: singular values of UᵀQ, falling
-///                                 sin θ_i: singular values of Q - U UᵀQ, rising, y being the smaller space
+///     U = orth(x), Q = orth(y);   cos θ_i: singular values of UᵀQ, descending
+///                                 sin θ_i: singular values of Q - U UᵀQ, ascending, y the smaller space
 ///
-/// The arctangent of both is right to rounding for angles near 0 and near π/2 alike; the arccosine alone
-/// would lose half the digits of the small ones. Columns that depend on others do not count. Costs
-/// O(V (a + b)²).
+/// The arctangent of both is accurate to rounding for angles near 0 and near π/2; the arccosine alone would
+/// lose half the digits of small angles. Linearly dependent columns do not count. Costs O(V (a + b)²).
 ///
 /// Errors   UsageError when the row counts differ or a matrix has more columns than rows, NumericError for a
 ///          matrix that is zero or not finite.
@@ -25,10 +24,10 @@ template <class T> std::vector<double> principal_angles(MatrixRef<const T> x, Ma
     // The angles do not depend on the order.
     const detail::Projection<T> both(x, y, "principal angles", true);
     const BlasOnOneThread blas;
-    // The residual's singular values are those of its triangle: a small matrix.
+    // The residual's singular values are those of its triangular factor, a small matrix.
     const Tensor<T, 2> triangle = std::get<1>(xt::linalg::qr(both.residual, xt::linalg::qrmode::reduced));
     const auto cosines = dense::singular_values(both.inner),
-               sines = dense::singular_values(triangle);  // falling
+               sines = dense::singular_values(triangle);  // descending
     std::vector<double> angles;
     for (Index i = 0, r = std::ssize(sines); i < r; ++i)
         angles.push_back(
@@ -37,8 +36,8 @@ template <class T> std::vector<double> principal_angles(MatrixRef<const T> x, Ma
     return angles;
 }
 
-/// The averaged distance that belongs to principal angles: √(mean sin²θ_i), the subspace_distance of spaces
-/// of equal dimension. Throws UsageError where there are no angles.
+/// The averaged distance for given principal angles: √(mean sin²θ_i), the subspace_distance of spaces of equal
+/// dimension. Throws UsageError if there are no angles.
 inline double averaged_distance(const std::vector<double>& angles) {
     if (angles.empty()) throw UsageError("averaged distance: there are no angles");
     double squares = 0;

@@ -1,4 +1,4 @@
-/// @file metric/principal_components.hpp  A table of vectors seen along its directions of largest variance.
+/// @file metric/principal_components.hpp  A table of vectors projected onto its directions of largest variance.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,12 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// What principal_components finds.
+/// The result of principal_components.
 struct PrincipalComponents {
     Index rows = 0, count = 0;
     Array<double> coordinates;  ///< [rows, count], row-major: each row of the table along the directions
-    Array<double> directions;   ///< [count, columns], row-major: orthonormal, by falling variance
-    Array<double> variance;     ///< [count]: part of the whole variance, 0 to 1, falling
+    Array<double> directions;   ///< [count, columns], row-major: orthonormal, by descending variance
+    Array<double> variance;     ///< [count]: fraction of the total variance, 0 to 1, descending
 };
 
 /// The first `count` principal components of a table x [rows, columns], by the singular value decomposition
@@ -20,11 +20,11 @@ struct PrincipalComponents {
 ///
 ///     x - 1 x̄ᵀ = U S Vᵀ,   coordinates = U S,   variance_i = s_i² / Σ s²
 ///
-/// The sign of a direction is free; it is chosen so that its largest number in absolute value is positive. A
-/// table whose rows are all equal has coordinates and variances 0. Costs O(rows · columns²).
+/// The sign of a direction is arbitrary; it is chosen so that its entry of largest absolute value is positive.
+/// A table whose rows are all equal has coordinates and variances 0. Costs O(rows · columns²).
 ///
 /// Errors   UsageError: fewer than 2 rows, fewer rows than columns, count below 1 or above the columns.
-///          NumericError: a number that is not finite, with its place.
+///          NumericError: a number that is not finite, with its position.
 /// Source   Pearson 1901; Hotelling 1933.
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
     if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols || !x.is_valid())

@@ -1,4 +1,4 @@
-/// @file metric/rank_correlation.hpp  Whether two lists of numbers put things in the same order.
+/// @file metric/rank_correlation.hpp  Rank correlation of two lists of numbers.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Ranks from 1, the smallest first; equal numbers share the mean of their places. Throws NumericError for a
+/// Ranks from 1, the smallest first; equal numbers share the mean of their ranks. Throws NumericError for a
 /// number that is not finite.
 inline std::vector<double> ranks(std::span<const double> x) {
     for (std::size_t i = 0; i < x.size(); ++i)
@@ -29,7 +29,7 @@ inline std::vector<double> ranks(std::span<const double> x) {
     return rank;
 }
 
-/// Spearman's rank correlation: Pearson's correlation of the ranks, which ties leave right.
+/// Spearman's rank correlation: Pearson's correlation of the ranks, which is correct with ties.
 ///
 ///     ρ = Σ (r_i - r̄)(s_i - s̄) / √(Σ (r_i - r̄)² Σ (s_i - s̄)²)
 ///

@@ -1,4 +1,4 @@
-/// @file metric/score_hypotheses.hpp  How probable texts are that begin alike, as those of an n-best list.
+/// @file metric/score_hypotheses.hpp  Probabilities of texts with common prefixes, as of an n-best list.
 #pragma once
 
 #include <algorithm>
@@ -12,25 +12,25 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// What score_hypotheses has found.
+/// The result of score_hypotheses.
 struct HypothesisScores {
     std::vector<double>
         log_probability;  ///< log p(w_2 … w_n | w_1) of each text, in nats; 0 for a text of one token
-    Index positions = 0;  ///< steps times columns of all passes; were nothing shared, at least Σ (n - 1)
+    Index positions = 0;  ///< steps times columns of all passes; without sharing at least Σ (n - 1)
 };
 
 namespace detail {
 
-/// Texts in alphabetical order, so that those that begin alike stand together.
+/// Texts in lexicographic order, so that those with a common prefix are adjacent.
 using SortedTexts = std::vector<std::span<const Token>>;
 
-/// Texts first … last-1, of which the first `depth` tokens are the same: one column, and the one it goes on from.
+/// Texts first … last-1, which share their first `depth` tokens: one column, and the one it continues from.
 struct Branch {
     std::size_t first, last;
     Index from;
 };
 
-/// The branches that a branch of depth - 1 has at `depth`, of texts that go on there.
+/// The branches at `depth` of a branch of depth - 1, for texts that continue there.
 inline void branch(const SortedTexts& texts, const Branch& b, Index column, std::size_t depth,
                    std::vector<Branch>& into) {
     const std::size_t before = into.size();
@@ -42,7 +42,7 @@ inline void branch(const SortedTexts& texts, const Branch& b, Index column, std:
     }
 }
 
-/// The first position from `depth` on at which two texts of a branch differ; the largest number where none do.
+/// The first position from `depth` on at which two texts of a branch differ; the largest number if none do.
 inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_t depth) {
     std::size_t at = std::numeric_limits<std::size_t>::max();
     for (std::size_t i = b.first; i + 1 < b.last; ++i) {
@@ -55,23 +55,26 @@ inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_
 
 }  // namespace detail
 
-/// The probability of texts under a language model, with x the tokens that it reads and o its prediction of the next. Each
-/// text begins with a token that is given and not scored, such as the end of a sentence, in the state of a reset graph.
+/// The probability of texts under a language model, with x its input tokens and o its prediction of the next.
+/// Each text begins with a token that is given and not scored, such as the end of a sentence, in the state of a
+/// reset graph.
 ///
 ///     const auto scores = score_hypotheses(g, x, o, texts);   // texts[i] = {eos, w_2, …, w_n}
 ///
-/// Beginnings that texts have in common are read and scored once: texts are the columns of passes of as many steps as none
-/// of them parts from another, and where they part, columns go on from copies of their states. A pass ends where a
-/// quarter of its columns have ended, so that little is computed behind the end of a text. More texts than the
-/// graph has columns are taken in groups of alphabetical order, and share beginnings within these. The bits of a score may
-/// depend on the other texts, by the order of sums in matrix products of another size.
+/// Common prefixes are read and scored once: texts with a common prefix share a column, a pass runs until texts
+/// of a column diverge, and their new columns continue from copies of its state. A pass also ends when a quarter
+/// of its columns have ended, so that little is computed past the end of a text. More texts than the graph has
+/// columns are processed in groups in lexicographic order, and share prefixes within these. The bits of a
+/// score may depend on the other texts, through the order of sums in matrix products of another size.
 ///
-/// Short passes read all weights for few rows: a graph on packed weights (Graph::packed_weights) does that several times as fast.
+/// Short passes read all weights for few rows: a graph on packed weights (Graph::packed_weights) does that
+/// several times as fast.
 ///
-/// The graph is in evaluation meanwhile; its mode and states are put back. Beside it, memory for 64 rows of logits.
+/// The graph is in evaluation mode meanwhile; its mode and states are restored. Needs memory for 64 rows of
+/// logits in addition.
 ///
-/// Throws UsageError for a text without tokens, DataError for a token that x or o does not have, and what Graph::forward
-/// and Graph::logits do.
+/// Throws UsageError for a text without tokens, DataError for a token outside the vocabulary of x or o, and what
+/// Graph::forward and Graph::logits do.
 template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logits<T> o,
                                                      std::span<const std::vector<Token>> hypotheses) {
     const Index V = std::min(x.vocabulary, o.vocabulary);
@@ -98,7 +101,7 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
         within_memory("score_hypotheses", bytes_of("score_hypotheses", {block, o.vocabulary}, sizeof(T)),
                       [&] { return std::vector<T>(static_cast<std::size_t>(block * o.vocabulary)); });
     std::vector<detail::Branch> columns, next;
-    std::vector<std::size_t> ends;  // steps that the longest text of each column still has
+    std::vector<std::size_t> ends;  // remaining steps of the longest text of each column
     std::vector<Token> input;
     std::vector<Index> from;
 

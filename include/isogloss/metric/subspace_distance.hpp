@@ -1,4 +1,4 @@
-/// @file metric/subspace_distance.hpp  How far apart two column spaces are.
+/// @file metric/subspace_distance.hpp  The distance between two column spaces.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
-/// The column space of y [V, b] seen from that of x [V, a]: with orthonormal bases U, Q of both, and those
-/// exchanged where `larger_first` is set and Q is the larger one.
+/// The column space of y [V, b] relative to that of x [V, a]: with orthonormal bases U, Q of both, swapped if
+/// `larger_first` is set and Q is the larger one.
 template <class T> struct Projection {
     Tensor<T, 2> inner;     ///< UᵀQ
     Tensor<T, 2> residual;  ///< Q - U UᵀQ
@@ -34,8 +34,8 @@ template <class T> struct Projection {
 
 }  // namespace detail
 
-/// Cosines ρ_i of the principal angles between the column spaces of x [V, a] and y [V, b], falling: the
-/// singular values of UᵀQ for orthonormal bases U, Q, brought into [0, 1].
+/// Cosines ρ_i of the principal angles between the column spaces of x [V, a] and y [V, b], descending: the
+/// singular values of UᵀQ for orthonormal bases U, Q, clamped to [0, 1].
 ///
 /// Throws UsageError when the row counts differ or a matrix has more columns than rows, NumericError for
 /// a matrix that is zero or not finite.
@@ -53,10 +53,10 @@ template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, M
 ///
 /// 0 if y's space lies within x's, 1 if the spaces are orthogonal. With equal dimensions it is symmetric
 /// and 0 only for equal spaces; with unequal ones it is not symmetric: it measures how much of y is
-/// outside x. Columns that depend on others do not count. Costs O(V (a² + b²)).
+/// outside x. Linearly dependent columns do not count. Costs O(V (a² + b²)).
 ///
 /// Errors   as principal_cosines.
-/// Source   Inan, Khosravi, Socher 2017, appendix B.  Departure: matrices that lack rank are allowed.
+/// Source   Inan, Khosravi, Socher 2017, appendix B.  Departure: rank-deficient matrices are allowed.
 template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<const T> y) {
     const Tensor<T, 2> R = detail::Projection<T>(x, y, "subspace distance").residual;
     double squares = 0;  // of R itself: 1 - Σρ² would lose small distances to rounding

@@ -1,4 +1,4 @@
-/// @file metric/subspace_monitor.hpp  The angles between two parameters, read while a training runs.
+/// @file metric/subspace_monitor.hpp  The angles between two parameters, read during training.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Where two spaces stood at a step of a training.
+/// The angles between two spaces at a step of training.
 struct SubspaceReading {
-    std::uint64_t step = 0;      ///< of the training, from 0
+    std::uint64_t step = 0;      ///< of training, from 0
     double distance = 0;         ///< averaged_distance of the angles
-    std::vector<double> angles;  ///< radians, rising
+    std::vector<double> angles;  ///< radians, ascending
 };
 
 /// Options of SubspaceMonitor.
 struct SubspaceMonitorOptions {
-    std::uint64_t every = 1;  ///< steps from one reading to the next, ≥ 1
+    std::uint64_t every = 1;  ///< steps between readings, ≥ 1
 };
 
-/// Watches the angle between the column spaces of two parameters in any training loop.
+/// Monitors the angles between the column spaces of two parameters in any training loop.
 ///
 ///     SubspaceMonitor<float> monitor(g.parameter("E"), g.parameter("softmax.W"), {.every = 100});
 ///     for (…) {
@@ -46,8 +46,7 @@ public:
         read();
     }
 
-    /// Counts one step of the training; the new reading where one was due, else null. It holds until the
-    /// next.
+    /// Counts one training step; returns the new reading if one was due, else null. It is valid until the next.
     const SubspaceReading* step() {
         ++steps_;
         return steps_ % every_ == 0 ? &read() : nullptr;

@@ -1,4 +1,4 @@
-/// @file metric/unigram.hpp  What a model must beat: each word by its frequency alone.
+/// @file metric/unigram.hpp  The unigram baseline: each word predicted by its frequency alone.
 #pragma once
 
 #include <cmath>
@@ -12,13 +12,13 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: what
-/// a model must beat. Its exponential is the unigram perplexity.
+/// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: the
+/// baseline to beat. Its exponential is the unigram perplexity.
 ///
 ///     H = -1/N Σ_i log p(s_i),   p(w) = (c_w + a) / (Σ_v c_v + a·V)
 ///
-/// Options  add  a ≥ 0, counted once more for every type (1)
-/// Errors   DataError: another vocabulary's corpus, a < 0, no counts and a = 0, a token of probability 0.
+/// Options  add  a ≥ 0, added to the count of every type (1)
+/// Errors   DataError: a corpus of another vocabulary, a < 0, no counts and a = 0, a token of probability 0.
 inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const text::Corpus& corpus,
                                     double add = 1) {
     if (corpus.vocabulary_size() != vocabulary.size())
@@ -31,7 +31,7 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
         throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
     std::vector<std::int64_t> occurrences(vocabulary.size(), 0);
     for (const Token t : corpus.tokens()) {
-        if (t < 0 || t >= vocabulary.size())  // possible in a file that was mapped without verifying
+        if (t < 0 || t >= vocabulary.size())  // possible in a file mapped without verification
             throw DataError("unigram model: '", corpus.source(), "' holds token ", t, ", outside the ",
                             vocabulary.size(), " types");
         ++occurrences[t];

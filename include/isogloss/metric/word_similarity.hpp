@@ -1,4 +1,4 @@
-/// @file metric/word_similarity.hpp  Word vectors against what people say of pairs of words.
+/// @file metric/word_similarity.hpp  Word vectors against human judgements of word pairs.
 #pragma once
 
 #include <charconv>
@@ -13,16 +13,16 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Two words and how alike people find them, on a scale of the set's own.
+/// Two words and their similarity as judged by people, on the set's own scale.
 struct ScoredPair {
     std::string first, second;
     double score = 0;
 };
 
-/// Reads a word-similarity set: lines `word word score`, separated by blanks. Empty lines are left out.
+/// Reads a word-similarity set: lines `word word score`, separated by blanks. Empty lines are skipped.
 ///
-/// Errors   FileError: a file that cannot be read. DataError, with file and line: a line of another form, a
-///          score that is no finite number, a file without pairs.
+/// Errors   FileError: a file that cannot be read. DataError, with file and line: a malformed line, a score
+///          that is not a finite number, a file without pairs.
 inline std::vector<ScoredPair> read_scored_pairs(const std::string& path) {
     file::LineReader lines(path);
     std::vector<ScoredPair> pairs;
@@ -43,17 +43,17 @@ inline std::vector<ScoredPair> read_scored_pairs(const std::string& path) {
     return pairs;
 }
 
-/// What word_similarity finds.
+/// The result of word_similarity.
 struct WordSimilarity {
     Index pairs = 0;    ///< in the set
-    Index found = 0;    ///< of which both words have a vector
-    Index unknown = 0;  ///< different words of the set that have none
+    Index found = 0;    ///< of these, with a vector for both words
+    Index unknown = 0;  ///< distinct words of the set without a vector
     /// Over the pairs found; NaN where it is undefined.
     double spearman = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// Spearman's correlation between the cosines of word vectors and the scores of a set, over the pairs of
-/// which both words are known. Pairs with an unknown word are left out and counted: say both numbers, for a
+/// which both words are known. Pairs with an unknown word are skipped and counted: report both numbers, since a
 /// table that lacks the rare words looks better than it is. With fewer than 2 pairs, or equal cosines or
 /// scores, it is NaN.
 ///

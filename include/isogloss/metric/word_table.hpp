@@ -1,4 +1,4 @@
-/// @file metric/word_table.hpp  Word vectors of any origin, ready to be compared.
+/// @file metric/word_table.hpp  Word vectors of any origin, normalised for comparison.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of WordTable.
 struct WordTableOptions {
     bool fold_case = false;  ///< "Athens", "athens", "ATHENS" are one word, the first in the table; ASCII
-    Index restrict_to = 0;   ///< only the first so many words, ≥ 0; 0: all
+    Index restrict_to = 0;   ///< use only this many first words, ≥ 0; 0: all
 };
 
-/// A word with its ASCII capitals as small letters.
+/// A word with its ASCII capitals in lower case.
 inline std::string folded(std::string_view word) {
     std::string out(word);
     for (char& c : out)
@@ -35,7 +35,7 @@ inline std::string folded(std::string_view word) {
 ///
 /// A vector of zeros has no direction: its word counts as missing.
 ///
-/// Shapes   words: V of them, the first of equal ones counts;  values [V, n], row-major
+/// Shapes   words: V of them, the first of duplicates counts;  values [V, n], row-major
 /// Options  see WordTableOptions
 /// Errors   DataError: sizes that do not fit, no words. NumericError: a vector whose norm is not finite
 class WordTable {
@@ -66,18 +66,18 @@ public:
         }
     }
 
-    /// Words that have a direction.
+    /// Number of words that have a direction.
     Index size() const { return index_.size(); }
     Index dimension() const { return dimension_; }  ///< n
-    /// The number of a word within this table, or -1.
+    /// The index of a word in this table, or -1.
     Index find(std::string_view word) const {
         return options_.fold_case ? index_.find(folded(word)) : index_.find(word);
     }
-    /// Word number `i`, as it is looked up.
+    /// Word `i`, as it is looked up.
     const std::string& word(Index i) const { return index_.words()[i]; }
     /// Its vector, of norm 1.
     const float* row(Index i) const { return unit_.data() + i * dimension_; }
-    /// Cosine of the angle between two of them.
+    /// Cosine of the angle between two words' vectors.
     double cosine(Index i, Index j) const {
         double sum = 0;
         for (Index k = 0; k < dimension_; ++k) sum += double(row(i)[k]) * double(row(j)[k]);

@@ -1,4 +1,4 @@
-/// @file node/concatenate.hpp  Sequences side by side.
+/// @file node/concatenate.hpp  Concatenation of sequences.
 #pragma once
 
 #include <array>
@@ -7,16 +7,16 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// y_t = [a_t b_t …]: two sequences or more, one after the other.
+/// y_t = [a_t b_t …]: concatenation of two or more sequences.
 ///
-/// Shapes   a [T, B, n_a], b [T, B, n_b], …;  y [T, B, n_a + n_b + …].  The same sequence may be given several times
-/// Gradient each input gets its own columns of y's
+/// Shapes   a [T, B, n_a], b [T, B, n_b], …;  y [T, B, n_a + n_b + …].  A sequence may be given several times
+/// Gradient each input receives its own columns of y's
 /// Modulus  likewise
-/// Errors   more than most_inputs of them
+/// Errors   more than most_inputs sequences
 template <class T> struct Concatenate {
     struct Options {};
     Options options;
-    static constexpr std::size_t most_inputs = 64;  ///< how many sequences one node takes
+    static constexpr std::size_t most_inputs = 64;  ///< maximum number of inputs
     std::array<Seq<T>, most_inputs> inputs;
     std::size_t count = 0;
     Seq<T> y;

@@ -1,4 +1,4 @@
-/// @file node/dense_edges.hpp  Transition matrices of a graph with many edges, laid out for lanes.
+/// @file node/dense_edges.hpp  Dense transition matrices of a graph with many edges, laid out for SIMD lanes.
 #pragma once
 
 #include <isogloss/graph/setup.hpp>
@@ -8,12 +8,12 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The weights of a network on a graph as matrices [N, N], one for each row of weights, zero where there is
-/// no edge. With a quarter of all edges or more, whole matrices in vector registers are several times as fast
-/// as edges one by one; in a pass so short that copying the rows would cost more than it saves they are not
-/// used. Laid out anew in each direction: by source, W[i, j], forward and by target, W[j, i], backward.
+/// no edge. With at least a quarter of all edges, vectorised products with whole matrices are several times as
+/// fast as a loop over edges; in passes too short to repay the copy of the rows they are not used. Rebuilt for
+/// each direction: by source, W[i, j], forward and by target, W[j, i], backward.
 template <class T> class DenseEdges {
 public:
-    /// `rows`: of weights, one for each symbol or one for all.
+    /// `rows`: number of rows of weights, one per symbol or one for all.
     void setup(Setup<T>& s, const Edges& e, Index rows) {
         const Index N = e.units;
         const Index positions = s.capacity().time * s.capacity().batch;
@@ -23,20 +23,20 @@ public:
         seen_ = s.template scratch<std::uint8_t>(rows);
     }
 
-    /// Whether a pass of so many positions goes through matrices.
+    /// Whether a pass over this many positions uses the matrices.
     bool applies(Index positions) const { return units_ > 0 && positions >= 4 * rows_; }
 
-    /// For forward: weights(x) are those of row x by edge.
+    /// For forward; weights(x) are the weights of row x by edge.
     template <class Weights> void by_source(const Edges& e, Weights&& weights) {
         scatter(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[i * N + j] = w; });
     }
-    /// For backward; gradients start at 0.
+    /// For backward; also zeroes the gradients.
     template <class Weights> void by_target(const Edges& e, Weights&& weights) {
         scatter(e, weights, [N = units_](Index i, Index j, T w, T* W) { W[j * N + i] = w; });
         std::fill_n(gradient_, rows_ * units_ * units_, T(0));
         std::fill_n(seen_, rows_, std::uint8_t{0});
     }
-    /// For a modulus: squares, without the loops where those are taken elsewhere.
+    /// For a modulus: squared weights; the caller handles the loops unless `loops`.
     template <class Weights> void squares_by_target(const Edges& e, bool loops, Weights&& weights) {
         scatter(e, weights, [N = units_, loops](Index i, Index j, T w, T* W) {
             W[j * N + i] = i == j && !loops ? T(0) : w * w;
@@ -59,7 +59,7 @@ public:
             at.store(V, even + odd);
         });
     }
-    /// back_i += Σ_j W_ij flow_j; with `a` also the gradient, W'_ij += a_i flow_j.
+    /// back_i += Σ_j W_ij flow_j; with `a` also accumulates the gradient, W'_ij += a_i flow_j.
     void back(Index row, const T* flow, const T* a, T* back) {
         const Index N = units_;
         const T* W = weights_ + row * N * N;
@@ -75,7 +75,7 @@ public:
                 at.store(dW + j * N, kernel::fma_lanes(L(flow[j]), z, at.load(dW + j * N)));
         });
     }
-    /// Adds what `back` gathered to gradients(x), those of row x by edge.
+    /// Adds the gradients accumulated by `back` to gradients(x), those of row x by edge.
     template <class Gradients> void collect(const Edges& e, Gradients&& gradients) const {
         const Index N = units_;
         for (Index x = 0; x < rows_; ++x) {

@@ -8,9 +8,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// y_t = m_t ∘ x_t with m = Bernoulli(keep) / keep; the identity in evaluation.
 ///
 /// Shapes   x, y [T, B, n]
-/// Options  keep         probability to keep an entry, (0, 1]
+/// Options  keep         probability of keeping an entry, (0, 1]
 ///          variational  true: one mask [B, n] per training pass, the same at all steps; false (default): an
-///                       independent one at every step
+///                       independent mask at every step
 template <class T> struct Dropout {
     struct Options {
         double keep = 1;
@@ -54,15 +54,15 @@ template <class T> struct Dropout {
     }
 };
 
-/// Where a recurrent cell puts its masks. All of them are drawn once per training pass for every batch
-/// column and stay the same over the steps; cell states and additive carries are never masked.
+/// Where a recurrent cell applies its masks. Each is drawn once per training pass for every batch column
+/// and shared by all steps; cell states and additive carries are never masked.
 enum class DropoutScheme {
-    tied,  ///< one mask m on the state: m ∘ h enters the recurrence and goes up to the next layer or head,
-           ///< the same m in both uses                     [Inan, Khosravi, Socher 2017, section 5]
-    gal,   ///< masks of their own for every gate, one set on the input and one on the recurrent state; what
-           ///< goes up is not masked (the layer above masks its input)        [Gal 2015, untied weights]
-    recurrent,  ///< one mask on the recurrent state; what comes in and goes up is not masked: put Dropout
-                ///< with `variational` around the cell                                  [Zilly et al. 2016]
+    tied,  ///< one mask m on the state: m ∘ h, with the same m, enters the recurrence and the next layer
+           ///< or head                                     [Inan, Khosravi, Socher 2017, section 5]
+    gal,   ///< separate masks for every gate, one set on the input and one on the recurrent state; the
+           ///< output is not masked (the layer above masks its input)         [Gal 2015, untied weights]
+    recurrent,  ///< one mask on the recurrent state; input and output are not masked: add Dropout with
+                ///< `variational` before and after the cell                             [Zilly et al. 2016]
 };
 
 /// The masks of one cell under a scheme: declared in setup, used by its units, applied to its output.
@@ -78,14 +78,14 @@ template <class T> struct RecurrentDropout {
     Seq<T> h, y;
     bool masks_output = false;
 
-    /// Declares the masks; keep = 1 makes none of them active.
+    /// Declares the masks; with keep = 1 none of them is active.
     void setup(Setup<T>& s, double keep, DropoutScheme scheme, Index input_width, Index units, Index gates) {
         const bool gal = scheme == DropoutScheme::gal;
         state = s.mask("mask", units, keep, gal ? gates : 1);
         if (gal) input = s.mask("input_mask", input_width, keep, gates);
         masks_output = scheme == DropoutScheme::tied && keep < 1;
     }
-    /// What goes up.
+    /// The output of the cell.
     Seq<T> output(Setup<T>& s, Seq<T> state_sequence) {
         h = state_sequence;
         y = masks_output ? s.sequence("y", h.width) : h;

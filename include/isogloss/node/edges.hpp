@@ -1,4 +1,4 @@
-/// @file node/edges.hpp  Sparse graphs for recurrent units to stand on.
+/// @file node/edges.hpp  Sparse graphs of recurrent units.
 #pragma once
 
 #include <isogloss/array.hpp>
@@ -12,14 +12,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// A directed graph of units, its edges listed by target, the loop of a unit first.
+/// A directed graph of units; edges are listed by target, each unit's self-loop first.
 struct Edges {
     Index units = 0;
     Array<Index> first;  ///< [units + 1]: edges first[j] … first[j+1]-1 lead into unit j
-    Array<Index> from;   ///< [count]: where they come from
+    Array<Index> from;   ///< [count]: their source units
 
     Index count() const { return static_cast<Index>(from.size()); }
-    /// Calls f(edge, i, j) for every edge i → j, by target.
+    /// Calls f(edge, i, j) for every edge i → j, in order of target.
     template <class F> void for_each(F&& f) const {
         for (Index j = 0, e = 0; j < units; ++j)
             for (; e < first[j + 1]; ++e) f(e, from[e], j);
@@ -31,16 +31,16 @@ struct Edges {
 template <class T> struct EdgeRecord {
     std::string name;  ///< of the node
     Edges edges;
-    Seq<T> activity, potential, started;  ///< a, V, and 1 from the first step after a reset
-    Tokens tokens;                        ///< what selects the row
-    Weight<T> tau, rho, start;            ///< rho, if any: biases by symbol where tau is one row for all
-    Units<T> rows = {};  ///< in place of tokens and tau: rows of weights that a sequence gives
+    Seq<T> activity, potential, started;  ///< a, V, and a flag: 1 from the first step after a reset
+    Tokens tokens;                        ///< symbols that select the row
+    Weight<T> tau, rho, start;            ///< rho, if any: biases by symbol; tau is then one row for all
+    Units<T> rows = {};  ///< in place of tokens and tau: rows of weights computed from a sequence
 };
 
-/// A random oriented graph: each unit has d distinct targets, one of them itself. Edges are listed by target,
-/// the loop first.
+/// A random directed graph: each unit has d distinct targets, one of them itself. Edges are listed by target,
+/// the self-loop first.
 ///
-/// Throws UsageError unless 1 ≤ d ≤ units < 2³¹, and where the machine has not the memory.
+/// Throws UsageError unless 1 ≤ d ≤ units < 2³¹, and if memory does not suffice.
 inline Edges random_edges(Index units, Index d, std::uint64_t seed) {
     require("edges", "units", units, 1, std::numeric_limits<std::int32_t>::max());
     require("edges", "edges of each unit", d, 1, units);
@@ -51,7 +51,7 @@ inline Edges random_edges(Index units, Index d, std::uint64_t seed) {
         Array<Index> others(units - 1);
         for (Index i = 0; i < units; ++i) {
             std::iota(others.begin(), others.end(), Index{0});
-            for (Index k = 0; k + 1 < d; ++k) {  // the first d - 1 places of a shuffle
+            for (Index k = 0; k + 1 < d; ++k) {  // the first d - 1 elements of a shuffle
                 const Index pick = k + random.below(i * units + k, units - 1 - k);
                 std::swap(others[k], others[pick]);
                 const Index j = others[k];

@@ -5,18 +5,18 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Looks up a table, with variational dropout on the vectors and on whole words.
+/// Embedding lookup, with variational dropout on the vectors and on whole words.
 ///
 ///     y_t = m ∘ k(x_t) E[x_t]
 ///
 /// Shapes   x [T, B] tokens;  E [V, n];  y [T, B, n]
-/// Options  keep        probability to keep an entry of the vectors, (0, 1], default 1: one mask m [B, n]
+/// Options  keep        probability of keeping an entry of the vectors, (0, 1], default 1: one mask m [B, n]
 ///                      per training pass, the same at all steps
-///          keep_words  probability to keep a word, (0, 1], default 1: k is 0 or 1/keep_words, the same for
-///                      every occurrence of the word in the column within the pass
-/// Gradient only the rows of E that were looked up are touched; exact also where E is shared with a head. None of a
-///          table that is not trained (WeightOptions)
-/// Errors   the table must have a row for every token of the vocabulary.
+///          keep_words  probability of keeping a word, (0, 1], default 1: k is 0 or 1/keep_words, the same for
+///                      all occurrences of a word in a batch column during a pass
+/// Gradient touches only the rows of E that were looked up; exact also where E is shared with a head. None for
+///          a table that is not trained (WeightOptions)
+/// Errors   E does not have one row per token of the vocabulary.
 /// Source   m: m_0 of Inan, Khosravi, Socher 2017, section 5; k: the word-type mask of Gal 2015, as used by
 ///          Zilly et al. 2016.
 template <class T> struct Embedding {
@@ -65,7 +65,7 @@ template <class T> struct Embedding {
     }
 
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
-        // Nothing is below the tokens: there is no modulus to carry.
+        // Tokens are not differentiable: there is no modulus to propagate.
         if constexpr (Backward<T, Quantity>::is_gradient) {
             if (!p.is_trained(table)) return;
             const Index n = y.width, rows = p.rows(), batch = p.batch();

@@ -15,8 +15,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;
 ///          Wq [m, n];  Uq [n, n];  bq [1, n];  h [T, B, n]; n = units
 /// Options  units   n ≥ 1
-///          keep    probability to keep a unit, (0, 1], default 1; masks as `scheme` says. The mask enters
-///                  where h_{t-1} or r ∘ h_{t-1} meets a matrix; the leak z ∘ h_{t-1} is not masked
+///          keep    probability of keeping a unit, (0, 1], default 1; masks according to `scheme`, applied
+///                  where h_{t-1} or r ∘ h_{t-1} is multiplied by a matrix; the leak z ∘ h_{t-1} is not masked
 ///          scheme  DropoutScheme, default tied
 ///          init    start values of the matrices, default uniform(0.1); biases start at 0
 /// Source   Cho et al. 2014; other texts swap z and 1 - z, or apply r after the product.

@@ -9,7 +9,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 /// Shapes   x [T, B, m];  W [m, units];  b [1, units];  y [T, B, units]
 /// Options  units  width of y, ≥ 1
-///          bias   whether b is there, default true
+///          bias   whether to add b, default true
 ///          init   start values of W, default uniform(0.1); b starts at 0
 template <class T> struct Linear {
     struct Options {

@@ -1,4 +1,4 @@
-/// @file node/reverse.hpp  Sequences from their last step to their first, each of its own length.
+/// @file node/reverse.hpp  Sequences reversed in time, each over its own length.
 #pragma once
 
 #include <algorithm>
@@ -6,21 +6,21 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Each column of a sequence backwards, up to its own length: what a recurrent layer in the other direction reads.
+/// Reverses each column of a sequence in time, over its own length: the input of a backward recurrent layer.
 ///
 ///     y_{t,b} = x_{L_b - 1 - t, b}    t < L_b;       y_{t,b} = 0    t ≥ L_b
 ///
-/// L_b, the length of column b, is where its targets end: 1 + the last t with target_{t,b} ≠ not_predicted, 0 where
-/// there is none. Padding behind it is never read, and the node twice gives x again, zero behind the end:
+/// L_b, the length of column b, follows from its targets: 1 + the last t with target_{t,b} ≠ not_predicted, 0
+/// if there is none. Padding is never read, and applying the node twice gives x again, zero after its end:
 ///
 ///     auto back = g.add<Reverse>("back", {}, g.add<Lstm>("right", {.units = 50}, g.add<Reverse>("turn", {}, x, y)), y);
 ///     auto both = g.add<Concatenate>("both", {}, g.add<Lstm>("left", {.units = 50}, x), back);
 ///
-/// A pass holds whole sentences, one in each column: call Graph::reset() before it, for what a layer carries on would
-/// come from the sentences before.
+/// A pass holds whole sentences, one per column: call Graph::reset() before it, or layers would carry over
+/// the state of earlier sentences.
 ///
 /// Shapes   x, y [T, B, n];  targets [T, B] tokens, the last of a sentence at its end
-/// Gradient ∂l/∂x_{t,b} = ∂l/∂y_{L_b - 1 - t, b}, 0 behind the end.  Modulus  likewise
+/// Gradient ∂l/∂x_{t,b} = ∂l/∂y_{L_b - 1 - t, b}, 0 after the end.  Modulus  likewise
 template <class T> struct Reverse {
     struct Options {};
     Options options;
@@ -45,7 +45,7 @@ template <class T> struct Reverse {
     }
 
 private:
-    // Calls f(row of x, row of y) for every step within a length.
+    // Calls f(row of x, row of y) for every step within the length of its column.
     template <class F> void each_row(const Pass<T>& p, F&& f) const {
         const Index B = p.batch();
         for (Index b = 0; b < B; ++b) {

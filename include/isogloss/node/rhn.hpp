@@ -17,13 +17,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///          y [T, B, n];  n = units, D = depth
 /// Options  units           n ≥ 1
 ///          depth           D, 1 to 1000, default 1
-///          keep            probability to keep a unit, (0, 1], default 1; the state mask is one for all l and t
-///                          and enters where s meets a matrix, the carry is not masked
-///          scheme          DropoutScheme, default recurrent, as published; under tied what goes up carries
-///                          the same mask; under gal h and g have masks of their own
+///          keep            probability of keeping a unit, (0, 1], default 1; the state mask is the same for all
+///                          l and t and applies where s is multiplied by a matrix; the carry is not masked
+///          scheme          DropoutScheme, default recurrent, as published; under tied the output has the
+///                          same mask; under gal h and g have separate masks
 ///          init            start values of W and R, default uniform(0.04)
-///          transform_bias  start value of g's part of the biases, default -2
-/// Source   Zilly et al. 2016, eqs. (6)-(9) with coupled gates, and the constants of its published runs.
+///          transform_bias  start value of the g part of the biases, default -2
+/// Source   Zilly et al. 2016, eqs. (6)-(9) with coupled gates, and the constants of its published experiments.
 template <class T> struct Rhn {
     struct Options {
         Index units = 0;
@@ -37,7 +37,7 @@ template <class T> struct Rhn {
     Options options;
     RecurrentDropout<T> dropout;
     Array<Units<T>> z;
-    Array<Seq<T>> s;  // s_1 … s_D; the last one is carried
+    Array<Seq<T>> s;  // s_1 … s_D; s_D is carried over
 
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
         u.require_given("units", options.units);

@@ -1,4 +1,4 @@
-/// @file node/softmax.hpp  Heads: from hidden states to lazy logits over the vocabulary.
+/// @file node/softmax.hpp  Output heads: from hidden states to lazy logits over the vocabulary.
 #pragma once
 
 #include <isogloss/graph/graph.hpp>
@@ -8,9 +8,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Logits with a matrix of their own: o_t = W h_t + b.
 ///
-/// Shapes   h [T, B, n];  W [V, n], row i belongs to word i;  b [1, V];  o [T, B, V], never held
+/// Shapes   h [T, B, n];  W [V, n], row i belongs to word i;  b [1, V];  o [T, B, V], never stored
 /// Options  vocabulary  V ≥ 1
-///          bias        whether b is there, default true; it starts at 0
+///          bias        whether to add b, default true; it starts at 0
 ///          init        start values of W, default uniform(0.1)
 /// Source   Inan, Khosravi, Socher 2017, eq. (2.3).
 template <class T> struct Softmax {
@@ -27,16 +27,16 @@ template <class T> struct Softmax {
         const auto b = options.bias ? s.weight("b", 1, options.vocabulary, constant(0)) : Weight<T>{};
         return s.logits(h, W, b);
     }
-    void forward(Forward<T>&) {}  // the losses run the product, block by block
+    void forward(Forward<T>&) {}  // the losses compute the product, block by block
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
 };
 
 /// Logits whose matrix is the embedding table: o_t = E h_t (+ b), or E (h_t P) (+ b).
 ///
-/// Shapes   h [T, B, n];  E [V, m];  P [n, m] and b [1, V] where asked for;  o [T, B, V], never held
-/// Options  bias        whether b is there, default false; it starts at 0
-///          projection  whether P stands between h and the table, default false; without it unequal widths
-///                      are an error
+/// Shapes   h [T, B, n];  E [V, m];  P [n, m] and b [1, V] if enabled;  o [T, B, V], never stored
+/// Options  bias        whether to add b, default false; it starts at 0
+///          projection  whether to multiply h by P first, default false; without it unequal widths are an
+///                      error
 ///          init        start values of P, default uniform(0.1)
 /// The table's gradient is the sum of the lookup's and the head's.
 /// Source   Inan, Khosravi, Socher 2017, eq. (4.5) with W = Lᵀ, b = 0.  Departure: the bias and the

@@ -14,14 +14,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of the networks on a sparse graph.
 struct SparseRecurrentOptions {
     Index units = 0;  ///< N ≥ 1
-    Index edges = 3;  ///< d, edges that leave each unit, its loop among them: 1 ≤ d ≤ N
+    Index edges = 3;  ///< d, outgoing edges of each unit, including its self-loop: 1 ≤ d ≤ N
     Activation activation = Activation::tanh;
     std::uint64_t seed = 1;  ///< of the random graph
-    double longest =
-        0;  ///< time scales 1/α_j at the start: 0 for 1, 2, …, N, else ≥ 1 for 1 … longest, geometric
-    Array<double> frequencies = {};  ///< f_y of the symbols; empty: all alike
-    double spread = 1;               ///< half the width ≥ 0 of the random numbers u in the start values
-    double bound = 0;                ///< V is kept within ± this > 0; 0: no bound
+    double longest = 0;  ///< initial time scales 1/α_j: 0 for 1, 2, …, N, else ≥ 1 for 1 … longest, geometric
+    Array<double> frequencies = {};  ///< f_y of the symbols; empty: all equal
+    double spread = 1;               ///< half-width ≥ 0 of the distribution of u in the start values
+    double bound = 0;                ///< c > 0: V is clipped to [-c, c]; 0: no bound
 };
 
 /// Start values of a row of transition weights [A, N + N d]; see SparseRecurrent.
@@ -32,7 +31,7 @@ public:
         edges.for_each([&](Index e, Index, Index j) { target_[e] = j; });
     }
 
-    /// Of row `symbol` of A, column c.
+    /// Value in row `symbol` of A, column c.
     double operator()(const Random& random, Index A, Index, Index symbol, Index c) const {
         const Index N = options_.units, j = c < N ? c : target_[c - N];
         const bool logistic = options_.activation == Activation::logistic;
@@ -62,22 +61,22 @@ private:
     SparseRecurrentOptions options_;
     Array<Index> from_, target_;
     bool leak_;
-    // Σ_y f_y u_{jy}, worked out once for all copies of this function.
+    // Σ_y f_y u_{jy}, computed once for all copies of this functor.
     std::shared_ptr<Array<double>> mean_ = std::make_shared<Array<double>>();
 };
 
-/// Recurrent units on a sparse graph. With i → j over the edges into unit j:
+/// Recurrent units on a sparse graph. With i → j ranging over the edges into unit j:
 ///
 ///     V_j^t = leak · V_j^{t-1} + τ_{0j} + Σ_{i→j} τ_{ij} a_i^{t-1},     a_j^t = s(V_j^t)
 ///
-/// where the τ of step t are those of the symbol x_t (gated), or, for SparseRnn, only τ_{0j} is (called ρ).
-/// V before the first step after a reset is the trained `start`; later passes go on where the last one ended.
+/// where the τ of step t are those of the symbol x_t (gated); in SparseRnn only τ_{0j} (called ρ) depends on it.
+/// After a reset V starts from the trained `start`; later passes continue from the end of the previous one.
 ///
-/// A leak without a bound can carry V so far that a = ±1 exactly: the unit is constant then, has no gradient,
-/// and does not come back. With a bound c the sum is cut to [-c, c] at every step, and where it is cut its
-/// derivative is 0; from there the next symbol may lead back.
+/// With a leak and no bound V can grow until a = ±1 exactly: the unit is then constant, has no gradient and
+/// does not recover. With a bound c the sum is clipped to [-c, c] at every step, with derivative 0 where it is
+/// clipped; the next symbol may lead back.
 ///
-/// Shapes   x [T, B] tokens below A, or, gated, a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
+/// Shapes   x [T, B] tokens below A, or, if gated, a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
 ///          gated by tokens    tau [A, N + N d]: a row holds τ_{0j} for j = 0 … N-1, then the edges by target
 ///          gated by u         the row is u_t P + b: P [m, N + N d], b [1, N + N d]. After an Embedding this
 ///                             is the factored table for large alphabets
@@ -85,11 +84,11 @@ private:
 ///          start [1, N]
 /// Start    loops -α_j, other edges 0, τ_{0jx} = α_j (u_{jx} - Σ_y f_y u_{jy}), u uniform on ±spread, V⁰ = 0;
 ///          α_j = 1/j or longest^{-(j-1)/(N-1)}. Without the leak the loop is 1 - α_j, which gives a unit the
-///          same time scale in the linear range. With a logistic, the same network by a = (1 + tanh(V/2))/2.
-/// Modulus  the recursion (24): a leak and a loop are one edge and are added before they are squared.
+///          same time scale in the linear range. Logistic: the equivalent network by a = (1 + tanh(V/2))/2.
+/// Modulus  the recursion (24): leak and self-loop form one edge and are added before squaring.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (8)-(13), (22), (24), (25),
 ///          (29), (31)-(33). Departures: a^t is the activity after symbol x_t is read, as in the other cells,
-///          so the first symbol of a sequence is not predicted; the start values follow a reading of lost
+///          so the first symbol of a sequence is not predicted; the start values are a reconstruction of lost
 ///          formulas.
 template <class T, bool leak, bool gated> struct SparseRecurrent {
     using Options = SparseRecurrentOptions;
@@ -174,7 +173,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         const auto weights = [&](Index symbol) { return row_of(p, symbol).weight; };
         if (by_matrix && is_gradient) dense.by_target(edges(), weights);
         else if (by_matrix) dense.squares_by_target(edges(), !leak, weights);
-        T* shared = nullptr;  // the gradient of a row of tau that serves all symbols
+        T* shared = nullptr;  // the gradient of tau where one row serves all symbols
         if constexpr (is_gradient && !gated)
             if (p.is_trained(tau)) shared = p.gradient(tau).data;
         for (Index t = p.time() - 1; t >= -1; --t)
@@ -238,7 +237,7 @@ private:
         return a;
     }
 
-    // The state before the first step: what was carried, or the start.
+    // The state before the first step: carried over, or `start`.
     void begin(Forward<T>& p) {
         const Index N = options.units;
         for (Index b = 0; b < p.batch(); ++b) {
@@ -266,7 +265,7 @@ private:
         const T* before = p.data(a, t - 1) + b * N;
         const T* flow = p.adjoint_data(V, t) + b * N;
         T* back = p.adjoint_data(a, t - 1) + b * N;
-        T* d_bias = nullptr;  // null, as d_weight, where it is not trained
+        T* d_bias = nullptr;  // null, like d_weight, where not trained
         if (rows) d_bias = p.adjoint_data(rows->z, t) + b * rows->z.width;
         else if (const auto w = gated ? tau : rho; p.is_trained(w))
             d_bias = p.gradient_row(w, p.data(x, t)[b]);
@@ -290,7 +289,7 @@ private:
         T* back = p.adjoint_data(a, t - 1) + b * N;
         if (by_matrix) return dense.back(symbol(p, t, b), flow, nullptr, back);
         const T* weight = row_at(p, t, b).weight;
-        // A loop beside a leak, the first edge of its unit, is squared with it in flow_to_potential.
+        // With a leak, the loop (a unit's first edge) is squared together with it in flow_to_potential.
         edges().for_each([&](Index e, Index i, Index j) {
             if (!(leak && e == edges().first[j])) back[i] += weight[e] * weight[e] * flow[j];
         });
@@ -304,15 +303,15 @@ private:
 
     T bound() const { return static_cast<T>(options.bound); }
 
-    // Adjoint or modulus of the sum that is V_t once it is cut, from that of a_t, which is complete, and
-    // through the leak from V_{t+1}.
+    // Adjoint or modulus of V_t before clipping, from that of a_t, which is complete, and through the leak
+    // from that of V_{t+1}.
     template <class Quantity> void flow_to_potential(Backward<T, Quantity>& p, Index t, Index b) const {
         constexpr bool is_gradient = Backward<T, Quantity>::is_gradient;
         const Index N = options.units;
         const T* activity = p.data(a, t) + b * N;
         const T* in = p.adjoint_data(a, t) + b * N;
         T* out = p.adjoint_data(V, t) + b * N;
-        for (Index j = 0; j < N; j += some) {  // beside what reads V itself, such as a penalty
+        for (Index j = 0; j < N; j += some) {  // added to that of nodes that read V, such as a penalty
             const Index n = std::min(some, N - j);
             std::array<T, some> of_potential;
             std::copy_n(out + j, n, of_potential.data());
@@ -326,7 +325,7 @@ private:
             if (std::abs(potential[j]) >= bound()) out[j] = 0;
     }
 
-    // Adds what comes from V_{t+1} by the leak.
+    // Adds the contribution of V_{t+1} through the leak.
     template <bool is_gradient, class Quantity>
     void flow_through_leak(Backward<T, Quantity>& p, Index t, Index b) const {
         const Index N = options.units;

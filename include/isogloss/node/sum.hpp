@@ -23,7 +23,7 @@ template <class T> struct Sum {
     }
     void forward(Forward<T>& p) { noalias(p.at(y)) = p.at(a) + p.at(b); }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
-        // One and the same sequence twice is reached by two paths at once: for moduli 2² rather than 1² + 1².
+        // A sequence added to itself counts twice: its moduli are scaled by 2², not by 1² + 1².
         const T weight = a.id == b.id && !p.is_gradient ? T(2) : T(1);
         for (const Seq<T>& part : {a, b}) noalias(p.adjoint(part)) += weight * p.adjoint(y);
     }

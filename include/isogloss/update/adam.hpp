@@ -11,12 +11,12 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of Adam.
 struct AdamOptions {
-    double rate = 0.001;      ///< η ≥ 0
-    double first = 0.9;       ///< β₁ in [0, 1)
-    double second = 0.999;    ///< β₂ in [0, 1)
-    double epsilon = 1e-8;    ///< ε > 0
-    double clip = 0;          ///< largest length of the whole group's gradient, ≥ 0; 0: no clipping
-    double weight_decay = 0;  ///< λ ≥ 0, decoupled: w ← w - η λ w
+    double rate = 0.001;               ///< η ≥ 0
+    double first = 0.9;                ///< β₁ in [0, 1)
+    double second = 0.999;             ///< β₂ in [0, 1)
+    double epsilon = 1e-8;             ///< ε > 0
+    double clip = 0;                   ///< maximum norm of the whole group's gradient, ≥ 0; 0: no clipping
+    double weight_decay = 0;           ///< λ ≥ 0, decoupled: w ← w - η λ w
     Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
 };
 
@@ -25,8 +25,8 @@ struct AdamOptions {
 ///     m ← β₁ m + (1 - β₁) g;   s ← β₂ s + (1 - β₂) g²
 ///     w ← w - η ( m / (1 - β₁ᵏ) / (√(s / (1 - β₂ᵏ)) + ε) + λ w )
 ///
-/// on g divided and clipped as in Sgd. Rows of a table that were not looked up have g = 0 and still move
-/// by their momentum, so every step passes over the whole group.
+/// with g divided and clipped as in Sgd. Rows of a table that were not looked up have g = 0 and still move
+/// by their momentum, so every step visits the whole group.
 /// Source   Kingma, Ba 2015, algorithm 1; decay: Loshchilov, Hutter 2019.
 template <class T> class Adam : public Rule<T, AdamOptions> {
 public:
@@ -43,10 +43,10 @@ public:
         });
     }
 
-    /// One step; returns the length of the gradient before clipping. Throws NumericError and changes
+    /// One step; returns the norm of the gradient before clipping. Throws NumericError and changes
     /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
-        const SubnormalsAreZero flush;  // averages of gradients that have become 0 fade away
+        const SubnormalsAreZero flush;  // averages of gradients that have become 0 decay to 0
         const double d = this->divisor(), norm = direction_norm(group_, d, 0);
         const auto k = static_cast<double>(steps_ + 1);
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);

@@ -1,4 +1,4 @@
-/// @file update/dynamic.hpp  Dynamic evaluation: weights that follow the text they predict, for a while.
+/// @file update/dynamic.hpp  Dynamic evaluation: weights that adapt temporarily to the text they predict.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// How DynamicUpdate scales a gradient.
 enum class DynamicRule {
     sgd,  ///< by the rate alone
-    rms   ///< by the root of its mean square over the training text, too
+    rms   ///< also by the root of its mean square over the training text
 };
 
 /// Options of DynamicUpdate. The defaults are those of the code published with the paper, for `rms` with
@@ -27,25 +27,25 @@ struct DynamicOptions {
     Divisor divisor = Divisor::tokens;  ///< what raw sums of derivatives are divided by
 };
 
-/// The update of dynamic evaluation, which adapts a trained model to the text that it has just predicted.
+/// The update of dynamic evaluation, which adapts a trained model to the text it has just predicted.
 ///
 ///     sgd    θ ← θ - η g + λ (θ₀ - θ)
 ///     rms    θ ← θ - η g / (√MS + ε) + min(1, λ R) (θ₀ - θ),    R = √MS / avg √MS
-///            MS = 1/M Σ g²,  over the M backward passes that collect() was called after
+///            MS = 1/M Σ g²,  over the M backward passes followed by collect()
 ///
-/// g is the sum of raw derivatives over the divisor, θ₀ the weights at construction, products are those of
-/// single numbers; avg is the mean over the parameters of the mean within each. Rows of a table that were not
+/// g is the sum of raw derivatives over the divisor, θ₀ the weights at construction; operations are
+/// elementwise; avg is the mean over the parameters of the mean within each. Rows of a table that were not
 /// looked up cost nothing when λ = 0.
 ///
-/// While it lives the weights are on loan: restore(), or its end, by an exception too, puts θ₀ back bit for bit.
-/// The graph must outlive it. evaluate_dynamically() does all of it.
+/// The changes are temporary: restore() or the destructor, also after an exception, restores θ₀ bit for bit.
+/// The graph must outlive this object. evaluate_dynamically() runs the whole procedure.
 ///
-/// Memory   once the group's numbers, for rms twice
-/// Errors   UsageError: options out of range; a gradient of the group that already counts at construction, which would
-///          be lost; step() under rms before collect(). NumericError, and nothing is changed: a gradient that is not
-///          finite, a row held at norm 1 that would lose its direction, mean squares that are all 0 where λ > 0
-/// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", section 5; what avg
-///          is, and min(1, ·), as in the code published with it. Departure: a decay for sgd is one number, not R
+/// Memory   one copy of the group's weights, two for rms
+/// Errors   UsageError: options out of range; a gradient of the group that already counts at construction and
+///          would be lost; step() under rms before collect(). NumericError, with nothing changed: a gradient
+///          that is not finite, a row held at norm 1 that would lose its direction, mean squares all 0 with λ > 0
+/// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", section 5;
+///          avg and min(1, ·) as in its published code. Departure: a decay for sgd is one number, not R
 template <class T> class DynamicUpdate : public Rule<T, DynamicOptions> {
 public:
     DynamicUpdate(Parameters<T> group, DynamicOptions options)
@@ -67,14 +67,14 @@ public:
     DynamicUpdate& operator=(const DynamicUpdate&) = delete;
 
     double decay() const { return options_.decay; }
-    /// Sets λ in [0, 1]; throws UsageError for another one.
+    /// Sets λ in [0, 1]; throws UsageError if it is out of range.
     void decay(double lambda) {
         require("dynamic update", "decay", lambda, 0, 1);
         options_.decay = lambda;
     }
 
-    /// After a backward pass over training text: adds the squares of the gradient to MS and clears it. Without
-    /// effect on the weights; under sgd it clears alone.
+    /// After a backward pass over training text: adds the squares of the gradient to MS and clears the gradient;
+    /// under sgd only clears it. The weights are unchanged.
     void collect() {
         const double d = this->divisor();
         direction_norm(group_, d, 0);  // throws where it is not finite
@@ -92,7 +92,7 @@ public:
         average_ = -1;
     }
 
-    /// One step; returns the length of the gradient.
+    /// One step; returns the norm of the gradient.
     double step() {
         const SubnormalsAreZero flush;
         const double d = this->divisor(), norm = direction_norm(group_, d, 0);
@@ -102,7 +102,7 @@ public:
         const T lambda = static_cast<T>(options_.decay == 0 ? 0
                                         : rms()             ? options_.decay / average_
                                                             : options_.decay);
-        // Of numbers, or of lanes of them.
+        // For scalars or SIMD lanes.
         const auto by_sgd = [=]<class L>(L w, L g, L w0, L) { return w - L(eta) * g + L(lambda) * (w0 - w); };
         const auto by_rms = [=]<class L>(L w, L g, L w0, L square) {
             using std::min, std::sqrt;
@@ -114,7 +114,7 @@ public:
         return norm;
     }
 
-    /// Puts the trained weights back, bit for bit, and forgets the gradients of the group.
+    /// Restores the trained weights, bit for bit, and clears the gradients of the group.
     void restore() noexcept {
         for (std::size_t k = 0; k < trained_.size(); ++k)
             std::copy(trained_[k].begin(), trained_[k].end(), group_[k].value);
@@ -169,7 +169,7 @@ private:
 
     std::vector<std::vector<T>> trained_, squares_;  // θ₀; Σ g²
     Index collected_ = 0;                            // M
-    double average_ = -1;                            // avg √MS, where it is known
+    double average_ = -1;                            // avg √MS; -1: not known
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,4 +1,4 @@
-/// @file update/gradients.hpp  What every first-order update does before it moves: divide, decay, clip.
+/// @file update/gradients.hpp  What first-order updates do before a step: divide, decay, clip.
 #pragma once
 
 #include <cmath>
@@ -10,18 +10,18 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Most pieces of over_numbers.
+/// Maximum number of pieces of over_numbers.
 inline constexpr Index most_pieces = 64;
 
-/// Calls f(first, last, piece) for the pieces of n numbers that threads() share, piece < most_pieces; a few
-/// numbers stay together.
+/// Calls f(first, last, piece) for pieces of n numbers, piece < most_pieces, divided among threads(); a small n
+/// is one piece.
 template <class F> void over_numbers(Index n, F&& f) {
     constexpr Index worth_sharing = Index{1} << 16;
     parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_pieces, f);
 }
 
 /// Calls f(w, g, n, piece) for the contiguous ranges of a parameter in which its gradient can differ from
-/// zero: everything, cut into pieces that threads() share, the touched rows, or nothing.
+/// zero: everything, in pieces divided among threads(), the touched rows, or nothing.
 template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     using Condition = typename Parameter<T>::Condition;
     if (p.condition == Condition::dense) {
@@ -33,7 +33,7 @@ template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     }
 }
 
-/// The length of the direction g / divisor + decay · w over a whole group, from sums in double. Throws
+/// The norm of the direction g / divisor + decay · w over a whole group, from sums in double. Throws
 /// NumericError, naming the parameter, when a gradient is not finite; nothing has been changed then.
 template <class T> double direction_norm(const Parameters<T>& group, double divisor, double decay) {
     double total = 0;
@@ -55,16 +55,16 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
     return std::sqrt(total) / divisor;
 }
 
-/// What a clipping threshold leaves of a direction: min(1, clip / norm); clip = 0 switches it off.
+/// The factor by which clipping scales a direction: min(1, clip / norm); clip = 0: no clipping.
 inline double clip_factor(double norm, double clip) { return clip > 0 && norm > clip ? clip / norm : 1; }
 
-/// Clips the gradients of a group by their common length, before updates of parts of it step, each at a rate of its own:
+/// Clips the gradients of a group by their joint norm, before updates of parts of it step at their own rates:
 ///
 ///     g ← g · min(1, clip / ‖g / d‖);    returns ‖g / d‖ before
 ///
-/// clip ≥ 0 is the largest length, 0 clips nothing; divisor is d, the one of the updates that follow. What an update adds to g,
-/// as the weight decay of Sgd, comes after this and is not counted. Throws NumericError, naming the parameter, when a gradient
-/// is not finite, and UsageError for a negative clip; nothing has been changed then.
+/// clip ≥ 0 is the maximum norm, 0: no clipping; divisor is d, that of the updates that follow. What an update
+/// adds to g, such as the weight decay of Sgd, comes later and is not included. Throws NumericError, naming the
+/// parameter, when a gradient is not finite, and UsageError for a negative clip; nothing has been changed then.
 template <class T>
 double clip_gradients(const Parameters<T>& group, double clip, Divisor divisor = Divisor::batch) {
     require("clip_gradients", "clip", clip, 0.0);
@@ -76,7 +76,7 @@ double clip_gradients(const Parameters<T>& group, double clip, Divisor divisor =
     return norm;
 }
 
-/// Brings rows held at norm 1 back to it, as far as they moved, and clears the gradient.
+/// Renormalises those rows held at norm 1 that moved, and clears the gradient.
 template <class T> void finish_step(Parameter<T>& p) {
     if (p.unit_rows) {
         if (p.condition == Parameter<T>::Condition::dense)

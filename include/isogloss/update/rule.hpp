@@ -1,4 +1,4 @@
-/// @file update/rule.hpp  What all updates share: a group of parameters, and the options that mean the same.
+/// @file update/rule.hpp  The base of all updates: a group of parameters and the common options.
 #pragma once
 
 #include <isogloss/error.hpp>
@@ -7,10 +7,10 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// The base of an update: its group of parameters and its options, of which these mean the same in all:
+/// The base of an update: its group of parameters and its options, of which these have a common meaning:
 ///
 ///     rate          learning rate η ≥ 0
-///     clip          largest length of the group's direction, ≥ 0; 0: no clipping (if it has this option)
+///     clip          maximum norm of the group's direction, ≥ 0; 0: no clipping (if it has this option)
 ///     weight_decay  λ ≥ 0 (if it has this option)
 ///     divisor       d, what raw sums of derivatives are divided by before clipping
 template <class T, class O> class Rule {
@@ -18,7 +18,7 @@ public:
     using Options = O;
 
     double rate() const { return options_.rate; }
-    /// Sets η ≥ 0; throws UsageError for another one.
+    /// Sets η ≥ 0; throws UsageError if it is out of range.
     void rate(double r) {
         require(who_, "rate", r, 0.0);
         options_.rate = r;
@@ -29,12 +29,12 @@ public:
     template <class Visitor> void visit(Visitor& v) { v.number("rate", options_.rate); }
 
 protected:
-    /// `who`, a literal, begins the messages. The group is those of `group` that are trained. Throws UsageError for
-    /// options out of range, for a group of which none is trained, and for one of a graph without gradients.
+    /// `who`, a literal, begins the messages. The trained parameters of `group` are updated. Throws UsageError
+    /// for options out of range, for a group with none of them, and for a graph without gradients.
     Rule(std::string_view who, Parameters<T> group, O options)
         : who_(who), group_(group.trained()), options_(std::move(options)) {
         for (const auto* p : group_.size() > 0 ? group_ : group)
-            p->require_gradient(who);  // says what is wrong
+            p->require_gradient(who);  // throws the specific error
         require(who, "rate", options_.rate, 0.0);
         if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
         if constexpr (requires { options_.weight_decay; })
@@ -42,7 +42,7 @@ protected:
     }
     /// d, from the last backward pass.
     double divisor() const { return group_.divisor(options_.divisor); }
-    /// η times what clipping leaves of a direction of this length.
+    /// η times the clipping factor of a direction of this norm.
     double clipped_rate(double length) const { return options_.rate * clip_factor(length, options_.clip); }
 
     std::string_view who_;

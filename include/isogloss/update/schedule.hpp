@@ -1,4 +1,4 @@
-/// @file update/schedule.hpp  Learning rates over the epochs.
+/// @file update/schedule.hpp  Learning-rate schedules.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Constant, then falling by a factor each epoch: η_e = rate · factor^max(0, e - constant), e = 1, 2, …
+/// Constant, then decaying by a factor each epoch: η_e = rate · factor^max(0, e - constant), e = 1, 2, …
 ///
 /// Source   Inan, Khosravi, Socher 2017, after Zaremba, Sutskever, Vinyals 2014.
 struct ConstantThenDecay {
     double rate = 1;      ///< η of the first epochs
     Index constant = 5;   ///< epochs before it falls, ≥ 0
-    double factor = 0.9;  ///< by epoch, in (0, 1]
+    double factor = 0.9;  ///< per epoch, in (0, 1]
 
     /// The rate of epoch e ≥ 1. Throws UsageError for e < 1 and for options out of range.
     double operator()(Index epoch) const {
@@ -29,13 +29,13 @@ struct ConstantThenDecay {
     }
 };
 
-/// One cycle over a whole training: up along a line, then down along half a cosine. At the share s of it,
+/// One cycle over the whole training: a linear rise, then a fall along half a cosine. At share s of it,
 ///
 ///     η(s) = rate (start + (1 - start) s / w)                               s < w
 ///     η(s) = rate (finish + (1 - finish) (1 + cos(π (s - w) / (1 - w))) / 2)     s ≥ w
 ///
-/// Source   Smith, Topin 2018, "Super-convergence"; the cosine: Loshchilov, Hutter 2017. Departure: no momentum, so
-///          none that falls while the rate rises.
+/// Source   Smith, Topin 2018, "Super-convergence"; the cosine: Loshchilov, Hutter 2017. Departure: no
+///          momentum, so none that falls while the rate rises.
 struct OneCycle {
     double rate = 1;       ///< the highest η, ≥ 0
     double warm_up = 0.1;  ///< w, the share of the training in which it rises, in [0, 1)
@@ -57,9 +57,9 @@ struct OneCycle {
 
 /// Options of DivideOnPlateau.
 struct DivideOnPlateauOptions {
-    double rate = 1;     ///< at the start
+    double rate = 1;     ///< initial rate
     double divisor = 4;  ///< > 1
-    Index patience = 0;  ///< validations without improvement that are let pass
+    Index patience = 0;  ///< validations without improvement that are tolerated
     double minimum = 0;  ///< the rate never falls below it
 };
 
@@ -74,7 +74,7 @@ public:
         require("divide on plateau", "patience", options.patience, 0);
     }
 
-    /// Takes note of a validation value, lower being better, and returns the rate to go on with.
+    /// Records a validation value (lower is better) and returns the rate to continue with.
     double observe(double validation) {
         if (!std::isfinite(validation))
             throw NumericError("divide on plateau: observed the value ", validation);

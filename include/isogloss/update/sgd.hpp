@@ -10,9 +10,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of Sgd.
 struct SgdOptions {
-    double rate = 1;          ///< learning rate η ≥ 0
-    double clip = 0;          ///< largest length of the whole group's direction, ≥ 0; 0: no clipping
-    double weight_decay = 0;  ///< λ ≥ 0 of λ/2 Σ w², part of the direction that is clipped
+    double rate = 1;                   ///< learning rate η ≥ 0
+    double clip = 0;                   ///< maximum norm of the whole group's direction, ≥ 0; 0: no clipping
+    double weight_decay = 0;           ///< λ ≥ 0 of λ/2 Σ w², part of the direction that is clipped
     Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
 };
 
@@ -21,7 +21,7 @@ struct SgdOptions {
 ///     v = g / d + λ w;    v ← v · min(1, clip / ‖v‖);    w ← w - η v;    g ← 0
 ///
 /// d is the number of batch columns by default: the published recipe sums the loss over the steps of a
-/// segment and averages it over the batch, and clips after that. Rows of a table that were not looked up
+/// segment, averages it over the batch, and then clips. Rows of a table that were not looked up
 /// cost nothing when λ = 0.
 /// Source   Zaremba, Sutskever, Vinyals 2014; Inan, Khosravi, Socher 2017.
 template <class T> class Sgd : public Rule<T, SgdOptions> {
@@ -29,7 +29,7 @@ public:
     /// Throws UsageError for options out of range.
     Sgd(Parameters<T> group, SgdOptions options) : Rule<T, SgdOptions>("sgd", std::move(group), options) {}
 
-    /// One step; returns the length of the direction before clipping. Throws NumericError and changes
+    /// One step; returns the norm of the direction before clipping. Throws NumericError and changes
     /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
         const double d = this->divisor(), norm = direction_norm(group_, d, options_.weight_decay);
@@ -59,7 +59,7 @@ struct AveragedSgdOptions {
 ///
 /// Averaging is triggered at validation t when v_t > min(v_1 … v_{t-1-n}), t > n + 1; from the next step on
 ///     mean ← mean + (w - mean) / k,  k = 1, 2, …
-/// Exchange `swap()` the averages in for evaluation and out again for training.
+/// `swap()` exchanges the averages in for evaluation and out again for training.
 /// Source   Polyak, Juditsky 1992; trigger: Merity, Keskar, Socher 2017, algorithm 1.
 template <class T> class AveragedSgd : Sgd<T> {
 public:
@@ -92,7 +92,7 @@ public:
         return norm;
     }
 
-    /// Takes note of a validation loss (or perplexity); returns whether averaging is on.
+    /// Records a validation loss (or perplexity); returns whether averaging is on.
     bool observe(double validation) {
         if (!std::isfinite(validation))
             throw NumericError("averaged sgd: observed the validation value ", validation);

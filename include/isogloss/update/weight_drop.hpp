@@ -1,4 +1,4 @@
-/// @file update/weight_drop.hpp  Dropout on weights: entries of a matrix that are zero for one pass.
+/// @file update/weight_drop.hpp  Dropout on weights: entries of a matrix set to zero for one pass.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of WeightDrop.
 struct WeightDropOptions {
-    double keep = 0.5;       ///< probability that an entry stays, in (0, 1]
-    std::uint64_t seed = 1;  ///< of the masks; each parameter has a stream of its own, by its name
+    double keep = 0.5;       ///< probability of keeping an entry, (0, 1]
+    std::uint64_t seed = 1;  ///< of the masks; each parameter has its own stream, by name
 };
 
-/// Dropout on a group of weights, on recurrent matrices as a rule: one mask for all steps and all columns of a pass.
+/// Dropout on a group of weights, usually recurrent matrices: one mask for all steps and columns of a pass.
 ///
 ///     WeightDrop<float> drop(g.parameters("lstm*.U"), {.keep = 0.5});
 ///     {
@@ -27,24 +27,25 @@ struct WeightDropOptions {
 ///     }                                                    // U is back;  ∂l/∂U = m ∘ ∂l/∂Ũ / keep
 ///     sgd.step();
 ///
-/// Works for any node, for the weights themselves change. Masks are a function of the seed, the name and the number of
-/// passes, which a checkpoint keeps: a training goes on bit by bit, for any number of threads.
+/// Works for any node, since the weights themselves change. Masks are a function of the seed, the name and the
+/// number of passes, which a checkpoint stores: training resumes bit for bit, with any number of threads.
 ///
-/// What is written to the group while entries are left out is lost: step, load and evaluate after it. An update by a
-/// metric masks the gradient alone, not the metric, which may move what was left out.
+/// Whatever is written to the group while entries are dropped is lost: step, load and evaluate afterwards. With
+/// an update by a metric only the gradient is masked, not the metric, which may move dropped entries.
 ///
-/// Memory   the group's numbers once, and a byte for each
-/// Errors   UsageError: options out of range; an empty group; a weight with rows of norm 1, which would not have it
-/// Source   Wan et al. 2013, "Regularization of neural networks using DropConnect"; on recurrent matrices, one mask
-///          a pass: Merity, Keskar, Socher 2018, "Regularizing and optimizing LSTM language models", section 2
+/// Memory   one copy of the group's weights, and a byte per weight
+/// Errors   UsageError: options out of range; an empty group; a weight with rows held at norm 1
+/// Source   Wan et al. 2013, "Regularization of neural networks using DropConnect"; on recurrent matrices, one
+///          mask per pass: Merity, Keskar, Socher 2018, "Regularizing and optimizing LSTM language models",
+///          section 2
 template <class T> class WeightDrop {
 public:
     using Options = WeightDropOptions;
 
-    /// While it lives entries are left out; weights and gradients are put right where it ends, by an exception too.
+    /// Entries are dropped during its lifetime; the destructor restores the weights and masks the gradients.
     class Dropped {
     public:
-        /// Draws the entries. Throws UsageError where another one lives, or a gradient of the group counts.
+        /// Draws the masks. Throws UsageError if another one exists, or a gradient of the group counts.
         explicit Dropped(WeightDrop& of) : of_(of) { of.begin(); }
         ~Dropped() { of_.end(); }
         Dropped(const Dropped&) = delete;
@@ -54,7 +55,7 @@ public:
         WeightDrop& of_;
     };
 
-    /// For those of the group that are trained.
+    /// For the trained parameters of the group.
     WeightDrop(const Parameters<T>& group, WeightDropOptions options)
         : group_(group.trained()), options_(options) {
         require("weight drop", "keep", options.keep, Exclusive{0}, 1);

@@ -1,4 +1,4 @@
-/// @file update/riemannian/alternating.hpp  Training by alternating steps whose rates control themselves.
+/// @file update/riemannian/alternating.hpp  Training by alternating steps with self-adjusting rates.
 #pragma once
 
 #include <isogloss/update/riemannian/search_step.hpp>
@@ -9,18 +9,18 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// How a learning rate finds itself.
+/// How a learning rate adjusts itself.
 struct RateControl {
     double rate = 0;     ///< η > 0 of the first step
-    double up = 1.1;     ///< factor ≥ 1 after a step that was accepted
-    double down = 2;     ///< divisor > 1 after one that was cancelled
-    Index retries = 60;  ///< most trials ≥ 1 of one direction
+    double up = 1.1;     ///< factor ≥ 1 after an accepted step
+    double down = 2;     ///< divisor > 1 after a cancelled one
+    Index retries = 60;  ///< maximum number of trials ≥ 1 of one direction
 };
 
-/// Full-batch training of one loss by several groups of parameters in turn. A step of a group is worked out,
+/// Full-batch training of one loss over several groups of parameters in turn. A step of a group is computed,
 /// tried, and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled,
-/// the rate shrinks, and the same direction is tried again. The loss is never worse after a round than before
-/// it: when all trials fail the old values come back bit by bit.
+/// the rate shrinks, and the same direction is tried again. A round never makes the loss worse: if all trials
+/// fail the old values are restored bit for bit.
 ///
 ///     AlternatingTraining<double> training(g, l);
 ///     training.add(softmax, {.rate = 0.05});      // first: see below
@@ -28,20 +28,19 @@ struct RateControl {
 ///     training.data({{{x, text}, {y, next}}});
 ///     while (...) training.round();
 ///
-/// The weights of the softmax come first: at the start they are 0, no gradient flows back, and the other
-/// groups would have no metric. A sequence starts from the start values (Graph::reset). Several are summed,
-/// each times its weight: 1 for all weighs by length, 1/length weighs all alike. The absolute damping of the
-/// steps is multiplied with the mean weight, so that weights of another unit, which make the same loss up to
-/// a factor, make the same steps. Sequences of about one length are best put side by side as columns of one
-/// pass, padded with not_predicted.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", section 3; the factors are not known
-///          from there.
+/// The weights of the softmax come first: they start at 0, so no gradient flows back and the other groups
+/// would have no metric. Each sequence starts from the start values (Graph::reset). Losses of several sequences
+/// are summed with weights: 1 for all weights by length, 1/length weights all equally. The absolute damping of
+/// the steps is multiplied by the mean weight, so that a common factor of all weights does not change the
+/// steps. Sequences of similar length are best run as columns of one pass, padded with not_predicted.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", section 3, which does not state the
+///          factors.
 template <class T> class AlternatingTraining {
 public:
     using Sequence = std::vector<Feed<T>>;
     AlternatingTraining(Graph<T>& g, Loss<T> l) : graph_(g), loss_handle_(l) {}
 
-    /// A group, in the order of training. Throws UsageError for options out of range.
+    /// Adds a group, in the order of training. Throws UsageError for options out of range.
     void add(SearchStep<T>& step, RateControl control) {
         const auto* who = "alternating training";
         require(who, "rate", control.rate, Exclusive{0});
@@ -51,8 +50,8 @@ public:
         groups_.push_back({&step, control, 0, 0});
     }
 
-    /// What is trained on: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
-    /// Runs the loss once. May be called again with other data, for instance a text that grows.
+    /// Sets the training data: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
+    /// Evaluates the loss once. May be called again with other data, for instance a growing text.
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
         if (sequences.empty() || weights.size() != sequences.size())
@@ -70,12 +69,12 @@ public:
                 "alternating training: the loss is not finite at the start; begin with smaller weights");
     }
 
-    /// To be called when the graph or its weights were used for something else since the last round; weights
-    /// that changed are taken as they are.
+    /// Call this if the graph or its weights were used elsewhere since the last round; changed weights are
+    /// accepted as they are.
     void resume() { value_ = evaluate(); }
 
-    /// One step of every group. Returns the loss; throws NumericError when a direction is not finite (nothing
-    /// has been changed by that group then).
+    /// One step of every group. Returns the loss; throws NumericError when a direction is not finite (that
+    /// group has then changed nothing).
     double round() {
         for (auto& g : groups_) step(g);
         return value_;
@@ -88,9 +87,8 @@ public:
     Index accepted(std::size_t group) const { return Index(groups_[group].accepted); }    ///< see rate
     Index cancelled(std::size_t group) const { return Index(groups_[group].cancelled); }  ///< see rate
 
-    /// Shows its state to a visitor (see io/checkpoint.hpp): the loss, and of every group its rate, its counts
-    /// and its conjugate direction. To go on from a file: add the groups and give the data as before, then
-    /// load.
+    /// Shows its state to a visitor (see io/checkpoint.hpp): the loss, and each group's rate, counts and
+    /// conjugate direction. To resume from a file: add the groups and set the data as before, then load.
     template <class Visitor> void visit(Visitor& v) {
         v.number("value", value_);
         for (std::size_t k = 0; k < groups_.size(); ++k) {
@@ -101,7 +99,7 @@ public:
             groups_[k].step->visit(v, prefix);
         }
     }
-    /// To be called when the state and the weights have come from a file, as Checkpoint::load does.
+    /// Call this after state and weights were loaded from a file, as Checkpoint::load does.
     void after_load() { current_ = passed_ = false; }
 
 private:
@@ -116,8 +114,8 @@ private:
         return graph_.forward(loss_handle_, std::span<const Feed<T>>(sequences_[s]));
     }
 
-    // The loss; infinite where it is not finite. Leaves the graph after the last sequence. What `behind` was
-    // computed from has not changed since a pass that succeeded, if it is given.
+    // The loss; infinity where it is not finite. Leaves the graph after the last sequence. If `behind` is given,
+    // whatever it depends on has not changed since a pass that succeeded.
     double evaluate(Seq<T> behind = {}) {
         double total = 0;
         current_ = false;
@@ -141,7 +139,7 @@ private:
         g.step->clear();
         const Seq<T> behind = g.step->behind();
         for (std::size_t s = 0; s < sequences_.size(); ++s) {
-            if (!current_) forward(s), passed_ = true;  // else the accepted trial was this very pass
+            if (!current_) forward(s), passed_ = true;  // else the accepted trial was this pass
             graph_.backward(loss_handle_, behind);
             if (g.step->wants_modulus()) graph_.template backward<Modulus>(loss_handle_, behind);
             g.step->add(weights_[s]);
@@ -173,7 +171,7 @@ private:
     std::vector<double> weights_;
     double mean_weight_ = 1;
     double value_ = std::numeric_limits<double>::infinity();
-    bool current_ = false;  // the graph stands after a forward pass at the present values
+    bool current_ = false;  // the graph holds a forward pass at the current values
     bool passed_ = false;   // the last forward pass succeeded
 };
 

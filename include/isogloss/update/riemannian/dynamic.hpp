@@ -1,4 +1,4 @@
-/// @file update/riemannian/dynamic.hpp  Dynamic evaluation by the metric of each unit.
+/// @file update/riemannian/dynamic.hpp  Dynamic evaluation with the metric of each unit.
 #pragma once
 
 #include <algorithm>
@@ -15,30 +15,32 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of RiemannianDynamic.
 struct RiemannianDynamicOptions {
     double rate = 1e-5;  ///< η ≥ 0, of the weights and biases that have a metric
-    double damping = 1;  ///< > 0, of the mean diagonal of a unit's metric, added to its diagonal
+    double damping = 1;  ///< > 0, times the mean diagonal of a unit's metric, added to its diagonal
     MetricForm form = MetricForm::quasi_diagonal;  ///< or diagonal
     DynamicOptions rest = {};  ///< of all other parameters; its decay and its divisor are those of all
 };
 
-/// The update of dynamic evaluation whose steps for the units that nodes declare (Linear, Rnn, Lstm, Gru, Rhn, …: every
-/// z = Σ a W + b) are those of a Riemannian metric, which is taken over the training text. For unit j with inputs z
-/// (z_0 = 1 where it has a bias), over the N positions of the M backward passes that collect() was called after:
+/// The update of dynamic evaluation whose steps for the declared units of nodes (Linear, Rnn, Lstm, Gru, Rhn,
+/// …: every z = Σ a W + b) use a Riemannian metric averaged over the training text. For unit j with inputs z
+/// (z_0 = 1 where it has a bias), over the N positions of the M backward passes followed by collect():
 ///
 ///     M_j = 1/N Σ (∂l/∂z_j)² z zᵀ                                           quasi-diagonal: M_ii, M_0i, M_00
-///     w_j ← w_j - η (M_j + ε_j)⁻¹ G_j + min(1, λ R) (w_j⁰ - w_j)            G_j = Σ z ∂l/∂z_j / d over the segment
+///     w_j ← w_j - η (M_j + ε_j)⁻¹ G_j + min(1, λ R) (w_j⁰ - w_j)           G_j = Σ z ∂l/∂z_j / d over the segment
 ///
-/// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate, and so is all that happens to the
-/// other parameters: tables, tied or not, head biases, networks on sparse graphs, and weights that several layers share.
-/// The difference from DynamicRule::rms is M, a mean over positions, in place of the root of a mean over passes, and the
-/// coupling of each weight with the bias of its unit, which makes the step the same when an input is shifted.
+/// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate, as is the update of all
+/// other parameters: tables, tied or not, head biases, networks on sparse graphs, and weights that several
+/// layers share. The differences from DynamicRule::rms are M, a mean over positions, in place of the root of a
+/// mean over passes, and the coupling of each weight with the bias of its unit, which makes the step invariant
+/// when an input is shifted.
 ///
-/// While it lives the weights are on loan, as with DynamicUpdate; it is a DynamicStep of evaluate_dynamically(), and
-/// collect_mean_squares() takes the means of both.
+/// The changes are temporary, as with DynamicUpdate. It is a DynamicStep of evaluate_dynamically(), and
+/// collect_mean_squares() collects the means of both.
 ///
-/// Memory   that of DynamicUpdate, and for units three times their weights
-/// Errors   those of DynamicUpdate; UsageError where the group has no units, for damping 0, and for the full form
-/// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the protocol; Ollivier
-///          2013, "Riemannian metrics for neural networks I" and "II", for the metric (RUOP). Their union is ours
+/// Memory   that of DynamicUpdate, plus three times the weights of the units
+/// Errors   those of DynamicUpdate; UsageError if the group has no units, for damping 0, and for the full form
+/// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the
+///          protocol; Ollivier 2013, "Riemannian metrics for neural networks I" and "II", for the metric
+///          (RUOP). Their combination is ours
 template <class T> class RiemannianDynamic {
 public:
     RiemannianDynamic(Graph<T>& g, Parameters<T> group, RiemannianDynamicOptions options)
@@ -75,19 +77,19 @@ public:
     }
 
     double rate() const { return options_.rate; }
-    /// Sets η ≥ 0; throws UsageError for another one.
+    /// Sets η ≥ 0; throws UsageError if it is out of range.
     void rate(double r) {
         require("riemannian dynamic update", "rate", r, 0.0);
         options_.rate = r;
     }
     double decay() const { return all_.decay(); }
     void decay(double lambda) { all_.decay(lambda); }  ///< see DynamicUpdate
-    /// What moves the other parameters.
+    /// The update of the other parameters.
     DynamicUpdate<T>& rest() { return all_; }
 
     /// After a backward pass over training text: see DynamicUpdate::collect().
     void collect() {
-        all_.collect();  // throws where a gradient is not finite, before the metrics have seen it
+        all_.collect();  // throws if a gradient is not finite, before it enters the metrics
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
         for (auto& layer : layers_) layer.metric->add(1);
@@ -115,7 +117,7 @@ public:
             throw NumericError(
                 "riemannian dynamic update: the direction is not finite; nothing was changed. Raise the "
                 "damping, or find the first node with Graph::checking(true)");
-        for (Parameter<T>* p : units_)  // all_ brings these back towards the trained ones, and no more
+        for (Parameter<T>* p : units_)  // all_ only decays these towards the trained ones
             std::fill_n(p->gradient, p->size(), T(0));
         all_.step();
         const T eta = static_cast<T>(options_.rate);
@@ -132,7 +134,7 @@ public:
         return std::sqrt(std::max(slope, 0.0));
     }
 
-    /// Puts the trained weights back, bit for bit, and forgets the gradients of the group.
+    /// Restores the trained weights, bit for bit, and clears the gradients of the group.
     void restore() noexcept { all_.restore(); }
 
 private:

@@ -9,7 +9,7 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The metric of transition weights and start values of Glnn, Gnn and SparseRnn. For each unit j and symbol
-/// x, over the inputs i, k of j (the always-on 0 among them), with sums over t with x_t = x,
+/// x, over the inputs i, k of j (including the always-on 0), with sums over t with x_t = x,
 ///
 ///     G_i = Σ a_i^{t-1} B_j^t,   M_ik = Σ a_i^{t-1} a_k^{t-1} Φ_j^t
 ///
@@ -20,20 +20,19 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///                      Δ_0 = -G_0/M_00 - Σ_i (M_0i/M_00) Δ_i
 ///     diagonal         Δ_i = -G_i / M_ii
 ///
-/// and of a start value that of StartSums. B is the derivative of the loss, Φ = B² for
+/// and for a start value that of StartSums. B is the derivative of the loss, Φ = B² for
 /// RUOP, the modulus for RBPM.
 ///
 /// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
 /// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
-/// of what remains. Inputs that never vary and symbols never seen do not move.
+/// of the complement. Weights of constant inputs and of unseen symbols do not move.
 ///
-/// Positions are sorted by symbol and transposed block by block, so that a sum runs over contiguous numbers
+/// Positions are sorted by symbol and transposed block by block, so that a sum runs over contiguous memory
 /// and stays in a register.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(28), (34)-(35).
 template <class T> class EdgeMetric final : public Metric<T> {
 public:
-    /// Throws UsageError when some of the network's parameters are not in `group`, and where there is no
-    /// memory.
+    /// Throws UsageError when some of the network's parameters are not in `group`, or memory does not suffice.
     EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: '", record.name, "'"),
@@ -69,7 +68,7 @@ public:
     }
 
     std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
-    std::vector<T> square;      ///< by unit: M_ii, or when full the lower triangle of M_ik, [A or 1, end]
+    std::vector<T> square;      ///< by unit: M_ii, or, if full, the lower triangle of M_ik, [A or 1, end]
     StartSums<T> start;         ///< of the start values
 
     /// Inputs of unit j.
@@ -137,7 +136,7 @@ private:
         const Token* x = store_[record_.tokens].value;
         std::fill(ends_.begin(), ends_.end(), Index{0});
         for (Index r = 0; r < store_.rows(); ++r) ++ends_[std::size_t(x[r]) + 1];
-        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // so far where they begin
+        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // for now where they begin
         for (Index r = 0; r < store_.rows(); ++r) position_[ends_[x[r]]++] = r;
     }
 
@@ -179,13 +178,13 @@ private:
         return kernel::lane_sum(total);
     }
 
-    // A unit with its biases: of symbol x alone where gated, else of all symbols, x being 0.
+    // A unit with its biases: that of symbol x if gated, else those of all symbols, with x = 0.
     struct Unit {
         Index j, x, biases;
     };
 
-    // The step of one unit, its biases N apart in `bias`. They are eliminated from the systems of the inputs
-    // (one of all, or one of each), and follow from their solution.
+    // The step of one unit, whose biases are N apart in `bias`. They are eliminated from the systems of the
+    // inputs (one for all, or one for each), and follow from the solution.
     void direction(const Unit& u, const Slot<T>& bias, const Slot<T>& edge, T part, const Damping& damping) {
         const Index N = edges_.units, first = edges_.first[u.j], m = inputs(u.j);
         const T epsilon = damp(u, damping);
@@ -207,7 +206,7 @@ private:
         }
     }
 
-    // How many biases the inputs are coupled with.
+    // Number of biases coupled with the inputs.
     Index biases_beside(const Unit& u) const { return form_ == MetricForm::diagonal ? 0 : u.biases; }
     const T* crosses(const Unit& u, Index x) const {
         return cross.data() + (u.x + x) * edges_.count() + edges_.first[u.j];
@@ -228,7 +227,7 @@ private:
             for (Index k = 0; k < m; ++k) slopes_[x * m + k] = detail::ratio(crosses(u, x)[k], diagonal);
         }
     }
-    // Entry (k, l) of the inputs' matrix without what belongs to the biases.
+    // Entry (k, l) of the inputs' matrix after elimination of the biases.
     T eliminated(const Unit& u, T entry, Index k, Index l) const {
         for (Index x = 0; x < biases_beside(u); ++x) entry -= slopes_[x * inputs(u.j) + k] * crosses(u, x)[l];
         return entry;
@@ -250,7 +249,7 @@ private:
             for (Index l = 0; l <= k; ++l)
                 left[k * m + l] = eliminated(u, l < k ? M[k * m + l] : diagonal_[k], k, l);
         }
-        // an input that is constant is left with rounding alone, which is no direction
+        // for a constant input only rounding is left, which is no direction
         for (Index k = 0; k < m; ++k)
             if (!(left[k * m + k] > detail::redundant<T> * diagonal_[k])) {
                 for (Index l = 0; l < m; ++l) left[std::max(k, l) * m + std::min(k, l)] = 0;
@@ -264,7 +263,7 @@ private:
     using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
     const EdgeRecord<T>& record_;
     const Edges& edges_;
-    int tau_, rho_;          // places in the group
+    int tau_, rho_;          // indices in the group
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
     std::vector<T> gathered_, activities_, moduli_, scaled_;

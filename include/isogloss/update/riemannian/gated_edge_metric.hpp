@@ -14,25 +14,25 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 ///     V_j^t = leak · V_j^{t-1} + Σ_k Σ_i P_{k,ij} u_k^t a_i^{t-1}
 ///
-/// The quasi-diagonal form takes from each product what those that it departs from say of it. With z = u_k a_i, and
-/// p the products without u_k, without a_i, or without both (1, a_i and u_k; for u_k and for a_i alone: 1), in
+/// The quasi-diagonal form regresses each product on the products of fewer factors. With z = u_k a_i, and p
+/// the products without u_k, without a_i, or without both (1, a_i and u_k; for u_k and for a_i alone: 1), in
 /// sums weighted by Φ_j over the positions,
 ///
 ///     s = (Σ p pᵀ)⁻¹ Σ p z,   η = (G_z - s·G_p) / (Σ z² - s·Σ p z),   Δ_z = -η,   Δ_p gains s η
 ///
-/// where the constant has G_1 / Σ 1. What is left of different products, z - s·p, is taken to be independent.
-/// The step does not depend on the affine coordinates of the activities nor on those of the inputs, and for u = nothing (b alone)
-/// it is that of EdgeMetric. The diagonal form is Δ_z = -G_z / Σ z². There is no full form: its matrix has a
+/// where for the constant η = G_1 / Σ 1. The residuals z - s·p of different products are treated as independent.
+/// The step is invariant under affine changes of the activities and of the inputs, and without u (b alone) it
+/// is that of EdgeMetric. The diagonal form is Δ_z = -G_z / Σ z². There is no full form: its matrix would have a
 /// row for each product. ε is relative to the mean of a unit's diagonal, and added to every Σ z².
 ///
-/// All sums are those of u_k^p a_i^q Φ_j with p, q from 0 to 2: one product of matrices, [1 + 2 m, N + 2 E] over
+/// All sums are those of u_k^p a_i^q Φ_j with p, q from 0 to 2: one matrix product, [1 + 2 m, N + 2 E], over
 /// the positions for m inputs, N units and E edges.
-/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", remark 2 and eqs. (34)-(35); which
-///          products belong together is our extension of these to two factors.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", remark 2 and eqs. (34)-(35); the
+///          grouping of the products is our extension of these to two factors.
 template <class T> class GatedEdgeMetric final : public Metric<T> {
 public:
-    /// Throws UsageError when some of the network's parameters are not in `group`, for the full form, and where
-    /// there is no memory.
+    /// Throws UsageError when some of the network's parameters are not in `group`, for the full form, and when
+    /// memory does not suffice.
     GatedEdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
                     UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: '", record.name, "'"), form, modulus),
@@ -54,8 +54,8 @@ public:
         this->take(bias_step_, edges_.units + edges_.count());
     }
 
-    /// Σ u_k^p a_i^q Φ_j [1 + 2 m, N + 2 E]: rows p = 0, then p = 1 and p = 2 by input; columns q = 0 by unit, then
-    /// q = 1 and q = 2 by edge.
+    /// Σ u_k^p a_i^q Φ_j [1 + 2 m, N + 2 E]: rows p = 0, then p = 1 and p = 2 by input; columns q = 0 by unit,
+    /// then q = 1 and q = 2 by edge.
     std::vector<T> moments;
     StartSums<T> start;  ///< of the start values
 
@@ -149,7 +149,7 @@ private:
         const Slot<T>&P = group[std::size_t(P_)], &b = group[std::size_t(b_)];
         const T* G0 = b.gradient;
         T* step0 = bias_step_.data();
-        // one product beside the constant: its step, and what the constant's gains by it
+        // one product with the constant: its step, and its contribution to the constant's
         const auto beside_constant = [&](T G, T cross, T square) {
             const T slope = detail::ratio(cross, whole), diagonal = square + epsilon;
             const T eta =
@@ -194,7 +194,7 @@ private:
     const EdgeRecord<T>& record_;
     const Edges& edges_;
     Seq<T> input_;                             // u
-    int P_, b_;                                // places in the group
+    int P_, b_;                                // indices in the group
     std::vector<T> left_, right_, bias_step_;  // u^p and a^q Φ of a block of positions; Δ of b
 };
 

@@ -1,4 +1,4 @@
-/// @file update/riemannian/metric.hpp  What a metric on parameters is, and how that of one unit is inverted.
+/// @file update/riemannian/metric.hpp  Metrics on parameters, and the inversion of that of one unit.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +26,11 @@ enum class MetricForm {
     full,            ///< all; one linear system per unit
     quasi_diagonal,  ///< M_ii, M_0i, M_00; linear in the inputs, invariant under affine changes of activities
     diagonal,        ///< M_ii; not invariant
-    automatic,  ///< full for a network on a graph of few edges, see form_on_graph; quasi-diagonal elsewhere
+    automatic,       ///< full for a network on a graph with few edges, see form_on_graph; else quasi-diagonal
 };
 
-/// The form of a network on a sparse graph: automatic is full, the form of the source, where a unit has 5 edges or fewer
-/// on average, and quasi-diagonal elsewhere. The full form then takes 1 to 12 % more time for a pass with its metric.
+/// The form of a network on a sparse graph: automatic is full, the form of the source, for at most 5 edges per
+/// unit on average, else quasi-diagonal. Where it is full, a pass with its metric takes 1 to 12 % more time.
 inline MetricForm form_on_graph(MetricForm form, Index edges, Index units) {
     if (form != MetricForm::automatic) return form;
     return edges <= 5 * units ? MetricForm::full : MetricForm::quasi_diagonal;
@@ -41,7 +41,7 @@ inline MetricForm form_on_graph(MetricForm form, Index edges, Index units) {
 ///     ε = relative · mean diagonal of M + absolute
 ///
 /// With a relative part ε is at least 1024 times the smallest normal number, so that no division is by 0.
-/// Without one it may be 0; directions of which nothing is known then get a step of 0.
+/// Without one it may be 0; directions without data then get a step of 0.
 struct Damping {
     double relative = 0;  ///< ≥ 0
     double absolute = 0;  ///< ≥ 0
@@ -60,7 +60,7 @@ template <class T> struct Slot {
     T* direction;       ///< Δ, to be written
 };
 
-/// Sums of a metric, by the name under which a checkpoint holds them.
+/// Sums of a metric, with their name in a checkpoint.
 template <class T> struct MetricSums {
     std::string name;
     std::vector<T>* values;
@@ -68,32 +68,32 @@ template <class T> struct MetricSums {
 };
 
 /// The metric of some parameters of a group: it owns its sums M over positions, and solves for the step
-/// Δ = -(M + ε)⁻¹ G. Riemannian takes steps at a fixed rate over any metrics, SearchStep tries them.
+/// Δ = -(M + ε)⁻¹ G. With any metrics, Riemannian takes steps at a fixed rate and SearchStep tries several.
 template <class T> class Metric {
 public:
     virtual ~Metric() = default;
     Metric(const Metric&) = delete;
     Metric& operator=(const Metric&) = delete;
 
-    /// The sums so far count `keep` ≥ 0 times: 0 begins anew, less than 1 decays an average.
+    /// Multiplies the sums so far by `keep` ≥ 0: 0 starts anew, less than 1 decays an average.
     virtual void clear(double keep) {
         for (const auto& s : sums_) decay(*s.values, keep);
     }
     /// Adds the positions of the last passes times `weight`.
     virtual void add(double weight) = 0;
-    /// Whether the last pass holds what is in few passes only, so that none of these should be left out of an
+    /// Whether the last pass contains data that only few passes do, none of which should be left out of an
     /// average.
     virtual bool due() const { return false; }
-    /// Whether the sums over several passes are the sums of what each adds, so that they can be added up elsewhere.
+    /// Whether the sums over several passes are the total of those of each, so that they can be added elsewhere.
     virtual bool additive() const { return true; }
-    /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters, `group` having a slot for each one of the group.
+    /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters; `group` has a slot for each one of the group.
     virtual void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) = 0;
 
     /// Its state.
     const std::vector<MetricSums<T>>& sums() const { return sums_; }
     /// Whether add() needs backward<Modulus>(l) after backward(l).
     bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }
-    /// Throws UsageError where it does, and no such pass has run.
+    /// Throws UsageError if it does and no such pass has run.
     void require_modulus() const {
         if (wants_modulus() && !store_.moduli)
             throw UsageError(
@@ -112,14 +112,14 @@ protected:
 
     bool full() const { return form_ == MetricForm::full; }
     bool quasi() const { return form_ == MetricForm::quasi_diagonal; }
-    /// Φ from what flows back to a unit.
+    /// Φ from the gradient or modulus at a unit.
     T modulus(T flow) const { return wants_modulus() ? flow : flow * flow; }
     const Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
     static void decay(std::vector<T>& sums, double keep) {
         if (keep == 0) std::fill(sums.begin(), sums.end(), T(0));  // whatever they hold, NaN included
         else kernel::scale(std::ssize(sums), static_cast<T>(keep), sums.data());
     }
-    /// Memory for [rows, cols] zeros. Throws UsageError where there is none.
+    /// Allocates [rows, cols] zeros. Throws UsageError if memory does not suffice.
     void take(std::vector<T>& numbers, Index rows, Index cols = 1) const {
         const Index bytes = bytes_of(who_, {rows, cols}, sizeof(T));
         within_memory(who_, bytes, [&] { numbers.resize(std::size_t(bytes) / sizeof(T)); });
@@ -144,38 +144,37 @@ template <class T> using Metrics = std::vector<std::unique_ptr<Metric<T>>>;
 
 namespace detail {
 
-/// The place of a parameter in a group; -1 where it is not in it, or an empty handle.
+/// The index of a parameter in a group; -1 if it is not in it, or an empty handle.
 template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, Weight<T> w) {
     if (w.id < 0) return -1;
     const auto found = std::find(group.begin(), group.end(), &store[w]);
     return found == group.end() ? -1 : static_cast<int>(found - group.begin());
 }
 
-/// What is left of a diagonal entry when that of another direction is taken out, below which the two are
-/// regarded as one: some units of rounding of the entry itself.
+/// The fraction of a diagonal entry, after elimination of another direction, below which the two count as
+/// dependent: some units of rounding of the entry itself.
 template <class T> inline constexpr T redundant = 64 * std::numeric_limits<T>::epsilon();
 
 /// G / M, or 0 where M is 0.
 template <class T> T ratio(T G, T M) {
-    const T quotient = G / M;  // without a branch, so that loops over it are vectorised
+    const T quotient = G / M;  // branch-free, so that loops are vectorised
     return M > 0 ? quotient : T(0);
 }
 
-/// The quasi-diagonal step of one weight beside the biases of its unit, G / left, where of gradient and
-/// diagonal entry what belongs to the biases has been taken: with slope = M_0 / M_00,
+/// The quasi-diagonal step of one weight, G / left, after the biases of its unit have been eliminated from
+/// gradient and diagonal entry: with slope = M_0 / M_00,
 ///
 ///     G = G_i - slope G_0,   left = M_ii - slope M_0
 ///
-/// 0 where nothing but rounding is left of M_ii: the input never departs from a constant.
+/// 0 where only rounding is left of M_ii: the input is constant.
 template <class T> T quasi_diagonal(T G, T left, T M_ii) {
     const T quotient = G / left;  // as above
     return left > redundant<T> * std::abs(M_ii) ? quotient : T(0);
 }
 
-/// Solves M r = G for a symmetric positive matrix M [m, m] of which the lower triangle is read, by Cholesky,
-/// in place: M becomes its factor, G becomes r. Directions that depend on those before them (a pivot of
-/// nothing but rounding) get r = 0, so that a matrix of any rank gives a solution, which LAPACK's potrf does
-/// not.
+/// Solves M r = G for a symmetric positive matrix M [m, m], reading its lower triangle, by Cholesky, in place:
+/// M becomes its factor, G becomes r. Directions that depend on earlier ones (a pivot of rounding alone) get
+/// r = 0, so that a matrix of any rank has a solution, unlike with LAPACK's potrf.
 template <class T> void solve_symmetric(Index m, T* M, T* G) {
     for (Index i = 0; i < m; ++i) {
         T* row = M + i * m;

@@ -1,4 +1,4 @@
-/// @file update/riemannian/metrics.hpp  The metrics of a group of parameters, whatever they belong to.
+/// @file update/riemannian/metrics.hpp  The metrics of a group of parameters of any kind.
 #pragma once
 
 #include <isogloss/update/riemannian/edge_metric.hpp>
@@ -8,7 +8,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// The softmax head of a name. Throws UsageError when there is none.
+/// The softmax head named `node`. Throws UsageError when there is none.
 template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
     for (const auto& r : g.store().logits)
         if (r.name == node) return r;
@@ -17,7 +17,7 @@ template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::strin
 
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
 /// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
-/// units (a table that is looked up) or to several (a tied one): leave it to another update. `targets`: what
+/// units (a table that is looked up) or to several (a tied one): use another update for it. `targets`: what
 /// heads predict, see SoftmaxFisher.
 template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus,
                                          MetricForm form, Tokens targets = {}) {
@@ -37,7 +37,7 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
         return any;
     };
     for (const auto* e : store.template all<EdgeRecord<T>>())
-        if (e->rows.id >= 0) {  // its rows of weights are no units of their own
+        if (e->rows.id >= 0) {  // its rows of weights are not separate units
             const auto& rows = store.units[std::size_t(e->rows.id)];
             if (take({rows.sources.front().weight, rows.bias, e->start}))
                 metrics.push_back(std::make_unique<GatedEdgeMetric<T>>(store, group, *e, modulus, form));

@@ -14,13 +14,13 @@ struct RiemannianOptions {
     UnitModulus modulus = UnitModulus::ruop;
     MetricForm form = MetricForm::automatic;
     double rate = 0.01;     ///< learning rate η ≥ 0
-    double damping = 1e-3;  ///< > 0, of the mean diagonal of a unit's metric, added to the diagonal
-    double floor = 1e-5;    ///< ≥ 0, added to the diagonal too: what a weight's metric is without any data
-    double decay = 0.95;    ///< γ in [0, 1) of the metric's average over refreshments; a plain mean at first
+    double damping = 1e-3;  ///< > 0, times the mean diagonal of a unit's metric, added to the diagonal
+    double floor = 1e-5;    ///< ≥ 0, also added to the diagonal: the metric of a weight without any data
+    double decay = 0.95;    ///< γ in [0, 1) of the metric's average over refreshes; a plain mean at first
     Index every = 4;  ///< n ≥ 1: refreshed at every n-th step; at every step while it is a plain mean,
-                      ///< and where a network on a graph begins a sequence
-    double clip = 0;  ///< longest direction, measured in the metric: √(-G·Δ), ≥ 0; 0: no clipping
-    Divisor divisor = Divisor::tokens;  ///< what raw sums are divided by, of gradient and metric alike
+                      ///< and whenever a network on a graph begins a sequence
+    double clip = 0;  ///< maximum length of the direction in the metric, √(-G·Δ), ≥ 0; 0: no clipping
+    Divisor divisor = Divisor::tokens;  ///< what raw sums of gradient and metric are divided by
     Tokens targets = {};  ///< what heads predict: positions without one do not count in their metric; none:
                           ///< all count
 };
@@ -30,31 +30,30 @@ struct RiemannianOptions {
 /// of networks on sparse graphs. For unit j with inputs z (z_0 = 1 where it has a bias), modulus Φ_j and
 /// gradient G_j = Σ z ∂l/∂z_j / d:
 ///
-///     M_j ← γ M_j + (1-γ) Σ Φ_j z zᵀ / d,     w_j ← w_j - η (M_j + ε_j + f)⁻¹ G_j     in the form asked for
+///     M_j ← γ M_j + (1-γ) Σ Φ_j z zᵀ / d,     w_j ← w_j - η (M_j + ε_j + f)⁻¹ G_j     in the chosen form
 ///
-/// The damping ε_j is proportional to the mean diagonal of M_j and leaves the step as it is when a unit's
-/// outputs are rescaled. The floor f does not. It is for units that have little effect on the loss yet, as at
-/// the start of a training: M_j is then close to 0, the step M_j⁻¹ G_j too long, and M_j grows by orders of
+/// The damping ε_j is proportional to the mean diagonal of M_j and leaves the step unchanged when a unit's
+/// outputs are rescaled. The floor f does not. It is for units that still have little effect on the loss, as at
+/// the start of training: M_j is then close to 0, the step M_j⁻¹ G_j too long, and M_j grows by orders of
 /// magnitude within one step. With the floor such a unit takes a gradient step of rate η / f. Invariance
 /// holds in the limit of damping and floor 0.
 ///
-/// RUOP takes Φ = (∂l/∂z_j)²; RBPM takes the modulus of backward<Modulus>(l), which has to run before a step
-/// for which wants_modulus() is true. Heads take their Fisher metric, Φ_v = p_v (1 - p_v), with either
-/// modulus, over the positions that have a target where `targets` says which those are, and over all
-/// positions elsewhere.
+/// RUOP uses Φ = (∂l/∂z_j)²; RBPM uses the modulus of backward<Modulus>(l), which must run before a step for
+/// which wants_modulus() is true. Heads use their Fisher metric, Φ_v = p_v (1 - p_v), with either modulus, over
+/// the positions with a target if `targets` is given, else over all positions.
 ///
 /// Networks on sparse graphs (Glnn, Gnn, SparseRnn) have a matrix M_jx for each unit and symbol (EdgeMetric),
 /// and one number for each start value, averaged over the passes that begin a sequence; the metric is
-/// refreshed in each of these. A symbol that occurs now and then, in a part p of the refreshed minibatches,
-/// has γ from one refreshment to the next as all others have, whether it occurs or not: its steps are 1/p
-/// times as long as they would be if it always occurred.
+/// refreshed in each of these. The average of a symbol that occurs only in a fraction p of the refreshed
+/// minibatches decays by γ at each refresh, whether it occurs or not: its steps are 1/p times as long as they
+/// would be if it always occurred.
 ///
-/// RUOP's Φ is the square of the gradient. Where a text can be foreseen without doubt the loss goes to 0, and
-/// M⁻¹ G, of the order of 1 / (∂l/∂z), grows without bound. What holds it is the floor (a step is at most
-/// η |G| / f in the full form), `clip`, and a rate that falls.
+/// RUOP's Φ is the square of the gradient. On text that is fully predictable the loss goes to 0, and M⁻¹ G, of
+/// the order of 1 / (∂l/∂z), grows without bound. It is limited by the floor (a step is at most η |G| / f in
+/// the full form), `clip`, and a decreasing rate.
 ///
-/// The quasi-diagonal form costs two products of the size of the weight's gradient per refreshment, heads
-/// their logits on top; full costs a matrix of (inputs + 1)² for each unit and is for small layers.
+/// The quasi-diagonal form costs two products of the size of the weight's gradient per refresh, plus the logits
+/// for heads; full costs a matrix of (inputs + 1)² for each unit and is for small layers.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
 ///          minibatches with decayed metrics: Marceau-Caron, Ollivier 2016, "Practical Riemannian neural
 ///          networks". Departures: refreshing at every n-th step, damping relative to the unit, the floor,
@@ -76,17 +75,17 @@ public:
         slots_.resize(group_.size());
     }
 
-    /// Whether the next step needs backward<Modulus>(l) after backward(l); to be asked after the forward pass.
+    /// Whether the next step needs backward<Modulus>(l) after backward(l); valid after the forward pass.
     bool wants_modulus() const { return options_.modulus == UnitModulus::rbpm && refreshes(); }
 
-    /// Numbers of the metric's sums that the next step wants of the passes it follows; 0 where it refreshes nothing.
-    /// Where these passes are shards of a batch, the sums are taken after each and given once added up over all, in
-    /// place of those of the last pass alone (distributed::DataParallel does it):
+    /// Size of the metric's sums that the next step needs from the passes before it; 0 if it refreshes nothing.
+    /// If these passes are shards of a batch, take the sums after each and give their total, in place of those
+    /// of the last pass alone (distributed::DataParallel does this):
     ///
     ///     update.take_sums(numbers);     // raw, unweighted sums over the positions of the last passes
     ///     update.give_sums(total);       // for the next step
     ///
-    /// Throws UsageError for networks on sparse graphs, whose start values are averaged otherwise.
+    /// Throws UsageError for networks on sparse graphs, whose start values are averaged differently.
     Index sums() const {
         if (!refreshes()) return 0;
         Index n = 0;
@@ -100,7 +99,7 @@ public:
         }
         return n;
     }
-    /// Writes sums() numbers; the averages stay as they are.
+    /// Writes sums() numbers; the averages are unchanged.
     void take_sums(std::span<T> numbers) {
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
@@ -119,7 +118,7 @@ public:
             }
         }
     }
-    /// See sums(). Throws UsageError for another number of them.
+    /// See sums(). Throws UsageError unless there are sums() numbers.
     void give_sums(std::span<const T> numbers) {
         const Index wanted = sums();
         if (std::ssize(numbers) != wanted)
@@ -172,7 +171,7 @@ public:
     }
 
 private:
-    // The weight of the old average at the next refreshment, if it is a plain mean.
+    // The weight of the old average at the next refresh, if it is a plain mean.
     double plain() const {
         return static_cast<double>(refreshments_) / static_cast<double>(refreshments_ + 1);
     }
@@ -196,7 +195,7 @@ private:
         }
     }
 
-    // M ← keep M + weight S, with the sums that were given.
+    // M ← keep M + weight S, with the given sums S.
     void average(T keep, T weight) {
         const T* from = given_.data();
         for (auto& m : metrics_)
@@ -212,7 +211,7 @@ private:
     Metrics<T> metrics_;
     std::vector<Slot<T>> slots_;
     std::vector<std::vector<T>> delta_;
-    std::vector<T> given_;  // sums of the batch that the next step follows, if not those of the last pass
+    std::vector<T> given_;  // sums of the batch for the next step, if not those of the last pass
     std::uint64_t steps_ = 0, refreshments_ = 0;
 };
 

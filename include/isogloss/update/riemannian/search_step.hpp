@@ -1,4 +1,4 @@
-/// @file update/riemannian/search_step.hpp  A direction that can be tried at several rates, and taken back.
+/// @file update/riemannian/search_step.hpp  A direction that can be tried at several rates, and cancelled.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,17 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 struct SearchOptions {
     UnitModulus modulus = UnitModulus::ruop;
     MetricForm form = MetricForm::automatic;
-    double damping = 1e-3;  ///< > 0, of the mean diagonal of a unit's metric, added to the diagonal
-    double floor = 1;       ///< ≥ 0, added to the diagonal too; small against the number of positions
+    double damping = 1e-3;  ///< > 0, times the mean diagonal of a unit's metric, added to the diagonal
+    double floor = 1;       ///< ≥ 0, also added to the diagonal; small compared to the number of positions
 };
 
 /// A group of parameters with a direction Δ = -(M + ε)⁻¹ G by metrics of any kind: `move(rate)` sets
-/// w = w₀ + rate Δ, w₀ being the values when the direction was solved for, and `cancel()` brings w₀ back bit
-/// by bit.
+/// w = w₀ + rate Δ, where w₀ are the values at the time of solve(), and `cancel()` restores w₀ bit for bit.
 ///
-/// One round is: clear(); for each sequence backward (and backward<Modulus> where wants_modulus()), then
-/// add(weight); solve(); then move and cancel at will. Gradients and metrics of sequences are summed with
-/// their weights before anything is inverted. AlternatingTraining runs such rounds. A loss that is to be
-/// compared from trial to trial needs a model without dropout.
+/// One round is: clear(); for each sequence backward (and backward<Modulus> if wants_modulus()), then
+/// add(weight); solve(); then move and cancel as needed. Gradients and metrics of sequences are summed with
+/// their weights before inversion. AlternatingTraining runs such rounds. Comparing losses between trials
+/// requires a model without dropout.
 template <class T> class SearchStep {
 public:
     /// The parameters whose names match `pattern`, with the metrics of metrics_of. Throws UsageError as that
@@ -36,13 +35,12 @@ public:
     SearchStep(const SearchStep&) = delete;
     SearchStep& operator=(const SearchStep&) = delete;
 
-    /// Forgets what was added.
+    /// Discards what was added.
     void clear() {
         for (auto& m : members_) std::fill(m.gradient.begin(), m.gradient.end(), T(0));
         for (auto& metric : metrics_) metric->clear(0);
     }
-    /// Adds gradient and metric of the last passes times `weight`. Parameters' gradients are left as they
-    /// are.
+    /// Adds gradient and metric of the last passes times `weight`. Gradients of parameters are unchanged.
     void add(double weight) {
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const T* g = group_[k].dense_gradient().data;
@@ -51,8 +49,9 @@ public:
         }
         for (auto& metric : metrics_) metric->add(weight);
     }
-    /// Works out the direction. `weight`: the mean weight of what was added; the absolute part of the damping
-    /// is multiplied with it, so that a direction does not depend on the unit of the weights. Throws NumericError, naming the parameter, when it is not finite.
+    /// Computes the direction. `weight`: the mean weight of what was added; it multiplies the absolute part of
+    /// the damping, so that a direction does not depend on the unit of the weights. Throws NumericError, naming
+    /// the parameter, when it is not finite.
     void solve(double weight = 1) {
         for (std::size_t k = 0; k < members_.size(); ++k) {
             auto& m = members_[k];
@@ -84,30 +83,28 @@ public:
     bool wants_modulus() const {
         return std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->wants_modulus(); });
     }
-    /// A sequence that none of its parameters has a part in, only what comes after it: passes then begin and
-    /// end there. None by default.
+    /// A sequence that depends on none of the parameters, which only affect what follows it: passes then begin
+    /// and end there. None by default.
     Seq<T> behind() const { return behind_; }
 
     /// Conjugate directions: with G the gradient, Δ = -M⁻¹G the step of the metric and D the direction used,
     ///
     ///     D ← Δ + β D,   β = max(0, Δ·(G - G₋) / (Δ₋·G₋))
     ///
-    /// and D ← Δ where that would not go down. Products of a gradient with a step do not depend on how
-    /// activities are represented, so what the metric is invariant under D is invariant under too. Off by
-    /// default, as in the source.
+    /// and D ← Δ where that is not a descent direction. Products of a gradient with a step do not depend on how
+    /// activities are represented, so D has the invariances of the metric. Off by default, as in the source.
     /// Source   Polak, Ribière 1969, preconditioned.
     void conjugate(bool on) {
         conjugate_ = on;
         forget_direction();
     }
-    /// Starts conjugate directions anew, after steps that were cancelled for good or weights changed
-    /// elsewhere.
+    /// Restarts conjugate directions, after all trials were cancelled or weights were changed elsewhere.
     void forget_direction() { slope_before_ = 0; }
 
     /// Δ of one of its parameters, for tests.
     const std::vector<T>& direction(std::size_t k) const { return members_[k].direction; }
 
-    /// Shows the conjugate direction, if it takes any, to a visitor (see io/checkpoint.hpp); names begin with
+    /// Shows the conjugate direction, if enabled, to a visitor (see io/checkpoint.hpp); names begin with
     /// `prefix`.
     template <class Visitor> void visit(Visitor& v, const std::string& prefix = "") {
         if (!conjugate_) return;
@@ -122,8 +119,8 @@ public:
     }
 
 protected:
-    /// Those of a group that are trained; it gets its metrics from the derived class; without one Δ = -G. `behind`: see
-    /// behind().
+    /// The trained parameters of a group. The derived class supplies the metrics; without one Δ = -G. `behind`:
+    /// see behind().
     SearchStep(const Parameters<T>& group, Damping damping, Seq<T> behind = {})
         : group_(group.trained()), damping_(damping), behind_(behind) {
         require("riemannian", "damping", damping.relative, 0.0);
@@ -136,7 +133,7 @@ protected:
         }
         slots_.resize(members_.size());
     }
-    /// The parameters of these numbers, but for negative ones.
+    /// The parameters of these handles, except empty ones.
     static Parameters<T> parameters(Graph<T>& g, const std::vector<Weight<T>>& weights) {
         std::vector<Parameter<T>*> members;
         for (const Weight<T> w : weights)
@@ -184,7 +181,7 @@ private:
     double slope_before_ = 0;
 };
 
-/// Plain gradient descent, under the same control of rates as the metrics.
+/// Plain gradient descent, under the same rate control as the metrics.
 template <class T> class GradientStep final : public SearchStep<T> {
 public:
     /// `behind`: see SearchStep::behind().

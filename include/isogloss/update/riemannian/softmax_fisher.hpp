@@ -16,16 +16,16 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 ///     Δ_iv = -(G_iv - G_0v H_0i/H_00) / (H_ii - H_0i²/H_00),   Δ_0v = -G_0v/H_00 - Σ_i (H_0i/H_00) Δ_iv
 ///
-/// with ε_v added to H_ii and H_00; diagonal without a bias, or where that is asked for. A relative ε is a
-/// part of the mean of H_ii over i. Blocks of rows are worked through within `budget` bytes.
+/// with ε_v added to H_ii and H_00; diagonal without a bias, or on request. A relative ε is relative to the
+/// mean of H_ii over i. Rows are processed in blocks within `budget` bytes.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(21), on the weights of the
-///          softmax, which are called writing weights there. Where ε is added is our reading of the source.
+///          softmax, called writing weights there. Where ε is added is our reading of the source.
 template <class T> class SoftmaxFisher final : public Metric<T> {
 public:
     struct Options {
-        MetricForm form = MetricForm::quasi_diagonal;  ///< full is quasi-diagonal here
+        MetricForm form = MetricForm::quasi_diagonal;  ///< full means quasi-diagonal here
         Tokens targets = {};             ///< positions without a target do not count; none: all count
-        std::vector<double> units = {};  ///< of the absolute part of ε by word, ≥ 0; none: 1 for each
+        std::vector<double> units = {};  ///< factor ≥ 0 of the absolute part of ε, by word; none: 1 for each
         Index budget = Index{1} << 20;
     };
     /// The head's parameters that are in `group`. Throws UsageError when the table is not.
@@ -128,7 +128,7 @@ private:
     const graph::LogitsRecord<T>& head_;
     Options options_;
     Index width_, rows_ = 1;
-    int table_, bias_;  // places in the group; bias: or -1
+    int table_, bias_;  // indices in the group; bias: or -1
     std::vector<T> logits_, hidden_;
 };
 

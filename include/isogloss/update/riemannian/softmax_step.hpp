@@ -1,4 +1,4 @@
-/// @file update/riemannian/softmax_step.hpp  Search steps of a softmax head, and where they start.
+/// @file update/riemannian/softmax_step.hpp  Search steps of a softmax head, and its start values.
 #pragma once
 
 #include <isogloss/update/riemannian/metrics.hpp>
@@ -12,7 +12,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 template <class T> class SoftmaxStep final : public SearchStep<T> {
 public:
     /// `targets`: the tokens that the head predicts; positions without one do not count. `frequencies`: f_v
-    /// of every word, or none for 1/V each. `damping` ≥ 0. Throws UsageError where something does not fit.
+    /// of every word, or none for 1/V each. `damping` ≥ 0. Throws UsageError for arguments that do not fit.
     SoftmaxStep(Graph<T>& g, std::string_view head, Tokens targets, std::vector<double> frequencies = {},
                 double damping = 1)
         : SoftmaxStep(g, head_of(g, head), targets, std::move(frequencies), damping) {}
@@ -41,7 +41,7 @@ private:
 };
 
 /// Start values (30): every weight of a head 0, its biases log ν_v, so that the first model predicts each
-/// word by its frequency among the targets. `counts`: how often each word is a target; a word that never is
+/// word by its frequency among the targets. `counts`: how often each word is a target; a word that never is one
 /// counts as 1e-12 of the sum. Throws UsageError for a head without a bias or counts that do not fit.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II".
 template <class T>

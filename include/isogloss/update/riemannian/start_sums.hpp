@@ -1,4 +1,4 @@
-/// @file update/riemannian/start_sums.hpp  What the metrics of networks on graphs know of start values.
+/// @file update/riemannian/start_sums.hpp  The metric of the start values of networks on graphs.
 #pragma once
 
 #include <isogloss/node/edges.hpp>
@@ -7,9 +7,8 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The metric of the start values of a network on a graph, one number for each unit: Φ_j of V before the first
-/// step, over the columns that begin there. Only a pass in which some column begins says anything about it, and
-/// only such a pass decays what is known: the average is over these passes, as the gradient is. The first one
-/// counts in full.
+/// step, over the columns that begin there. Only passes in which some column begins contribute, and only these
+/// decay the sums: the average is over these passes, as the gradient is. The first one counts in full.
 ///
 ///     Δ = -B_j^{start} / (Φ_j^{start} + ε)
 ///
@@ -34,7 +33,7 @@ public:
         const T* started = store_.value(record_.started.id, -1);
         return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
     }
-    /// Adds the columns of the last pass that begin there; modulus(v) is Φ of what flows back.
+    /// Adds the columns of the last pass that begin there; modulus(v) is Φ of the gradient or modulus v.
     template <class F> void add(T weight, bool rbpm, F&& modulus) {
         if (!due()) return;
         const double keep = std::exchange(keep_, 1);
@@ -48,7 +47,7 @@ public:
             if (!(store_.value(record_.started.id, -1)[b] > 0))
                 for (Index j = 0; j < N; ++j) phi[std::size_t(j)] += weight * modulus(flow[b * N + j]);
     }
-    /// As Metric::direction, `part` being the scale of the gradient.
+    /// As Metric::direction, with `part` the scale of the gradient.
     void direction(std::span<const Slot<T>> group, T part, const Damping& damping) const {
         const auto& slot = group[std::size_t(place_)];
         for (std::size_t j = 0; j < phi.size(); ++j)
@@ -58,8 +57,8 @@ public:
 private:
     graph::Store<T>& store_;
     const EdgeRecord<T>& record_;
-    int place_;        // of the start values in the group
-    double keep_ = 1;  // what the sums are multiplied with when more is added
+    int place_;        // index of the start values in the group
+    double keep_ = 1;  // factor of the sums at the next add()
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

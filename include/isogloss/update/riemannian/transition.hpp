@@ -9,14 +9,14 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 struct TransitionOptions {
     UnitModulus modulus = UnitModulus::rbpm;
     MetricForm form = MetricForm::automatic;
-    double damping = 1;  ///< ε ≥ 0 added to the diagonals; small against the number of symbols
+    double damping = 1;  ///< ε ≥ 0 added to the diagonals; small compared to the number of symbols
 };
 
 /// RUOP or RBPM step of transition weights and start values by EdgeMetric, for Glnn, Gnn and SparseRnn.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(29), (34)-(35).
 template <class T> class TransitionStep final : public SearchStep<T> {
 public:
-    /// `node`: the network's name. Throws UsageError when there is none of that name or ε is not ≥ 0.
+    /// `node`: the network's name. Throws UsageError when there is none of that name, or unless ε ≥ 0.
     TransitionStep(Graph<T>& g, std::string_view node, TransitionOptions options)
         : SearchStep<T>(SearchStep<T>::parameters(g, weights(g, find(g, node))),
                         {.absolute = options.damping}) {

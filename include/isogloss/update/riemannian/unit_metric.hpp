@@ -17,8 +17,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35).
 template <class T> class UnitMetric final : public Metric<T> {
 public:
-    /// The units' parameters that are in `group`. Throws UsageError where a full matrix is asked for an input
-    /// selected by tokens or masked by gate, and where there is no memory.
+    /// The units' parameters that are in `group`. Throws UsageError for the full form with an input selected
+    /// by tokens or masked by gate, and when memory does not suffice.
     UnitMetric(graph::Store<T>& store, const Parameters<T>& group, const graph::UnitsRecord<T>& units,
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: units '", units.name, "'"), form, modulus),
@@ -96,13 +96,13 @@ public:
 private:
     struct Input {
         const graph::Source<T>& source;
-        std::size_t place;             // of its weight in the group
+        std::size_t place;             // index of its weight in the group
         std::vector<T> square, cross;  // M_ii, M_0i
     };
 
     using Metric<T>::store_, Metric<T>::full, Metric<T>::quasi;
 
-    // That all units have the same inputs at every position.
+    // Requires that all units have the same inputs at every position.
     void require_shared(const graph::Source<T>& s) const {
         if (s.tokens.id >= 0 || (s.mask.id >= 0 && store_[s.mask].groups > 1))
             throw UsageError("riemannian: units '", units_.name,
@@ -181,7 +181,7 @@ private:
         }
     }
 
-    // The quasi-diagonal steps of one input into all units, and their part in those of the biases.
+    // The quasi-diagonal steps of one input into all units, and their contribution to those of the biases.
     void beside_bias(Index n, T part, const T* __restrict G, const T* __restrict G0, const T* __restrict M,
                      const T* __restrict M0, T* __restrict delta) {
         const T* __restrict epsilon = epsilon_.data(), * __restrict inverse = inverse_.data();
@@ -218,8 +218,8 @@ private:
 
     const graph::UnitsRecord<T>& units_;
     std::vector<Input> inputs_;
-    int bias_;                     // its place in the group, or -1
-    double keep_ = 1;              // what the sums are multiplied with when more is added
+    int bias_;                     // its index in the group, or -1
+    double keep_ = 1;              // factor of the sums at the next add()
     std::vector<T> m00_, matrix_;  // M_00 [n]; full: [n, order, order]
     // while sums are added: Φ, an input times itself or Φ, all inputs side by side
     std::vector<T> modulus_rows_, scaled_, signals_, unit_sums_;
