@@ -9,9 +9,9 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// A std::vector that takes an integer of any type where it takes a size or a position, so that no call site
-/// converts one. It converts from and to std::vector, without a copy where it is moved, and to std::span. As
-/// there, a position outside is undefined.
+/// A std::vector whose sizes and subscripts may be of any integer type, so that no call site needs a cast. It
+/// converts from and to std::vector, without a copy when moved, and to std::span. As with std::vector, the
+/// behaviour is undefined for a subscript out of range.
 template <class T> struct Array : std::vector<T> {
     using Base = std::vector<T>;
     using Base::assign, Base::Base;

@@ -33,7 +33,7 @@ template <class T> struct Probe {
         y = sequence;
         return l = s.loss();
     }
-    // By row from the end of the segment, so that a longer capacity changes nothing.
+    // Indexed by row of the pass, so that a larger capacity changes nothing.
     static T weight(Index i) { return static_cast<T>(2 * Random(7, 7).uniform(i) - 1); }
     void forward(Forward<T>& p) {
         double total = 0;
@@ -58,17 +58,17 @@ template <class T, class Sequence> Loss<T> probe(Graph<T>& g, const Sequence& y)
     return g.template add<Probe>("probe", {}, Seq<T>(y));
 }
 
-/// How often operator new has run. A program that wants the third law checked sets it to a function that says so
-/// (tests/allocations.cpp has one); otherwise that law is not tried.
+/// Returns the number of calls of operator new so far. A program sets it to such a function to have the third law
+/// checked (tests/allocations.cpp has one); otherwise that law is skipped.
 inline std::size_t (*allocations)() = nullptr;
 
-/// A law that does not hold, and the place where that shows most.
+/// A law that does not hold, and the place of the largest discrepancy.
 struct Breach {
-    std::string law = {};  ///< its name, which is that of its function in check::law
+    std::string law = {};  ///< the name of its function in check::law
     /// Parameter or sequence and entry, "cell.W[2, 1]", "x[t, b, j]" in a sequence; or what was run.
     std::string where = {};
-    double found = 0, expected = 0;  ///< at that place; both 0 where there are no numbers
-    double allowed = 0;              ///< how large the difference may be, or the norm of all differences
+    double found = 0, expected = 0;  ///< at that place; both 0 if the law compares no numbers
+    double allowed = 0;              ///< tolerance for the difference, or for the norm of all differences
 };
 
 /// One line: "gradient: training, cell.W[2, 1]: 0 against 0.41".
@@ -80,7 +80,7 @@ inline std::string to_string(const Breach& b) {
 
 namespace detail {
 
-/// Whether all gradients together are within `allowed` of what they should be.
+/// Nothing if all gradients together are within `allowed` of the expected ones, else the breach.
 template <class T, class A, class B>
 std::optional<Breach> compare(const char* law, Subject<T>& s, const std::vector<A>& found,
                               const std::vector<B>& expected, double allowed) {
@@ -91,10 +91,10 @@ std::optional<Breach> compare(const char* law, Subject<T>& s, const std::vector<
 
 }  // namespace detail
 
-/// The laws, each a function of its own: nothing where it holds. `build` makes the model, as for laws().
+/// The laws, one function each, which returns nothing if the law holds. `build` makes the model, as for laws().
 namespace law {
 
-/// 1. The gradient equals difference quotients, in training (masks held) and in evaluation.
+/// 1. The gradient equals difference quotients, in training (masks held fixed) and in evaluation.
 template <class Build> std::optional<Breach> gradient(Build& build, const LawOptions& o) {
     for (const bool training : {true, false}) {
         detail::Subject<double> s(build, o);
@@ -121,7 +121,7 @@ template <class Build> std::optional<Breach> gradient(Build& build, const LawOpt
     return std::nullopt;
 }
 
-/// 2. backward adds, and reads no memory it has not written.
+/// 2. backward accumulates, and reads no memory it has not written.
 template <class Build> std::optional<Breach> accumulation(Build& build, const LawOptions& o) {
     detail::Subject<double> s(build, o);
     auto expected = s.gradients();
@@ -134,7 +134,7 @@ template <class Build> std::optional<Breach> accumulation(Build& build, const La
     return detail::compare("accumulation", s, s.collect(), expected, 2 * allowed);
 }
 
-/// 3. Forward, backward and an update allocate nothing. Tried where check::allocations is set.
+/// 3. Forward, backward and an update allocate nothing. Checked only if check::allocations is set.
 template <class Build> std::optional<Breach> allocation(Build& build, const LawOptions& o) {
     if (!allocations) return std::nullopt;
     detail::Subject<double> s(build, o);
@@ -151,7 +151,7 @@ template <class Build> std::optional<Breach> allocation(Build& build, const LawO
     return Breach{"allocation", "calls of operator new in a step", double(count), 0, 0};
 }
 
-/// 4. A pass smaller than the capacity gives what a graph of that size gives.
+/// 4. A pass smaller than the capacity gives the same result as in a graph of that size.
 template <class Build> std::optional<Breach> capacity(Build& build, const LawOptions& o) {
     detail::Subject<double> s(build, o), larger(build, o, 2);
     const auto expected = s.gradients();
@@ -159,7 +159,7 @@ template <class Build> std::optional<Breach> capacity(Build& build, const LawOpt
                            1e-12 * (1 + detail::length(expected)));
 }
 
-/// 5. The same seed gives the same bits.
+/// 5. The same seed gives bitwise the same result.
 template <class Build> std::optional<Breach> determinism(Build& build, const LawOptions& o) {
     detail::Subject<double> s(build, o), again(build, o);
     const auto expected = s.gradients(), found = again.gradients();
@@ -169,7 +169,7 @@ template <class Build> std::optional<Breach> determinism(Build& build, const Law
     return std::nullopt;
 }
 
-/// 6. Nothing is written beyond a block of memory.
+/// 6. Nothing is written outside a block of memory.
 template <class Build> std::optional<Breach> guards(Build& build, const LawOptions& o) {
     for (const Index spare : {0, 2}) {
         detail::Subject<double> s(build, o, spare);
@@ -182,7 +182,7 @@ template <class Build> std::optional<Breach> guards(Build& build, const LawOptio
     return std::nullopt;
 }
 
-/// 7. State is carried: two half passes are one whole pass, in evaluation. Tried where o.time is even.
+/// 7. State is carried: in evaluation two half passes equal one whole pass. Checked only if o.time is even.
 template <class Build> std::optional<Breach> carrying(Build& build, const LawOptions& o) {
     if (o.time % 2 != 0) return std::nullopt;
     detail::Subject<double> s(build, o);
@@ -246,8 +246,8 @@ template <class Build> std::optional<Breach> modulus(Build& build, const LawOpti
     return std::nullopt;
 }
 
-/// 10. A graph for evaluation alone, on the weights of one that trains, computes the loss of that one, also after
-/// these weights have changed.
+/// 10. A graph for evaluation only, on the weights of a training graph, computes the same loss as that graph, also
+/// after these weights have changed.
 template <class Build> std::optional<Breach> evaluation(Build& build, const LawOptions& o) {
     detail::Subject<double> s(build, o), alone(build, o, 0, s.g.shared_weights());
     s.g.training(false);
@@ -265,8 +265,8 @@ template <class Build> std::optional<Breach> evaluation(Build& build, const LawO
     return std::nullopt;
 }
 
-/// 11. Weights that are not trained have no gradient, and change none of the others: tried with every second one. A
-/// node may refuse it with UsageError, which breaks no law.
+/// 11. Frozen weights have no gradient and change no other gradient: checked with every second weight frozen. A
+/// node may refuse this with UsageError, which breaks no law.
 template <class Build> std::optional<Breach> freezing(Build& build, const LawOptions& o) {
     using Condition = Parameter<double>::Condition;
     const auto all = detail::Subject<double>(build, o).gradients();
@@ -303,8 +303,7 @@ template <class Build> std::optional<Breach> freezing(Build& build, const LawOpt
 
 }  // namespace law
 
-/// The laws that a model breaks, in their order; the model is given as `build(Graph<T>&) -> Loss<T>` for float
-/// and double.
+/// The laws that a model breaks, in order; `build(Graph<T>&) -> Loss<T>` makes the model for float and double.
 template <class Build> std::vector<Breach> broken_laws(Build build, const LawOptions& o = {}) {
     std::vector<Breach> broken;
     for (const auto& breach : {law::gradient(build, o), law::accumulation(build, o),
@@ -315,7 +314,7 @@ template <class Build> std::vector<Breach> broken_laws(Build build, const LawOpt
     return broken;
 }
 
-/// The same as text: one line for each broken law, nothing when all hold.
+/// The same as text: one line for each broken law, empty when all hold.
 template <class Build> std::string laws(Build build, const LawOptions& o = {}) {
     std::string lines;
     for (const Breach& b : broken_laws(build, o)) lines += to_string(b) + "\n";

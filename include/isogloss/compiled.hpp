@@ -1,11 +1,11 @@
-/// @file compiled.hpp  The core compiled once, for float and double: declared here, made in src/.
+/// @file compiled.hpp  The core compiled once, for float and double: declared here, instantiated in src/.
 ///
-/// A program that links isogloss::compiled includes this header, by itself or through isogloss.hpp, and finds the
-/// templates below in that library instead of making them in each of its own files. Without ISOGLOSS_COMPILED, which
-/// the target defines, the header declares nothing and everything stays header-only.
+/// A program that links isogloss::compiled includes this header, directly or through isogloss.hpp, and uses the
+/// templates below from that library instead of instantiating them in each of its own files. Without
+/// ISOGLOSS_COMPILED, which the target defines, the header declares nothing and everything stays header-only.
 ///
-/// Each list is one room and one file of src/. Whoever adds a class to a room adds a line to its list; a class that
-/// is missing is made where it is used, as ever.
+/// Each list corresponds to one room and one file of src/. A class added to a room is added to its list; a class
+/// missing from the list is instantiated where it is used, as usual.
 #pragma once
 
 #include <isogloss/check.hpp>

@@ -1,4 +1,4 @@
-/// @file compiled_lds.hpp  What lds.hpp holds, compiled once for float and double; see compiled.hpp.
+/// @file compiled_lds.hpp  The contents of lds.hpp, compiled once for float and double; see compiled.hpp.
 #pragma once
 
 #include <isogloss/compiled.hpp>

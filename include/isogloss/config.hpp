@@ -1,11 +1,11 @@
-/// @file config.hpp  The version, and the configuration that the compiler's flags make.
+/// @file config.hpp  The version, and the configuration set by the compiler flags.
 #pragma once
 
 #define ISOGLOSS_VERSION_MAJOR 0
 #define ISOGLOSS_VERSION_MINOR 1
 #define ISOGLOSS_VERSION_PATCH 0
 
-// The widest instruction set that the flags allow (-march=…).
+// The widest instruction set that the compiler flags allow (-march=…).
 #if defined(__AVX512BF16__) && defined(__AMX_BF16__)
 #define ISOGLOSS_DETAIL_MACHINE avx512_amx
 #elif defined(__AVX512BF16__)
@@ -52,17 +52,17 @@
     ISOGLOSS_DETAIL_TEXT(ISOGLOSS_VERSION_MAJOR) \
     "." ISOGLOSS_DETAIL_TEXT(ISOGLOSS_VERSION_MINOR) "." ISOGLOSS_DETAIL_TEXT(ISOGLOSS_VERSION_PATCH)
 
-/// The inline namespace of everything in the library, as v0_1_0_avx512_xsimd_openmp: version, instruction set,
-/// lanes, threads. Names are written without it. Units of a program that differ in one of them have symbols of
-/// their own, where without it the linker would silently take the code of one for both. Nothing passes between
-/// such units but plain numbers: each has its own threads(), and an exception is caught as std::exception.
+/// The inline namespace of the whole library, such as v0_1_0_avx512_xsimd_openmp: version, instruction set,
+/// lanes, threads. Names are written without it. Translation units that differ in one of these have distinct
+/// symbols; otherwise the linker would silently use the code of one for both. Only plain numbers can pass between
+/// such units: each has its own threads(), and an exception is caught as std::exception.
 #define ISOGLOSS_CONFIGURATION                                                                   \
     ISOGLOSS_DETAIL_NAME(ISOGLOSS_VERSION_MAJOR, ISOGLOSS_VERSION_MINOR, ISOGLOSS_VERSION_PATCH, \
                          ISOGLOSS_DETAIL_MACHINE, ISOGLOSS_DETAIL_LANES, ISOGLOSS_DETAIL_THREADS)
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// The name of the configuration of this unit.
+/// The name of the configuration of this translation unit.
 inline const char* configuration() { return ISOGLOSS_DETAIL_TEXT(ISOGLOSS_CONFIGURATION); }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -20,10 +20,10 @@ template <class M> Index cols(const M& m) { return static_cast<Index>(m.shape()[
 
 /// A tensor as a matrix for gemm.
 template <class T> MatrixRef<const T> ref(const Tensor<T, 2>& m) { return {m.data(), rows(m), cols(m)}; }
-/// One that may be written.
+/// The same, writable.
 template <class T> MatrixRef<T> ref(Tensor<T, 2>& m) { return {m.data(), rows(m), cols(m)}; }
 
-/// A matrix [rows, cols] of zeros. Throws UsageError where the machine has no memory for it.
+/// A matrix [rows, cols] of zeros. Throws UsageError if there is no memory for it.
 template <class T> Tensor<T, 2> zeros(Index rows, Index cols) {
     const std::string_view who = "a matrix";
     return within_memory(who, bytes_of(who, {rows, cols}, sizeof(T)), [&]() -> Tensor<T, 2> {
@@ -41,7 +41,7 @@ inline Matrix identity(Index n) {
 /// mᵀ
 template <class T> Tensor<T, 2> transposed(const Tensor<T, 2>& m) { return xt::transpose(m); }
 
-/// a b, aᵀ b or a bᵀ, as t() of the arguments says. Throws UsageError where the inner dimensions differ.
+/// a b; pass t(a) or t(b) for aᵀ b or a bᵀ. Throws UsageError if the inner dimensions differ.
 inline Matrix product(MatrixRef<const double> a, MatrixRef<const double> b) {
     auto c = zeros<double>(a.height(), b.width());
     gemm<double>(1, a, b, 0, ref(c));

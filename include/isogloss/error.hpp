@@ -12,11 +12,11 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Joins its arguments into one string; the way all messages are put together. Throws std::bad_alloc where
-/// memory ends, rather than to return a part of the text.
+/// Concatenates its arguments into one string, as in all messages. Throws std::bad_alloc when out of memory,
+/// rather than returning part of the text.
 template <class... Parts> std::string message(const Parts&... parts) {
     std::ostringstream out;
-    out.exceptions(std::ios_base::badbit);  // otherwise a stream keeps to itself what fails within it
+    out.exceptions(std::ios_base::badbit);  // otherwise the stream hides failures within it
     (out << ... << parts);
     return out.str();
 }
@@ -25,7 +25,7 @@ template <class... Parts> std::string message(const Parts&... parts) {
 /// expected and what to do, and starts with "isogloss: ".
 class Error : public std::runtime_error {
 public:
-    /// The message is made of the parts as message() does it.
+    /// Builds the text from the parts with message().
     template <class... Parts> explicit Error(const Parts&... parts)
         : std::runtime_error(message("isogloss: ", parts...)) {}
 };
@@ -36,28 +36,27 @@ class UsageError : public Error {
     using Error::Error;
 };
 
-/// Content that is not what it should be: a text, a token out of range, a vocabulary. Names file and
-/// line where there are any.
+/// Invalid content: a text, a token out of range, a vocabulary. Names file and line where there are any.
 class DataError : public Error {
     using Error::Error;
 };
 
-/// A file that cannot be opened, read, written, or that is cut, damaged or foreign.
+/// A file that cannot be opened, read or written, or that is truncated, damaged or of another format.
 class FileError : public Error {
     using Error::Error;
 };
 
-/// A value that is not finite, or a computation that lost its meaning.
+/// A value that is not finite, or a computation whose result is meaningless.
 class NumericError : public Error {
     using Error::Error;
 };
 
-/// An end of a range that does not belong to the range itself, for `require`: above 0, below 1.
+/// An exclusive bound of a range, for `require`: above 0, below 1.
 struct Exclusive {
     double bound;
 };
 
-/// One end of a range of numbers: a number that belongs to it, or an Exclusive one that does not.
+/// One bound of a range of numbers: a number, which is inclusive, or an Exclusive.
 template <class V> struct Bound {
     V value;
     bool exclusive = false;
@@ -66,7 +65,7 @@ template <class V> struct Bound {
 };
 
 /// Throws E (UsageError) unless `value` lies between `low` and `high`; without `high` there is no upper limit.
-/// A value that is not finite is refused in every range. `who` and `option` are what the message begins with.
+/// A value that is not finite is refused in every range. The message begins with `who` and `option`.
 ///
 ///     require("adam", "first", options.first, 0, Exclusive{1});
 ///     // adam: found first = 1.5, expected at least 0 and below 1

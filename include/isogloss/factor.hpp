@@ -38,11 +38,11 @@ template <class T> void require_finite_square(const Tensor<T, 2>& m, const char*
 }  // namespace detail
 
 /// An orthonormal basis [rows, r] of the column space of x [rows, cols], r = the numerical rank: thin QR,
-/// then the SVD of the small triangle to find the rank and drop what is not there. A direction counts when
-/// its singular value exceeds the largest one times max(rows, cols) times machine epsilon.
+/// then the SVD of the small triangle to find the rank and drop null directions. A direction counts if its
+/// singular value exceeds the largest one times max(rows, cols) times machine epsilon.
 ///
 /// Throws UsageError for an empty matrix or fewer rows than columns, NumericError for values that are not
-/// finite or a zero matrix.
+/// finite or for a zero matrix.
 template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const char* who) {
     if (x.rows < 1 || x.cols < 1 || x.rows < x.cols || !x.is_valid())
         throw UsageError(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
@@ -64,13 +64,13 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
     return out;
 }
 
-/// Singular values of a small matrix, falling.
+/// Singular values of a small matrix, in descending order.
 template <class T> Tensor<T, 1> singular_values(const Tensor<T, 2>& m) {
     const auto [u, s, v] = xt::linalg::svd(m, false);
     return s;
 }
 
-/// m = U diag(s) Vᵀ with k = min(rows, cols): U [rows, k], s falling, V [cols, k].
+/// m = U diag(s) Vᵀ with k = min(rows, cols): U [rows, k], s descending, V [cols, k].
 template <class T> struct Svd {
     Tensor<T, 2> U;
     Tensor<T, 1> s;
@@ -84,7 +84,7 @@ template <class T> Svd<T> thin_svd(const Tensor<T, 2>& m, const char* who) {
     return {u, s, xt::transpose(v)};
 }
 
-/// m = V diag(values) Vᵀ; values rise, column j of V belongs to values[j].
+/// m = V diag(values) Vᵀ; values ascend, column j of V belongs to values[j].
 template <class T> struct SymmetricEigen {
     Array<T> values;
     Tensor<T, 2> vectors;
@@ -98,7 +98,7 @@ template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, cons
     const auto n = static_cast<int>(rows(m));
     SymmetricEigen<T> e{Array<T>(rows(m)), m};
     if (n == 0) return e;
-    // Row-major lower is column-major upper; the vectors come as rows.
+    // Row-major lower is column-major upper; the eigenvectors are returned as rows.
     T size = 0;
     cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), &size, -1);
     Array<T> work(static_cast<Index>(size));
@@ -109,7 +109,7 @@ template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, cons
     return e;
 }
 
-/// m = Z S Zᵀ, Z orthogonal, S upper triangular but for 2 × 2 blocks on the diagonal, one for each pair of
+/// m = Z S Zᵀ, Z orthogonal, S upper triangular except for 2 × 2 blocks on the diagonal, one for each pair of
 /// complex eigenvalues.
 template <class T> struct Schur {
     Tensor<T, 2> S, Z;
@@ -146,9 +146,9 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
     return f;
 }
 
-/// X with a X = b, by LU with pivots: a [n, n], b [n, k].
+/// X with a X = b, by LU with pivoting: a [n, n], b [n, k].
 ///
-/// Throws UsageError where the shapes do not fit, NumericError where a is singular or not finite.
+/// Throws UsageError if the shapes do not match, NumericError if a is singular or not finite.
 template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
     detail::require_finite_square(a, who);
     detail::require_finite(b, who);

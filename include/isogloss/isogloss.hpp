@@ -1,4 +1,4 @@
-/// @file isogloss.hpp  The modelling core in one line: graph, nodes, losses, updates, metrics, text.
+/// @file isogloss.hpp  The modelling core in one include: graph, nodes, losses, updates, metrics, text.
 #pragma once
 
 #include <isogloss/config.hpp>

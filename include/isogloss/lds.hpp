@@ -1,5 +1,5 @@
 /// @file lds.hpp  Linear dynamical systems for text (component and namespace isogloss::lds). Files are
-/// apart, in isogloss/lds/files.hpp, as they need isogloss::io too.
+/// separate, in isogloss/lds/files.hpp, as they also need isogloss::io.
 #pragma once
 
 // IWYU pragma: begin_exports

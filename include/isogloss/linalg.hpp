@@ -27,8 +27,8 @@ inline cxxblas::Transpose blas_transpose(bool t) {
     return t ? cxxblas::Transpose::Trans : cxxblas::Transpose::NoTrans;
 }
 
-/// C = alpha A B + beta C on one thread; one row or one column goes to the matrix-vector routine, which
-/// reads the matrix once and packs nothing.
+/// C = alpha A B + beta C on one thread; a single row or column uses the matrix-vector routine, which reads
+/// the matrix once and packs nothing.
 template <class T>
 void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     using cxxblas::StorageOrder;
@@ -50,7 +50,7 @@ void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Ma
                        c.data, int(c.stride));
 }
 
-/// The same, through BLAS but for a few rows.
+/// The same, through BLAS except for products of few rows.
 template <class T>
 void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     using Skinny = kernel::SkinnyGemm<T>;
@@ -60,8 +60,8 @@ void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Matri
     else gemm_serial<T>(alpha, a, b, beta, c);
 }
 
-/// Calls f(A, B, C, piece) for the parts of a product that threads() share, at most `most` of them, C being cut
-/// along its longer side.
+/// Splits a product along the longer side of C into at most `most` parts, shared by threads(), and calls
+/// f(A, B, C, piece) for each.
 template <class T, class F>
 void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f, Index most = most_threads) {
     constexpr double worth_cutting = 4e6;  // multiply-adds
@@ -84,8 +84,8 @@ void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f, Inde
     }
 }
 
-/// Memory that products in bfloat16 pack into, for each of `pieces` threads; that of the thread that calls, which
-/// takes it once and keeps it.
+/// Memory for packing in bfloat16 products by `pieces` threads. It belongs to the calling thread, which allocates
+/// it once and keeps it.
 inline kernel::Bf16* bf16_memory(Index pieces) {
     struct Release {
         void operator()(kernel::Bf16* p) const { ::operator delete[](p, std::align_val_t{64}); }
@@ -105,7 +105,7 @@ inline kernel::Bf16* bf16_memory(Index pieces) {
     return memory.get();
 }
 
-/// Throws what gemm throws where the factors do not fit C.
+/// Checks the arguments of a product and throws as gemm does.
 template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c) {
     const Index m = a.height(), k = a.width(), n = b.width();
     if (k != b.height() || c.rows != m || c.cols != n || c.transposed)
@@ -128,17 +128,17 @@ template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T>
 }  // namespace detail
 
 /// C = alpha A B + beta C for float or double, A [m, k], B [k, n], C [m, n]; C is overwritten when beta
-/// is 0, NaN included. Large products are cut over threads() along the longer side of C.
+/// is 0, NaN included. Large products are split over threads() along the longer side of C.
 ///
-/// Throws UsageError when the shapes do not agree, a matrix has a size below 0, rows closer than they are
-/// long or elements without memory, or a side exceeds what BLAS counts with (2³¹ - 1).
+/// Throws UsageError if the shapes do not agree, a matrix has a negative size, a stride below its row length
+/// or elements but no memory, or a side exceeds the BLAS integer range (2³¹ - 1).
 template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
                              std::type_identity_t<MatrixRef<const T>> b, T beta,
                              std::type_identity_t<MatrixRef<T>> c) {
     const Index m = a.height(), k = a.width(), n = b.width();
     detail::require_product<T>(a, b, c);
     if (m == 0 || n == 0) return;
-    if (k == 0) {  // BLAS's gemv leaves C as it is
+    if (k == 0) {  // BLAS's gemv leaves C unchanged
         for (Index i = 0; i < m; ++i)
             for (Index j = 0; j < n; ++j) c.row(i)[j] = beta == T(0) ? T(0) : beta * c.row(i)[j];
         return;
@@ -148,16 +148,16 @@ template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a
     });
 }
 
-/// C = A B + beta C in the precision asked for, Precision::full or bf16; sizes and errors as gemm. A product of a
-/// single row, column or term is always exact: it costs its memory traffic. In bfloat16 the thread that calls takes
-/// memory the first time, see GraphOptions::precision; not for use by one of several threads.
+/// C = A B + beta C in the given precision, Precision::full or bf16; shapes and errors as for gemm. A product of a
+/// single row, column or term is always in full precision: memory traffic bounds it. In bfloat16 the calling
+/// thread allocates memory on first use, see GraphOptions::precision; do not call it inside a parallel region.
 template <class T> void product(Precision precision, std::type_identity_t<MatrixRef<const T>> a,
                                 std::type_identity_t<MatrixRef<const T>> b, T beta,
                                 std::type_identity_t<MatrixRef<T>> c) {
     if constexpr (std::is_same_v<T, float>)
         if (precision == Precision::bf16 && c.rows > 1 && c.cols > 1 && a.width() > 1) {
             detail::require_product<T>(a, b, c);
-            const Index pieces = threads();  // another thread may set another number meanwhile
+            const Index pieces = threads();  // another thread may change the number meanwhile
             kernel::Bf16* const memory = detail::bf16_memory(pieces);
             detail::cut<T>(
                 a, b, c,
@@ -171,8 +171,8 @@ template <class T> void product(Precision precision, std::type_identity_t<Matrix
     gemm<T>(T(1), a, b, beta, c);
 }
 
-/// What Precision::automatic stands for in this process: bf16 where its products are at least a tenth faster than
-/// those of BLAS in T, by the medians of five of each, taken at the first call; else full.
+/// What Precision::automatic means in this process: bf16 if its products take less than 0.9 of the time of those
+/// of BLAS in T, by the medians of five runs each at the first call; else full.
 template <class T> Precision fastest_precision() {
     if constexpr (std::is_same_v<T, float>) {
         static const Precision fastest = [] {

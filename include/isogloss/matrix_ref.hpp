@@ -1,4 +1,4 @@
-/// @file matrix_ref.hpp  A matrix that lives in somebody else's memory.
+/// @file matrix_ref.hpp  A matrix in memory owned elsewhere.
 #pragma once
 
 #include <isogloss/types.hpp>
@@ -6,8 +6,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// What a product wants to know of a matrix, and nothing else: a row-major block [rows, cols] whose rows are
-/// `stride` apart. Owns nothing. `transposed` reads it the other way round.
+/// A matrix as a product sees it: a row-major block [rows, cols] whose rows are `stride` apart. Owns nothing. With
+/// `transposed` it stands for its transpose.
 template <class T> struct MatrixRef {
     T* data = nullptr;
     Index rows = 0, cols = 0;
@@ -18,12 +18,12 @@ template <class T> struct MatrixRef {
     MatrixRef(T* d, Index r, Index c) : MatrixRef(d, r, c, c) {}
     MatrixRef(T* d, Index r, Index c, Index s, bool t = false)
         : data(d), rows(r), cols(c), stride(s), transposed(t) {}
-    /// A matrix that may be written serves as one that is read.
+    /// A writable matrix converts to a read-only one.
     operator MatrixRef<const T>() const requires(!std::is_const_v<T>) {
         return {data, rows, cols, stride, transposed};
     }
 
-    /// Whether sizes and stride are possible, and there is memory where there are elements.
+    /// Whether sizes and stride are valid, and there is memory if there are elements.
     bool is_valid() const { return rows >= 0 && cols >= 0 && stride >= cols && (data || !rows || !cols); }
     T* row(Index i) const { return data + i * stride; }
     /// Element (i, j) as read, after transposition.
@@ -36,7 +36,7 @@ template <class T> struct MatrixRef {
     Index height() const { return transposed ? cols : rows; }
     Index width() const { return transposed ? rows : cols; }  ///< see height()
 
-    /// The transpose, without moving anything. Found by its argument alone.
+    /// The transpose, without copying. Found by argument-dependent lookup only.
     friend MatrixRef t(MatrixRef m) {
         m.transposed = !m.transposed;
         return m;

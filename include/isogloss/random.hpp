@@ -29,15 +29,15 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
 }
 
 /// FNV-1a of a name: gives each weight and each node a stream of its own, so that adding a node to a
-/// model leaves the random numbers of the others alone.
+/// model does not change the random numbers of the others.
 inline std::uint32_t stream_of(std::string_view name) {
     std::uint32_t h = 2166136261u;
     for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
     return h;
 }
 
-/// Random numbers as a pure function of (seed, stream, step, position). No state but the position:
-/// a stream can be read from anywhere, in any order, by any thread.
+/// Random numbers as a pure function of (seed, stream, step, position). There is no other state:
+/// a stream can be read at any position, in any order, by any thread.
 ///
 ///     Random r(seed, stream_of("lstm1"), step);
 ///     double u = r.uniform(i);        // in (0, 1), always the same for the same four numbers
@@ -55,21 +55,21 @@ public:
     /// Uniform in (0, 1), never 0 or 1: (bits + 1/2) / 2³².
     double uniform(Index position) const { return unit(bits(position)); }
 
-    /// uniform(4 i) … uniform(4 i + 3), i ≥ 0, at the price of one of them.
+    /// uniform(4 i) … uniform(4 i + 3), i ≥ 0, at the cost of one of them.
     std::array<double, 4> uniforms(Index i) const {
         const auto w = block(static_cast<std::uint64_t>(i));
         return {unit(w[0]), unit(w[1]), unit(w[2]), unit(w[3])};
     }
 
-    /// Standard normal by Box and Muller from one block of four words at this position: the same random words
-    /// everywhere, the last digit as the platform's log and cos have it.
+    /// Standard normal by Box and Muller from the block of four words at this position: the same random words on
+    /// every platform, up to the last digit of its log and cos.
     double normal(Index position) const {
         const auto w = block(static_cast<std::uint64_t>(position));
         const double u = unit(w[0]), v = unit(w[1]);
         return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
     }
 
-    /// Uniform among 0 … n-1, n ≥ 1.
+    /// Uniform on 0 … n-1, n ≥ 1.
     Index below(Index position, Index n) const {
         return static_cast<Index>(uniform(position) * static_cast<double>(n));
     }
@@ -93,7 +93,7 @@ private:
 ///     Token next = sample(p, random.uniform(i));      // p: a std::vector, std::span, Tensor of one axis …
 ///
 /// The p_i may sum to anything above 0, so entries can be set to 0 to rule them out; such a k is never drawn.
-/// Throws NumericError where an entry is below 0 or not finite or all are 0, UsageError for another u.
+/// Throws NumericError if an entry is below 0 or not finite or all are 0, UsageError for any other u.
 template <class Probabilities> Token sample(const Probabilities& p, double u) {
     require("sample", "u", u, 0, Exclusive{1});
     double mass = 0, least = 0;
@@ -111,7 +111,7 @@ template <class Probabilities> Token sample(const Probabilities& p, double u) {
         }
         ++k;
     }
-    return drawn;  // the last one above 0, where rounding leaves u Σ p at the sum
+    return drawn;  // the last one above 0, if rounding makes u Σ p reach the sum
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,4 +1,4 @@
-/// @file sizes.hpp  Sizes multiplied without overflow, and memory that there is not.
+/// @file sizes.hpp  Products of sizes checked for overflow, and errors when out of memory.
 #pragma once
 
 #include <initializer_list>
@@ -22,8 +22,8 @@ inline std::string dimensions_text(std::span<const Index> shape) {
     return out + "]";
 }
 
-/// `unit` times the product of sizes; nothing where a size is negative or they multiply beyond what an Index
-/// can count, even if another size is 0.
+/// `unit` times the product of sizes; nothing if a size is negative or the product without zero sizes overflows
+/// an Index.
 inline std::optional<Index> product_of(std::span<const Index> sizes, Index unit = 1) {
     bool none = false;
     for (const Index n : sizes) {
@@ -34,8 +34,8 @@ inline std::optional<Index> product_of(std::span<const Index> sizes, Index unit 
     return none ? 0 : unit;
 }
 
-/// The bytes of an array of these sizes, of elements of `unit` bytes. Throws E, which names `who` asks for
-/// it, where a size is negative or the bytes are more than an Index can count.
+/// The bytes of an array of these sizes, with elements of `unit` bytes. Throws E, naming `who` as the caller,
+/// if a size is negative or the number of bytes overflows an Index.
 template <class E = UsageError>
 Index bytes_of(std::string_view who, std::initializer_list<Index> sizes, std::size_t unit) {
     const std::span<const Index> shape(sizes.begin(), sizes.size());
@@ -52,9 +52,9 @@ Index elements_of(std::string_view who, std::initializer_list<Index> sizes, std:
     return bytes_of<E>(who, sizes, unit) / static_cast<Index>(unit);
 }
 
-/// Runs f and returns what it returns. Where memory ends, or a size is beyond what memory can have, it throws
-/// E and says that `who`, a text or a function that returns one, asks for so many bytes, where their number
-/// is known (not negative).
+/// Runs f and returns its result. If memory runs out or a container size exceeds its limit, throws E, whose
+/// message names `who`, a string or a function that returns one, and the bytes requested, if known (not
+/// negative).
 template <class E = UsageError, class Who, class F>
 decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     try {

@@ -1,4 +1,4 @@
-/// @file subnormals.hpp  Subnormal numbers count as 0 while the library computes.
+/// @file subnormals.hpp  Subnormal numbers are treated as 0 while the library computes.
 #pragma once
 
 #include <isogloss/config.hpp>
@@ -9,14 +9,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// For as long as one lives, its thread reads and writes subnormal numbers (below 1e-38 in float, 2e-308 in
-/// double) as 0; what was set before comes back with its end. Probabilities and gradients that all but vanish
-/// are subnormal, and products of matrices full of them take processors ten times as long. Every pass
-/// and every update that keeps averages holds one, and parallel() passes it on to its threads. On processors
-/// other than x86 it does nothing.
+/// During its lifetime, its thread reads and writes subnormal numbers (below 1e-38 in float, 2e-308 in double)
+/// as 0; its destructor restores the previous mode. Nearly vanishing probabilities and gradients are subnormal,
+/// and products of matrices full of them take processors ten times as long. Every pass and every update that
+/// keeps averages holds one, and parallel() passes the mode on to its threads. On processors other than x86 it
+/// does nothing.
 class SubnormalsAreZero {
 public:
-    /// With `wanted` false it is the other way round: subnormal numbers count.
+    /// With `wanted` false, the reverse: subnormal numbers are kept.
     explicit SubnormalsAreZero([[maybe_unused]] bool wanted = true) {
 #if defined(__SSE2__)
         before_ = _mm_getcsr();
@@ -25,13 +25,13 @@ public:
     }
     ~SubnormalsAreZero() {
 #if defined(__SSE2__)
-        _mm_setcsr((_mm_getcsr() & ~bits) | (before_ & bits));  // exceptions raised since stay raised
+        _mm_setcsr((_mm_getcsr() & ~bits) | (before_ & bits));  // exception flags raised since stay set
 #endif
     }
     SubnormalsAreZero(const SubnormalsAreZero&) = delete;
     SubnormalsAreZero& operator=(const SubnormalsAreZero&) = delete;
 
-    /// Whether the calling thread does so now.
+    /// Whether the calling thread treats them as 0 now.
     static bool active() {
 #if defined(__SSE2__)
         return (_mm_getcsr() & bits) == bits;

@@ -26,8 +26,8 @@ template <class T, std::size_t N> using Tensor = xt::xtensor<T, N>;
 
 /// A matrix [rows, cols] over memory owned elsewhere, as an xtensor expression. T may be const.
 ///
-/// Assign with `noalias(view) = expression`: nothing is allocated. noalias, tanh, exp, square and the
-/// other elementwise functions are found by argument, so a cell reads like its equations.
+/// Assign with `noalias(view) = expression`: nothing is allocated. noalias, tanh, exp, square and the other
+/// elementwise functions are found by argument-dependent lookup, so a cell reads like its equations.
 template <class T> auto matrix_view(T* data, Index rows, Index cols) {
     const auto r = static_cast<std::size_t>(rows), c = static_cast<std::size_t>(cols);
     return xt::adapt(data, r * c, xt::no_ownership(), std::array<std::size_t, 2>{r, c});

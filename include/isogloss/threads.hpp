@@ -33,11 +33,11 @@ inline std::atomic<int>& thread_count() {
 /// Threads used by the library's passes, 1 unless set.
 inline int threads() { return detail::thread_count().load(std::memory_order_relaxed); }
 
-/// Largest number of threads that can be asked for.
+/// Largest number of threads that can be set.
 inline constexpr int most_threads = 1024;
 
 /// Sets the number of threads for all later passes of this process, 1 ≤ n ≤ most_threads. Without OpenMP at
-/// compile time every pass runs on one thread whatever n is. Results are the same bits for the same n;
+/// compile time every pass runs on one thread whatever n is. Results are bitwise the same for the same n;
 /// another n may change the order of a few sums.
 ///
 /// Throws UsageError for any other n.
@@ -46,15 +46,15 @@ inline void threads(int n) {
     detail::thread_count().store(n, std::memory_order_relaxed);
 }
 
-/// For as long as one lives BLAS runs on one thread, because the library splits its products itself; the
-/// host program's settings come back with the last one, also when several threads hold one each. Every
+/// During its lifetime BLAS runs on one thread, because the library splits its products itself; when the last
+/// one is destroyed the host program's settings are restored, also when several threads hold one each. Every
 /// pass holds one, and so does Graph::probabilities.
 class BlasOnOneThread {
 public:
     BlasOnOneThread() {
 #ifdef _OPENMP
         omp_ = omp_get_max_threads();
-        omp_set_num_threads(1);  // all that OpenBLAS's OpenMP flavour heeds; a setting of this thread alone
+        omp_set_num_threads(1);  // all that an OpenMP build of OpenBLAS obeys; set for this thread only
 #endif
         if (!openblas_set_num_threads) return;
         const std::lock_guard lock(shared().mutex);
@@ -86,15 +86,15 @@ private:
     [[maybe_unused]] int omp_ = 1;
 };
 
-/// Into how many pieces parallel() cuts n items.
+/// Number of pieces into which parallel() splits n items.
 inline Index piece_count(Index n, Index grain, Index most) {
     return std::max<Index>(1, std::min<Index>(std::min<Index>(threads(), most), (n + grain - 1) / grain));
 }
 
-/// Runs f(first, last, piece) over [0, n) cut into at most min(threads(), most) contiguous pieces, each
-/// a multiple of `grain` ≥ 1 long but for the last. f must not throw. The cut depends on n, grain, most
-/// and threads() alone; called by one of several threads already, that thread runs all pieces. Where
-/// SubnormalsAreZero holds for the caller, it holds for all threads.
+/// Runs f(first, last, piece) over [0, n) split into at most min(threads(), most) contiguous pieces, each
+/// except the last a multiple of `grain` ≥ 1 long. f must not throw. The split depends only on n, grain, most
+/// and threads(); inside a parallel region, the calling thread runs all pieces. If SubnormalsAreZero is
+/// active for the caller, it is for all threads.
 template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     const Index count = piece_count(n, grain, most), grains = (n + grain - 1) / grain;
     if (count == 1) {
@@ -109,7 +109,7 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
 #ifdef _OPENMP
     if (!omp_in_parallel()) {
         const bool flush = SubnormalsAreZero::active();
-        const SubnormalsAreZero lifted(false);  // a thread that is born here would keep it for good
+        const SubnormalsAreZero lifted(false);  // a thread created here would keep it permanently
         const int team = static_cast<int>(count);
 #pragma omp parallel for schedule(static, 1) num_threads(team)
         for (Index i = 0; i < count; ++i) {

@@ -7,7 +7,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Sizes, positions and shapes. Signed, so that differences are what they look like.
+/// Sizes, positions and shapes. Signed, so that differences can be negative.
 using Index = std::ptrdiff_t;
 
 /// A word, character or symbol: its number in a vocabulary, 0 … V-1.

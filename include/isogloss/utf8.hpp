@@ -12,8 +12,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Number of bytes of the UTF-8 sequence at the head of `s`, 1 … 4, or 0 where there is none: a stray
-/// continuation byte, an overlong form, a surrogate, a number above U+10FFFF, a cut sequence, or `s` empty.
+/// Number of bytes of the UTF-8 sequence at the start of `s`, 1 … 4, or 0 if there is none: a stray
+/// continuation byte, an overlong form, a surrogate, a number above U+10FFFF, a truncated sequence, or `s` empty.
 ///
 /// Source   Unicode Standard, table 3-7, "Well-formed UTF-8 byte sequences".
 inline std::size_t utf8_length(std::string_view s) {
@@ -35,7 +35,7 @@ inline std::size_t utf8_length(std::string_view s) {
     return b >= low && b <= high && continues(2) && continues(3) ? 4 : 0;
 }
 
-/// Position of the first byte that is NUL or not part of valid UTF-8; nothing where all is well.
+/// Position of the first byte that is NUL or not part of valid UTF-8; nothing if there is none.
 inline std::optional<std::size_t> bad_byte(std::string_view s) {
     constexpr std::uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
     for (std::size_t i = 0; i < s.size();) {
@@ -54,8 +54,8 @@ inline std::optional<std::size_t> bad_byte(std::string_view s) {
     return std::nullopt;
 }
 
-/// A word fit for messages and for lines of a file: backslash as `\\\\`, a byte below 0x20 or 0x7F as `\\xHH`
-/// (upper-case digits); everything else as it is. With `backslash` false, backslashes are left alone.
+/// A word escaped for messages and for lines of a file: backslash as `\\\\`, a byte below 0x20 or 0x7F as `\\xHH`
+/// (upper-case digits); everything else unchanged. With `backslash` false, so are backslashes.
 inline std::string escaped(std::string_view word, bool backslash = true) {
     std::string out;
     for (const char c : word) {
@@ -68,7 +68,7 @@ inline std::string escaped(std::string_view word, bool backslash = true) {
     return out;
 }
 
-/// A word or a name in quotes for a message: control bytes escaped, and cut where it is longer than 80 bytes.
+/// A word or a name in quotes for a message: control bytes escaped, and truncated if longer than 80 bytes.
 inline std::string in_quotes(std::string_view word) {
     std::size_t keep = std::min<std::size_t>(word.size(), 80);
     if (keep < word.size())  // not in the middle of a character

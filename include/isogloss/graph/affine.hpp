@@ -55,7 +55,7 @@ template <class T> struct TermProduct {
     }
 };
 
-/// A term at work on the columns of the batch from `first_column` on; positions count over time and batch.
+/// A term applied to the columns of the batch from `first_column` on; positions run over time and batch.
 template <class T> class Term {
 public:
     using When = typename Source<T>::When;
@@ -67,7 +67,7 @@ public:
 
     bool masked() const { return mask_ != nullptr; }
     Index width() const { return source_.input.width; }
-    /// Whether a product is with the whole parameter, which may be packed for it.
+    /// Whether a product uses the whole parameter, which may be packed for it.
     bool is_whole(const TermProduct<T>& q) const {
         return source_.tokens.id < 0 && q.columns == units_.width;
     }
@@ -100,9 +100,9 @@ public:
         return of_parameter.rows_from(q.matrix_row, width()).columns(q.column, q.columns);
     }
 
-    /// Memory for the rows at hand, [rows, width]; for terms with a mask.
+    /// Memory for the current rows, [rows, width]; for terms with a mask.
     T* scratch() const { return source_.masked + column_ * width(); }
-    /// How many rows a mask has for a product; it serves every step.
+    /// Rows of the mask in a product; the same mask serves every step.
     Index batch(const TermProduct<T>& q) const { return std::min(q.rows, store_.batch); }
 
 private:
@@ -113,10 +113,10 @@ private:
     Index column_;
 };
 
-/// The matrix of a term computed step by step, packed once a pass for all of them, in the precision of the pass.
+/// The matrix of a term computed step by step, packed once per pass for all steps, in the precision of the pass.
 template <class T> struct PackedFactor {
-    /// Numbers of T for a matrix [k, n] or its transpose, multiplied from the left by up to `batch` rows: for the
-    /// matrix, and for the rows.
+    /// Elements of T to pack a matrix [k, n] or its transpose, and up to `batch` rows that multiply it from the
+    /// left: for the matrix, and for the rows.
     static std::pair<Index, Index> size(Precision precision, Index batch, Index k, Index n) {
         using Packed = kernel::Packed<T>;
         using Tiles = kernel::Bf16Tiles;
@@ -133,13 +133,13 @@ template <class T> struct PackedFactor {
         kernel::Packed<T>::pack(b, packed);
     }
 
-    /// C += A B for a packed B and the rows of A from `first_column` of the batch on; `rows` is the memory for them.
+    /// C += A B for packed B and the rows of A from `first_column` of the batch on; `rows` is memory for them.
     static void add_product(Precision precision, MatrixRef<const T> a, Index first_column, const T* packed,
                             MatrixRef<T> c, [[maybe_unused]] T* rows) {
         if constexpr (std::is_same_v<T, float>)
             if (precision == Precision::bf16) {
                 using Tiles = kernel::Bf16Tiles;
-                // Packed rows are at most twice as many as the rows, of half the bytes.
+                // There are at most twice as many packed rows as rows, in half the bytes each.
                 rows += first_column * Tiles::depth * Tiles::tiles(a.cols);
                 return kernel::Bf16Gemm::add_product(a, reinterpret_cast<const kernel::Bf16*>(packed), c,
                                                      reinterpret_cast<kernel::Bf16*>(rows));
@@ -148,22 +148,22 @@ template <class T> struct PackedFactor {
     }
 };
 
-/// Packs the matrix of a term, unless that is done in this pass.
+/// Packs the matrix of a term, unless already packed in this pass.
 template <class T> void pack(const Store<T>& store, Source<T>& s, MatrixRef<const T> matrix) {
     if (s.packed_at == store.pass) return;
     PackedFactor<T>::pack(store.products(), matrix, s.packed);
     s.packed_at = store.pass;
 }
 
-/// Steps of a pass from which on it pays to pack a matrix for the few rows of each.
+/// Least number of steps for which it pays to pack a matrix for the few rows of each step.
 inline constexpr Index worth_packing = 4;
 
-/// c = beta c + a b for the whole matrix b of a term (or its transpose), whose rows begin at `first_column` of the
-/// batch. On packed weights all rows go through the matrix of these. Else the few rows of one step go through one that is packed
-/// for the pass, where there are enough steps to pay for packing it; see kernel::Packed.
+/// c = beta c + a b for the whole matrix b of a term (or its transpose); the rows of a begin at `first_column`
+/// of the batch. On packed weights all rows use the packed matrix. Otherwise the few rows of one step use a matrix
+/// packed for the pass, if there are enough steps to pay for packing it; see kernel::Packed.
 template <class T> void multiply(const Store<T>& store, Source<T>& s, MatrixRef<const T> a,
                                  MatrixRef<const T> b, Index first_column, T beta, MatrixRef<T> c) {
-    if (const auto* const packed = store.parameters[s.weight.id].packed) {  // evaluation, of b itself
+    if (const auto* const packed = store.parameters[s.weight.id].packed) {  // evaluation: b as it is
         if (beta == T(0)) packed->product(a, nullptr, c);
         else packed->add_product(a, c);
         return;
@@ -175,8 +175,8 @@ template <class T> void multiply(const Store<T>& store, Source<T>& s, MatrixRef<
     PackedFactor<T>::add_product(store.products(), a, first_column, s.packed, c, s.packed_rows);
 }
 
-/// z = beta z + a W for positions [first, first + count), those of a part of the batch that begins at
-/// `first_column` where they are of one step.
+/// z = beta z + a W for positions [first, first + count); positions of one step may be a part of the batch, which
+/// begins at `first_column`.
 template <class T> void add_term(Store<T>& store, const UnitsRecord<T>& u, Source<T>& s, Index first,
                                  Index count, Index first_column, T beta) {
     const Term<T> term(store, u, s, first_column);
@@ -189,8 +189,8 @@ template <class T> void add_term(Store<T>& store, const UnitsRecord<T>& u, Sourc
     });
 }
 
-/// The adjoint of a term's input for positions [first, first + count), which lies at `target`: = beta target +
-/// (dz Wᵀ) ∘ mask. `W` is the parameter or, for the modulus (`squared`), its squares; the mask is then squared too.
+/// The adjoint of a term's input at positions [first, first + count), stored at `target`: = beta target + (dz Wᵀ)
+/// ∘ mask. `W` is the parameter or, for the modulus (`squared`), its squares; the mask is then squared too.
 template <bool squared, class T> void add_term_to_input(Store<T>& store, const UnitsRecord<T>& u,
                                                         Source<T>& s, MatrixRef<const T> dz,
                                                         MatrixRef<const T> W, Index first, Index count,
@@ -211,12 +211,12 @@ template <bool squared, class T> void add_term_to_input(Store<T>& store, const U
     });
 }
 
-/// The gradient of a term's weight over the whole sequence: += aᵀ dz, or = where nothing counts in it yet.
+/// The gradient of a term's weight over the whole sequence: += aᵀ dz, or = if nothing counts in it yet.
 template <class T>
 void add_term_to_weight(Store<T>& store, const UnitsRecord<T>& u, const Source<T>& s, MatrixRef<const T> dz) {
     const Term<T> term(store, u, s);
     Parameter<T>& p = store[s.weight];
-    const bool by_token = s.tokens.id >= 0;  // adds to some of the stack's matrices alone
+    const bool by_token = s.tokens.id >= 0;  // adds to only some of the stack's matrices
     T beta = 1;
     if (by_token) p.dense_gradient();
     else beta = p.begin_product();

@@ -27,10 +27,10 @@ public:
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    /// A zeroed block of so many elements: the product of the sizes. `who` asks for it, in messages.
+    /// A zeroed block; its number of elements is the product of the sizes. Messages name `who`.
     ///
-    /// Throws UsageError for sizes that are negative or multiply to more bytes than can be counted, and where
-    /// the machine does not give them; the arena is then as it was.
+    /// Throws UsageError if a size is negative, the number of bytes overflows or there is no memory; the arena
+    /// is then unchanged.
     template <class T> T* take(std::initializer_list<Index> sizes, std::string_view who = "graph") {
         static_assert(std::is_trivially_copyable_v<T>, "an arena holds plain numbers");
         const Index asked = bytes_of(who, sizes, sizeof(T));
@@ -54,21 +54,21 @@ public:
         return take<T>({n}, who);
     }  ///< a block of n elements
 
-    /// What is taken at some time.
+    /// What is taken at a given time.
     struct Mark {
         std::size_t chunks, blocks;
         std::byte* next;
         std::size_t left, size;
     };
     Mark mark() const { return {chunks_.size(), blocks_.size(), next_, left_, size_}; }  ///< see back_to
-    /// Gives back what was taken since a mark. Does not throw.
+    /// Releases what was taken since a mark. Does not throw.
     void back_to(const Mark& m) {
         chunks_.resize(m.chunks);
         blocks_.resize(m.blocks);
         next_ = m.next, left_ = m.left, size_ = m.size;
     }
 
-    /// Most bytes that a block takes besides what was asked for.
+    /// Most bytes that a block takes beyond the size requested.
     static constexpr Index overhead = 2 * 64 + 63;
 
     /// Bytes in use, guard bands included.
@@ -106,7 +106,7 @@ private:
             next_ = chunks_.back().get();
             left_ = size;
 #ifdef __linux__
-            // Products walk down the columns of large matrices: with small pages every row is another one.
+            // Products walk down the columns of large matrices: with small pages every row is on another page.
             if (left_ >= page) madvise(next_, left_ / page * page, MADV_HUGEPAGE);
 #endif
         }

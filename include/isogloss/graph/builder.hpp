@@ -1,4 +1,4 @@
-/// @file graph/builder.hpp  How a graph comes to hold inputs, weights and nodes: each wholly or not at all.
+/// @file graph/builder.hpp  Adds inputs, weights and nodes to a graph: each completely or not at all.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
-/// The building half of Graph, which says what each function does.
+/// The half of Graph that builds it; Graph documents each function.
 template <class T> class Builder {
 public:
     Builder(Store<T>& store, Array<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
@@ -103,8 +103,8 @@ public:
     }
 
 private:
-    // Runs build(); if it throws, forgets everything it has added, and what it has noted in weights and tokens
-    // that were there before. Where memory ends, that is a UsageError.
+    // Runs build(); if it throws, undoes everything it has added, and what it has recorded in existing weights
+    // and tokens. Running out of memory becomes a UsageError.
     template <class Build> auto all_or_nothing(const char* kind, const std::string& name, Build&& build) {
         return within_memory(
             [&] { return message(kind, " '", name, "'"); }, -1,

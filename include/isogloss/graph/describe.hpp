@@ -15,7 +15,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
-/// The name of the template of a node, such as "Lstm"; "node" where the compiler keeps no names of types.
+/// The name of the template of a node, such as "Lstm"; "node" if the compiler keeps no type names.
 template <class T> std::string kind_of([[maybe_unused]] const NodeRecord<T>& n) {
 #ifdef __cpp_rtti
     const AnyNode<T>& node = *n.node;
@@ -33,7 +33,7 @@ template <class T> std::string kind_of([[maybe_unused]] const NodeRecord<T>& n) 
     return "node";
 }
 
-/// Parameters that Graph::weight has made.
+/// Parameters made by Graph::weight.
 template <class T> std::vector<int> weights_of_no_node(const Graph<T>& g) {
     std::vector<int> found;
     int next = 0;
@@ -56,7 +56,7 @@ template <class T> std::vector<std::string> read_by(const Store<T>& store, const
     return names;
 }
 
-/// What a node makes that others may read, with its size.
+/// What a node computes that others may read, with sizes.
 template <class T> std::string made_by(const Store<T>& store, const NodeRecord<T>& n, int id) {
     std::string made;
     const auto add = [&](const auto&... parts) { made += (made.empty() ? "" : ", ") + message(parts...); };
@@ -79,7 +79,7 @@ inline std::string in_dot(const std::string& text) {
 
 }  // namespace graph
 
-/// What a graph consists of, one line for each input, weight and node, in the order of building within each:
+/// The contents of a graph, one line for each input, weight and node, each kind in order of creation:
 ///
 ///     graph: T = 5, B = 2, 634 parameters, … bytes
 ///     tokens x: below 10
@@ -87,9 +87,9 @@ inline std::string in_dot(const std::string& text) {
 ///     node embed: Embedding of x, E; y 8; … bytes
 ///     node lstm: Lstm of embed; h 8 carried, c 8 carried, tanh_c 8, z 32; 544 parameters: W [8, 32], …; … bytes
 ///
-/// Behind the kind of a node stand what it reads, the sequences [T, B, width] that it has, its own parameters, and
-/// the bytes that it has taken of Graph::memory(): parameters with their gradients, sequences with their adjoints,
-/// memory of its own.
+/// The kind of a node is followed by what it reads, its sequences [T, B, width], its own parameters, and the bytes
+/// of Graph::memory() that it takes: parameters with their gradients, sequences with their adjoints, memory of
+/// its own.
 template <class T> std::string describe(const Graph<T>& g) {
     const auto& store = g.store();
     Index all = 0;
@@ -125,8 +125,8 @@ template <class T> std::string describe(const Graph<T>& g) {
     return text;
 }
 
-/// The same as a picture, in the language DOT of Graphviz: `dot -Tsvg`. Nodes are boxes with their kind, what they
-/// make and their parameters; inputs and weights made with Graph::weight are ellipses; arrows point to who reads.
+/// The same as a picture, in the DOT language of Graphviz: `dot -Tsvg`. Nodes are boxes with their kind, outputs
+/// and parameters; inputs and weights made with Graph::weight are ellipses; arrows point to the reader.
 template <class T> std::string describe_as_dot(const Graph<T>& g) {
     using graph::in_dot;
     const auto& store = g.store();

@@ -1,4 +1,4 @@
-/// @file graph/feed.hpp  What a pass is given.
+/// @file graph/feed.hpp  The inputs of a pass.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
-/// An array of T that says where its numbers lie, as those of xtensor do, and not an expression or a list.
+/// An array of T that exposes its data, strides and shape, as those of xtensor do; no expression or list.
 template <class A, class T>
 concept StridedArray = requires(const A& a) {
     { a.data() + a.data_offset() } -> std::convertible_to<const T*>;
@@ -24,7 +24,7 @@ concept StridedArray = requires(const A& a) {
     { a.dimension() } -> std::convertible_to<std::size_t>;
 };
 
-/// Throws UsageError unless the array has this shape (0: any size) and lies row by row.
+/// Throws UsageError unless the array has this shape (0: any size) and is contiguous in row-major order.
 template <std::size_t N, class A> void require_shape(const A& a, const std::array<Index, N>& expected) {
     std::array<Index, 16> found{};
     const auto dimension = std::min<std::size_t>(a.dimension(), found.size());
@@ -45,9 +45,9 @@ template <std::size_t N, class A> void require_shape(const A& a, const std::arra
 
 }  // namespace detail
 
-/// One input of a pass: `{x, batch.input}` for tokens, `{u, data, time, batch}` for a sequence; or an array of xtensor,
-/// `{x, words}` of Token [T, B] and `{u, values}` of T [T, B, width], which must outlive the call. Throws UsageError for an array of
-/// another shape.
+/// One input of a pass: `{x, batch.input}` for tokens, `{u, data, time, batch}` for a sequence; or an xtensor
+/// array, `{x, words}` of Token [T, B] and `{u, values}` of T [T, B, width], which must outlive the call. Throws
+/// UsageError for an array of another shape.
 template <class T> struct Feed {
     Feed() = default;
     Feed(Tokens to, TokenBlock from) : tokens(to), block(from) {}

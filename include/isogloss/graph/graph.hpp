@@ -17,35 +17,35 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// How a graph is laid out.
+/// Capacities, seed and modes of a graph.
 struct GraphOptions {
     Index time = 1;          ///< T ≥ 1: most steps in one pass
     Index batch = 1;         ///< B ≥ 1: most columns in one pass
-    std::uint64_t seed = 1;  ///< of start values and dropout masks
-    /// Bytes a loss may take for blocks of logits, > 0; see FusedSoftmax. 20 bytes of each of the T·B positions
-    /// count, 40 to 60 with epsilon: for a text of millions of steps in one pass raise it, or blocks shrink to single
-    /// rows. Empty: 32 MiB, and in bfloat16 3/2 of what the head's table takes where that is more.
+    std::uint64_t seed = 1;  ///< of initial values and dropout masks
+    /// Bytes a loss may take for blocks of logits, > 0; see FusedSoftmax. Includes 20 bytes for each of the T·B
+    /// positions, 40 to 60 with epsilon: raise it for a text of millions of steps in one pass, or blocks shrink to
+    /// single rows. Empty: 32 MiB, or in bfloat16 3/2 of the bytes of the head's table if that is more.
     std::optional<Index> budget = {};
     Precision precision =
-        Precision::full;  ///< of the matrix products of training passes; bf16 for float alone
+        Precision::full;  ///< of the matrix products of training passes; bf16 for float only
     double epsilon =
-        0;  ///< ε, 0 to below 1: entries of dl/dz below it are sampled in training passes, without bias,
+        0;  ///< ε, 0 ≤ ε < 1: entries of dl/dz below it are sampled in training passes, without bias,
             ///< see FusedSoftmax; 0: all are computed
     bool gradients =
-        true;  ///< false: a graph for evaluation alone, without memory for gradients, adjoints and masks.
-               ///< training() is false and stays so, backward is refused; precision and epsilon do nothing
+        true;  ///< false: a graph for evaluation only, without memory for gradients, adjoints and masks.
+               ///< training() stays false, backward is refused; precision and epsilon have no effect
 };
 
-/// How a weight made with Graph::weight is kept.
+/// Options of a weight made with Graph::weight.
 struct WeightOptions {
     bool unit_rows = false;  ///< every row has norm 1, at the start and after every update
-    /// false: it stays as it is made, loaded or written. Passes compute no gradient of it and the graph has no memory for
-    /// one; updates leave it out. Moduli flow through it as before. Of weights that nodes make, and for a while:
-    /// Parameters::trained.
+    /// false: frozen at its initial, loaded or written values. Passes compute no gradient of it and the graph has
+    /// no memory for one; updates skip it. Moduli still flow through it. For weights made by nodes, or to freeze
+    /// temporarily, see Parameters::trained.
     bool trained = true;
 };
 
-/// What a graph carries from one pass to the next, as a copy.
+/// A copy of the states that a graph carries from one pass to the next.
 template <class T> struct Carried {
     std::vector<std::vector<T>> values;
     bool operator==(const Carried&) const = default;
@@ -61,23 +61,23 @@ template <class T> struct Carried {
 ///     double nats = g.forward(l, {x, batch.input}, {y, batch.target});
 ///     g.backward(l);
 ///
-/// - Memory is taken while the graph is built; forward, backward and updates allocate nothing, but that the first
-///   training pass in bfloat16 takes 1.5 MiB for each of threads().
+/// - Memory is allocated while the graph is built; forward, backward and updates allocate nothing, except that the
+///   first training pass in bfloat16 takes 1.5 MiB for each of threads().
 /// - T and B are capacities: any pass may be smaller, down to one token.
-/// - Recurrent nodes go on where the last pass that ran them ended, row by row, until reset().
-/// - Gradients are sums over time and batch; backward adds to them, an update's step() clears its own.
-/// - A graph is not copied or moved, and handles belong to the graph that gave them.
+/// - Recurrent nodes continue where the last pass that ran them ended, row by row, until reset().
+/// - Gradients are sums over time and batch; backward adds to them, an update's step() clears those it uses.
+/// - A graph cannot be copied or moved, and handles belong to the graph that created them.
 ///
-/// Everything that cannot be built, sizes for which there is no memory included, throws UsageError from the
-/// line that asked for it and leaves the graph as it was; tokens out of range throw DataError before anything
-/// runs; a loss that is not finite throws NumericError, which names the input or weight that was not, if any.
-/// Handles of another graph, or of one that is gone, throw UsageError.
+/// Anything that cannot be built, including sizes for which there is no memory, throws UsageError from the
+/// offending line and leaves the graph unchanged; tokens out of range throw DataError before anything runs; a
+/// loss that is not finite throws NumericError, which names the input or weight that was not finite, if any.
+/// Handles of another graph, or of one that has been destroyed, throw UsageError.
 template <class T> class Graph {
 public:
     explicit Graph(GraphOptions options);
-    /// A graph whose weights are those of another, for evaluation alone: `seed` and `gradients` are not looked at.
-    /// Each weight that is made takes the one of its name, instead of start values; UsageError where there is none,
-    /// or one of another shape. See SharedWeights.
+    /// A graph on the weights of another, for evaluation only: `seed` and `gradients` are ignored. Each weight
+    /// made is the shared one of its name, not initialised anew; UsageError if there is none, or it has another
+    /// shape. See SharedWeights.
     Graph(GraphOptions options, SharedWeights<T> weights);
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
@@ -96,7 +96,7 @@ public:
         return builder_.weight(name, rows, cols, init, options.unit_rows, options.trained);
     }
 
-    /// Adds a node and returns what its setup returns. The inputs must fit that setup's parameters.
+    /// Adds a node and returns what its setup returns. The inputs must match that setup's parameters.
     template <template <class> class Node, class... Inputs>
     auto add(const std::string& name, typename Node<T>::Options options, Inputs... inputs) {
         return builder_.template add<Node>(name, std::move(options), inputs...);
@@ -104,8 +104,8 @@ public:
 
     // --- running ----------------------------------------------------------------------------------
 
-    /// Runs what the loss needs, in the order of building, on the given inputs; returns the loss summed
-    /// over time and batch, in nats. In training mode a step begins: masks are drawn anew.
+    /// Runs the nodes that the loss needs, in order of creation, on the given inputs; returns the loss summed
+    /// over time and batch, in nats. In training mode a new step begins: masks are redrawn.
     double forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
                    const Feed<T>& d = {}, const Feed<T>& e = {}, const Feed<T>& f = {}) {
         return forward(l, std::array{a, b, c, d, e, f});
@@ -129,30 +129,30 @@ public:
         runner_.forward(record(to).node, inputs);
     }
 
-    /// Carries a quantity backward from the loss that the last forward pass computed. Gradient adds to
-    /// the gradients of the weights; Modulus fills the moduli of the sequences (the first call takes their
-    /// memory) and is refused when a node on the way cannot carry it. With `down_to`, nodes up to the one
-    /// that made that sequence do not run: enough for the gradients of what comes after it.
+    /// Propagates a quantity backward from the loss that the last forward pass computed. Gradient adds to
+    /// the gradients of the weights; Modulus fills the moduli of the sequences (the first call allocates their
+    /// memory) and is refused if a node on the way does not support it. With `down_to`, the nodes up to and
+    /// including the one that made that sequence are skipped: enough for the gradients of what follows it.
     template <class Quantity = Gradient> void backward(Loss<T> l, Seq<T> down_to = {});
-    /// Runs again what comes after the node that made `from` in the last forward pass, which was for this
-    /// loss, on the same inputs: the loss after a change of weights behind `from` alone. Not for nodes that
+    /// Reruns the nodes after the one that made `from`, on the inputs of the last forward pass, which must have
+    /// been for this loss: the loss after a change only of weights downstream of `from`. Not for nodes that
     /// carry states.
     double forward_again(Loss<T> l, Seq<T> from);
 
-    /// Forgets the carried states: the next pass starts from zero.
+    /// Clears the carried states: the next pass starts from zero.
     void reset();
     /// The same for one column of the batch, from 0 to capacity().batch - 1.
     void reset(Index column);
-    /// Gives a column the states of another: hypotheses of a search that have a beginning in common.
+    /// Copies the states of one column to another, as for search hypotheses with a common beginning.
     void copy_state(Index from, Index to);
-    /// The same for the first columns at once: column b goes on from what column from[b] carried before, so that
-    /// from = {2, 2, 0} makes two hypotheses out of the third and one out of the first. At most capacity().batch.
+    /// The same for the first columns at once: column b continues from what column from[b] carried before, so that
+    /// from = {2, 2, 0} makes two hypotheses of the third and one of the first. At most capacity().batch.
     void copy_states(std::span<const Index> from);
-    /// The sequences that are carried over, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
+    /// The names of the carried sequences, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
     std::vector<std::string> state_names() const;
-    /// What one of them carries into the next pass: a view [capacity().batch, width] to read and to write.
+    /// The state that one of them carries into the next pass: a read-write view [capacity().batch, width].
     auto state(std::string_view name);
-    /// What is carried now, as a copy; `carry` puts it back.
+    /// A copy of the carried states; `carry` restores it.
     Carried<T> carried() const;
     void carry(const Carried<T>& states);  ///< see carried()
 
@@ -168,58 +168,58 @@ public:
     /// Whether it computes gradients: GraphOptions::gradients, and false on shared weights.
     bool gradients() const { return store_.gradients; }
     /// In checking mode every pass stops at the first input or node with a value or adjoint that is not
-    /// finite and throws NumericError naming it, step and batch row.
+    /// finite and throws NumericError naming it, the step and the batch row.
     void checking(bool on) { runner_.checking = on; }
     bool checking() const { return runner_.checking; }  ///< false at the start
-    /// Counts training passes; masks are a function of it. Set it to repeat or resume.
+    /// Counts training passes; masks are a function of it. Set it to repeat or resume a run.
     std::uint64_t training_step() const { return store_.step; }
     void training_step(std::uint64_t n) { store_.step = n; }  ///< see above
-    /// From now on the columns of a pass are those from `first` on of a batch of `all`, which passes on other parts
-    /// complete: masks and samples are drawn as for the whole, so that the gradients of the parts, each at the same
-    /// training_step(), sum to its own. all = 0: a pass is a batch of its own, as at the start. Throws UsageError for
-    /// numbers below 0 or above 2³¹; forward does for more columns than there are.
+    /// From now on the columns of a pass are those from `first` on of a batch of `all`, whose other parts are left
+    /// to other passes: masks and samples are drawn as for the whole batch, so that the gradients of the parts,
+    /// each at the same training_step(), sum to that of the whole. all = 0: a pass is a whole batch, as initially.
+    /// Throws UsageError for numbers below 0 or above 2³¹; forward throws it for columns beyond `all`.
     void columns(Index first, Index all);
-    /// What the gradients are sums over, where more than the last backward pass has added to them: columns and
-    /// predicted positions, at least 0, that updates divide by. A backward pass sets both to its own.
+    /// Sets the columns and predicted positions, at least 0, by which updates divide, where the gradients are sums
+    /// over more than the last backward pass. A backward pass sets both to its own.
     void summed_over(Index columns, Index predicted);
-    /// Seed of start values and masks.
+    /// Seed of initial values and masks.
     std::uint64_t seed() const { return store_.seed; }
 
-    // --- looking ----------------------------------------------------------------------------------
+    // --- inspection -------------------------------------------------------------------------------
 
     Capacity capacity() const { return store_.capacity; }
-    /// Precision::full or bf16: what `automatic` has become.
+    /// Precision::full or bf16: what `automatic` resolved to.
     Precision precision() const { return store_.precision; }
-    double epsilon() const { return store_.epsilon; }  ///< as GraphOptions has it
-    /// Parameters whose names match a pattern in which '*' stands for any run of characters, or one of several: "lstm*.U,
-    /// softmax.*". A pattern that begins with '!' leaves out what matches, of those before it or, where it is the first,
-    /// of all: "!E". A pattern that matches no name is an error, and so is a group of none.
+    double epsilon() const { return store_.epsilon; }  ///< as in GraphOptions
+    /// Parameters whose names match a pattern in which '*' stands for any run of characters, or one of several:
+    /// "lstm*.U, softmax.*". A pattern that begins with '!' removes what matches from those before it or, if it is
+    /// first, from all: "!E". A pattern that matches no name is an error, and so is an empty group.
     Parameters<T> parameters(std::string_view pattern = "*");
     /// One parameter by its exact name.
     Parameter<T>& parameter(std::string_view name);
     /// The handle of a parameter by its exact name, for sharing one that a node made.
     Weight<T> weight(std::string_view name);
 
-    /// What other graphs can be built on: all weights that there are now, see SharedWeights.
+    /// All current weights, for other graphs to be built on; see SharedWeights.
     SharedWeights<T> shared_weights() const {
         return store_.shared ? *store_.shared
                              : SharedWeights<T>(store_.memory, store_.seed, store_.parameters);
     }
 
-    /// The same with the matrices of affine terms and heads packed for their products, in a precision: for graphs in whose
-    /// passes the same weights are multiplied by few rows again and again, such as those of a server or of score_hypotheses.
-    /// full keeps T; bf16 (automatic: where it pays) takes half of its bytes and int8 a quarter, and both are for float; see Precision.
+    /// The same with the matrices of affine terms and heads packed for products in a given precision: for graphs
+    /// that multiply the same weights by few rows again and again, as in a server or in score_hypotheses. full
+    /// keeps T; bf16 (automatic: if faster) takes half its bytes, int8 a quarter, both for float; see Precision.
     ///
     ///     const auto weights = model.packed_weights(Precision::int8);
     ///     Graph<float> g({.time = 1, .batch = 50}, weights);
     ///
-    /// The packed matrices are of this moment: unlike shared_weights(), what is written to the weights later shows only in what
-    /// reads them otherwise (embeddings, biases, matrices chosen by a token). Call it again then. Throws UsageError for bf16 and
-    /// int8 in double, NumericError for a matrix that is not finite.
+    /// The packed matrices are a snapshot: unlike with shared_weights(), later changes of the weights take effect
+    /// only where they are read unpacked (embeddings, biases, matrices chosen by a token). Call it again after a
+    /// change. Throws UsageError for bf16 and int8 in double, NumericError for a matrix that is not finite.
     SharedWeights<T> packed_weights(Precision precision = Precision::full) const;
 
     /// Views [rows, cols] of a weight and its gradient, and [T·B, width] of a sequence's value, adjoint and
-    /// modulus after the last pass. Views go stale with the next pass of another size.
+    /// modulus after the last pass. The next pass of another size invalidates the views.
     auto value(Weight<T> w) { return view(record(w).values()); }
     auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }  ///< see above
     auto value(Seq<T> a) { return record(a), view(a, store_.value(a.id)); }  ///< see above
@@ -234,22 +234,22 @@ public:
         return view(a, store_.adjoint(a.id, 1));
     }
 
-    /// All sequences by their full names, in the order of their making: inputs, and what nodes keep within them,
-    /// such as "lstm1.h", "lstm1.c" or the gates "lstm1.z".
+    /// The full names of all sequences, in order of creation: inputs, and those of nodes, such as "lstm1.h",
+    /// "lstm1.c" or the gates "lstm1.z".
     std::vector<std::string> sequence_names() const;
-    /// The handle of a sequence by its full name: value() shows what the last pass has left there, if it ran the node.
-    /// Throws UsageError for other names.
+    /// The handle of a sequence by its full name: value() gives its contents after the last pass, if that ran the
+    /// node. Throws UsageError for other names.
     Seq<T> sequence(std::string_view name) const;
 
-    /// The dropout mask of a full name, such as "lstm1.mask", as the last pass had it, a copy of [groups · B,
-    /// width]: row g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or
-    /// 1/keep, and 1 where no mask was active: in evaluation, or with keep = 1. Throws UsageError for other
-    /// names, and where the last pass left its node out.
+    /// A copy of a dropout mask in the last pass, by its full name such as "lstm1.mask", [groups · B, width]: row
+    /// g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or 1/keep, and 1 if
+    /// no mask was active: in evaluation, or with keep = 1. Throws UsageError for other names, and if the last
+    /// pass did not run its node.
     Tensor<T, 2> mask(std::string_view name) const;
 
     double value(Loss<T> l) const { return record(l).value; }
-    /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, whatever is added to it and however it
-    /// is weighted there: what a perplexity is made of. Throws UsageError for a loss that has none.
+    /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, without what is added to it and how it is
+    /// weighted there: the basis of perplexity. Throws UsageError for a loss that has none.
     double cross_entropy(Loss<T> l) const;
     /// Positions that counted in a loss: targets other than not_predicted.
     Index predicted(Loss<T> l) const { return record(l).predicted; }
@@ -257,26 +257,26 @@ public:
     auto by_token(Loss<T> l) const;
 
     /// softmax(o / temperature) after a forward pass that reached o, for positions [first, first + count)
-    /// counted over time and batch, into out [count, V]. The only place where probabilities exist as an
-    /// array; ask for the rows that are wanted.
+    /// counted over time and batch, into out [count, V]. Only here do probabilities exist as an array; request
+    /// only the rows needed.
     void probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature = 1);
     Tensor<T, 2> probabilities(Logits<T> o, double temperature = 1);  ///< all positions, [T·B, V]
-    /// log softmax(o / temperature) likewise, in nats: also of words whose probability is below what T can hold.
+    /// log softmax(o / temperature) likewise, in nats: also for words whose probability underflows T.
     void log_probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature = 1);
     Tensor<T, 2> log_probabilities(Logits<T> o, double temperature = 1);  ///< all positions, [T·B, V]
     /// The logits themselves, likewise.
     void logits(Logits<T> o, Index first, MatrixRef<T> out);
     Tensor<T, 2> logits(Logits<T> o);  ///< all positions, [T·B, V]
 
-    /// The sequence that a head reads: what its logits are products of.
+    /// The sequence from which a head computes its logits.
     Seq<T> hidden(Logits<T> o) { return record(o).hidden; }
 
-    /// Bytes of the arena: weights unless they are shared ones, gradients, activations.
+    /// Bytes of the arena: weights unless shared, gradients, activations.
     std::size_t memory() const { return store_.arena.size(); }
     /// Whether no node has written beyond the ends of its blocks; for tests.
     bool guards_intact() const { return store_.arena.guards_intact(); }
 
-    /// The insides, for files and updates.
+    /// The internals, for files and updates.
     graph::Store<T>& store() { return store_; }
     const graph::Store<T>& store() const { return store_; }              ///< see above
     const Array<graph::NodeRecord<T>>& nodes() const { return nodes_; }  ///< see above
@@ -338,8 +338,7 @@ template <class T> Graph<T>::Graph(GraphOptions options) {
     store_.capacity = {options.time, options.batch};
     store_.seed = options.seed;
     if (options.budget)
-        store_.budget =
-            std::min(*options.budget, most / 4);  // "no limit", and sums of it can still be counted
+        store_.budget = std::min(*options.budget, most / 4);  // "no limit", but sums of it do not overflow
 }
 
 template <class T> Graph<T>::Graph(GraphOptions options, SharedWeights<T> weights)
@@ -352,7 +351,7 @@ template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision
     if (!std::is_same_v<T, float> && precision != Precision::full)
         throw UsageError("packed_weights: found precision = ", precision == Precision::bf16 ? "bf16" : "int8",
                          " for a graph of double, expected full");
-    // Of a graph that is on shared weights itself those are packed that its owner has made.
+    // For a graph that is itself on shared weights, those of their owner are packed.
     SharedWeights<T> weights(store_.shared ? store_.shared->unpacked() : shared_weights());
     for (const auto& u : store_.units)
         for (const auto& s : u.sources)
@@ -386,7 +385,7 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, 
 }
 
 template <class T> void Graph<T>::columns(Index first, Index all) {
-    constexpr Index most = Index{1} << 31;  // so that positions of random numbers can be counted
+    constexpr Index most = Index{1} << 31;  // so that positions of random numbers do not overflow
     require("columns", "first", first, 0, most);
     require("columns", "all", all, 0, most);
     store_.first_column = all > 0 ? first : 0;
@@ -470,7 +469,7 @@ template <class T> void Graph<T>::carry(const Carried<T>& states) {
         if (s.carried) std::copy(states.values[i].begin(), states.values[i].end(), s.carried), ++i;
 }
 
-// --- looking --------------------------------------------------------------------------------------
+// --- inspection -----------------------------------------------------------------------------------
 
 template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) {
     std::string known;
@@ -596,7 +595,7 @@ template <class T> Tensor<T, 2> Graph<T>::logits(Logits<T> o) {
     return all_positions("logits", o, [&](MatrixRef<T> z) { logits(o, 0, z); });
 }
 
-// Rows of logits, then of what `finish` makes of each; it returns NaN for a row that is not finite.
+// Computes rows of logits and applies `finish` to each, which returns NaN for a row that is not finite.
 template <class T> template <class Finish>
 void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, MatrixRef<T> out,
                               double temperature, Finish&& finish) {

@@ -1,6 +1,6 @@
 /// @file graph/handles.hpp  Tiny typed names for what a graph holds. Copy them freely; they own nothing.
 ///
-/// `graph` is the serial number of the graph that gave the handle, which no other graph of the process has.
+/// `graph` is the serial number, unique in the process, of the graph that created the handle.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ template <class T> struct Weight {
     bool operator==(const Weight&) const = default;
 };
 
-/// Logits [T, B, vocabulary] that are never held: hidden states, table and bias, from which losses and
+/// Logits [T, B, vocabulary] that are never stored: hidden states, table and bias, from which losses and
 /// probabilities are computed block by block.
 template <class T> struct Logits {
     int id = -1;
@@ -45,7 +45,7 @@ template <class T> struct Loss {
 };
 
 /// Declared affine maps z = Σₖ aₖ Wₖ + b, `width` of them side by side: "units" in the sense of the
-/// Riemannian metrics. Serves wherever the sequence z [T, B, width] of their sums does.
+/// Riemannian metrics. Can be used wherever the sequence z [T, B, width] of their sums can.
 template <class T> struct Units {
     int id = -1;
     Seq<T> z;
@@ -55,7 +55,7 @@ template <class T> struct Units {
 /// A sequence one step back: at step t its value at t-1, at the first step the carried state.
 template <class T> struct Previous { Seq<T> of; };
 
-/// A sequence as it stands at the current step, computed within the time loop.
+/// A sequence at the current step, computed within the time loop.
 template <class T> struct Current { Seq<T> of; };
 
 /// A dropout mask [groups, B, width], drawn once per training pass: 0 or 1/keep.
@@ -64,7 +64,7 @@ struct Mask {
 };
 
 /// The two quantities that flow backward.
-struct Gradient {};  ///< ∂l/∂x: local derivatives and matrices as they are
+struct Gradient {};  ///< ∂l/∂x: local derivatives and matrices enter unchanged
 struct Modulus {};   ///< Φ: local derivatives and matrices enter squared (Ollivier's backpropagated metric)
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

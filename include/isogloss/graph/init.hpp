@@ -1,4 +1,4 @@
-/// @file graph/init.hpp  Start values of weights.
+/// @file graph/init.hpp  Initial values of weights.
 #pragma once
 
 #include <cmath>
@@ -10,11 +10,11 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// How a weight starts: element (row, col) of a matrix [rows, cols] as a function of its own random
-/// stream. Any callable of this form serves; the usual ones have names below.
+/// Initial values of a weight: element (row, col) of a matrix [rows, cols] as a function of its own random
+/// stream. Any callable of this form will do; the usual ones are defined below.
 ///
-/// The stream is that of the weight's name under the graph's seed, so the start values of a weight
-/// do not depend on what else is in the model, nor on the scalar type (but for rounding).
+/// The stream is that of the weight's name under the graph's seed, so the initial values of a weight
+/// do not depend on what else is in the model, nor on the scalar type (except for rounding).
 using Init = std::function<double(const Random& random, Index rows, Index cols, Index row, Index col)>;
 
 /// Uniform on [-bound, bound].
@@ -43,7 +43,7 @@ inline Init glorot() {
     };
 }
 
-/// A multiple of the identity in each square block of a matrix [n, k n]; zero below a taller one.
+/// A multiple of the identity in each square block of a matrix [n, k n]; a taller one is zero below the square.
 inline Init identity(double scale = 1) {
     return [scale](const Random&, Index rows, Index, Index i, Index j) { return j % rows == i ? scale : 0; };
 }

@@ -1,4 +1,4 @@
-/// @file graph/logits.hpp  The logits of a head, wherever they are wanted.
+/// @file graph/logits.hpp  The logits of a head, wherever they are needed.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
 /// Z = H Eᵀ + b for H [rows, n], the head's table E [V, n], a bias b [V] or null, and Z [rows, V].
 ///
-/// The last `without_bias` rows take none. `packed` is memory for H packed (kernel::SkinnyGemm::size): with it a
-/// few rows pass by the table where it lies; without it, and in bfloat16, the product is that of product(). `ready` is Eᵀ
-/// packed beforehand, or null: with it the product is that of PackedMatrix.
+/// The last `without_bias` rows have no bias. `packed` is memory for H packed (kernel::SkinnyGemm::size): with it
+/// few rows are multiplied by the table in place; without it, and in bfloat16, product() is used. `ready` is Eᵀ
+/// packed in advance, or null: with it PackedMatrix is used.
 template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const T* b, MatrixRef<T> Z,
                                T* packed = nullptr, Index without_bias = 0,
                                Precision precision = Precision::full,
@@ -37,17 +37,17 @@ template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const
     });
 }
 
-/// The table of a head packed for products in bfloat16, once a pass for all blocks of logits. Without memory, which is
-/// so in full precision, for double, and where it would take more than 5/8 of the budget, it does nothing.
+/// The table of a head packed for products in bfloat16, once per pass for all blocks of logits. Without memory (in
+/// full precision, for double, or where it would take more than 5/8 of the budget) it does nothing.
 template <class T> class PackedTable {
 public:
-    /// Bytes of memory for a table [V, n]; 0: it is not to be packed.
+    /// Bytes of memory for a table [V, n]; 0: do not pack it.
     static Index bytes(Precision precision, Index V, Index n, Index budget) {
         if (precision != Precision::bf16 || !PackedMatrix<T>::serves(precision, n)) return 0;
         const Index needed = kernel::Bf16Tiles::size_b(n, V) * Index{sizeof(kernel::Bf16)};
         return needed <= budget / 8 * 5 ? needed : 0;
     }
-    /// `memory` is an array of so many bytes, null where there are none.
+    /// `memory` is an array of that many bytes, or null if 0.
     void setup(kernel::Bf16* memory) { packed_ = memory; }
 
     /// Packs E [V, n] if the pass is in bfloat16.

@@ -1,4 +1,4 @@
-/// @file graph/node.hpp  The contract of a node, and its erasure behind one virtual call per pass.
+/// @file graph/node.hpp  The contract of a node, and its type erasure behind one virtual call per pass.
 ///
 /// A node is a plain struct template over the scalar type:
 ///
@@ -12,8 +12,8 @@
 ///         void backward(Backward<T, Quantity>& p);       // adds to adjoints, never overwrites
 ///     };
 ///
-/// A node whose backward takes Backward<T>& alone trains by gradient and is refused, by name, when
-/// moduli are asked for.
+/// A node whose backward takes only Backward<T>& trains by gradient; a request for moduli is refused with
+/// an error that names it.
 #pragma once
 
 #include <isogloss/graph/pass.hpp>
@@ -39,12 +39,12 @@ template <class N, class T>
 concept HasForward = requires(N n, Forward<T>& p) {
     n.forward(p);
 };
-/// N carries the gradient backward.
+/// N propagates the gradient backward.
 template <class N, class T>
 concept HasBackward = requires(N n, Backward<T, Gradient>& p) {
     n.backward(p);
 };
-/// N carries the modulus backward too.
+/// N propagates the modulus backward too.
 template <class N, class T>
 concept HasModulus = requires(N n, Backward<T, Modulus>& p) {
     n.backward(p);
@@ -72,18 +72,18 @@ template <class T, class N> void NodeOf<T, N>::forward(Forward<T>& p) { node.for
 template <class T, class N> void NodeOf<T, N>::backward(Backward<T, Gradient>& p) { node.backward(p); }
 template <class T, class N> void NodeOf<T, N>::backward(Backward<T, Modulus>& p) {
     if constexpr (HasModulus<N, T>) node.backward(p);
-    else static_cast<void>(p);  // Graph::backward has refused the pass
+    else static_cast<void>(p);  // Graph::backward has already refused the pass
 }
 template <class T, class N> bool NodeOf<T, N>::has_modulus() const { return HasModulus<N, T>; }
 
-/// A node with what the graph must know of it: where its records begin and end, and what it reads.
+/// A node with what the graph must know about it: where its records begin and end, and what it reads.
 template <class T> struct NodeRecord {
     std::unique_ptr<AnyNode<T>> node;
     int first_seq = 0, last_seq = 0, first_units = 0, last_units = 0, first_mask = 0, last_mask = 0;
     int first_parameter = 0, last_parameter = 0;
-    std::vector<int> inputs;  // nodes that must run before
+    std::vector<int> inputs;  // nodes that must run before it
     std::vector<int> input_seqs, input_tokens, input_weights;
-    std::size_t bytes = 0;  // of the arena that its setup has taken
+    std::size_t bytes = 0;  // taken from the arena by its setup
     bool needed = false;    // in the current pass
 };
 

@@ -1,4 +1,4 @@
-/// @file graph/packed_matrix.hpp  A matrix that is multiplied by many rows, packed once in the precision of its products.
+/// @file graph/packed_matrix.hpp  A matrix in many products, packed once in the precision of these products.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
-/// B [k, n] for products C = S + A B with A of few rows: a product that packs B anew reads and writes all of it each time.
-/// Precision::full keeps T, bf16 and int8 (kernel::Bf16Gemm, kernel::Int8Gemm) are for float alone.
+/// B [k, n] for products C = S + A B with A of few rows, where packing B anew would read and write all of it each
+/// time. Precision::full keeps T; bf16 and int8 (kernel::Bf16Gemm, kernel::Int8Gemm) are for float only.
 template <class T> class PackedMatrix {
 public:
     /// Whether there is a product of this precision with k terms.
@@ -25,8 +25,8 @@ public:
                    : Tiles::tiles(k) * Tiles::depth * Tiles::most_rows <= kernel::Bf16Gemm::part_a;
     }
 
-    /// Packs b, which may be transposed, into memory of the arena. `precision` has to serve, and b to be finite. `who` is named
-    /// where there is no memory.
+    /// Packs b, which may be transposed, into memory of the arena. `precision` must satisfy serves(), and b be
+    /// finite. `who` is named if there is no memory.
     PackedMatrix(MatrixRef<const T> b, Precision precision, Arena& arena, std::string_view who)
         : precision_(precision), k_(b.height()), n_(b.width()) {
         if constexpr (std::is_same_v<T, float>) {
@@ -48,7 +48,7 @@ public:
         kernel::Packed<T>::pack(b, numbers_);
     }
 
-    /// C = S + A B for A [m, k] and C [m, n]; S is `start`, one row [n] for all, or 0 where it is null.
+    /// C = S + A B for A [m, k] and C [m, n]; S is `start`, one row [n] added to all rows, or 0 if null.
     void product(MatrixRef<const T> a, const T* start, MatrixRef<T> c) const {
         if constexpr (std::is_same_v<T, float>) {
             if (precision_ == Precision::int8)
@@ -83,7 +83,7 @@ public:
     }
 
 private:
-    // That of products in bfloat16 serves both.
+    // Shared with products in bfloat16.
     static std::byte* memory() {
         using Int8 = kernel::Int8Gemm;
         static_assert(Int8::part_a + Int8::most_terms + 4 <=

@@ -20,7 +20,7 @@ namespace graph {
 template <class T> struct Store;
 template <class T> class PackedMatrix;
 
-/// Refuses what needs the gradients of a graph that has none.
+/// Throws UsageError for a call that needs the gradients of a graph without any.
 [[noreturn]] inline void refuse_gradients(std::string_view who) {
     throw UsageError(who, ": the graph was built for evaluation alone and has no gradients; build one with ",
                      "GraphOptions::gradients = true, on weights of its own");
@@ -28,10 +28,10 @@ template <class T> class PackedMatrix;
 }  // namespace graph
 
 /// A trained matrix with its gradient. The gradient buffer is a sum of raw per-token derivatives and is
-/// in one of four conditions, so that nobody clears or reads more of it than needed:
+/// in one of four conditions, so that no more of it than needed is cleared or read:
 ///
-///     empty        zero everywhere; the memory holds anything
-///     rows         zero but for the rows listed in `touched`; other rows' memory holds anything
+///     empty        zero everywhere; memory contents undefined
+///     rows         zero except for the rows listed in `touched`; memory of other rows undefined
 ///     dense        every element counts
 ///     staged       written by a loss during a forward pass; counts once the
 ///                  backward pass of that loss commits it; the next forward pass discards it
@@ -42,34 +42,34 @@ template <class T> struct Parameter {
     Index rows = 0, cols = 0;
     T* value = nullptr;
     T* gradient = nullptr;
-    bool unit_rows = false;  ///< every row is brought back to norm 1 after each update
-    /// The matrix and its transpose packed for products from the left, where the graph is on packed weights
-    /// (Graph::packed_weights) and multiplies by them; else null.
+    bool unit_rows = false;  ///< every row is rescaled to norm 1 after each update
+    /// The matrix and its transpose packed for multiplication from the left, if the graph is on packed weights
+    /// (Graph::packed_weights) and uses them in such products; else null.
     const graph::PackedMatrix<T>*packed = nullptr, *packed_transpose = nullptr;
-    bool trained = true;  ///< false: it stays as it is, see WeightOptions::trained and Parameters::trained
+    bool trained = true;  ///< false: frozen, see WeightOptions::trained and Parameters::trained
     Condition condition = Condition::empty;
     int staged_by = -1;           ///< node that wrote a staged gradient
-    Array<Index> touched;         ///< capacity `rows`, taken when the first lookup is declared
-    Array<std::uint8_t> hit;      ///< by row: listed in `touched`
-    Index lookups = 0, uses = 0;  ///< declared uses as a table read by rows, and all declared uses
-    /// The first node with a declared use, and with one that is no lookup; `unused` where there is none. A backward
-    /// pass that has left it adds nothing more, or nothing more but rows.
+    Array<Index> touched;         ///< capacity `rows`, reserved when the first lookup is declared
+    Array<std::uint8_t> hit;      ///< by row: whether listed in `touched`
+    Index lookups = 0, uses = 0;  ///< declared uses as a lookup table, and all declared uses
+    /// The first node with a declared use, and the first with one other than lookup; `unused` if there is none. A
+    /// backward pass that is past the former adds nothing more; past the latter, only rows.
     int first_node = unused, first_product = unused;
     static constexpr int unused = std::numeric_limits<int>::max();
 
-    /// Notes a use by a node, to look rows up or for a product.
+    /// Records a use by a node, for lookup of rows or in a product.
     void used_by(int node, bool lookup = false) {
         ++uses;
         first_node = std::min(first_node, node);
         if (!lookup) first_product = std::min(first_product, node);
     }
     Index size() const { return rows * cols; }
-    /// Whether it takes gradients: not where it is held, nor in a graph without gradients.
+    /// Whether it takes gradients: not if it is frozen, nor in a graph without gradients.
     bool is_trained() const { return trained && gradient; }
     MatrixRef<T> values() const { return {value, rows, cols}; }
 
-    /// The gradient as a whole matrix to add to, whatever its condition was. Throws UsageError where there is none: the
-    /// weight is not trained, or the graph has none (GraphOptions::gradients).
+    /// The gradient as a dense matrix to add to, whatever its condition was. Throws UsageError if there is none:
+    /// the weight is not trained, or the graph has no gradients (GraphOptions::gradients).
     MatrixRef<T> dense_gradient() {
         require_gradient("gradient");
         switch (condition) {
@@ -87,7 +87,7 @@ template <class T> struct Parameter {
         return {gradient, rows, cols};
     }
 
-    /// Throws UsageError, which begins with `who`, unless it takes gradients.
+    /// Throws UsageError, whose message begins with `who`, unless it takes gradients.
     void require_gradient(std::string_view who) const {
         if (!trained)
             throw UsageError(who, ": the weight '", name,
@@ -96,7 +96,7 @@ template <class T> struct Parameter {
         if (!gradient) graph::refuse_gradients(who);
     }
 
-    /// For a product that can overwrite: returns 0 where nothing counts yet, else 1, and makes it dense.
+    /// For a product that may overwrite: returns beta, 0 if nothing counts yet, else 1, and makes it dense.
     T begin_product() {
         if (condition == Condition::empty || condition == Condition::staged) {
             condition = Condition::dense;
@@ -106,7 +106,7 @@ template <class T> struct Parameter {
         return T(1);
     }
 
-    /// One row of the gradient to add to; marks it touched. For weights that are trained.
+    /// One row of the gradient to add to; marks it touched. For trained weights only.
     T* gradient_row(Index i) {
         if (condition == Condition::staged) condition = Condition::empty;
         if (condition == Condition::empty) condition = Condition::rows;
@@ -143,8 +143,8 @@ template <class T> void normalise_row(Parameter<T>& p, Index row) {
                     " and cannot be brought to norm 1; start from values that are not all zero"));
 }
 
-/// Throws NumericError where a step would take a row that is held at norm 1 to one without a direction, zero
-/// or not finite. moved(i) is what the step makes of number i of the parameter; nothing is changed.
+/// Throws NumericError if a step would make a row that is held at norm 1 zero or not finite, that is without a
+/// direction. moved(i) is element i of the parameter after the step; nothing is changed.
 template <class T, class Moved> void require_directions(const Parameter<T>& p, Moved&& moved) {
     using Condition = typename Parameter<T>::Condition;
     if (!p.unit_rows) return;
@@ -168,7 +168,7 @@ template <class T, class Moved> void require_directions(const Parameter<T>& p, M
         for (const Index i : p.touched) check(i);
 }
 
-/// Every row, as for a weight that has just been made.
+/// Normalises every row, as for a new weight.
 template <class T> void normalise_rows(Parameter<T>& p) {
     for (Index i = 0; i < p.rows; ++i) normalise_row(p, i);
 }
@@ -198,12 +198,12 @@ inline bool matches(std::string_view pattern, std::string_view name) {
 
 /// What an update divides the raw sums of per-token derivatives by.
 enum class Divisor {
-    none,    ///< the sums as they are
+    none,    ///< 1: the sums themselves
     batch,   ///< batch columns: summed over time, averaged over the batch
     tokens,  ///< predicted positions: averaged over both
 };
 
-/// A group of parameters of one graph, in the order of their making. What updates work on.
+/// A group of parameters of one graph, in order of creation. Updates operate on such groups.
 template <class T> class Parameters {
 public:
     Parameters(graph::Store<T>& store, std::vector<Parameter<T>*> members)
@@ -214,14 +214,14 @@ public:
     std::size_t size() const { return members_.size(); }
     Parameter<T>& operator[](std::size_t i) const { return *members_[i]; }
 
-    /// Numbers in all of them.
+    /// Total number of elements.
     Index elements() const {
         Index n = 0;
         for (const auto* p : members_) n += p->size();
         return n;
     }
 
-    /// The number that belongs to a divisor, from the last backward pass.
+    /// The value of a divisor in the last backward pass.
     double divisor(Divisor d) const {
         switch (d) {
             case Divisor::batch:
@@ -233,7 +233,7 @@ public:
         }
     }
 
-    /// Throws UsageError, which begins with `who`, where a gradient of the group counts: for what would lose it.
+    /// Throws UsageError, beginning with `who`, if a gradient of the group counts: for callers that would lose it.
     void require_no_gradients(std::string_view who) const {
         using Condition = typename Parameter<T>::Condition;
         for (const auto* p : members_)
@@ -241,22 +241,22 @@ public:
                 throw UsageError(who, ": the gradient of '", p->name,
                                  "' already counts and would be lost; step() or clear_gradients() first");
     }
-    /// Forgets all gradients of the group.
+    /// Clears all gradients of the group.
     void clear_gradients() const {
         for (auto* p : members_) p->clear_gradient();
     }
 
-    /// Those of the group that are trained: all, unless WeightOptions or trained(false) has said otherwise.
+    /// The trained members of the group: all but those frozen by WeightOptions or trained(false).
     Parameters trained() const {
         std::vector<Parameter<T>*> some;
         for (auto* p : members_)
             if (p->trained) some.push_back(p);
         return {*store_, std::move(some)};
     }
-    /// false: from now on the weights of the group stay as they are. Passes compute no gradient of them, one that
-    /// counts is forgotten; only its memory, taken when the graph was built, stays (WeightOptions::trained = false takes
-    /// none). true: trained again. Updates have those that are trained when they are made: make them afterwards. Throws
-    /// UsageError for true where there is no memory for a gradient, and changes nothing then.
+    /// false: freezes the weights of the group. Passes compute no gradient of them; a present one is cleared, but
+    /// its memory, allocated with the graph, remains (WeightOptions::trained = false allocates none). true: trains
+    /// them again. An update holds the weights that are trained when it is made: make it afterwards. Throws
+    /// UsageError for true, and changes nothing, if there is no memory for a gradient.
     void trained(bool on) const {
         for (const auto* p : members_)
             if (on && !p->gradient)

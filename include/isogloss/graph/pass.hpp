@@ -31,7 +31,7 @@ private:
 /// What both directions share: sizes of the current pass and access to values.
 ///
 /// A sequence's values at step t are [B, width], all of them [T·B, width], row-major, T and B being those
-/// of the current pass. `at` gives an xtensor expression, `data` the bare pointer.
+/// of the current pass. `at` gives an xtensor expression, `data` the raw pointer.
 template <class T> class Pass {
 public:
     Pass(graph::Store<T>& store, int node) : store_(store), node_(node) {}
@@ -66,8 +66,8 @@ public:
         return r.active ? r.value + (group * store_.batch + first_) * r.width : nullptr;
     }
 
-    /// Row r of this pass, and how many there are, counted over all columns of the batch that the pass may be a part
-    /// of (Graph::columns): by these random numbers are to be counted.
+    /// Row r of this pass, and the number of rows, counted over all columns of the batch of which the pass may be
+    /// a part (Graph::columns): index random numbers by these.
     Index row_in_batch(Index r) const { return store_.row_in_batch(r); }
     Index rows_in_batch() const { return store_.time * store_.columns_in_batch(); }  ///< see above
 
@@ -75,22 +75,22 @@ public:
     /// and the node's name.
     Random random() const { return {store_.seed, stream_of(name()), store_.step}; }
 
-    /// d(asked loss) / d(this loss): what a loss multiplies its derivatives with; 0 when it is not asked for.
+    /// d(requested loss) / d(this loss): the factor of this loss's derivatives; 0 if it does not contribute.
     double upstream(Loss<T> l) const { return store_[l].upstream; }
-    /// Loss of every position [T, B], where the loss keeps one.
+    /// Loss of every position [T, B], if the loss keeps one.
     double* by_token(Loss<T> l) const { return store_[l].by_token; }
 
     /// The head behind logits.
     const graph::LogitsRecord<T>& head(Logits<T> o) const { return store_[o]; }
     Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
-    /// Whether a weight takes gradients. Those of others are not computed: Backward::gradient refuses them.
+    /// Whether a weight takes gradients. If not, none is computed: Backward::gradient refuses it.
     bool is_trained(Weight<T> w) const { return store_[w].is_trained(); }
 
 protected:
-    /// Calls f for the parts of the batch that threads() work on, or for `all`. Parts are worth it where the
-    /// matrices stay in a core's own cache, which every part reads: then a step is short, and meeting after each
-    /// of them would cost more than reading them twice. `ready(u, s)` is called before that for every term of the
-    /// node's units that is computed step by step.
+    /// Calls f for the parts of the batch that threads() work on, or for `all`. Splitting pays if the matrices,
+    /// which every part reads, stay in a core's own cache: then a step is short, and synchronising after each step
+    /// would cost more than reading the matrices twice. Before a split, `ready(u, s)` is called for every term of
+    /// the node's units that is computed step by step.
     template <class Self, class Ready, class F>
     void split_batch(const Self& all, Ready&& ready, F&& f) const {
         constexpr Index near_bytes = Index{2} << 20, worth_a_thread = 4;
@@ -114,22 +114,22 @@ protected:
 
     graph::Store<T>& store_;
     int node_;
-    Index first_ = 0, columns_ = -1;  // columns of the batch that a part has; -1: all
+    Index first_ = 0, columns_ = -1;  // columns of the batch in this part; -1: all
 };
 
-/// Handed to a node's `forward`.
+/// Passed to a node's `forward`.
 template <class T> class Forward : public Pass<T> {
 public:
     using Pass<T>::Pass;
 
-    /// Z = b + Σ a W over the terms known for the whole sequence, all steps in one product each.
+    /// Z = b + Σ a W over the terms known for the whole sequence, each one product for all steps.
     void affine(Units<T> z) const;
     /// z_t += Σ a W over the terms with a previous or current input.
     void affine(Units<T> z, Index t) const;
 
-    /// Calls f(part) so that threads share the batch: each has a part, a Forward of some of its rows, runs a
-    /// whole loop over the steps with it and meets the others only at the end. Where that does not pay, f
-    /// is called once with all rows. Within f use `part` alone, its affine(z, t) and its data.
+    /// Calls f(part) so that threads share the batch: each gets a part, a Forward over some of its rows, runs a
+    /// whole loop over the steps on it and synchronises only at the end. If that does not pay, f is called once
+    /// with all rows. Within f use only `part`, its affine(z, t) and its data.
     template <class F> void over_batch(F&& f) const {
         this->split_batch(
             *this,
@@ -147,8 +147,8 @@ public:
     }
     /// Sets the plain cross-entropy Σ -log p(y_t) within a loss, in nats, for perplexities.
     void set_cross_entropy(Loss<T> l, double nats) const { this->store_[l].cross_entropy = nats; }
-    /// For a loss that has its gradient ready in the forward pass: the adjoint of a, all zero, to put it in,
-    /// or null where another node has put its own there. It counts once backward commits it (Backward::commit).
+    /// For a loss that computes its gradient in the forward pass: the adjoint of a, all zero, to store it in, or
+    /// null if another node has stored its own there. It counts once backward commits it (Backward::commit).
     T* stage_adjoint(Seq<T> a) const {
         auto& s = this->store_[a];
         if (s.staged_by >= 0) return nullptr;
@@ -161,28 +161,28 @@ public:
     Index predicted(Loss<T> l) const { return this->store_[l].predicted; }
 };
 
-/// Handed to a node's `backward`, written once for both quantities: for Gradient `chain(d)` is d and
-/// `affine_backward` uses W; for Modulus `chain(d)` is d² and `affine_backward` uses W∘W, into buffers of its own. A cell that
-/// lets one unit reach another by two paths at once must square their sum by hand.
+/// Passed to a node's `backward`, written once for both quantities: for Gradient `chain(d)` is d and
+/// `affine_backward` uses W; for Modulus `chain(d)` is d² and `affine_backward` uses W∘W, into separate buffers. A
+/// cell in which one unit reaches another by two parallel paths must square their sum explicitly.
 template <class T, class Quantity = Gradient> class Backward : public Pass<T> {
 public:
     using Pass<T>::Pass;
     static constexpr bool is_gradient = std::is_same_v<Quantity, Gradient>;
     static constexpr int quantity = is_gradient ? 0 : 1;
 
-    /// What has flowed back into a sequence so far, at step t or all steps; zero where nothing has. Add to
-    /// it, never overwrite it, unless the sequence is the node's own and nobody else reads it.
+    /// The adjoint accumulated in a sequence so far, at step t or all steps; zero if nothing was added. Add to
+    /// it, never overwrite it, unless the sequence is the node's own and no other node reads it.
     T* adjoint_data(Seq<T> a, Index t = 0) const {
         return this->store_.adjoint(a.id, quantity, t) + this->first_ * a.width;
     }
-    /// Whether what this node's forward pass put into the adjoint of a is still there; it counts from now on.
+    /// Whether what this node's forward pass staged in the adjoint of a is still there; if so, it now counts.
     bool commit(Seq<T> a) const requires(is_gradient) {
         auto& s = this->store_[a];
         if (!s.unset[0] || std::exchange(s.staged_by, -1) != this->node_) return false;
         s.unset[0] = false;
         return true;
     }
-    /// Takes that back.
+    /// Undoes commit().
     void discard(Seq<T> a) const { this->store_[a].unset[quantity] = true; }
     auto adjoint(Seq<T> a) const { return matrix_view(adjoint_data(a), this->rows(), a.width); }
     auto adjoint(Seq<T> a, Index t) const { return matrix_view(adjoint_data(a, t), this->batch(), a.width); }
@@ -195,10 +195,10 @@ public:
         else return d * d;
     }
 
-    /// Carries the adjoint of z_t into its previous and current inputs.
+    /// Propagates the adjoint of z_t to its previous and current inputs.
     void affine_backward(Units<T> z, Index t) const;
-    /// As Forward::over_batch; within f use the part's affine_backward(z, t) and its data, and no other adjoints than
-    /// those of units computed step by step and of their inputs.
+    /// As Forward::over_batch; within f use the part's affine_backward(z, t) and its data, and only the adjoints
+    /// of units computed step by step and of their inputs.
     template <class F> void over_batch(F&& f) const {
         this->split_batch(
             *this,
@@ -211,14 +211,14 @@ public:
             f);
     }
 
-    /// Carries the adjoint of all z into the inputs known for the whole sequence and, for Gradient, into
+    /// Propagates the adjoint of all z to the inputs known for the whole sequence and, for Gradient, to
     /// every weight and the bias: one product each.
     void affine_backward(Units<T> z) const;
 
-    /// The gradient of a weight as a matrix to add to. Throws UsageError where the weight is not trained; ask
+    /// The gradient of a weight as a matrix to add to. Throws UsageError if the weight is not trained; check
     /// is_trained() first.
     MatrixRef<T> gradient(Weight<T> w) const { return this->store_[w].dense_gradient(); }
-    /// One row of it, marked as touched; for weights declared with lookup(), and likewise.
+    /// One row of it, marked as touched; for weights declared with lookup(). Throws likewise.
     T* gradient_row(Weight<T> w, Index row) const {
         auto& p = this->store_[w];
         if (!p.is_trained()) p.require_gradient(message("node '", this->name(), "'"));

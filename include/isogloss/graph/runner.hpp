@@ -13,19 +13,19 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
-/// The running half of Graph, which says what each function does.
+/// The half of Graph that runs passes; Graph documents each function.
 template <class T> class Runner {
 public:
     Runner(Store<T>& store, Array<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
 
     bool checking = false;
 
-    /// The node that the last pass forward was for, or -1 where it failed.
+    /// The node that the last forward pass was for, or -1 if it failed.
     int last() const { return last_; }
-    /// Whether the last pass forward ran a node.
+    /// Whether the last forward pass ran a node.
     bool reached(int node) const { return last_ >= 0 && at(node).needed; }
 
-    /// Tells every loss what its derivatives are multiplied with when `asked` is differentiated; -1: nothing is.
+    /// Sets the upstream gradient of every loss when `asked` is differentiated; -1: none is.
     void set_upstream(int asked) {
         for (auto& l : store_.losses) l.upstream = 0;
         if (asked < 0) return;
@@ -53,7 +53,7 @@ public:
         run(0, last);
     }
 
-    /// Nodes first … last again, on the inputs of the last pass.
+    /// Runs nodes first … last again, on the inputs of the last pass.
     void forward_again(int first, int last) {
         for (int id = first; id < node_count(); ++id)
             for (int i = at(id).first_seq; at(id).needed && i < at(id).last_seq; ++i)
@@ -65,7 +65,7 @@ public:
         run(first, last);
     }
 
-    /// The value of a loss that has just been computed, if it is one.
+    /// The value of a loss just computed; throws NumericError if it is not finite.
     double finish(const LossRecord& l) {
         if (std::isfinite(l.value)) return l.value;
         last_ = -1;
@@ -87,7 +87,7 @@ public:
                                      "', or it failed; call forward with this loss first"));
     }
 
-    /// From the node of a loss down to, and without, node `past`.
+    /// Runs backward from the node of a loss down to, but excluding, node `past`.
     template <class Quantity> void backward(const LossRecord& l, int past) {
         constexpr int q = Backward<T, Quantity>::quantity;
         if constexpr (q == 1) {
@@ -114,7 +114,7 @@ public:
         }
     }
 
-    /// What was not finite before the pass computed anything, and what to do about it; nothing where all was.
+    /// What was not finite before the pass computed anything, and what to do about it; empty if all was finite.
     std::string not_finite_before() const {
         if (std::string cause = not_finite_input(); !cause.empty()) return cause;
         for (const auto& p : store_.parameters)
@@ -133,7 +133,7 @@ private:
         explicit Scope(Store<T>& store, bool exact = false) {
             ++store.pass;
             store.exact = exact;
-            // Before anything counts that a pass without memory would leave half done.
+            // Allocated first, so that a pass without memory leaves nothing half done.
             if (store.products() == Precision::bf16) isogloss::detail::bf16_memory(threads());
         }
         BlasOnOneThread blas;
@@ -149,14 +149,14 @@ private:
             store_.require_own(f.tokens, "tokens");
             require_wanted(store_[f.tokens], f.tokens.id, &NodeRecord<T>::input_tokens);
             feed_tokens(store_[f.tokens], f);
-        } else if (f.seq.id >= 0) {  // otherwise an argument that was not given
+        } else if (f.seq.id >= 0) {  // otherwise an argument that was omitted
             store_.require_own(f.seq, "sequence");
             if (store_[f.seq].node < 0) require_wanted(store_[f.seq], f.seq.id, &NodeRecord<T>::input_seqs);
             feed_sequence(store_[f.seq], f);
         }
     }
 
-    // That an input is given once, and to somebody: else it is a slip that would go unseen.
+    // Requires that an input is given once and that a node reads it: else a slip would go unnoticed.
     void require_wanted(const auto& input, int id, std::vector<int> NodeRecord<T>::*inputs) const {
         if (input.fed)
             throw UsageError("forward: input '", input.name,
@@ -169,7 +169,7 @@ private:
             "it out");
     }
 
-    // Sets T and B of the pass, or holds them to those of the inputs before.
+    // Sets T and B of the pass, or requires them to equal those of earlier inputs.
     void take_shape(const std::string& input, const Feed<T>& f, bool has_data) {
         const Index time = f.block.time, batch = f.block.batch;
         if (time < 1 || batch < 1 || time > store_.capacity.time || batch > store_.capacity.batch)
@@ -229,7 +229,7 @@ private:
         }
     }
 
-    // Needed nodes first … last, in that order.
+    // Runs the needed nodes among first … last, in that order.
     void run(int first, int last) {
         for (auto& p : store_.parameters)
             if (p.condition == Parameter<T>::Condition::staged) p.condition = Parameter<T>::Condition::empty;
@@ -256,7 +256,7 @@ private:
         last_ = last;
     }
 
-    // f(), which runs a node: xtensor's own words for arrays that do not fit come with the node and its shapes.
+    // Calls f(), which runs a node; adds the node and its shapes to xtensor's errors about mismatched arrays.
     template <class F> void with_shapes(int id, const char* way, F&& f) {
         const auto refuse = [&](const std::exception& error) {
             std::string shapes;
@@ -309,7 +309,7 @@ private:
                 for (auto& s : u.sources)
                     s.squared = store_.arena.template take<T>(store_[s.weight].size(),
                                                               message("units '", u.name, "'"));
-        } catch (...) {  // as if it had never been asked for; the pointers are null again
+        } catch (...) {  // as if never requested; the pointers are null again
             for (auto& s : store_.seqs) s.adjoint[1] = nullptr;
             for (auto& u : store_.units)
                 for (auto& s : u.sources) s.squared = nullptr;

@@ -48,8 +48,8 @@ template <class T> class Setup;
 
 /// Builds one declaration of units: `s.units("z", n).from("W", x).from("U", s.previous(h)).bias("b")`.
 ///
-/// Each `from` adds a term a W with W [width of a, n] under the node's name; `init` before it sets how
-/// W starts. Variants of a term:
+/// Each `from` adds a term a W with W [width of a, n] under the node's name; a preceding `init` sets the
+/// initial values of W. Variants of a term:
 /// - `from(W, a)` with a handle: the parameter is shared;
 /// - `from("W", a, mask)`: the input is multiplied by a dropout mask first; a mask of several groups
 ///   gives each equal block of columns of z (each gate) its own;
@@ -59,7 +59,7 @@ template <class T> class UnitsBuilder {
 public:
     UnitsBuilder(Setup<T>& setup, const std::string& name, Index width);
 
-    /// Start values of the weights declared after this call (default uniform(0.1)).
+    /// Initial values of the weights declared after this call (default uniform(0.1)).
     UnitsBuilder& init(Init init) {
         init_ = std::move(init);
         return *this;
@@ -77,7 +77,7 @@ public:
         return term(w, a, x, Mask{});
     }
 
-    /// Adds b [1, n] to every position; starts at 0 unless told otherwise.
+    /// Adds b [1, n] to every position; initially 0 unless `init` is given.
     UnitsBuilder& bias(const std::string& name, const Init& init = constant(0));
 
     operator Units<T>() const { return units_; }
@@ -102,8 +102,8 @@ private:
     Init init_ = uniform(0.1);
 };
 
-/// Handed to a node's `setup`. Everything the node will ever need is declared here; afterwards nothing
-/// allocates. Names are local: "W" in node "lstm1" becomes "lstm1.W".
+/// Passed to a node's `setup`. Everything the node will ever need is declared here; afterwards nothing is
+/// allocated. Names are local: "W" in node "lstm1" becomes "lstm1.W".
 template <class T> class Setup {
 public:
     Setup(graph::Store<T>& store, int node) : store_(store), node_(node) {}
@@ -114,8 +114,8 @@ public:
     /// An output or intermediate sequence [T, B, width].
     Seq<T> sequence(const std::string& local, Index width) { return add(local, width, 0, false); }
 
-    /// A sequence whose value before the first step is carried over from the last step of the pass
-    /// before, zero after a reset.
+    /// A sequence whose value before the first step is carried over from the last step of the previous
+    /// pass, zero after a reset.
     Seq<T> recurrent(const std::string& local, Index width) { return add(local, width, 1, true); }
 
     /// A sequence with a block before the first step that the node itself fills in every pass, such as
@@ -157,20 +157,20 @@ public:
         return {store_.masks.count() - 1};
     }
 
-    /// Memory of the node's own, zeroed once; kept between passes: an array of these sizes, or of n numbers.
-    /// Throws UsageError for sizes that multiply to more than there is.
+    /// The node's own memory, zeroed once and kept between passes: an array of these sizes, or of n elements.
+    /// Throws UsageError if there is not enough memory.
     template <class U = T> U* scratch(std::initializer_list<Index> sizes) {
         return store_.arena.template take<U>(sizes, message("node '", name(), "'"));
     }
     template <class U = T> U* scratch(Index n) { return scratch<U>({n}); }  ///< see above
 
-    /// Leaves a record of the node's own type in the graph, for those who know it, such as metrics; they find it
-    /// by Store::all.
+    /// Stores a record of the node's own type in the graph, for code that knows the type, such as metrics, to
+    /// find by Store::all.
     template <class R> void publish(R record) {
         store_.published.push_back({node_, std::any(std::move(record))});
     }
 
-    /// Declares that these tokens are read as input, so that not_predicted among them is refused.
+    /// Declares that these tokens are read as input, so that not_predicted among them is an error.
     void read(Tokens x) { store_[x].read_by_node = true; }
 
     /// Declares that a weight is read, and its gradient added to, row by row.
@@ -220,20 +220,20 @@ public:
     Seq<T> hidden(Logits<T> o) const { return store_[o].hidden; }
     Weight<T> table(Logits<T> o) const { return store_[o].table; }  ///< see above
 
-    /// Whether some node looks the rows of this weight up, as in an embedding table.
+    /// Whether some node looks up rows of this weight, as in an embedding table.
     bool is_looked_up(Weight<T> w) const { return store_[w].lookups > 0; }
 
-    /// Whether the graph computes gradients. Where it does not, no pass is in training and backward never runs, so
-    /// that what they alone need may be left out.
+    /// Whether the graph computes gradients. If not, no pass is in training and backward never runs, so that what
+    /// only these need may be omitted.
     bool gradients() const { return store_.gradients; }
-    /// Whether there is memory for the gradient of a weight: not with WeightOptions::trained = false. Whether a pass
-    /// computes it is another question, see Pass::is_trained.
+    /// Whether there is memory for the gradient of a weight: not with WeightOptions::trained = false. For whether
+    /// a pass computes it, see Pass::is_trained.
     bool has_gradient(Weight<T> w) const { return store_[w].gradient != nullptr; }
-    /// Bytes a loss over logits from this table may take for blocks of them (GraphOptions::budget). In bfloat16 the
-    /// packed table is held in memory by the loss, and too few rows beside it would cost a pass over it each.
+    /// Bytes a loss may take for blocks of logits from this table (GraphOptions::budget). In bfloat16 these also
+    /// hold the packed table; blocks of too few rows would each cost a pass over it.
     Index budget(Weight<T> table) const {
         constexpr Index least = Index{32} << 20;
-        const Index bytes = table.rows * table.cols * Index{sizeof(T)};  // there is memory for so many
+        const Index bytes = table.rows * table.cols * Index{sizeof(T)};  // held in memory: no overflow
         return store_.budget.value_or(store_.precision == Precision::bf16 ? std::max(least, bytes / 2 * 3)
                                                                           : least);
     }
@@ -245,7 +245,7 @@ public:
     const std::string& name_of(Seq<T> a) const { return store_[a].name; }
     const std::string& name_of(Tokens x) const { return store_[x].name; }
 
-    /// Refuses what was asked for: throws UsageError "node 'name': message".
+    /// Refuses a request: throws UsageError "node 'name': message".
     [[noreturn]] void fail(const std::string& why) const {
         throw UsageError(message("node '", name(), "': ", why));
     }
@@ -256,7 +256,7 @@ public:
         isogloss::require(message("node '", name(), "'"), option, value, low, high);
     }
 
-    /// The same for a size that has no default: 0 says that nobody has given it.
+    /// The same for a size without a default: 0 means that it was not set.
     void require_given(std::string_view option, Index value) const {
         if (value == 0)
             fail(message("the option ", option, " is not set, expected at least 1: {.", option, " = …}"));

@@ -13,8 +13,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// The weights that a graph has had when Graph::shared_weights() was called, and their memory. Copied freely, also by
-/// several threads; what it costs is a list of names.
+/// The weights that a graph had when Graph::shared_weights() was called, and their memory. Copies are cheap, a
+/// list of names, and may be made by several threads.
 ///
 ///     Graph<float> model({…});                       // built, and loaded or trained
 ///     const auto weights = model.shared_weights();
@@ -23,13 +23,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///         …
 ///     });
 ///
-/// - A graph on shared weights has states and activations of its own and is for evaluation alone, as with
+/// - A graph on shared weights has its own states and activations and is for evaluation only, as with
 ///   GraphOptions::gradients = false. Any number of them may run at the same time.
 /// - Its seed is that of the graph whose weights these are: a network on a random graph has the same edges.
-/// - The weights are those of the moment: a step of the owner, or a checkpoint that is loaded into it, shows in the
-///   next pass of every graph on them. While weights are written no other graph on them may run.
-/// - The memory of the owner stays until the last graph on its weights, and the last SharedWeights, is gone; the
-///   owner itself may go before.
+/// - The weights are live: a step of the owner, or a checkpoint loaded into it, takes effect in the next pass of
+///   every graph on them. While weights are written no other graph on them may run.
+/// - The owner's memory lives until the last graph on its weights, and the last SharedWeights, is destroyed; the
+///   owner itself may be destroyed earlier.
 template <class T> class SharedWeights {
 public:
     SharedWeights(std::shared_ptr<const Arena> memory, std::uint64_t seed, const auto& parameters)
@@ -43,8 +43,8 @@ public:
         }
     }
 
-    /// Packs one of the weights, or its transpose, for products from the left; a matrix that has no product of this precision
-    /// (PackedMatrix::serves) is left as it is. Throws NumericError for one that is not finite.
+    /// Packs one of the weights, or its transpose, for multiplication from the left; left unpacked if this
+    /// precision does not support it (PackedMatrix::serves). Throws NumericError if it is not finite.
     void pack(const std::string& name, bool transposed, Precision precision) {
         for (Parameter<T>& p : weights_) {
             auto& packed = transposed ? p.packed_transpose : p.packed;
@@ -68,20 +68,20 @@ public:
         plain.packed_.reset();
         return plain;
     }
-    /// Bytes of packed matrices, beside the weights themselves.
+    /// Bytes of packed matrices, in addition to the weights themselves.
     std::size_t packed_bytes() const { return packed_ ? packed_->memory.size() : 0; }
 
     /// Seed of the graph whose weights these are.
     std::uint64_t seed() const { return seed_; }
-    /// Their names, in the order of their making.
+    /// Their names, in order of creation.
     std::vector<std::string> names() const {
         std::vector<std::string> all;
         for (const auto& p : weights_) all.push_back(p.name);
         return all;
     }
 
-    /// The one of a name and a shape, without a gradient. Throws UsageError that says which there are, or which
-    /// shape it has.
+    /// The weight of a given name and shape, without a gradient. Throws UsageError that lists the names, or gives
+    /// the actual shape.
     const Parameter<T>& at(const std::string& name, Index rows, Index cols) const {
         std::string known;
         for (const auto& p : weights_) {

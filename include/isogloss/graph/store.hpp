@@ -1,6 +1,6 @@
 /// @file graph/store.hpp  What a graph holds: records behind the handles, and where their numbers are.
 ///
-/// Part of the inside of Graph; nodes see it through Setup, Forward and Backward.
+/// Internal to Graph; nodes see it through Setup, Forward and Backward.
 #pragma once
 
 #include <algorithm>
@@ -37,22 +37,22 @@ template <class T> struct SeqRecord {
     int lead = 0;
     int node = -1;         // producer; -1 for an input
     T* value = nullptr;    // [lead + T, B, width]
-    T* carried = nullptr;  // [B, width]: where the next pass starts, or null
+    T* carried = nullptr;  // [B, width]: initial state of the next pass, or null
     T* adjoint[2] = {};    // gradient, modulus; same layout as value
-    bool unset[2] = {};    // nothing added in this backward pass: memory holds anything
-    int staged_by = -1;    // node whose forward pass has left its part of the gradient in the adjoint, or -1
+    bool unset[2] = {};    // nothing added in this backward pass: memory undefined
+    int staged_by = -1;    // node whose forward pass has staged its gradient in the adjoint, or -1
     bool fed = false;      // inputs: given in this pass
 };
 
 struct TokensRecord {
     std::string name;
     Index vocabulary = 0;
-    bool read_by_node = false;  // a node reads it as input, so not_predicted is no valid value
+    bool read_by_node = false;  // a node reads it as input, so not_predicted is not a valid value
     bool fed = false;
     Token* value = nullptr;  // [T, B]
 };
 
-/// What a node tells of itself beyond the graph's own records, as a record of a type of its own.
+/// What a node publishes beyond the graph's own records, as a record of its own type.
 struct Published {
     int node = -1;
     std::any record;
@@ -80,20 +80,20 @@ struct LossRecord {
     int node = -1;
     double value = 0;
     double cross_entropy =
-        std::numeric_limits<double>::quiet_NaN();  // the part a perplexity is made of, if any
+        std::numeric_limits<double>::quiet_NaN();  // the part that perplexity is based on, if any
     Index predicted = 0;                           // positions whose target counted
     double* by_token = nullptr;                    // [T, B], or null for a loss without one
-    double upstream = 0;                           // d(asked loss) / d(this loss), 0 when it is not asked for
-    std::vector<std::pair<int, double>> parts;     // of a weighted sum: other losses and their weights
+    double upstream = 0;                        // d(requested loss) / d(this loss), 0 if it has no part in it
+    std::vector<std::pair<int, double>> parts;  // of a weighted sum: other losses and their weights
 };
 
-/// A number that no other graph of the process has had, above 0.
+/// A serial number above 0, unique among all graphs of the process.
 inline std::uint64_t new_serial() {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
 }
 
-/// Records in the order of their making, which never move; counted by signed numbers, as handles are.
+/// Records in order of creation, which never move; indexed by signed numbers, as in handles.
 template <class R> class Records : public std::deque<R> {
 public:
     template <class I> R& operator[](I i) { return std::deque<R>::operator[](static_cast<std::size_t>(i)); }
@@ -105,11 +105,11 @@ public:
 
 template <class T> struct Store {
     const std::uint64_t serial =
-        new_serial();  // what handles are known by: another graph may get the address
-    // Outlives the graph where others are on its weights.
+        new_serial();  // identifies the graph in handles: another graph may reuse the address
+    // Outlives the graph if others are on its weights.
     const std::shared_ptr<Arena> memory = std::make_shared<Arena>();
     Arena& arena = *memory;
-    std::optional<SharedWeights<T>> shared;  // whose weights are this graph's, if not its own
+    std::optional<SharedWeights<T>> shared;  // the weights of another graph, if this one has none of its own
     Capacity capacity;
     std::uint64_t seed = 1, step = 0;
     std::uint64_t pass = 0;  // counts passes in either direction
@@ -118,14 +118,14 @@ template <class T> struct Store {
         true;  // whether there is memory for them and for adjoints; without, training stays false
     Precision precision = Precision::full;  // of products in training: full or bf16
     double epsilon = 0;                     // below which entries of dl/dz are sampled in training, 0: none
-    bool exact = false;                     // in this pass all the same
+    bool exact = false;                     // in this pass neither rounding nor sampling
     bool moduli = false;
     Index time = 0, batch = 0;      // of the current pass
     Index predicted = 0;            // positions that counted in the last loss carried backward
     Index columns = 0;              // batch columns of that pass, which a later forward pass does not change
     std::optional<Index> budget;    // bytes a loss may take for its blocks of logits
-    std::function<void(int)> left;  // called by backward() with each node that it has left, from the last on
-    Index first_column = 0, all_columns = 0;  // a pass has those from here of so many; 0: it has all
+    std::function<void(int)> left;  // called by backward() after each node, from the last on
+    Index first_column = 0, all_columns = 0;  // a pass is the part from here of so many; 0: a whole batch
 
     Records<Parameter<T>> parameters;
     Records<SeqRecord<T>> seqs;
@@ -140,13 +140,13 @@ template <class T> struct Store {
     std::vector<std::string> claimed;                    // the same in order
 
     Index rows() const { return time * batch; }
-    /// Columns of the batch that the current pass runs a part of, and row r of the pass as a row of all of them: what
-    /// random numbers are counted by, so that a part draws what the whole would.
+    /// Columns of the batch of which the current pass may be a part, and row r of the pass as a row of that batch:
+    /// random numbers are indexed by these, so that a part draws what the whole would.
     Index columns_in_batch() const { return all_columns > 0 ? all_columns : batch; }
     Index row_in_batch(Index r) const { return r / batch * columns_in_batch() + first_column + r % batch; }
     /// The precision of the products of the current pass.
     Precision products() const { return training && !exact ? precision : Precision::full; }
-    /// The threshold of sampled entries in the current pass.
+    /// The threshold below which entries are sampled in the current pass.
     double sampled_below() const { return training && !exact ? epsilon : 0; }
     Index capacity_rows() const { return capacity.time * capacity.batch; }
 
@@ -169,7 +169,7 @@ template <class T> struct Store {
                 what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
     }
 
-    /// What nodes have published as records of type R, in the order of their making.
+    /// What nodes have published as records of type R, in order of creation.
     template <class R> std::vector<const R*> all() const {
         std::vector<const R*> found;
         for (const auto& p : published)
@@ -177,7 +177,7 @@ template <class T> struct Store {
         return found;
     }
 
-    // All that a file can hold, see safetensors_entries, and nothing that makes a message hard to read.
+    // Whatever a file can hold, see safetensors_entries, except what makes a message hard to read.
     static bool is_name(const std::string& name) {
         return !name.empty() && !bad_byte(name) && name != "__metadata__" &&
                std::none_of(name.begin(), name.end(), [](char c) {
@@ -199,7 +199,7 @@ template <class T> struct Store {
         names.emplace(name, kind);
     }
 
-    /// Memory of the layout of a sequence.
+    /// Memory in the layout of a sequence.
     T* take_seq(const SeqRecord<T>& s) {
         return arena.template take<T>({s.lead + capacity.time, capacity.batch, s.width},
                                       message("sequence '", s.name, "'"));
@@ -239,7 +239,7 @@ template <class T> struct Store {
         return base + (s.lead + t) * batch * s.width;
     }
 
-    /// For a product that can overwrite the whole sequence's adjoint: 0 if nothing was added yet, else 1.
+    /// For a product that can overwrite the whole sequence's adjoint: beta, 0 if nothing was added yet, else 1.
     T begin_adjoint(int seq, int quantity) {
         auto& s = seqs[seq];
         if (!s.unset[quantity]) return T(1);

@@ -15,7 +15,7 @@ struct Candidate {
     bool operator==(const Candidate&) const = default;
 };
 
-/// The places of the k largest of n values, the largest first and of equal ones the lower place. 1 ≤ k ≤ n.
+/// Indices of the k largest of n values, in descending order; ties go to the lower index. 1 ≤ k ≤ n.
 template <class T> std::vector<Token> largest(Index n, const T* values, Index k) {
     require("largest", "k", k, 1, n);
     std::vector<Token> order(static_cast<std::size_t>(n));
@@ -27,8 +27,8 @@ template <class T> std::vector<Token> largest(Index n, const T* values, Index k)
     return order;
 }
 
-/// The k entries of a row of log-probabilities [vocabulary] that are largest, in descending order; of equal ones the
-/// word of the smaller number comes first. 1 ≤ k ≤ vocabulary.
+/// The k largest entries of a row of log-probabilities [vocabulary], in descending order; among equal ones the
+/// word with the smaller number comes first. 1 ≤ k ≤ vocabulary.
 template <class T> std::vector<Candidate> top_k(Index vocabulary, const T* log_p, Index k) {
     require("top_k", "k", k, 1, vocabulary);
     std::vector<Candidate> best;
@@ -37,10 +37,10 @@ template <class T> std::vector<Candidate> top_k(Index vocabulary, const T* log_p
     return best;
 }
 
-/// The k most probable words after the last step of the last pass, which has reached `o`: for column b of the pass the
-/// list at [b]. Takes memory for B rows of the vocabulary while it runs.
+/// The k most probable words after the last step of the last pass, which must have reached `o`; element [b] is the
+/// list for column b of the pass. Temporarily allocates B rows of the vocabulary.
 ///
-/// Throws UsageError for k outside 1 to V, and what Graph::log_probabilities does.
+/// Throws UsageError for k outside 1 to V, and as Graph::log_probabilities does.
 template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits<T> o, Index k) {
     require("top_k", "k", k, 1, o.vocabulary);
     const Index B = g.store().batch, V = o.vocabulary;
@@ -53,7 +53,7 @@ template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits
     return best;
 }
 
-/// The same for one column of the pass alone.
+/// The same for a single column of the pass.
 template <class T> std::vector<Candidate> top_k(Graph<T>& g, Logits<T> o, Index k, Index column) {
     require("top_k", "k", k, 1, o.vocabulary);
     const Index B = g.store().batch, V = o.vocabulary;

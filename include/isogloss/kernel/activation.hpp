@@ -1,4 +1,4 @@
-/// @file kernel/activation.hpp  Activation functions chosen at run time, with slopes read off the activity.
+/// @file kernel/activation.hpp  Activation functions chosen at run time, with slopes as functions of the activity.
 #pragma once
 
 #include <isogloss/kernel/gates.hpp>

@@ -1,4 +1,4 @@
-/// @file kernel/bf16.hpp  bfloat16, the type of matrices that are multiplied in it, and its packing for products.
+/// @file kernel/bf16.hpp  bfloat16, a storage type, and the packing of matrices for products in it.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// A bfloat16: the sign, the exponent and the first 7 bits of the fraction of a float. A type to store, not to
-/// compute in.
+/// A bfloat16: the sign, the exponent and the first 7 bits of the fraction of a float. A storage type, not for
+/// arithmetic.
 struct Bf16 {
     std::uint16_t bits;
 };
 
-/// The nearest bfloat16, of two equally near the even one. What is too large becomes infinite, a NaN stays one,
-/// a subnormal number becomes zero; as the instruction VCVTNEPS2BF16 has it.
+/// Rounds to the nearest bfloat16, ties to even. What is too large becomes infinite, NaN stays NaN, a subnormal
+/// number becomes zero; as the instruction VCVTNEPS2BF16 does.
 inline Bf16 to_bf16(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t exponent = bits & 0x7f800000u, sign = bits & 0x80000000u;
@@ -37,21 +37,21 @@ inline float to_float(Bf16 x) { return std::bit_cast<float>(std::uint32_t{x.bits
 ///     A [m, k]   panels of `rows` ≤ 16 rows, one after the other, each [k / 32, rows, 32]
 ///     B [k, n]   panels of 16 columns, each [k / 32, 16, 16, 2]: two rows of B side by side, column by column
 ///
-/// Both are filled up with zeros to full tiles.
+/// Both are padded with zeros to full tiles.
 struct Bf16Tiles {
-    static constexpr Index depth = 32;      ///< terms of a sum that a tile has
+    static constexpr Index depth = 32;      ///< terms of a sum in a tile
     static constexpr Index columns = 16;    ///< columns of a tile of B
     static constexpr Index most_rows = 16;  ///< rows of a tile of A
 
-    /// Tiles that k terms take.
+    /// Number of tiles for k terms.
     static Index tiles(Index k) { return (k + depth - 1) / depth; }
-    /// Panels of A [m, k], as even as they can be, and the rows of each.
+    /// Panels of A [m, k], as even as possible, and the rows of each.
     static Index row_panels(Index m) { return (m + most_rows - 1) / most_rows; }
     /// See row_panels().
     static Index panel_rows(Index m) { return (m + row_panels(m) - 1) / row_panels(m); }
     /// Panels of B [k, n].
     static Index column_panels(Index n) { return (n + columns - 1) / columns; }
-    /// Numbers that the packed A and the packed B have.
+    /// Elements of the packed A and of the packed B.
     static Index size_a(Index m, Index k) { return row_panels(m) * panel_rows(m) * tiles(k) * depth; }
     /// See size_a().
     static Index size_b(Index k, Index n) { return column_panels(n) * columns * tiles(k) * depth; }
@@ -91,7 +91,7 @@ struct Bf16Tiles {
     }
 
 private:
-    // `count` ≤ 32 floats, or none from null, and zeros behind them.
+    // Converts `count` ≤ 32 floats, or none from null, and pads them with zeros.
     static void convert(const float* from, Index count, Bf16* to) {
         if (!from) count = 0;
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)
@@ -107,7 +107,7 @@ private:
 #endif
     }
 
-    // The first `terms` ≤ 32 rows of 16 columns, of which `count` are there, two rows side by side.
+    // The first `terms` ≤ 32 rows of 16 columns, of which `count` exist, two rows side by side.
     static void interleave_rows(const float* from, Index stride, Index terms, Index count, Bf16* to) {
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)
         const auto here = static_cast<__mmask16>((1u << count) - 1u);
@@ -140,7 +140,7 @@ private:
     }
     static void transpose(const Bf16* from, Bf16* to) {
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)
-        // In four rounds, each of which interleaves what lies 1, 2, 4 or 8 rows apart.
+        // In four rounds, each of which interleaves rows 1, 2, 4 or 8 apart.
         __m512i a[16], b[16];
         for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(from + i * depth);
         for (int i = 0; i < 16; i += 2) {

@@ -1,4 +1,4 @@
-/// @file kernel/bf16_gemm.hpp  Matrix products of floats whose factors are rounded to bfloat16, with sums in float.
+/// @file kernel/bf16_gemm.hpp  Matrix products of floats with factors rounded to bfloat16 and sums in float.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +8,16 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// C = A B + beta C for floats: A and B are rounded to bfloat16, the products of two such numbers are exact, and the
-/// sums are those of float. An element of C does not depend on the number of threads.
+/// C = A B + beta C for floats: A and B are rounded to bfloat16, the products of two such numbers are exact, and
+/// sums are in float. An element of C does not depend on the number of threads.
 struct Bf16Gemm {
     using Tiles = Bf16Tiles;
-    /// Most numbers of a packed part of A and of B, which stay in the second cache, and most terms of a sum at a time.
+    /// Most elements of a packed part of A and of B, which stay in L2 cache, and most terms of a sum at a time.
     static constexpr Index part_a = Index{1} << 19, part_b = Index{1} << 18, KC = 1024;
-    /// Numbers of the memory that product() packs into.
+    /// Elements of the memory that product() packs into.
     static constexpr Index workspace = part_a + part_b;
 
-    /// A [m, k] and B [k, n], both of which may be transposed; beta = 0 overwrites C whatever is in it. For one
+    /// A [m, k] and B [k, n], both of which may be transposed; beta = 0 overwrites C whatever it holds. For one
     /// thread.
     static void product(MatrixRef<const float> a, MatrixRef<const float> b, float beta, MatrixRef<float> c,
                         Bf16* memory) {
@@ -45,8 +45,8 @@ struct Bf16Gemm {
         });
     }
 
-    /// C += A B for A [m, k] of few rows and B [k, n] packed whole by Bf16Tiles::pack_b. `memory` holds
-    /// Bf16Tiles::size_a(m, k) numbers. The panels of B are shared by threads().
+    /// C += A B for A [m, k] of few rows and B [k, n] packed as a whole by Bf16Tiles::pack_b. `memory` holds
+    /// Bf16Tiles::size_a(m, k) elements. The panels of B are shared by threads().
     static void add_product(MatrixRef<const float> a, const Bf16* packed, MatrixRef<float> c, Bf16* memory) {
         const Index rows = Tiles::panel_rows(c.rows), k = a.width(), n = c.cols;
         const bool shared = double(c.rows) * double(k) * double(n) >= 4e6;
@@ -59,13 +59,13 @@ struct Bf16Gemm {
         });
     }
 
-    /// C = A B + 1 startᵀ for A [m, k], B [k, n] packed whole by Bf16Tiles::pack_b, and a row start [n] or null for 0.
-    /// `memory` is as in product(). The panels of B are shared by threads().
+    /// C = A B + 1 startᵀ for A [m, k], B [k, n] packed as a whole by Bf16Tiles::pack_b, and a row start [n] or
+    /// null for 0. `memory` is as in product(). The panels of B are shared by threads().
     static void product(MatrixRef<const float> a, const Bf16* packed, const float* start, MatrixRef<float> c,
                         Bf16* memory) {
         if (c.rows == 0) return;
         const Index k = a.width(), rows = Tiles::panel_rows(c.rows), numbers = Tiles::tiles(k) * Tiles::depth,
-                    // Of A all that there is room for; of B what stays in the cache beside it, or two panels.
+                    // As much of A as there is room for; of B what also stays in the cache, or two panels.
             mc = std::max(rows, part_a / numbers / rows * rows), pair = 2 * Tiles::columns,
                     nc = std::max(pair, part_b / numbers / pair * pair);
         for (Index i = 0; i < c.rows; i += mc) {
@@ -93,7 +93,7 @@ private:
         constexpr Index columns = Tiles::columns;
         const Index tiles = Tiles::tiles(k), a_panel = tiles * rows * Tiles::depth,
                     b_panel = tiles * columns * Tiles::depth;
-        // Along the rows of C: few pages are written to at a time.
+        // Along the rows of C, so that few pages are written to at a time.
         for (Index i = 0; i < c.rows; i += 2 * rows)
             for (Index j = 0; j < c.cols; j += 2 * columns) {
                 const Index height = std::min(2 * rows, c.rows - i),

@@ -14,16 +14,16 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// One run of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `tiles` tiles of terms, for
-/// at most two panels of A and two of B.
+/// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `tiles` tiles of terms,
+/// for at most two panels of A and two of B.
 struct Bf16Block {
     Index row_panels, column_panels;
     Index tiles;
     Index rows;              ///< of a panel of A
     const Bf16 *a, *b;       ///< packed, see Bf16Tiles
-    Index a_panel, b_panel;  ///< numbers from one panel to the next
+    Index a_panel, b_panel;  ///< elements from one panel to the next
     const float*
-        start;  ///< S, of C's size: null for 0, C itself to add to it, a row 0 apart for each row of C
+        start;  ///< S, of C's size: null for 0, C itself to add to it, one row with stride 0 for all rows
     Index start_stride;
     float* c;
     Index c_stride;
@@ -133,7 +133,7 @@ private:
 #ifdef ISOGLOSS_DETAIL_AMX
 /// The micro-kernel for the matrix unit of Intel processors (TDPBF16PS): two by two tiles of sums.
 struct AmxMicro {
-    /// Sets the unit up for panels of so many rows, for the thread that calls.
+    /// Configures the unit for panels of `rows` rows, for the calling thread.
     explicit AmxMicro(Index rows) {
         struct alignas(64) {
             std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -141,7 +141,7 @@ struct AmxMicro {
             std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
         } configuration;
         std::fill_n(configuration.rows, 6, static_cast<std::uint8_t>(rows));
-        // The instruction is not known to read all of it, and its members would seem unused.
+        // The compiler does not know that the instruction reads all of it, and would take members for unused.
         asm volatile("" : : "r"(&configuration) : "memory");
         _tile_loadconfig(&configuration);
     }
@@ -149,7 +149,7 @@ struct AmxMicro {
     AmxMicro(const AmxMicro&) = delete;
     AmxMicro& operator=(const AmxMicro&) = delete;
 
-    /// Whether the system lets this process use the unit.
+    /// Whether the operating system lets this process use the unit.
     static bool is_available() {
         constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
         static const bool granted = ::syscall(SYS_arch_prctl, request, tile_data) == 0;
@@ -211,7 +211,7 @@ private:
 };
 #endif
 
-/// Calls f(micro-kernel) with the fastest of these that this process may use, set up for panels of `rows` rows of A.
+/// Calls f(micro-kernel) with the fastest of these that this process may use, set up for panels of `rows` rows.
 template <class F> void with_bf16_micro([[maybe_unused]] Index rows, F&& f) {
 #ifdef ISOGLOSS_DETAIL_AMX
     if (AmxMicro::is_available()) return f(AmxMicro(rows));
@@ -223,7 +223,7 @@ template <class F> void with_bf16_micro([[maybe_unused]] Index rows, F&& f) {
 #endif
 }
 
-/// The name of what with_bf16_micro() chooses: "amx", "avx512bf16" or "plain".
+/// The micro-kernel that with_bf16_micro() chooses: "amx", "avx512bf16" or "plain".
 inline const char* bf16_micro_name() {
 #ifdef ISOGLOSS_DETAIL_AMX
     if (AmxMicro::is_available()) return "amx";

@@ -2,7 +2,7 @@
 ///
 /// All arrays are [rows, n] or, for gates side by side, [rows, gates · n]; a record holds those of one step.
 /// Backward kernels are written once for both quantities: with `squared` every local derivative enters
-/// squared. An adjoint of a record …Adjoints is written or added to as the kernel says.
+/// squared. An adjoint in a record …Adjoints is written or added to as documented there.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ template <bool squared, class L> L chain(L d) {
     else return d;
 }
 
-/// One step of an LSTM: c = f c₋ + i g, h = o tanh c. Backward kernels read it as the forward one left it.
+/// One step of an LSTM: c = f c₋ + i g, h = o tanh c. Backward kernels read it as left by the forward kernel.
 template <class T> struct LstmRows {
     T* z;             ///< [rows, 4 n] = (i, f, g, o): sums before the forward kernel, activations after it
     const T* before;  ///< c₋
@@ -73,7 +73,7 @@ template <class T> struct HighwayAdjoints {
     HighwayAdjoints row(Index r, Index n) const { return {s + r * n, z + r * 2 * n, before + r * n}; }
 };
 
-/// The equations one number after the other, in double: what the kernels below are tested against.
+/// The equations element by element, in double, against which the kernels below are tested.
 namespace plain {
 
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -133,7 +133,7 @@ void highway_backward(Index n, const HighwayRows<T>& a, const HighwayAdjoints<T>
 
 }  // namespace plain
 
-/// Calls f(r) for every row, the rows shared by threads().
+/// Calls f(r) for every row; threads() share the rows.
 template <class F> void over_rows(Index rows, Index n, F&& f) {
     constexpr Index worth_sharing = 2000;  // numbers of one gate
     parallel(rows, 1, rows * n < worth_sharing ? 1 : rows, [&f](Index first, Index last, Index) {
@@ -225,7 +225,7 @@ void gru_state_forward(Index rows, Index n, const GruRows<T>& all) {
     });
 }
 
-/// From the adjoint of h: those of q and of z's sum; adds to that of h₋ what it gets through the leak.
+/// The adjoints of q and of z's sum from that of h; adds to that of h₋ its contribution through the leak.
 template <bool squared, class T, class A = Architecture>
 void gru_state_backward(Index rows, Index n, const GruRows<T>& all, const GruAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
@@ -242,7 +242,7 @@ void gru_state_backward(Index rows, Index n, const GruRows<T>& all, const GruAdj
     });
 }
 
-/// From the adjoint of reset: that of r's sum; adds to that of h₋ what it gets through the reset product.
+/// The adjoint of r's sum from that of reset; adds to that of h₋ its contribution through the reset product.
 template <bool squared, class T, class A = Architecture>
 void gru_gates_backward(Index rows, Index n, const GruRows<T>& all, const GruAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
@@ -272,7 +272,7 @@ void highway_forward(Index rows, Index n, const HighwayRows<T>& all) {
     });
 }
 
-/// The adjoint of z from that of s; adds to that of s₋ what it gets through the carry.
+/// The adjoint of z from that of s; adds to that of s₋ its contribution through the carry.
 template <bool squared, class T, class A = Architecture>
 void highway_backward(Index rows, Index n, const HighwayRows<T>& all, const HighwayAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;

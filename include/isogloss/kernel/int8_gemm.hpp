@@ -1,4 +1,4 @@
-/// @file kernel/int8_gemm.hpp  Matrix products of floats whose factors are rounded to 8-bit integers, with exact sums.
+/// @file kernel/int8_gemm.hpp  Matrix products of floats with factors rounded to 8-bit integers and exact sums.
 #pragma once
 
 #include <algorithm>
@@ -20,30 +20,30 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 ///     a_ik ≈ α_i p_ik,  α_i = max_k |a_ik| / 127      b_kj ≈ β_j q_kj,  β_j = max_k |b_kj| / 127      p, q in -127 … 127
 ///     c_ij = s_ij + α_i β_j Σ_k p_ik q_kj
 ///
-/// The sums are exact, in 32 bits, so that c does not depend on the number of threads nor, but for how the last line is
-/// rounded, on the instruction set. B is packed once; A is rounded in every product. q is stored as q + 128, from 1 to 255, since the
-/// instruction VPDPBUSD multiplies unsigned by signed bytes: of each sum 128 Σ_k p_ik is taken off again.
+/// The sums are exact, in 32 bits, so that c does not depend on the number of threads nor, except for the rounding
+/// of the last line, on the instruction set. B is packed once; A is rounded in every product. q is stored as
+/// q + 128, from 1 to 255, as VPDPBUSD multiplies unsigned by signed bytes: 128 Σ_k p_ik is subtracted again.
 struct Int8Gemm {
     static constexpr Index depth = Int8Micro::depth, columns = Int8Micro::columns,
                            most_rows = Int8Micro::most_rows;  ///< see Int8Micro
-    /// Terms of a sum up to which 32 bits hold it: 255 · 127 · k < 2³¹.
+    /// Most terms of a sum that fits in 32 bits: 255 · 127 · k < 2³¹.
     static constexpr Index most_terms = std::numeric_limits<std::int32_t>::max() / (255 * 127);
-    /// Bytes that product() rounds rows of A to at a time, if it has more than most_rows.
+    /// Bytes of rounded rows of A that product() holds at a time, if A has more than most_rows.
     static constexpr Index part_a = Index{1} << 20;
 
-    /// Groups of 4 that k terms take, the last filled up with zeros.
+    /// Number of groups of 4 for k terms, the last padded with zeros.
     static Index groups(Index k) { return (k + depth - 1) / depth; }
-    /// Columns of n, the last panel filled up with zeros: so many scales B has.
+    /// n columns padded with zeros to full panels: the number of scales of B.
     static Index padded(Index n) { return (n + columns - 1) / columns * columns; }
     /// Bytes of a packed B [k, n].
     static Index size(Index k, Index n) { return padded(n) * groups(k) * depth; }
-    /// Bytes of memory for product() with k terms and m rows: a row, and of A the rows, their scales and sums.
+    /// Bytes of memory for product() with k terms and m rows: one row, and the rows of A, their scales and sums.
     static Index workspace(Index m, Index k) {
         const Index row = groups(k) * depth;
         return row + rows_at_a_time(m, k) * (row + numbers_of_row);
     }
 
-    /// Packs b [k, n], which may be transposed and has to be finite, with k ≤ most_terms.
+    /// Packs b [k, n], which may be transposed and must be finite, with k ≤ most_terms.
     static void pack(MatrixRef<const float> b, std::uint8_t* to, float* scale) {
         const Index k = b.height(), n = b.width();
         for (Index first = 0; first < n; first += columns) {
@@ -66,9 +66,9 @@ struct Int8Gemm {
         }
     }
 
-    /// C = S + A B for A [m, k], not transposed, and B packed. `start` points to S, whose rows are `start_stride` apart: 0
-    /// for one row that is added to all, null for S = 0; it may be C. A row of A that is not finite makes its row of C
-    /// NaN. `memory` holds workspace() bytes, 64-byte aligned. The panels of B are shared by threads().
+    /// C = S + A B for A [m, k], not transposed, and packed B. `start` points to S, or is null for S = 0; it may
+    /// be C. Its rows are `start_stride` apart, 0 for one row added to all. A row of A that is not finite makes
+    /// its row of C NaN. `memory` holds workspace() bytes, 64-byte aligned. threads() share the panels of B.
     static void product(MatrixRef<const float> a, const std::uint8_t* packed, const float* scale,
                         const float* start, Index start_stride, MatrixRef<float> c, std::byte* memory) {
         const Index k = a.cols, n = c.cols, stride = groups(k) * depth, some = rows_at_a_time(c.rows, k);
@@ -115,7 +115,7 @@ private:
         return std::min(m, std::max(most_rows, part_a / (groups(k) * depth + numbers_of_row)));
     }
 
-    // p = a / α with α = max |a| / 127, zeros behind it, and 128 Σ p.
+    // p = a / α with α = max |a| / 127, padded with zeros, and 128 Σ p.
     static void round_row(Index k, const float* a, std::int8_t* to, float& scale, std::int32_t& offset) {
         float largest = 0, finite = 0;
         std::int32_t sum = 0;
@@ -141,7 +141,7 @@ private:
             scale = finite, offset = 0;
             return;
         }
-        // A subnormal largest has no reciprocal; its row counts as zero, as the passes' subnormal numbers do.
+        // A subnormal maximum has no finite reciprocal; its row counts as zero, as subnormal numbers do in passes.
         const float inverse = 127 / largest;
         scale = std::isfinite(inverse) ? largest / 127 : 0;
         i = 0;

@@ -15,13 +15,13 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// A few rows of p times a panel of q + 128, both of groups of 4 terms: what Int8Gemm is made of.
+/// A few rows of p times a panel of q + 128, both in groups of 4 terms: the micro-kernel of Int8Gemm.
 ///
 ///     c_rj = s_rj + α_r β_j (Σ_k p_rk (q_kj + 128) - offset_r),   offset_r = 128 Σ_k p_rk
 ///
-/// All paths have the same sums; the last line is rounded once, as a fused multiply-add.
+/// All code paths give the same sums; the last line is rounded once, as a fused multiply-add.
 struct Int8Micro {
-    static constexpr Index depth = 4;       ///< terms that VPDPBUSD adds up, side by side in memory
+    static constexpr Index depth = 4;       ///< terms that VPDPBUSD adds up, adjacent in memory
     static constexpr Index columns = 32;    ///< of a panel of q, [k / 4, 32, 4]
     static constexpr Index most_rows = 14;  ///< whose sums are held in registers
 
@@ -50,15 +50,15 @@ struct Int8Micro {
 
 private:
 #ifdef __AVX512VNNI__
-    // By constant indices all sums stay in registers.
+    // Constant indices keep all sums in registers.
     template <int rows> static void multiply_rows(const Block& o) {
         [&o]<std::size_t... r>(std::index_sequence<r...>) {
             __m512i left[rows] = {((void)r, _mm512_setzero_si512())...},
                     right[rows] = {((void)r, _mm512_setzero_si512())...};
             const std::int8_t* a = o.a;
             const std::uint8_t* b = o.b;
-            // B comes from beyond the second cache, and the next panel in time only if it is asked for: 14 rows by [640,
-            // 2560] run at 1.7 times the speed with it.
+            // B comes from beyond the L2 cache, and the next panel arrives in time only if prefetched: this makes
+            // 14 rows by [640, 2560] 1.7 times as fast.
             const Index next = o.groups * columns * depth;
             for (Index g = 0; g < o.groups; ++g, a += rows * depth, b += columns * depth) {
                 const __m512i q_left = _mm512_loadu_si512(b), q_right = _mm512_loadu_si512(b + 64);
@@ -109,7 +109,7 @@ private:
             }
     }
 #ifdef __AVX2__
-    // By words of 16 bits, three rows at a time by half a panel: their sums stay in 12 registers.
+    // In 16-bit words, three rows at a time by half a panel: their sums stay in 12 registers.
     template <int rows> static void add_up(const Block& o, std::int32_t* sum) {
         constexpr int some = rows < 3 ? rows : 3;
         for (int r = 0; r < rows; r += some)
@@ -123,7 +123,7 @@ private:
                                                                std::int32_t* to, std::index_sequence<r...>) {
         if constexpr (sizeof...(r) > 0) {
             struct Sums {
-                __m256i part[4];  // each of four columns, of which each has two numbers
+                __m256i part[4];  // four columns each, with two numbers per column
             };
             Sums s[sizeof...(r)] = {((void)r, Sums{})...};
             const std::int8_t* a = o.a + first * depth;

@@ -1,6 +1,6 @@
-/// @file kernel/micro_kernel.hpp  The innermost part of our own matrix products: a block of C held in registers.
+/// @file kernel/micro_kernel.hpp  The micro-kernel of the library's matrix products: a block of C in registers.
 ///
-/// The words are those of BLIS (Van Zee, van de Geijn 2015): C is computed in blocks of MR × NR from a row
+/// The terms are those of BLIS (Van Zee, van de Geijn 2015): C is computed in blocks of MR × NR from a row
 /// block of A and a packed panel of B, KC terms of the sum at a time.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 namespace plain {
 
-/// C = A B + beta C, every sum in double; beta = 0 overwrites C. What the products of this folder are tested
-/// against.
+/// C = A B + beta C, every sum in double; beta = 0 overwrites C. The reference in tests of the products of this
+/// folder.
 template <class T> void gemm(MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     for (Index i = 0; i < c.height(); ++i)
         for (Index j = 0; j < c.width(); ++j) {
@@ -30,39 +30,39 @@ template <class T> void gemm(MatrixRef<const T> a, MatrixRef<const T> b, T beta,
 /// panel, A as it lies in memory or packed.
 ///
 /// Panels   a matrix [k, n] is packed as panels of up to NR columns, one panel after the other, each
-///          [k, columns] row-major, filled up with zeros to full lane groups. All panels of a matrix are as
-///          even as they can be, so that none is thin.
-/// Numbers  a sum over k runs in order, in T, by fused multiply-adds, in k-blocks that are added one after the
-///          other: an element of C does not depend on where it lies, on the number of rows or on that of
+///          [k, columns] row-major, padded with zeros to full lane groups. All panels of a matrix are as even
+///          as possible, so that none is thin.
+/// Order    a sum over k runs in order, in T, by fused multiply-adds, in k-blocks that are added one after the
+///          other: an element of C does not depend on its position, the number of rows or the number of
 ///          threads.
 template <class T, class A = Architecture> struct MicroKernel {
     using L = Lanes<T, A>;
     static constexpr Index lanes = lane_count<L>;
-    /// Whether products of our own beat those of a tuned BLAS: with wide vectors only.
+    /// Whether these products beat those of a tuned BLAS: with wide vectors only.
     static constexpr bool wide = lanes > 1 && sizeof(L) >= 32;
-    /// Lane groups of a row of the register block, for 32 registers or for 16; without xsimd a few numbers that
-    /// the compiler may put into registers.
+    /// Lane groups in a row of the register block, for 32 or 16 registers; without xsimd a few numbers that the
+    /// compiler may keep in registers.
     static constexpr int vectors = lanes == 1 ? 8 : sizeof(L) == 64 ? 3 : 2;
     static constexpr int MR = sizeof(L) == 64 ? 8 : 6;  ///< rows of the register block
     static constexpr Index NR = vectors * lanes;        ///< columns of the register block, and of a panel
     static constexpr Index KC = 384;                    ///< most terms of a sum at a time
 
-    /// How many rows the block at `row` of `height` takes: MR, but that the last two blocks share what is left,
-    /// so that none is thin.
+    /// Rows of the block at `row` of `height`: MR, except that the last two blocks share what is left, so that
+    /// none is thin.
     static Index rows_at(Index row, Index height) {
         const Index left = height - row;
         return left >= 2 * MR || left == MR ? MR : left > MR ? (left + 1) / 2 : left;
     }
 
-    /// How n columns are cut into panels.
+    /// How n columns are split into panels.
     struct Panels {
         Index groups, count;
         explicit Panels(Index n) : groups((n + lanes - 1) / lanes), count((groups + vectors - 1) / vectors) {}
         Index begin(Index p) const { return groups * p / count * lanes; }  ///< first column of panel p
-        Index columns(Index p) const { return begin(p + 1) - begin(p); }   ///< with the zeros
+        Index columns(Index p) const { return begin(p + 1) - begin(p); }   ///< including padding
     };
 
-    /// How the k terms of a sum are cut into k-blocks of at most kc, as even as they can be.
+    /// How the k terms of a sum are split into k-blocks of at most kc, as even as possible.
     struct KBlocks {
         Index k, count;
         explicit KBlocks(Index terms, Index kc = KC) : k(terms), count((terms + kc - 1) / kc) {}
@@ -70,7 +70,7 @@ template <class T, class A = Architecture> struct MicroKernel {
         Index terms(Index block) const { return begin(block + 1) - begin(block); }
     };
 
-    /// Numbers that a packed matrix [k, n] has.
+    /// Elements of a packed matrix [k, n].
     static Index packed_size(Index k, Index n) { return Panels(n).groups * lanes * k; }
 
     /// Packs columns [at, at + columns) of rows [first, first + k) of b into a panel of `padded` columns.
@@ -99,13 +99,13 @@ template <class T, class A = Architecture> struct MicroKernel {
         }
     }
 
-    /// What is fetched into the cache meanwhile: one line for each term of the sum, `step` numbers apart.
+    /// What is prefetched meanwhile: one cache line for each term of the sum, `step` elements apart.
     struct Prefetch {
         const T* data = nullptr;
         Index step = 0;
     };
 
-    /// One run of the micro-kernel. Element (r, i) of A is a[r · a_row + i]; rows of B are b_stride apart.
+    /// One call of the micro-kernel. Element (r, i) of A is a[r · a_row + i]; rows of B are b_stride apart.
     struct Block {
         Index rows, columns;  ///< of C; at most MR and NR
         Index k;              ///< terms of the sums
@@ -113,7 +113,7 @@ template <class T, class A = Architecture> struct MicroKernel {
         Index a_row;
         const T* b;
         Index b_stride;
-        Index padded;  ///< columns of B with the zeros, full lane groups
+        Index padded;  ///< columns of B including padding, full lane groups
         Prefetch prefetch;
         bool overwrite;  ///< C = A B, whatever C holds; otherwise C += A B
         T* c;

@@ -6,14 +6,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// The recurrent matrix of a cell is multiplied from the left by a few rows, step after step. A product of
-/// its own would pack it anew every time, which at 20 rows takes a good part of the time; here it is packed
-/// once per sequence and then streamed past a block of rows held in registers. Layout and numbers as
-/// MicroKernel says.
+/// The recurrent matrix of a cell is multiplied from the left by a few rows, step after step. A separate product
+/// would repack it every time, which at 20 rows takes a good part of the time; here it is packed once per
+/// sequence and then streamed past a block of rows held in registers. Layout and order of sums as in
+/// MicroKernel.
 template <class T, class A = Architecture> struct Packed {
     using Micro = MicroKernel<T, A>;
 
-    /// Numbers that pack() writes for a matrix [k, n].
+    /// Elements that pack() writes for a matrix [k, n].
     static Index size(Index k, Index n) { return Micro::packed_size(k, n); }
 
     /// Packs b [k, n] (which may be transposed) into `to`.
@@ -47,7 +47,7 @@ template <class T, class A = Architecture> struct Packed {
                              .b = panel,
                              .b_stride = padded,
                              .padded = padded,
-                             // The k-block below comes next; every row block fetches another lane group.
+                             // The k-block below comes next; every row block prefetches another lane group.
                              .prefetch = {panel + count * padded + group % padded, padded},
                              .overwrite = false,
                              .c = c.row(row) + at,

@@ -1,6 +1,6 @@
 /// @file kernel/rows.hpp  Elementwise work on contiguous rows: masks, sums, norms, finiteness.
 ///
-/// multiply_rows, add_multiplied_rows, add and scale are the obvious loops, which compilers vectorise by
+/// multiply_rows, add_multiplied_rows, add and scale are plain loops, which compilers vectorise by
 /// themselves; the others have a plain reference.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// The obvious loops, with sums in double: what the kernels below are tested against. Only dot has another use:
-/// what is added up when a product exceeds T.
+/// Plain loops with sums in double, against which the kernels below are tested. Only dot has another use: the
+/// sum when a product exceeds the range of T.
 namespace plain {
 
 template <class T> void add_column_sums(Index rows, Index width, const T* x, T* sums) {
@@ -34,7 +34,7 @@ template <class T> Index first_non_finite(Index n, const T* x) {
 
 }  // namespace plain
 
-/// How many numbers are added in T before the sum moves to double.
+/// Number of terms added in T before the sum moves to double.
 inline constexpr Index chunk = 512;
 
 /// out = x ∘ mask for x [rows, width]; row r = t·batch + b takes row b of mask [batch, width].
@@ -89,7 +89,7 @@ template <class T, class A = Architecture, class F> double chunked_sum(Index n, 
     return total;
 }
 
-/// Σ x²; right for all finite x, also where a square exceeds T.
+/// Σ x²; correct for all finite x, even if a square exceeds the range of T.
 template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
     const double sum = chunked_sum<T, A>(n, [&](auto at) {
         const auto v = at.load(x);
@@ -103,7 +103,7 @@ template <class T, class A = Architecture> double normalise(Index n, T* x) {
     double norm = std::sqrt(sum_of_squares<T, A>(n, x));
     if (norm >= 1e-15 && norm <= 1e15) {
         scale(n, static_cast<T>(1 / norm), x);
-    } else if (std::isfinite(norm)) {  // squares, or 1 / ‖x‖, may be beyond T
+    } else if (std::isfinite(norm)) {  // squares, or 1 / ‖x‖, may exceed the range of T
         double largest = 0;
         for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(double(x[i])));
         if (largest == 0) return 0;
@@ -115,7 +115,7 @@ template <class T, class A = Architecture> double normalise(Index n, T* x) {
     return norm;
 }
 
-/// Σ x y; right for all finite x and y, also where a product exceeds T.
+/// Σ x y; correct for all finite x and y, even if a product exceeds the range of T.
 template <class T, class A = Architecture> double dot(Index n, const T* x, const T* y) {
     const double sum = chunked_sum<T, A>(n, [&](auto at) { return at.load(x) * at.load(y); });
     return std::isfinite(sum) ? sum : plain::dot(n, x, y);

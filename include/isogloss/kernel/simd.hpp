@@ -21,7 +21,7 @@ using Architecture = xsimd::default_arch;
 template <class T, class A = Architecture> using Lanes = xsimd::batch<T, A>;
 template <class L> inline constexpr Index lane_count = static_cast<Index>(L::size);
 #else
-struct Scalar {};  ///< stands where xsimd would name an instruction set
+struct Scalar {};  ///< stands in for an instruction set of xsimd
 using Architecture = Scalar;
 template <class T, class A = Architecture> using Lanes = T;
 template <class L> inline constexpr Index lane_count = 1;
@@ -57,8 +57,8 @@ template <class T, class L> struct Full {
     L mask(L v, T /*fill*/) const { return v; }
 };
 
-/// The first `count` lanes of a group at position i of a row; loading sets the others to 0, storing leaves
-/// what lies behind the row.
+/// The first `count` lanes of a group at position i of a row; loading sets the others to 0, storing writes
+/// nothing beyond the row.
 template <class T, class L> struct Masked {
     Index i, count;
     L load(const T* row) const {
@@ -89,8 +89,8 @@ template <class T, class A = Architecture, class F> inline void sweep(Index firs
         if (i < last) f(Masked<T, L>{i, last - i});
 }
 
-/// f(x) for an f that has reached its limits at ±bound. Without AVX-512 xsimd converts doubles to integers in
-/// plain C++, for which huge numbers and NaN are undefined: there f is spared both.
+/// f(x) for an f that is saturated at ±bound. Without AVX-512 xsimd converts doubles to integers in plain
+/// C++, which is undefined for huge numbers and NaN: f is then called with neither.
 template <class L, class F> inline L within(double bound, L x, F f) {
     if constexpr (lane_count<L> == 1) {
         return f(x);
@@ -103,7 +103,7 @@ template <class L, class F> inline L within(double bound, L x, F f) {
     }
 }
 
-/// What an instruction set may do better than portable code: simd_avx512.hpp does. The same for Masked.
+/// Functions that an instruction set may specialise, as simd_avx512.hpp does; likewise for Masked.
 template <class L> struct LaneFunctions {
     /// The largest lane.
     static auto largest(L v) {
@@ -114,8 +114,8 @@ template <class L> struct LaneFunctions {
     static L exponential(L x) {
         return within(1000, x, [](L v) { return exp(v); });
     }
-    /// Writes the lanes that are kept, in order, and their places, lane 0 being at i; returns how many. Up to
-    /// lane_count<L> of each may be written.
+    /// Writes the lanes that are kept, in order, and their positions, lane 0 being at i; returns their number. May
+    /// write up to lane_count<L> of each.
     template <class Keep, class T> static Index append(Keep keep, L v, Index i, Token* place, T* value) {
         if constexpr (lane_count<L> == 1) {
             *place = static_cast<Token>(i), *value = v;
@@ -134,8 +134,8 @@ template <class L> struct LaneFunctions {
     }
 };
 
-/// The sum of all lanes. Unqualified names inside `requires` are looked up at instantiation, which tells xsimd
-/// 8 from later ones.
+/// The sum of all lanes. Unqualified names inside `requires` are looked up at instantiation, which distinguishes
+/// xsimd 8 from later versions.
 template <class L> auto lane_sum(L v) {
     if constexpr (lane_count<L> == 1) return v;
     else if constexpr (requires { reduce_add(v); }) return reduce_add(v);

@@ -31,14 +31,14 @@ private:
 };
 
 /// exp within 2 units in the last place: 2^r e^f with r = round(x / ln 2) and |f| ≤ ln 2 / 2,
-/// e^f = 1 + f + f² P(f), P of degree 4, or 9 in double (tests/reference/exponential.py). The losses are made
-/// of exponentials, and the instruction set scales by powers of two, which a portable exp does by hand.
+/// e^f = 1 + f + f² P(f), P of degree 4, or 9 in double (tests/reference/exponential.py). The losses consist of
+/// exponentials, and AVX-512 can scale by powers of two, which a portable exp has to emulate.
 template <class L>
 requires(sizeof(L) == 64 && lane_count<L> == 16) struct LaneFunctions<L> {
     static float largest(L v) { return _mm512_reduce_max_ps(v); }
     static L exponential(L x) {
         const L near_zero =
-            min(L(200.f), max(L(-200.f), x));  // beyond, the result is 0 or ∞ all the same; NaN passes
+            min(L(200.f), max(L(-200.f), x));  // beyond, the result is 0 or ∞ in any case; NaN passes
         const L r(
             _mm512_roundscale_ps(near_zero * L(1.442695041f), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
         L f = fma_lanes(r, L(-0.693359375f), near_zero);

@@ -6,17 +6,17 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// Products of a few rows with a large matrix, which is read once, where it lies. For one thread. Numbers as
-/// MicroKernel says.
+/// Products of a few rows with a large matrix, which is read once, in place. For one thread. Order of sums as in
+/// MicroKernel.
 template <class T, class A = Architecture> struct SkinnyGemm {
     using Micro = MicroKernel<T, A>;
 
-    /// Most rows for which product() beats BLAS, for C of n columns, and product_transposed().
+    /// Most rows for which product(), for C of n columns, and product_transposed() beat BLAS.
     static Index most(Index n) { return n <= 320 ? 192 : 96; }
     static constexpr Index most_transposed = 256;
 
     /// C = A B + beta C for A [m, k], B [k, n] and C [m, n], none transposed; beta = 0 overwrites C whatever
-    /// is in it.
+    /// it holds.
     static void product(MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
         const Index m = c.rows, n = c.cols;
         const typename Micro::KBlocks k_blocks(a.cols, std::clamp<Index>(near_numbers / n, KC / 2, KC));
@@ -49,7 +49,7 @@ template <class T, class A = Architecture> struct SkinnyGemm {
                          .b = panel,
                          .b_stride = stride,
                          .padded = padded,
-                         // The panel below comes next; every row block fetches another lane group.
+                         // The panel below comes next; every row block prefetches another lane group.
                          .prefetch = {b.row(i + count) + at + group % padded, b.stride},
                          .overwrite = block == 0 && beta == T(0),
                          .c = c.row(row) + at,
@@ -59,7 +59,7 @@ template <class T, class A = Architecture> struct SkinnyGemm {
         }
     }
 
-    /// Numbers that pack_left() writes for a matrix [m, k].
+    /// Elements that pack_left() writes for a matrix [m, k].
     static Index size(Index m, Index k) { return Micro::packed_size(k, m); }
 
     /// Packs A [m, k] for product_transposed().
@@ -68,7 +68,7 @@ template <class T, class A = Architecture> struct SkinnyGemm {
     }
 
     /// C = A Bᵀ + beta C for packed A [m, k], B [n, k] and C [m, n], m ≤ most_transposed: computed as (B
-    /// Aᵀ)ᵀ, so that B passes by where it lies, and transposed by parts that stay in the cache.
+    /// Aᵀ)ᵀ, so that B is read in place, and transposed in parts that stay in the cache.
     static void product_transposed(const T* packed, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
         constexpr Index part = 32;
         alignas(64) T product[part * most_transposed];
@@ -105,9 +105,9 @@ template <class T, class A = Architecture> struct SkinnyGemm {
     }
 
 private:
-    // Of B at a time: a k-block of a panel stays in the nearest cache, one of all panels in the next.
+    // Block sizes of B: a k-block of one panel stays in the L1 cache, one of all panels in L2.
     static constexpr Index KC = 128, near_numbers = 32768;
-    // Rows from which on a panel is read often enough that it is better copied to where its rows are aligned.
+    // Rows from which a panel is read often enough to be worth copying to memory where its rows are aligned.
     static constexpr Index worth_packing = 48;
 };
 

@@ -1,4 +1,4 @@
-/// @file kernel/softmax.hpp  Row kernels of the softmax losses, each beside its plain reference.
+/// @file kernel/softmax.hpp  Row kernels of the softmax losses, each with a plain reference.
 ///
 /// A row holds the logits z of one position over the vocabulary. Sums over the vocabulary run in T over
 /// chunks of 512 and in double over the chunks; the maximum is always subtracted first.
@@ -12,7 +12,7 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// max z, n ≥ 1. Says nothing about NaN: that shows in the log-sum-exp.
+/// max z, n ≥ 1. Does not detect NaN, which shows in the log-sum-exp.
 template <class T, class A = Architecture> T row_max(Index n, const T* z) {
     using L = Lanes<T, A>;
     constexpr T lowest = -std::numeric_limits<T>::infinity();
@@ -38,7 +38,7 @@ template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T
     return total;
 }
 
-/// z ← softmax(scale z), for scale > 0; returns log Σ exp(scale z), which is NaN where the row is not finite.
+/// z ← softmax(scale z), for scale > 0; returns log Σ exp(scale z), which is NaN if the row is not finite.
 template <class T, class A = Architecture> double softmax(Index n, T* z, T scale = T(1)) {
     const T m = row_max<T, A>(n, z);
     const double sum = exp_sum<T, A>(n, z, m, scale, z);
@@ -46,8 +46,8 @@ template <class T, class A = Architecture> double softmax(Index n, T* z, T scale
     return double(scale) * double(m) + std::log(sum);
 }
 
-/// z ← log softmax(scale z), for scale > 0, without underflow; returns log Σ exp(scale z), which is NaN where the row
-/// holds NaN or +∞, or -∞ alone.
+/// z ← log softmax(scale z), for scale > 0, without underflow; returns log Σ exp(scale z), which is NaN if the
+/// row holds NaN or +∞, or only -∞.
 template <class T, class A = Architecture> double log_softmax(Index n, T* z, T scale = T(1)) {
     using L = Lanes<T, A>;
     const T m = row_max<T, A>(n, z);
@@ -57,7 +57,7 @@ template <class T, class A = Architecture> double log_softmax(Index n, T* z, T s
     return double(scale) * double(m) + log_sum;
 }
 
-/// -log softmax(z)[target]; with `gradient` z ← upstream (softmax(z) - 1_target), without it z stays.
+/// -log softmax(z)[target]; with `gradient` z ← upstream (softmax(z) - 1_target), else z is unchanged.
 template <class T, class A = Architecture>
 double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool gradient = true) {
     const T m = row_max<T, A>(n, z);
@@ -69,7 +69,7 @@ double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool grad
     }
     return std::log(sum) - of_target;
 }
-/// Any number would pass as `gradient`, also one that is meant for `upstream`.
+/// Deleted, as any number would pass for `gradient`, even one meant for `upstream`.
 template <class T, class G>
 requires(!std::same_as<G, bool>) double cross_entropy(Index, T*, Index, double, G) = delete;
 
@@ -109,8 +109,8 @@ double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {
     return total;
 }
 
-/// difference ← n s - Σ_r z_r over the places [first, last) of n rows z_r [rows, stride]: how far
-/// logits s are from those of n positions, the raw logits of all being at hand.
+/// difference ← n s - Σ_r z_r over the columns [first, last) of n rows z_r [rows, stride]: the difference of
+/// logits s from those of n positions, given the raw logits of all.
 template <class T, class A = Architecture> void sum_of_differences(Index first, Index last, Index n,
                                                                    const T* s, const T* z, Index stride,
                                                                    T* difference) {
@@ -162,7 +162,7 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
     return r;
 }
 
-/// z ← a z + b soft + c weight: puts the two softmaxes and the soft target together to a derivative.
+/// z ← a z + b soft + c weight: combines the two softmaxes and the soft target into a derivative.
 template <class T, class A = Architecture>
 void combine(Index n, T a, T* z, T b, const T* soft, T c, const T* weight) {
     using L = Lanes<T, A>;
@@ -171,7 +171,7 @@ void combine(Index n, T a, T* z, T b, const T* soft, T c, const T* weight) {
                 [&](auto at) { at.store(z, la * at.load(z) + lb * at.load(soft) + lc * at.load(weight)); });
 }
 
-/// The same in the obvious way, in double: what the kernels above are tested against.
+/// Straightforward versions in double, against which the kernels above are tested.
 namespace plain {
 
 /// log Σ exp(scale z)

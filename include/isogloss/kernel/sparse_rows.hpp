@@ -1,4 +1,4 @@
-/// @file kernel/sparse_rows.hpp  Rows of which few entries are kept, without bias, and sums of rows that they weigh.
+/// @file kernel/sparse_rows.hpp  Unbiased sampling of a few entries of a row, and sums of rows weighted by them.
 #pragma once
 
 #include <cmath>
@@ -7,23 +7,23 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// Room that sample() wants behind the entries it keeps, and how many samples it takes side by side.
+/// Room that sample() needs behind the entries it keeps, and the number of samples it takes side by side.
 inline constexpr Index sample_lanes = 16;
 
 /// What sample() has kept of a row.
 struct Sampled {
     Index kept = 0;
     double expected =
-        0;  ///< mean of `kept` over u, a function of the row alone; ∞ where the room did not suffice
+        0;  ///< mean of `kept` over u, a function of the row alone; ∞ if the room did not suffice
 };
 
-/// The start of sample l out of 16, below 1: as far apart as they can be, each uniform in [0, 1) where u is.
+/// The start of sample l out of 16, below 1: evenly spaced, each uniform in [0, 1) if u is.
 template <class T> T sample_start(double u, Index l) {
     const double start = u + double(l) / sample_lanes;
     return std::min(static_cast<T>(start - std::floor(start)), 1 - std::numeric_limits<T>::epsilon() / 2);
 }
 
-/// The same in the obvious way: what the kernels below are tested against.
+/// Straightforward versions, against which the kernels below are tested.
 namespace plain {
 
 template <class T>
@@ -62,18 +62,18 @@ template <class T> void add_weighted_rows(Index n, Index count, const Token* ind
 
 }  // namespace plain
 
-/// A row g [n] with few entries whose mean over u, uniform in [0, 1), is g: entries of at least the threshold
-/// ε > 0 in absolute value stay; one below it becomes ±ε with probability |g_i| / ε, else 0. What is not 0 is
-/// written as (column, value), in order; NaN stays.
+/// A sparse row whose mean over u, uniform in [0, 1), is the row g [n]: entries of at least the threshold ε > 0 in
+/// absolute value are kept; one below it becomes ±ε with probability |g_i| / ε, else 0. Nonzero entries are
+/// written as (column, value), in order; NaN is kept.
 ///
 /// The small entries are drawn by systematic sampling, sixteen samples side by side, sample l from the entries
-/// i ≡ l modulo 16: their sizes are summed up, beginning at ε (u + l/16 modulo 1), and where the sum passes ε that
-/// entry is drawn and ε taken off. One random number serves a row, and `kept` differs from its mean by less than 16.
+/// i ≡ l modulo 16: their absolute values are summed, beginning at ε (u + l/16 modulo 1); where the sum reaches ε,
+/// that entry is drawn and ε subtracted. One random number serves a row; `kept` is less than 16 from its mean.
 ///
 /// Variance  of an entry below ε: |g_i| (ε - |g_i|), the sum over a row below ε Σ |g_i|.
-/// `column` and `value` have `room` places; where they do not suffice the row is given up, see Sampled.
-/// The sums are those of T: in float an entry counts with a relative error of up to 2⁻²⁵ ε / |g_i|, which is 1e-5 for
-/// the entries of a flat row of a million at ε = 1/256.
+/// `column` and `value` have `room` places; if these do not suffice the row is abandoned, see Sampled.
+/// Sums are computed in T: in float an entry counts with a relative error of up to 2⁻²⁵ ε / |g_i|, which is 1e-5
+/// for the entries of a flat row of a million at ε = 1/256.
 template <class T, class A = Architecture>
 Sampled sample(Index n, const T* g, T threshold, double u, Index room, Token* column, T* value) {
     using L = Lanes<T, A>;
@@ -114,7 +114,7 @@ Sampled sample(Index n, const T* g, T threshold, double u, Index room, Token* co
 
 namespace detail {
 
-// `full` lane groups of the sum and, where `tail` > 0, so many numbers behind them, in registers.
+// Holds `full` lane groups of the sum and, if `tail` > 0, that many elements after them, in registers.
 template <Index full, bool has_tail, class T, class L>
 void add_weighted_panel(Index tail, Index count, const Token* index, const T* weight, const T* x,
                         Index stride, T* out) {
@@ -147,7 +147,7 @@ template <class T, class A = Architecture> void add_weighted_rows(Index n, Index
         detail::add_weighted_panel<full, has_tail, T, L>(tail, count, index, weight, x, stride, out);
         x += full * width, out += full * width, n -= full * width;
     };
-    // The tail goes with the last full groups: each panel goes through all indices.
+    // The tail joins the last full groups: each panel is a loop over all indices.
     const auto panels = [&]<Index full>() {
         while (n >= (full + 1) * width || n == full * width) panel.template operator()<full, false>();
         if constexpr (width > 1)

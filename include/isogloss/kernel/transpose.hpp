@@ -10,14 +10,14 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 namespace plain {
 
-/// What kernel::pack_transposed does, number by number.
+/// kernel::pack_transposed, element by element.
 template <class T>
 void pack_transposed(Index k, Index columns, Index padded, const T* from, Index stride, T* to) {
     for (Index i = 0; i < k; ++i)
         for (Index j = 0; j < padded; ++j) to[i * padded + j] = j < columns ? from[j * stride + i] : T(0);
 }
 
-/// What kernel::transpose_add does, number by number.
+/// kernel::transpose_add, element by element.
 template <class T>
 void transpose_add(Index n, Index m, const T* from, Index stride, T beta, T* to, Index to_stride) {
     for (Index j = 0; j < m; ++j)
@@ -29,7 +29,7 @@ void transpose_add(Index n, Index m, const T* from, Index stride, T beta, T* to,
 
 }  // namespace plain
 
-/// A square of numbers, 32 bytes wide, that is transposed in registers by the compiler's own vectors.
+/// A square block, 32 bytes wide, transposed in registers with the compiler's vector extensions.
 template <class T> struct Square {
     static constexpr Index side = 32 / sizeof(T);
     typedef T Row __attribute__((vector_size(32)));
@@ -76,7 +76,7 @@ template <class T> struct Square {
 };
 
 /// to[i, j] = from[j, i] for i < k, j < columns, and 0 for columns ≤ j < padded; `from` has rows `stride`
-/// apart, `to` has rows of `padded` numbers.
+/// apart, `to` has rows of `padded` elements.
 template <class T>
 void pack_transposed(Index k, Index columns, Index padded, const T* from, Index stride, T* to) {
     constexpr Index side = Square<T>::side;
