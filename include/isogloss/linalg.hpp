@@ -113,10 +113,11 @@ template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T>
                                  "] into [", c.height(), ", ", c.width(), "]"));
     const auto require_valid = [](const char* name, auto matrix) {
         if (!matrix.is_valid())
-            throw UsageError(message("gemm: ", name, " is [", matrix.rows, ", ", matrix.cols, "] with rows ",
-                                     matrix.stride, " apart", matrix.data ? "" : " and null data",
-                                     ", expected sizes of at least 0, rows at least as far apart as they are "
-                                     "long, and memory"));
+            throw UsageError(
+                message("gemm: ", name, " is [", matrix.rows, ", ", matrix.cols, "] with rows ",
+                        matrix.stride, " apart", matrix.data ? "" : " and null data",
+                        ", expected sizes of at least 0, a stride of at least the row length, and "
+                        "memory"));
     };
     require_valid("A", a), require_valid("B", b), require_valid("C", c);
     constexpr Index limit = std::numeric_limits<int>::max();

@@ -65,8 +65,8 @@ decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     std::string name;
     if constexpr (std::is_invocable_v<Who>) name = who();
     else name = who;
-    if (bytes < 0) throw E(name, ": asks for more memory than this machine gives; make the sizes smaller");
-    throw E(name, ": asks for ", bytes, " bytes, which this machine does not give; make the sizes smaller");
+    if (bytes < 0) throw E(name, ": needs more memory than this machine has; use smaller sizes");
+    throw E(name, ": needs ", bytes, " bytes, which are not available; use smaller sizes");
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

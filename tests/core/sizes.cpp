@@ -43,8 +43,8 @@ TEST_CASE("Memory that there is not becomes an error of the library; other excep
           "[core][sizes][errors]") {
     CHECK(within_memory("e", 8, [] { return 3; }) == 3);
     REQUIRE_THROWS_MATCHES(within_memory("e", 800, []() -> int { throw std::bad_alloc(); }), UsageError,
-                           says("e: asks for 800 bytes, which this machine does not give"));
+                           says("e: needs 800 bytes, which are not available"));
     REQUIRE_THROWS_MATCHES(within_memory<DataError>("e", -1, [] { std::vector<int>().reserve(SIZE_MAX); }),
-                           DataError, says("e: asks for more memory than this machine gives"));
+                           DataError, says("e: needs more memory than this machine has"));
     REQUIRE_THROWS_AS(within_memory("e", 1, [] { throw NumericError("x"); }), NumericError);
 }

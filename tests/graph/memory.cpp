@@ -15,7 +15,7 @@ TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
     {
         const LargestAllocation small(std::size_t{4} << 20);
         REQUIRE_THROWS_MATCHES(arena.take<float>(Index{2} << 20, "weight 'E'"), UsageError,
-                               says("weight 'E'", "8388608 bytes", "does not give"));
+                               says("weight 'E'", "8388608 bytes", "not available"));
         REQUIRE(arena.size() == size);
         float* const later = arena.take<float>(600'000);  // larger than a chunk, smaller than what failed
         for (Index i = 0; i < 600'000; ++i) later[i] = 1;
@@ -81,7 +81,7 @@ TEST_CASE("A weight for which there is no memory leaves the graph as it was", "[
     {
         const LargestAllocation small(std::size_t{4} << 20);
         REQUIRE_THROWS_MATCHES(g.weight("E", 1 << 12, 1 << 10, constant(1)), UsageError,
-                               says("weight 'E'", "16777216 bytes", "does not give"));
+                               says("weight 'E'", "16777216 bytes", "not available"));
     }
     CHECK(g.memory() == memory);
     const auto E = g.weight("E", 1500, 1000, constant(1));

@@ -125,11 +125,11 @@ TEST_CASE("What does not fit the shared weights is said, and leaves the graph as
     REQUIRE_THROWS_MATCHES(g.weight("E", 5, 4, uniform(0.1)), UsageError,
                            says("weight 'E'", "found shape [5, 4], expected [5, 3]"));
     REQUIRE_THROWS_MATCHES(g.weight("F", 5, 3, uniform(0.1)), UsageError,
-                           says("weight 'F'", "none of this name", "E, lstm.W, lstm.U, lstm.b"));
+                           says("weight 'F'", "no shared weight has this name", "E, lstm.W, lstm.U, lstm.b"));
     REQUIRE_THROWS_MATCHES(g.add<Lstm>("lstm", {.units = 2}, wide), UsageError,
                            says("'lstm.W'", "found shape [4, 8], expected [3, 8]"));
     REQUIRE_THROWS_MATCHES(g.add<Rnn>("rnn", {.units = 2}, u), UsageError,
-                           says("'rnn.W'", "none of this name"));
+                           says("'rnn.W'", "no shared weight has this name"));
     REQUIRE_THROWS_MATCHES(g.weight("E", 5, 3, uniform(0.1), {.unit_rows = true}), UsageError,
                            says("weight 'E'", "unit_rows = true, expected false"));
     CHECK(g.memory() == memory);

@@ -372,7 +372,7 @@ TEST_CASE("Options out of range, and tokens at the wrong time, are refused",
     {
         const LargestAllocation small_machine(std::size_t{64} << 20);
         REQUIRE_THROWS_MATCHES(make(3, {.memory = Index{1} << 45}), UsageError,
-                               says("this machine does not give"));
+                               says("which are not available"));
     }
     CHECK(place.entries() <= 1);
     REQUIRE_THROWS_MATCHES(SpilledCounts(3, place / "none/spill"), FileError, says("cannot make the folder"));

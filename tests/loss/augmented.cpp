@@ -236,7 +236,7 @@ TEST_CASE("AugmentedLoss refuses impossible options and leaves the graph as it w
     refuses({.gamma = NAN}, "gamma = nan", "at least 0");
     refuses({.beta = 1.5}, "beta = 1.5", "expected 0 to 1");
     REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y), UsageError,
-                           says("node 'loss'", "'own.W' is no embedding table", "third input"));
+                           says("node 'loss'", "'own.W' is not an embedding table", "third input"));
     REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, own, y, small), UsageError,
                            says("node 'loss'", "'small' has 8 rows", "one per word: 9"));
     REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, tied, g.tokens("z", 8)), UsageError,

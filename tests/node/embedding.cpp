@@ -144,7 +144,7 @@ TEST_CASE("Embedding refuses what does not fit and leaves the graph as it was", 
     const auto h = g.input("h", 3);
     const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
     REQUIRE_THROWS_MATCHES(g.add<AugmentedLoss>("loss", {}, o, y), UsageError,
-                           says("'E' is no embedding table"));
+                           says("'E' is not an embedding table"));
     const auto l = g.add<CrossEntropy>("loss", {}, o, y);
     const Numbers in(3);
     REQUIRE(g.forward(l, {h, in.data(), 1, 1}, {y, {std::vector<Token>{not_predicted}.data(), 1, 1}}) == 0);

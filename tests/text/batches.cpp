@@ -292,7 +292,7 @@ TEST_CASE("Columns for which there is no memory are refused", "[text][batches][e
         DataError, says("t: found the sizes [1, 9223372036854775807, 2] of 4 bytes each"));
     const LargestAllocation small_machine(std::size_t{1} << 20);
     REQUIRE_THROWS_MATCHES(Batches(text, 3, {.time = 2, .batch = 10'000'000}, {.tail = Tail::pad}, "t"),
-                           DataError, says("t: asks for 80000000 bytes", "does not give"));
+                           DataError, says("t: needs 80000000 bytes", "not available"));
     REQUIRE_THROWS_MATCHES(Batches(text, 0, {.time = 1, .batch = 1}), DataError,
                            says("found vocabulary_size = 0"));
 }

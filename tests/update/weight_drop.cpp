@@ -175,7 +175,7 @@ TEST_CASE("Weight drop says what is wrong", "[update][weight_drop]") {
     auto drop = m.drop(0.5);
     {
         const WeightDrop<float>::Dropped dropped(drop);
-        REQUIRE_THROWS_MATCHES(WeightDrop<float>::Dropped(drop), UsageError, says("left out already"));
+        REQUIRE_THROWS_MATCHES(WeightDrop<float>::Dropped(drop), UsageError, says("dropped already"));
         m.forward();
         m.g.backward(m.l);
     }

@@ -444,8 +444,8 @@ template <class T> auto Graph<T>::state(std::string_view name) {
         if (s.carried && s.name == name) return matrix_view(s.carried, store_.capacity.batch, s.width);
     std::string known;
     for (const auto& one : state_names()) known += (known.empty() ? "" : ", ") + one;
-    throw UsageError(message("state: nothing of the name '", name,
-                             "' is carried over. There are: ", known.empty() ? "none" : known));
+    throw UsageError(message("state: no carried sequence is named '", name,
+                             "'. There are: ", known.empty() ? "none" : known));
 }
 template <class T> Carried<T> Graph<T>::carried() const {
     Carried<T> c;
@@ -528,8 +528,7 @@ template <class T> Seq<T> Graph<T>::sequence(std::string_view name) const {
         if (s.name == name) return {id, s.width, store_.serial};
         known += (known.empty() ? "" : ", ") + s.name;
     }
-    throw UsageError("sequence: there is none of the name '", name,
-                     "'. There are: ", known.empty() ? "none" : known);
+    throw UsageError("sequence: none is named '", name, "'. There are: ", known.empty() ? "none" : known);
 }
 
 template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {

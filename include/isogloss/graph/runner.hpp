@@ -43,9 +43,8 @@ public:
         for (auto& s : store_.seqs) s.fed = false;
         for (const auto& f : feeds) feed(f);
         if (store_.batch > store_.columns_in_batch() - store_.first_column)
-            throw UsageError("forward: ", store_.batch, " columns from number ", store_.first_column,
-                             " on are more than the ", store_.all_columns,
-                             " that columns() has set for the whole batch");
+            throw UsageError("forward: ", store_.batch, " columns from column ", store_.first_column,
+                             " on exceed the batch of ", store_.all_columns, " columns set by columns()");
         if (checking)
             if (const std::string cause = not_finite_input(); !cause.empty())
                 throw NumericError(message("forward: ", cause));
@@ -119,11 +118,10 @@ public:
         if (std::string cause = not_finite_input(); !cause.empty()) return cause;
         for (const auto& p : store_.parameters)
             if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
-                return message(
-                    "The weight '", p.name, "' is ", p.value[bad], " at row ", bad / p.cols, ", column ",
-                    bad % p.cols,
-                    ": a file or an update has left it so. Go back to values that are finite; if it was "
-                    "an update, lower its learning rate or clipping threshold.");
+                return message("The weight '", p.name, "' is ", p.value[bad], " at row ", bad / p.cols,
+                               ", column ", bad % p.cols,
+                               ": a file or an update left it so. Return to finite values; if it was "
+                               "an update, lower its learning rate or clipping threshold.");
         return {};
     }
 
@@ -191,7 +189,7 @@ private:
     void feed_sequence(SeqRecord<T>& s, const Feed<T>& f) {
         take_shape(s.name, f, f.values != nullptr);
         if (s.node >= 0)
-            throw UsageError(message("forward: '", s.name, "' is computed by a node and cannot be given"));
+            throw UsageError(message("forward: '", s.name, "' is computed by a node and cannot be an input"));
         std::copy_n(f.values, store_.rows() * s.width, s.value);
         s.fed = true;
     }
@@ -330,8 +328,7 @@ private:
     std::string not_finite_input() const {
         for (const auto& s : store_.seqs) {
             const Index n = s.fed ? store_.rows() * s.width : 0, bad = kernel::first_non_finite(n, s.value);
-            if (bad != n)
-                return message("The input", place(s, s.value, bad), ": look at the data that were given.");
+            if (bad != n) return message("The input", place(s, s.value, bad), ": check the data given.");
         }
         return {};
     }

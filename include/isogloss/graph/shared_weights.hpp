@@ -95,7 +95,7 @@ public:
         }
         throw UsageError(
             "weight '", name,
-            "': the shared weights have none of this name. There are: ", known.empty() ? "none" : known,
+            "': no shared weight has this name. There are: ", known.empty() ? "none" : known,
             ". Name nodes and weights as in the graph that shares them, and call shared_weights() ",
             "when that graph is complete");
     }

@@ -54,7 +54,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         const Weight<T> table = s.table(o);
         if (!s.is_looked_up(table))
             s.fail(message("the head's matrix '", s.name_of(table),
-                           "' is no embedding table; pass the embedding table as the ",
+                           "' is not an embedding table; pass the embedding table as the ",
                            "third input, add<AugmentedLoss>(name, options, logits, targets, E)"));
         return setup(s, o, y, table);
     }

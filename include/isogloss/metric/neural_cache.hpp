@@ -146,7 +146,7 @@ private:
                                  ", expected 0 or more; leave out steps without a next word");
             if (const Index bad = kernel::first_non_finite(width_, h.row(r)); bad != width_)
                 throw NumericError("neural cache: the state of step ", r, " is ", h.row(r)[bad],
-                                   " at number ", bad, "; nothing of it was remembered");
+                                   " at component ", bad, "; nothing was stored");
         }
     }
 

@@ -28,9 +28,10 @@ struct PrincipalComponents {
 /// Source   Pearson 1901; Hotelling 1933.
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
     if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols || !x.is_valid())
-        throw UsageError("principal components: ", count, " of a table [", x.rows, ", ", x.cols,
-                         "] are asked for, expected at least 2 rows, as many rows as columns, and 1 to ",
-                         x.cols, " components");
+        throw UsageError(
+            "principal components: ", count, " of a table [", x.rows, ", ", x.cols,
+            "] were requested, expected at least 2 rows, at least as many rows as columns, and 1 to ", x.cols,
+            " components");
     const Index n = x.rows, m = x.cols;
     auto centred = dense::zeros<double>(n, m);
     for (Index j = 0; j < m; ++j) {

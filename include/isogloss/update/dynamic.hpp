@@ -140,8 +140,8 @@ private:
         }
         if (total == 0 && options_.decay > 0)
             throw NumericError(
-                "dynamic update: all gradients that were collected are 0, which leaves no "
-                "measure for the decay; collect over a longer text, or use decay 0");
+                "dynamic update: all gradients that were collected are 0, so the decay "
+                "has no scale; collect over a longer text, or use decay 0");
         return total / double(squares_.size());
     }
 

@@ -65,8 +65,8 @@ public:
         for (const Parameter<T>* p : group_)
             if (p->unit_rows)
                 throw UsageError("weight drop: the rows of '", p->name,
-                                 "' are kept at norm 1, which they would not have with entries left out; ",
-                                 "leave it out of the group");
+                                 "' are held at norm 1, which dropped entries would change; ",
+                                 "exclude it from the group");
         within_memory("weight drop", bytes_of("weight drop", {group_.elements()}, sizeof(T) + 1), [&] {
             for (const Parameter<T>* p : group_) {
                 whole_.emplace_back(static_cast<std::size_t>(p->size()));
@@ -80,7 +80,7 @@ public:
 
 private:
     void begin() {
-        if (dropped_) throw UsageError("weight drop: entries are left out already; end that pass first");
+        if (dropped_) throw UsageError("weight drop: entries are dropped already; end that pass first");
         group_.require_no_gradients("weight drop");
         dropped_ = true;
         ++step_;

@@ -154,5 +154,5 @@ TEST_CASE("Search steps refuse what they cannot work on", "[riemannian]") {
 
     Net<Glnn> sparse(10);
     REQUIRE_THROWS_MATCHES(SearchStep<double>(sparse.g, "net.tau", {}), UsageError,
-                           says("'net'", "name them all"));
+                           says("'net'", "include them all"));
 }

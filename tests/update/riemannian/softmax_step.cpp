@@ -74,7 +74,7 @@ TEST_CASE("A head starts at the frequencies", "[riemannian]") {
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, 2}), UsageError,
                            says("2 counts", "expected 4"));
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,
-                           says("'net' is no softmax head"));
+                           says("'net' is not a softmax head"));
     REQUIRE_THROWS_MATCHES(SoftmaxStep<double>(n.g, "out", n.y, {1, 2}), UsageError,
                            says("2 frequencies", "4 words"));
 }

@@ -230,7 +230,7 @@ TEST_CASE("Silent units, symbols never seen and single symbols leave steps finit
 TEST_CASE("Transition steps refuse what they cannot work on", "[riemannian]") {
     Net<Glnn> n(10);
     REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "out", {}), UsageError,
-                           says("'out' is no network on a sparse graph", "There are: net"));
+                           says("'out' is not a network on a sparse graph", "There are: net"));
     REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.damping = -1}), UsageError,
                            says("damping = -1"));
     TransitionStep<double> step(n.g, "net", {.modulus = UnitModulus::rbpm});

@@ -44,7 +44,7 @@ public:
           rho_(detail::place(store, group, record.rho)) {
         if (tau_ < 0 || !start.grouped() || (!gated() && rho_ < 0))
             throw UsageError("riemannian: the metric of '", record.name,
-                             "' is that of all its parameters; name them all");
+                             "' covers all its parameters; include them all in the group");
         const Index N = edges_.units, A = symbols();
         Index most = 0;
         at_.push_back(0);

@@ -44,7 +44,7 @@ public:
           b_(detail::place(store, group, store.units[std::size_t(record.rows.id)].bias)) {
         if (P_ < 0 || b_ < 0 || !start.grouped())
             throw UsageError("riemannian: the metric of '", record.name,
-                             "' is that of all its parameters, P, b and start; name them all");
+                             "' covers all its parameters, P, b and start; include them all in the group");
         if (full())
             throw UsageError("riemannian: '", record.name,
                              "' is gated by a sequence; its metric is quasi_diagonal or diagonal");

@@ -36,7 +36,7 @@ private:
             known += (known.empty() ? "" : ", ") + e->name;
         }
         throw UsageError("riemannian: '", node,
-                         "' is no network on a sparse graph. There are: ", known.empty() ? "none" : known);
+                         "' is not a network on a sparse graph. There are: ", known.empty() ? "none" : known);
     }
 };
 
