@@ -1,11 +1,11 @@
 /// @file mpi.hpp  Ranks that are processes, on one machine or many: the component isogloss::mpi.
 ///
-/// The host program owns MPI: it calls MPI_Init or MPI_Init_thread (MPI_THREAD_FUNNELED is enough) before it makes a
-/// Communicator, and MPI_Finalize after the last one is gone. Any implementation of MPI 2.2 or later. With MPI_Init_thread
-/// and MPI_THREAD_SERIALIZED gradients travel while the backward pass goes on (DataParallelOptions::overlap).
+/// The host program owns MPI: it calls MPI_Init or MPI_Init_thread (MPI_THREAD_FUNNELED is enough) before it makes
+/// a Communicator, and MPI_Finalize after the last one is destroyed. Any implementation of MPI 2.2 or later. With
+/// MPI_THREAD_SERIALIZED gradients are sent during the backward pass (DataParallelOptions::overlap).
 #pragma once
 
-// The C++ bindings that some versions add, which were withdrawn in MPI 3, are not wanted.
+// Excludes the C++ bindings that some versions add, which were withdrawn in MPI 3.
 #ifndef OMPI_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX 1
 #endif
@@ -24,8 +24,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi {
 
-/// The processes of an MPI communicator, as a distributed::Communicator. Works on a duplicate of it, so that its
-/// messages never meet those of the host program. Called by one thread at a time. Also distributed::Asynchronous.
+/// The processes of an MPI communicator, as a distributed::Communicator and distributed::Asynchronous. Works on a
+/// duplicate of it, so that its messages never mix with those of the host program. Called by one thread at a time.
 ///
 ///     MPI_Init(&argc, &argv);
 ///     {
@@ -33,11 +33,11 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi {
 ///         return mpi::guarded(ranks, [&] { … });
 ///     }
 ///
-/// Messages of any size: beyond 2³¹ - 1 bytes they are sent in pieces. Throws UsageError where MPI is not initialised,
-/// and Error with MPI's own text where it reports a failure.
+/// Messages may be of any size: beyond 2³¹ - 1 bytes they are sent in pieces. Throws UsageError if MPI is not
+/// initialised, and Error with MPI's own text if it reports a failure.
 class Communicator {
 public:
-    /// `largest`: bytes that one call of MPI is asked to move, 64 … 2³¹ - 1.
+    /// `largest`: most bytes moved by one MPI call, 64 … 2³¹ - 1.
     explicit Communicator(MPI_Comm of = MPI_COMM_WORLD, Index largest = std::numeric_limits<int>::max())
         : largest_(largest) {
         require("mpi", "largest", largest, 64, std::numeric_limits<int>::max());
@@ -66,13 +66,13 @@ public:
     Index size() const { return size_; }
     MPI_Comm handle() const { return comm_; }  ///< the duplicate
 
-    /// Ends the processes of all ranks, with this status where the launcher hands it on.
+    /// Ends the processes of all ranks, with this exit status if the launcher passes it on.
     [[noreturn]] void abort(int status) const {
-        // Asked to abort a duplicate, MPICH does not end ranks that are at work and do not wait in MPI.
+        // If asked to abort a duplicate, MPICH does not end ranks that are computing rather than waiting in MPI.
         int same = MPI_UNEQUAL;
         MPI_Comm_compare(comm_, MPI_COMM_WORLD, &same);
         MPI_Abort(same == MPI_CONGRUENT ? MPI_COMM_WORLD : comm_, status);
-        std::abort();  // MPI_Abort returns where it fails
+        std::abort();  // MPI_Abort returns if it fails
     }
 
     void barrier() { check("MPI_Barrier", MPI_Barrier(comm_)); }
@@ -102,7 +102,7 @@ public:
     void all_to_all(std::span<const std::byte> send, std::span<const Index> sent,
                     std::span<std::byte> received, std::span<const Index> counts) {
         double longest[] = {static_cast<double>(std::max(send.size(), received.size()))};
-        all_reduce(std::span<double>(longest), MPI_MAX);  // every rank takes the same way
+        all_reduce(std::span<double>(longest), MPI_MAX);  // every rank takes the same branch
         if (longest[0] <= static_cast<double>(largest_)) {
             std::vector<int> n, from, m, to;
             layout(sent, n, from), layout(counts, m, to);
@@ -127,8 +127,7 @@ public:
         while (number < std::ssize(under_way_) && !under_way_[at(number)].empty()) ++number;
         if (number == std::ssize(under_way_)) under_way_.emplace_back();
         auto& requests = under_way_[at(number)];
-        requests.push_back(
-            MPI_REQUEST_NULL);  // where there is nothing to move the number is taken all the same
+        requests.push_back(MPI_REQUEST_NULL);  // even with nothing to move, the number counts as in use
         const auto move = [&](const char* what, auto call, auto* bytes, Index size, Index rank) {
             for_pieces(size, [&](Index first, int n) {
                 requests.push_back(MPI_REQUEST_NULL);
@@ -192,14 +191,14 @@ private:
                                 sizeof(T) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE, op, comm_));
         });
     }
-    // Sends to one rank while it receives from another, in pieces.
+    // Sends to one rank while receiving from another, in pieces.
     void exchange(const std::byte* out, Index sent, Index to, std::byte* in, Index received, Index from) {
         const Index piece = largest_ / 16 * 16;
         for (Index first = 0; first < std::max(sent, received); first += piece) {
             const auto part = [&](Index n) {
                 return static_cast<int>(std::clamp<Index>(n - first, 0, piece));
             };
-            // A rank that has nothing left to send or to receive takes no part in that half of the exchange.
+            // A rank with nothing left to send or to receive skips that half of the exchange.
             MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
             if (part(received) > 0)
                 check("MPI_Irecv", MPI_Irecv(in + first, part(received), MPI_BYTE, static_cast<int>(from), 0,
@@ -218,8 +217,8 @@ private:
 
 static_assert(distributed::Asynchronous<Communicator>);
 
-/// Runs f() on every rank. Where it throws on one, that rank writes "isogloss: rank r of n: …" to standard error and
-/// ends all ranks with status 1, so that none waits for it. Returns what f returns.
+/// Runs f() on every rank and returns its result. If it throws on one, that rank writes "isogloss: rank r of n: …"
+/// to standard error and ends all ranks with status 1, so that none waits for it.
 template <class F> auto guarded(const Communicator& ranks, F&& f) {
     try {
         return f();
