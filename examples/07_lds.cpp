@@ -20,7 +20,7 @@ int main() {
     for (int i = 0; i <= 6; ++i) {  // EM: x_t = A x_{t-1} + η, y_t = C x_t + ε
         if (i > 0) ig::lds::maximise(std::move(averages), system);
         averages = ig::lds::asos_statistics(system, ig::lds::steady_state(system), moments, 7);
-        std::printf("EM %d: %+.2f nats per token beside a model without dynamics\n", i,
+        std::printf("EM %d: %+.2f nats per token above a model without dynamics\n", i,
                     averages.log_likelihood - ig::lds::static_log_likelihood(vocabulary.size()));
     }
 
@@ -47,13 +47,13 @@ int main() {
     std::printf("to love and the love of: cosine %.2f\n", cosine);
 }
 
-// EM 0: +0.20 nats per token beside a model without dynamics
-// EM 1: +1.08 nats per token beside a model without dynamics
-// EM 2: +1.40 nats per token beside a model without dynamics
-// EM 3: +1.68 nats per token beside a model without dynamics
-// EM 4: +1.96 nats per token beside a model without dynamics
-// EM 5: +2.23 nats per token beside a model without dynamics
-// EM 6: +2.49 nats per token beside a model without dynamics
+// EM 0: +0.20 nats per token above a model without dynamics
+// EM 1: +1.08 nats per token above a model without dynamics
+// EM 2: +1.40 nats per token above a model without dynamics
+// EM 3: +1.68 nats per token above a model without dynamics
+// EM 4: +1.96 nats per token above a model without dynamics
+// EM 5: +2.23 nats per token above a model without dynamics
+// EM 6: +2.49 nats per token above a model without dynamics
 // king  ground house loss queen world gates
 // thou  thou, thyself she Warwick Thou e'er
 // upon  against on unto before with above

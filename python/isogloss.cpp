@@ -78,7 +78,7 @@ template <class V> V value_of(nb::handle given, const std::string& name) {
             fits = fits && !value.empty();
         }
         const auto type = nb::cast<std::string>(nb::str(given.type().attr("__name__")));
-        const auto error = "train: " + name + " is a " + type + ", which is no value for it";
+        const auto error = "train: " + name + " is a " + type + ", which is not a valid value";
         return fits ? value : throw nb::type_error(error.c_str());
     }
 }
@@ -99,7 +99,7 @@ void train(const std::string& model, const nb::kwargs& given) {
         if (!known.contains(nb::cast<std::string>(key)))
             throw nb::type_error(
                 ("train: '" + nb::cast<std::string>(key) +
-                 "' is no option; `language_model train --help` lists them, with _ in place of -")
+                 "' is not an option; `language_model train --help` lists them, with _ in place of -")
                     .c_str());
     int status = 0;
     {
@@ -202,11 +202,11 @@ NB_MODULE(isogloss, m) {
     m.def("train", &train, "model"_a, "options"_a,
           "Trains a language model: the options of `language_model train`, with _ in place of -. Prints its "
           "progress. The best "
-          "model goes to `model`, what a resumption takes to model.train. KeyboardInterrupt where it was "
+          "model goes to `model`, what a resumption needs to model.train. KeyboardInterrupt where it was "
           "interrupted: "
-          "train(model, resume=True) goes on. ArithmeticError where it ran away.");
+          "train(model, resume=True) continues. ArithmeticError where it ran away.");
     nb::class_<LanguageModel>(m, "LanguageModel",
-                              "A model that train() wrote, with room for so many columns side by side.")
+                              "A model that train() wrote, with room for this many parallel columns.")
         .def(nb::init<const std::string&, ig::Index>(), "path"_a, "columns"_a = 16)
         .def("perplexity", &LanguageModel::perplexity, "path"_a,
              "Of a text file, every token predicted once.")

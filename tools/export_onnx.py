@@ -165,7 +165,7 @@ def export(path):
     """The file as an ONNX model."""
     file = File(path)
     if "language_model" not in file.metadata or "state/vocabulary" not in file.tensors:
-        raise Refusal(f"{path}: this is no model of language_model; use a file that `language_model train` wrote")
+        raise Refusal(f"{path}: this is not a model of language_model; use a file that `language_model train` wrote")
     o = json.loads(file.metadata["language_model"])
     if o["cell"] not in ("rnn", "lstm", "gru", "rhn"):
         raise Refusal(f"{path}: its cell is '{o['cell']}', expected rnn, lstm, gru or rhn; it has no form in ONNX here")

@@ -175,7 +175,7 @@ int work(int argc, char** argv) {
     app.add_option("--before", o.before, "characters before, M");
     app.add_option("--width", o.width, "numbers per character, H, at least 2")->check(CLI::Range(2, 10000));
     app.add_option("--batch", o.batch, "examples per step");
-    app.add_option("--epochs", o.epochs, "steps are as many as examples / batch, times this")
+    app.add_option("--epochs", o.epochs, "steps: this many times examples / batch")
         ->check(CLI::Range(1, 100000));
     app.add_option("--rate", o.rate, "learning rate of Adam at first; it falls to 0");
     app.add_option("--seed", o.seed, "of the start values and examples");

@@ -27,7 +27,7 @@ public:
         for (ig::Index k = 0; k <= order; ++k) room *= double(vocabulary_ + 1);
         if (order < 1 || room > 1.8e19)
             throw ig::UsageError(ig::message("n-grams: order ", order, " over ", vocabulary,
-                                             " characters is beyond what is counted here"));
+                                             " characters is too large to count"));
         for (ig::Index at = 0; at < std::ssize(text); ++at)
             for (ig::Index k = 0; k < order && k <= at; ++k) {
                 const std::uint64_t context = key(text, at, k);

@@ -255,10 +255,10 @@ int work(int argc, char** argv) {
     CLI::App app("The minimal-entropy rule for the width of a table, against measured perplexities.");
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
     auto* rule = app.add_option("N", o.vocabulary,
-                                "print the dimension for a vocabulary of so many words, and train nothing");
+                                "print the dimension for a vocabulary of this many words, and train nothing");
     app.add_option("--train", o.train, "training text; default: ptb/ptb.train.txt under ISOGLOSS_DATA");
     app.add_option("--valid", o.valid, "validation text; default: ptb/ptb.valid.txt");
-    app.add_option("--tokens", o.tokens, "of the training text only so many; 0: all");
+    app.add_option("--tokens", o.tokens, "only this many of the training text; 0: all");
     app.add_option("--max-vocabulary", o.max_vocabulary, "most words; 0: all");
     app.add_option("--widths", o.widths, "widths of the table")
         ->delimiter(',')

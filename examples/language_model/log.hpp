@@ -83,7 +83,7 @@ inline void refuse_earlier_log(const std::string& path) {
         throw ig::FileError(
             ig::message("'", path,
                         "' is a log of another version of this program, which has other columns "
-                        "than this one; it is left as it is. Give --log another name"));
+                        "than this one; it was left unchanged. Give --log another name"));
 }
 
 }  // namespace lm

@@ -24,8 +24,7 @@ CLI::Option* add_value(CLI::App& app, const std::string& name, std::vector<ig::I
         for (const char *at = list.data(), *end = at + list.size();; ++at) {
             const auto found = std::from_chars(at, end, value.emplace_back());
             if (found.ec != std::errc{} || (found.ptr != end && *found.ptr != ','))
-                throw CLI::ConversionError(name + " is '" + list +
-                                           "', expected numbers with commas between them");
+                throw CLI::ConversionError(name + " is '" + list + "', expected numbers separated by commas");
             if ((at = found.ptr) == end) return;
         }
     };
@@ -63,14 +62,14 @@ template <class O> void add_adaptation(CLI::App& app, O& o, const std::string& s
     app.add_option("--cache-window", o.cache_window, "steps that the cache remembers [2000]");
     list("--cache-flatness", o.cache_flatness, "theta of the cache, 0 or more");
     list("--cache-weight", o.cache_weight, "lambda of the cache in the mixture, 0 to 1");
-    app.add_option("--dynamic", o.dynamic, "the weights follow the text, by this rule")
+    app.add_option("--dynamic", o.dynamic, "adapt the weights to the text, by this rule")
         ->check(CLI::IsMember({"sgd", "rms", "riemannian"}));
     list("--dynamic-rate", o.dynamic_rate, "its learning rate");
     list("--dynamic-decay", o.dynamic_decay, "share by which weights return to the trained ones, 0 to 1");
     app.add_option("--dynamic-table-rate", o.dynamic_table_rate,
-                   "riemannian: learning rate of the tables, which go by rms [5e-05]");
+                   "riemannian: learning rate of the tables, which use rms [5e-05]");
     app.add_option("--dynamic-steps", o.dynamic_steps,
-                   "steps of a segment, after each of which they move [5]");
+                   "steps of a segment, after which the weights are updated [5]");
     app.add_option(
         "--dynamic-text", o.dynamic_text,
         "training text, or some of it, for the gradient statistics of --dynamic rms and riemannian");
@@ -94,7 +93,7 @@ int work(int argc, char** argv) {
     app.require_subcommand(1);
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     const auto add_json = [](CLI::App* command, bool& json) {
-        command->add_flag("--json", json, "for programs: results as JSON, an object a line");
+        command->add_flag("--json", json, "for programs: results as JSON, one object per line");
     };
     const auto add_precision = [](CLI::App* command, std::string& precision) {
         command
@@ -115,7 +114,7 @@ int work(int argc, char** argv) {
     lm::EvaluateOptions e;
     auto* evaluate = with_model(app.add_subcommand("evaluate", "Perplexity of a text"), e.model);
     evaluate->add_option("--text", e.text, "text file; -: standard input")->required();
-    evaluate->add_option("--columns", e.columns, "columns that run side by side; 1: the text in its order")
+    evaluate->add_option("--columns", e.columns, "columns processed in parallel; 1: the text in its order")
         ->capture_default_str();
     evaluate->add_option("--threads", e.threads, "threads")->capture_default_str();
     add_precision(evaluate, e.precision);
@@ -151,15 +150,16 @@ int work(int argc, char** argv) {
         ->add_option("--temperature", s.temperature,
                      "below 1 more likely words, above 1 less likely ones; 0: the likeliest")
         ->capture_default_str();
-    sample->add_option("--prompt", s.prompt, "beginning of a line to go on with");
+    sample->add_option("--prompt", s.prompt, "beginning of a line to continue");
     sample->add_flag("--unknowns", s.unknowns, "let <unk> appear");
-    sample->add_option("--top-k", s.top_k, "draw among so many likeliest words; 0: among all")
+    sample->add_option("--top-k", s.top_k, "draw from this many likeliest words; 0: from all")
         ->capture_default_str();
     sample
-        ->add_option("--top-p", s.top_p,
-                     "draw among the likeliest words that together have this probability, above 0 to 1")
+        ->add_option(
+            "--top-p", s.top_p,
+            "draw from the likeliest words that together have this probability, above 0 and at most 1")
         ->capture_default_str();
-    sample->add_option("--samples", s.samples, "how many texts, with an empty line between")
+    sample->add_option("--samples", s.samples, "number of texts, separated by empty lines")
         ->capture_default_str();
 
     lm::CompleteOptions f;
@@ -175,7 +175,7 @@ int work(int argc, char** argv) {
     score->add_option("--text", r.text, "file of lines; -: standard input")->capture_default_str();
     score->add_option("--sort", r.sort, "likeliest line first, by its total or by its mean over tokens")
         ->check(CLI::IsMember({"total", "mean"}));
-    score->add_option("--batch", r.batch, "lines that run side by side")->capture_default_str();
+    score->add_option("--batch", r.batch, "lines processed in parallel")->capture_default_str();
     score->add_option("--threads", r.threads, "threads")->capture_default_str();
     add_precision(score, r.precision);
     add_json(score, r.json);
@@ -188,7 +188,7 @@ int work(int argc, char** argv) {
     neighbours->add_option("--k", n.k, "how many")->capture_default_str();
     neighbours->add_option("--export", n.export_to, "write all word vectors to this file");
     add_json(neighbours, n.json);
-    neighbours->add_flag("--overwrite", n.overwrite, "even where there is a file of that name");
+    neighbours->add_flag("--overwrite", n.overwrite, "even if a file of that name exists");
     neighbours->add_option("--format", n.format, "of that file")
         ->check(CLI::IsMember({"word2vec-text", "word2vec-binary", "glove"}))
         ->capture_default_str();
@@ -205,14 +205,13 @@ int work(int argc, char** argv) {
     compare->add_option("--show", c.show, "positions shown of each kind")->capture_default_str();
     compare->add_option("--context", c.context, "words shown before each")->capture_default_str();
     compare->add_option("--likeliest", c.likeliest, "predictions shown of each")->capture_default_str();
-    compare->add_option("--columns", c.columns, "columns that run side by side")->capture_default_str();
+    compare->add_option("--columns", c.columns, "columns processed in parallel")->capture_default_str();
     compare->add_option("--csv", c.csv, "write a row for each position to this file");
     compare->add_option("--threads", c.threads, "threads")->capture_default_str();
 
     lm::ConvertOptions v;
-    auto* convert =
-        with_model(app.add_subcommand("convert", "The same model in a file of fewer bytes"), v.model);
-    convert->add_option("--to", v.to, "where it goes")->required();
+    auto* convert = with_model(app.add_subcommand("convert", "The same model in a smaller file"), v.model);
+    convert->add_option("--to", v.to, "file to write")->required();
     convert
         ->add_option(
             "--store", v.store,

@@ -31,10 +31,10 @@ inline std::vector<double> read_probabilities(const std::string& path, ig::Index
             const char* const end = word.data() + word.size();
             const auto read = std::from_chars(word.data(), end, p);
             if (read.ec != std::errc() || read.ptr != end || !(p >= 0 && p <= 1))
-                throw ig::DataError(
-                    ig::message(path, ":", reader.line(), ": ", ig::in_quotes(word),
-                                " is no probability; expected numbers from 0 to 1, one for each token of '",
-                                text, "'", word.starts_with('-') ? ", not their logarithms" : ""));
+                throw ig::DataError(ig::message(
+                    path, ":", reader.line(), ": ", ig::in_quotes(word),
+                    " is not a probability; expected numbers from 0 to 1, one for each token of '", text, "'",
+                    word.starts_with('-') ? ", not their logarithms" : ""));
             nats.push_back(-std::log(p));
         });
     if (std::ssize(nats) != tokens)
@@ -77,10 +77,11 @@ public:
             for (std::size_t k = 0; k < size(); ++k)
                 if (weights[k] > 0) sum += weights[k] * std::exp(least - nats_[k][i]);
             if (!std::isfinite(least))
-                throw ig::NumericError(ig::message("evaluate: token ", i + 1,
-                                                   " of the text has probability 0 under the mixture, for "
-                                                   "--mix-weight gives all weight to what gives it none; "
-                                                   "lower the weights"));
+                throw ig::NumericError(
+                    ig::message("evaluate: token ", i + 1,
+                                " of the text has probability 0 under the mixture, because "
+                                "--mix-weight gives all weight to predictors that give it none; "
+                                "lower the weights"));
             p.add(least - std::log(sum), 1);
         }
         return p;

@@ -35,9 +35,9 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
         least += std::pow(static_cast<double>(width(o, l)), 2) *
                  (o.cell == "rhn" ? static_cast<double>(o.depth) : 1);
     if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
-        throw ig::FileError(ig::message(file.name(), ": it says ", layers_in_words(o),
+        throw ig::FileError(ig::message(file.name(), ": its options specify ", layers_in_words(o),
                                         ", and word vectors of width ", o.embedding,
-                                        ", but its tensors are not of these sizes; it is damaged"));
+                                        ", but its tensors do not have these sizes; it is damaged"));
 }
 
 /// The options in a file that this program wrote, checked against the same bounds as those of the command
@@ -49,10 +49,10 @@ inline Options stored_options(const ig::io::Safetensors& file) {
     if (!json.is_object() || !file.find("state/vocabulary"))
         throw ig::FileError(ig::message(
             file.name(),
-            ": this is no model of language_model; use a file that `language_model train` wrote"));
+            ": this is not a model of language_model; use a file that `language_model train` wrote"));
     const Options o = from_json(json, file.name());
     if (const auto found = fault(o); !found.empty())
-        throw ig::FileError(ig::message(file.name(), ": of the options in it, ", found, "; it is damaged"));
+        throw ig::FileError(ig::message(file.name(), ": in its options, ", found, "; it is damaged"));
     require_room(file, o);
     return o;
 }
@@ -88,8 +88,7 @@ inline ig::Precision precision_of(const std::string& name) {
 inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Index time = 1,
                               std::optional<ig::Precision> packed = {}) {
     if (batch > most_size)
-        throw ig::UsageError(
-            ig::message(batch, " columns side by side are asked for, expected at most ", most_size));
+        throw ig::UsageError(ig::message(batch, " parallel columns requested, expected at most ", most_size));
     const auto file = ig::io::widened(ig::io::Safetensors::open(path));
     LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
     const ig::GraphOptions sizes{.time = std::max(time, it.options.bptt), .batch = batch};

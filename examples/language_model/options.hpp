@@ -84,14 +84,14 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
     f("keep", o.keep, Kind::model, "probability that dropout keeps a unit", any);
     f("keep-input", o.keep_input, Kind::model,
-      "the same for what enters: the word vectors and, under scheme recurrent, every layer's input; under "
+      "the same for the inputs: the word vectors and, under scheme recurrent, every layer's input; under "
       "gal it is --keep-state [--keep]",
       any);
     f("keep-between", o.keep_between, Kind::model,
       "scheme recurrent: the same for what a layer takes from the one below [--keep-input]", any);
     f("keep-state", o.keep_state, Kind::model,
-      "the same for the states that enter the recurrence; under tied they go up with that mask, under gal it "
-      "is that of a layer's input, too [--keep]",
+      "the same for the states that enter the recurrence; under tied they are passed up with that mask, "
+      "under gal it is also that of a layer's input [--keep]",
       any);
     f("keep-output", o.keep_output, Kind::model,
       "the same before the head; under tied it is --keep-state [--keep]", any);
@@ -121,7 +121,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam", "ruop", "rbpm"});
     f("rate", o.rate, Kind::training, "learning rate [1; 0.001 for adam, ruop and rbpm]", any);
     f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
-    f("floor", o.floor, Kind::training, "ruop, rbpm: what the metric is at least, in squared nats", any);
+    f("floor", o.floor, Kind::training, "ruop, rbpm: lower bound of the metric, in squared nats", any);
     f("head-rate", o.head_rate, Kind::training, "ruop, rbpm: rate of the head [10 times the rate]", any);
     f("table-rate", o.table_rate, Kind::training, "ruop, rbpm: rate of the word vectors, which adam moves",
       any);
@@ -141,10 +141,10 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("batch", o.batch, Kind::training, "batch columns, of all ranks together", any);
     f("shards", o.shards, Kind::training,
       "parts that a batch is cut into for the ranks of mpirun, at least one for each; the model depends on "
-      "them and not on the number of ranks; 0: 1, and 4 or the ranks where mpirun is at work",
+      "them and not on the number of ranks; 0: 1, or under mpirun as many as ranks, at least 4",
       any);
     f("overlap", o.overlap, Kind::training,
-      "with more than one shard: gradients travel between ranks while the pass goes on backward; sums are "
+      "with more than one shard: gradients are exchanged between ranks during the backward pass; sums are "
       "rounded differently, the same for any number of ranks",
       any);
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
@@ -168,20 +168,20 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("start-from", o.start_from, Kind::training,
       "file of a model: its parameters and vocabulary to start with, and its options of the model", any);
     f("start", o.start, Kind::training,
-      "file of `lds_text fit`: vocabulary, word vectors, softmax and, for --cell rnn, the cell begin as its "
+      "file of `lds_text fit`: vocabulary, word vectors, softmax and, for --cell rnn, the cell start as its "
       "system; one layer of its states, --head free",
       any);
     f("vectors", o.vectors, Kind::training,
       "file of word vectors, as word2vec or GloVe write it, to start with; --embedding has their width", any);
     f("freeze", o.freeze, Kind::training,
-      "leave the word vectors as they start, those of --vectors, --start or --start-from", any);
+      "keep the word vectors at their start values, those of --vectors, --start or --start-from", any);
 
     f("train", o.train, Kind::run, "training text; without it the bundled text is split 90 to 10", any);
     f("valid", o.valid, Kind::run, "validation text", any);
     f("test", o.test, Kind::run, "test text, evaluated at the end", any);
     f("model", o.model, Kind::run, "where the best model goes; FILE.train beside it holds the training", any);
     f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
-    f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA; with --train, only what a preset is for",
+    f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA; with --train, only the corpus of a preset",
       Choices{"ptb", "wikitext-2"});
     f("preset", o.preset, Kind::run,
       "recipe of Inan, Khosravi, Socher 2017 for the corpus; rhn: its highway network, of Zilly et al. 2016; "
@@ -193,9 +193,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       "stop when the validation perplexity is above so many times its best; 0: never", any);
     f("checkpoint-every", o.checkpoint_every, Kind::run, "batches between two checkpoints", any);
     f("threads", o.threads, Kind::run, "threads", any);
-    f("resume", o.resume, Kind::run, "go on where FILE.train stopped, with its options", any);
-    f("overwrite", o.overwrite, Kind::run, "start anew even where FILE.train holds an unfinished training",
-      any);
+    f("resume", o.resume, Kind::run, "continue where FILE.train stopped, with its options", any);
+    f("overwrite", o.overwrite, Kind::run, "start over even if FILE.train holds an unfinished training", any);
 }
 
 template <class V> inline constexpr bool is_optional = false;
@@ -269,9 +268,9 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
         if constexpr (is_optional<V>) taken = take(value.emplace());
         else taken = take(value);
         if (!taken) {
-            throw ig::FileError(
-                ig::message(where, ": the option '", name, "' is stored as ", at->dump(),
-                            ", which is no value for it; the file is of another version of this program"));
+            throw ig::FileError(ig::message(
+                where, ": the option '", name, "' is stored as ", at->dump(),
+                ", which is not a valid value; the file is from another version of this program"));
         }
     });
     // Earlier versions had one width for all layers, and some of them another for the last.
@@ -281,7 +280,7 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
             throw ig::FileError(
                 ig::message(where, ": the options 'layers', 'units' and 'last-units' are stored as ",
                             j.value("layers", nlohmann::json()).dump(), ", ", to_json(o.units).dump(),
-                            " and ", last->dump(), ", which are no widths of layers"));
+                            " and ", last->dump(), ", which are not valid widths of layers"));
         o.units.resize(static_cast<std::size_t>(*o.layers), o.units[0]);
         o.units.back() = last->get<ig::Index>();
         even(o.units);
@@ -382,13 +381,13 @@ inline std::string fault(const Options& o) {
     if (const double output = o.keep_output.value_or(k.state); o.scheme == "tied")
         require(output == k.state, "keep-output", output,
                 ig::message(
-                    "no other than --keep-state, ", k.state,
+                    "the same as --keep-state, ", k.state,
                     ": under --scheme tied the mask of the last layer's states is also the one before the "
                     "head. Leave it out, or use --scheme recurrent"));
     if (const double input = o.keep_input.value_or(k.state); o.scheme == "gal")
         require(input == k.state, "keep-input", input,
                 ig::message(
-                    "no other than --keep-state, ", k.state,
+                    "the same as --keep-state, ", k.state,
                     ": under --scheme gal a layer has one probability for the masks on its input and on its "
                     "states. Leave it out, or use --scheme recurrent"));
     return found;

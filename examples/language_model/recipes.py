@@ -66,7 +66,7 @@ class Run:
         if status:
             how = f'status {status}' if status > 0 else f'signal {-status}'
             last = '\n    '.join([line for line in printed.splitlines() if line.strip()][-5:])
-            raise Failed(f"{arguments[0]} ended with {how}; the last of '{self.base}.out':\n    {last}\nThe same call goes on")
+            raise Failed(f"{arguments[0]} ended with {how}; the last of '{self.base}.out':\n    {last}\nThe same call continues")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return printed, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 3600
 
@@ -178,7 +178,7 @@ def main():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
     commands = parser.add_subparsers(dest='command', required=True)
 
-    p = commands.add_parser('run', help='train and evaluate what is not finished; behind -- options of language_model train')
+    p = commands.add_parser('run', help='train and evaluate what is not finished; after --, options of language_model train')
     p.add_argument('recipe', choices=RECIPES, metavar='RECIPE', help=f"a preset: {', '.join(RECIPES)}")
     p.add_argument('--corpus', choices=CORPORA, default='ptb')
     p.add_argument('--program', required=True, help='the language_model that was built')
@@ -189,10 +189,10 @@ def main():
     p.add_argument('--results', help=f'where results are written down ({os.path.relpath(RESULTS)}; with options after -- '
                    'FOLDER/recipes.csv)')
 
-    p = commands.add_parser('report', help='write the table of docs/examples/language_model.md anew from the results')
+    p = commands.add_parser('report', help='rewrite the table of docs/examples/language_model.md from the results')
     p.add_argument('--results', default=RESULTS)
     p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', 'language_model.md'))
-    p.add_argument('--check', action='store_true', help='write nothing; status 1 where the page is not what would be written')
+    p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
 
     p = commands.add_parser('figure', help='test perplexity against core-hours, drawn by gnuplot')
     p.add_argument('--results', default=RESULTS)
@@ -209,7 +209,7 @@ def main():
         print(f'recipes.py: {error}', file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print('recipes.py: stopped; the same call goes on', file=sys.stderr)
+        print('recipes.py: stopped; the same call continues', file=sys.stderr)
         return 130
 
 

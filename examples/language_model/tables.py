@@ -66,7 +66,7 @@ class Run:
         for there, missing in [(self.model, self.model + '.train'), (self.model + '.train', self.base + '.csv')]:
             if os.path.exists(there) and not os.path.exists(missing):
                 raise Refused(f"found '{there}' without '{missing}', expected both or neither. Put the file beside it, or remove "
-                              f"'{self.base}.*' to train anew")
+                              f"'{self.base}.*' to start over")
         if os.path.exists(self.base + '.csv'):
             self.log()
 
@@ -178,7 +178,7 @@ def require_same_options(o):
         with open(path) as f:
             found = f.read()
         if found != ours:
-            raise Refused(f"the runs in '{o.folder}' have the options {found.strip()}, as '{path}' says; given are {ours.strip()}. "
+            raise Refused(f"the runs in '{o.folder}' have the options {found.strip()}, as '{path}' says; the given ones are {ours.strip()}. "
                           'Give the same, or another --folder')
     with open(path, 'w') as f:
         f.write(ours)
@@ -202,7 +202,7 @@ def run_table(o):
     for option in o.extra:
         if re.sub('=.*', '', option)[2:] in OURS and option.startswith('--'):
             raise Refused(f"found {option} after --, expected options of the model and the training: this one is set for each run. "
-                          'Leave it out; --help lists what can be said before --')
+                          'Leave it out; --help lists what can be given before --')
     os.makedirs(o.folder, exist_ok=True)
     o.results = o.results or (os.path.join(o.folder, 'tables.csv') if o.extra else RESULTS)
     known = {(r['table'], r['row'], r['seed']): r for r in read_results(o.results)}
@@ -219,11 +219,11 @@ def run_table(o):
     pool = Pool(o.jobs)
     pool.work(runs)
     if pool.stopped:
-        print('tables.py: stopped; the same call goes on', file=sys.stderr)
+        print('tables.py: stopped; the same call continues', file=sys.stderr)
         return 128 + pool.stopped
     if pool.failed:
         print(f"tables.py: {len(pool.failed)} of {len(runs)} runs failed, see above: {', '.join(run.title for run in pool.failed)}. The "
-              'same call goes on with them', file=sys.stderr)
+              'same call continues with them', file=sys.stderr)
     return 1 if pool.failed else 0
 
 
@@ -251,13 +251,13 @@ def main():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
     commands = parser.add_subparsers(dest='command', required=True)
 
-    p = commands.add_parser('run', help='train and evaluate what is not finished of a table; behind -- options of language_model train')
+    p = commands.add_parser('run', help='train and evaluate what is not finished of a table; after --, options of language_model train')
     p.add_argument('table', choices=TABLES)
     p.add_argument('--program', required=True, help='the language_model that was built')
     p.add_argument('--rows', nargs='+', choices=ROWS, default=ROWS)
     p.add_argument('--seeds', nargs='+', type=seed, default=[1, 2, 3])
     p.add_argument('--threads', type=at_least_1, default=1, help='of each run; the same from its beginning to its end (1)')
-    p.add_argument('--jobs', type=at_least_1, help='runs side by side (as many as the processors have room for)')
+    p.add_argument('--jobs', type=at_least_1, help='runs in parallel (as many as the processors have room for)')
     p.add_argument('--precision', choices=['fp32', 'bf16', 'auto'], default='auto', help='of the training (auto)')
     p.add_argument('--epsilon', default='0.00390625', help='below which probability the gradient of the softmax is sampled, '
                    'without bias; 0: exact (1/256)')
@@ -265,13 +265,13 @@ def main():
     p.add_argument('--results', help=f'where finished runs are written down ({os.path.relpath(RESULTS)}; with options after -- '
                    'FOLDER/tables.csv)')
 
-    p = commands.add_parser('report', help='write the tables of docs/examples/language_model.md anew from the results')
+    p = commands.add_parser('report', help='rewrite the tables of docs/examples/language_model.md from the results')
     p.add_argument('--results', default=RESULTS)
     p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', 'language_model.md'))
-    p.add_argument('--check', action='store_true', help='write nothing; status 1 where the page is not what would be written')
-    p.add_argument('--print', action='store_true', help='print the tables, and leave the page alone')
+    p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
+    p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
 
-    p = commands.add_parser('curves', help='validation perplexity by epoch, of all logs of a table that lie in a folder')
+    p = commands.add_parser('curves', help='validation perplexity by epoch, of all logs of a table in a folder')
     p.add_argument('table', choices=TABLES)
     p.add_argument('--folder', default='tables')
     p.add_argument('--csv', help='file for it (standard output)')

@@ -34,8 +34,8 @@ def read_lines(path, header, run, fine, expected):
     with open(path, newline='') as f:
         lines = f.read().splitlines()
     if lines and lines[0] != header:
-        raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{header}': these are no results of this "
-                      'script, and the file is left as it is. Give --results another name')
+        raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{header}': these are not results of this "
+                      'script, and the file was left unchanged. Give --results another name')
     results, seen = [], set()
     for number, line in enumerate(lines[1:], 2):
         row = dict(zip(header.split(','), line.split(',')))
@@ -44,7 +44,7 @@ def read_lines(path, header, run, fine, expected):
         except (KeyError, ValueError):
             good = False
         if not good:
-            raise Refused(f"found '{line}' in line {number} of '{path}', expected {header} of {expected}. Mend or remove the line")
+            raise Refused(f"found '{line}' in line {number} of '{path}', expected {header} of {expected}. Correct or remove the line")
         if tuple(row[name] for name in run) in seen:
             title = ' '.join(f'seed {row[name]}' if name == 'seed' else row[name] for name in run)
             raise Refused(f"found {title} again in line {number} of '{path}', expected each run once. Remove one of the lines")
@@ -160,7 +160,7 @@ def require_own(option, path, mark, what):
     if os.path.exists(path) and os.path.getsize(path):
         with open(path, 'rb') as f:
             if mark not in f.read(4096):
-                raise Refused(f"found in {option} '{path}' something else, expected {what} or no file; it is left as it is. Give {option} "
+                raise Refused(f"found something else in {option} '{path}', expected {what} or no file; it was left unchanged. Give {option} "
                               'another name, or remove the file')
 
 

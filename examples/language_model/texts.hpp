@@ -64,7 +64,7 @@ inline Text corpus_text(const std::string& corpus, const std::string& part) {
     const std::filesystem::path root = variable && *variable ? variable : "../shared/data";
     const auto path = (root / corpus / (corpus == "ptb" ? "ptb." + part + ".txt" : part + ".txt")).string();
     if (!files::exists(path))
-        throw ig::FileError(ig::message("'", path, "' is not there. The corpus ", corpus,
+        throw ig::FileError(ig::message("'", path, "' does not exist. The corpus ", corpus,
                                         " is expected under ", root.string(),
                                         "; set ISOGLOSS_DATA to the folder that holds ", corpus,
                                         "/, or give --train, --valid "
@@ -79,7 +79,7 @@ inline Texts find_texts(const Options& o) {
     if (o.train.empty() != o.valid.empty())
         throw ig::UsageError(ig::message(o.train.empty() ? "--valid" : "--train", " is given without ",
                                          o.train.empty() ? "--train" : "--valid",
-                                         "; a training needs both texts"));
+                                         "; training needs both texts"));
     if (!o.train.empty()) {
         t.train = file(o.train);
         t.valid = file(o.valid);

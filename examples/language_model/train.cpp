@@ -35,7 +35,7 @@ void require_same_architecture(const Options& o, const Options& model) {
     const auto [name, file] = source_of(o);
     if (!differ.empty())
         throw ig::UsageError(ig::message(name, ": '", file, "' is another kind of model: ", differ,
-                                         ". Leave these options out, or train anew without ", name));
+                                         ". Leave these options out, or train without ", name));
 }
 
 /// The options of this run: those of the command line override a preset, which overrides those stored, those
@@ -80,7 +80,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     const auto differ = differences(o, *stored, fixed);
     if (!differ.empty())
         throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with other options: ",
-                                         differ, ". Leave them out, or train anew without --resume"));
+                                         differ, ". Leave them out, or start over without --resume"));
     return o;
 }
 
@@ -161,7 +161,7 @@ void require_finished(const std::string& state) {
     if (static_cast<ig::Index>(epoch) <= epochs && !stopped)
         throw ig::FileError(ig::message("'", state, "' holds a training that stopped in epoch ", epoch,
                                         " of ", epochs, ", after batch ", batch,
-                                        ". Go on with --resume, or start anew with --overwrite"));
+                                        ". Continue with --resume, or start over with --overwrite"));
 }
 
 // The command on one of its ranks. The first alone checks files, before any rank continues: the others would
@@ -190,7 +190,7 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
         }
         if (!file && given.resume)
             std::cout << "resume      '" << state
-                      << "' is not there yet: the training starts from the beginning\n";
+                      << "' does not exist yet: the training starts from the beginning\n";
         ranks.barrier();
         training.emplace(ranks, o, file, start);
     };

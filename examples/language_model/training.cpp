@@ -149,7 +149,7 @@ void Training::require_same_texts() const {
     if (state_.best_epoch > 0 && !files::exists(o_.model))
         throw ig::FileError(
             ig::message("--resume: '", o_.model,
-                        "', the best model so far, is gone; put it back, or train anew without --resume"));
+                        "', the best model so far, is missing; restore it, or start over without --resume"));
 }
 
 void Training::introduce() {
@@ -232,8 +232,8 @@ int Training::run() {
         std::cout << "resume      at epoch " << state_.epoch << ", batch " << state_.batch << std::endl;
     if (state_.epoch > epochs)
         std::cout << "resume      " << counted(static_cast<ig::Index>(state_.epoch) - 1, "epoch")
-                  << " are done and no more are asked for"
-                  << (o_.schedule == "one-cycle" ? "" : "; raise --epochs to go on") << std::endl;
+                  << " are done and no more were requested"
+                  << (o_.schedule == "one-cycle" ? "" : "; raise --epochs to continue") << std::endl;
     save();
     while (state_.epoch <= epochs && stop() == Stop::none)
         if (!run_epoch() || !finish_epoch()) return interrupted();
@@ -248,7 +248,7 @@ void Training::explain(Stop why) {
     std::cout << "\nThe training stops after epoch " << state_.epoch - 1 << " of " << o_.epochs << ": ";
     if (why == Stop::patience) {
         std::cout << counted(static_cast<ig::Index>(state_.epoch - 1 - state_.best_epoch), "epoch")
-                  << " without a new best. To go on: --resume with another --patience" << std::endl;
+                  << " without a new best. To continue: --resume with another --patience" << std::endl;
         return;
     }
     const auto longest = longest_row(g_.parameter("E").values());
@@ -264,7 +264,7 @@ void Training::explain(Stop why) {
                   << " it asks for ever longer vectors. Train with --target differentiated, or lower\n--rate "
                      "or --gamma.";
     else std::cout << "Lower --rate or --clip.";
-    std::cout << " To go on nevertheless: --resume --runaway 0" << std::endl;
+    std::cout << " To continue nevertheless: --resume --runaway 0" << std::endl;
 }
 
 bool Training::run_epoch() {
@@ -397,7 +397,7 @@ int Training::interrupted() {
     save();
     interrupt::out() << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
                      << "; the training is in '" << o_.model
-                     << ".train'. To go on: language_model train --model " << o_.model << " --resume"
+                     << ".train'. To continue: language_model train --model " << o_.model << " --resume"
                      << std::endl;
     return interrupt::status();
 }

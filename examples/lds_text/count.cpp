@@ -26,9 +26,10 @@ ig::Index parse_bytes(const std::string& given) {
         std::find_if(units.begin(), units.end(), [&](const auto& u) { return u.first == unit; });
     if (error != std::errc() || number < 1 || found == units.end() ||
         number > std::numeric_limits<ig::Index>::max() >> found->second)
-        throw ig::DataError(ig::message("--memory is '", given,
-                                        "', expected a whole number of bytes, or with one of KiB, MiB, GiB, "
-                                        "TiB behind it, as 2GiB"));
+        throw ig::DataError(
+            ig::message("--memory is '", given,
+                        "', expected a whole number of bytes, optionally followed by KiB, MiB, GiB or "
+                        "TiB, such as 2GiB"));
     return number << found->second;
 }
 
@@ -65,15 +66,15 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
         throw ig::UsageError("count: --tokens-to has no effect with --add, which reads no text");
     if (!o.add.empty() && ranks.size() > 1)
         throw ig::UsageError(ig::message("count: --add is given to ", ranks.size(),
-                                         " ranks, but one adds files; start it without mpirun"));
+                                         " ranks, but a single process adds files; start it without mpirun"));
     ranks.barrier();
     if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory), ranks);
     for (const auto& [option, given] :
          {std::pair("--spill", !o.spill.empty()), std::pair("--resume", o.resume)})
         if (given)
             throw ig::UsageError(ig::message(option,
-                                             " has no effect without --memory, which puts counts aside "
-                                             "in files; give --memory too, or leave it out"));
+                                             " has no effect without --memory, which spills counts "
+                                             "to files; give --memory too, or leave it out"));
     if (!o.add.empty()) return add_files(o);
     Stopwatch clock;
     const auto vocabulary = vocabulary_of(o);

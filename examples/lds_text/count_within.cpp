@@ -150,7 +150,7 @@ public:
         if (!o_.add.empty()) add_files();
         else read_texts();
         for (const std::string& what : counts_->damaged())
-            say("%s; its tokens were counted anew\n", what.c_str());
+            say("%s; its tokens were counted again\n", what.c_str());
         const double counting = clock_.lap();
         const ig::Index files = counts_->files();
         const ig::Array<lds::CountRun> runs = merged(counts_->finish());
@@ -176,8 +176,8 @@ public:
     bool begun() const { return resumed_ || counts_.has_value(); }
     /// What --resume will find, in words.
     std::string kept() const {
-        if (!begun()) return "nothing was counted yet";
-        return "--resume goes on from the files in '" + spill_.folder() + "'";
+        if (!begun()) return "nothing has been counted yet";
+        return "--resume continues from the files in '" + spill_.folder() + "'";
     }
 
 private:

@@ -25,8 +25,7 @@ int embed(const EmbedCommand& o) {
         say("%td word vectors of %td numbers in %s\n", lds::rows(v), lds::cols(v), o.types.c_str());
     }
     if (o.text.empty()) return 0;
-    if (o.out.empty())
-        throw ig::DataError("embed: give --out, the file that the vectors of the tokens go to");
+    if (o.out.empty()) throw ig::DataError("embed: give --out, the file for the vectors of the tokens");
     const Sentences text(o.text, it.vocabulary);
     Stopwatch clock;
     const auto embedding = token_embedding(it, o.states);

@@ -80,7 +80,7 @@ public:
                 interrupt::wanted = SIGTERM;  // another rank received a signal
             if (!std::isfinite(value))
                 throw ig::NumericError("fit: the likelihood of iteration ", iteration,
-                                       " is not finite; take fewer --states or more --pseudo-counts");
+                                       " is not finite; use fewer --states or more --pseudo-counts");
             const double gain = value - best;
             if (gain > 0) {
                 best = value;
@@ -100,7 +100,7 @@ public:
             factor = lds::maximise(std::move(statistics), it.system);
         }
         if (!o_.select && best_iteration < iteration)
-            say("EM has gained nothing since iteration %td, whose system is kept\n", best_iteration);
+            say("EM has not improved since iteration %td, whose system is kept\n", best_iteration);
         tell_of_slow(lds::spectral_radius(it.system.A, "fit"));
         return iteration;
     }
@@ -164,7 +164,7 @@ private:
         if (left > 0.6)
             say("after --em-lags %td the slowest dynamics have %.0f %% of their size left, and EM, whose "
                 "statistics "
-                "end there, takes such dynamics for faster than they are: with --em-lags %.0f half would be "
+                "end there, underestimates their duration: with --em-lags %.0f half would be "
                 "left\n",
                 horizon(), 100 * left, std::ceil(std::log(0.5) / std::log(std::min(radius, 0.9999))));
     }
@@ -195,7 +195,7 @@ void check(const FitCommand& o) {
             throw ig::UsageError(ig::message("fit: found ", count, " values of ", name,
                                              ", expected one; --select chooses among several"));
     if (o.select && o.dev.empty())
-        throw ig::UsageError("fit: --select chooses by how a held-out text is predicted; give it with --dev");
+        throw ig::UsageError("fit: --select chooses by the prediction of a held-out text; give --dev too");
 }
 
 /// Throws unless the files of a fit may be written.
@@ -230,7 +230,7 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     o.resume = given.resume && files::exists(given.model);
     if (o.resume) o = with_stored(o);
     else if (given.resume && !files::exists(identification_file(given.model)))
-        say("'%s' is not there yet: the fit starts from the beginning\n", o.model.c_str());
+        say("'%s' does not exist yet: the fit starts from the beginning\n", o.model.c_str());
     if (o.shards == 0 && program::Ranks::launched()) o.shards = std::max<ig::Index>(ranks.size(), 4);
     if (o.shards > 0 && o.shards < ranks.size())
         throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks.size(),
@@ -254,7 +254,7 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
             const std::string state = identification_file(o.model);
             interrupt::out() << "Interrupted in subspace identification"
                              << (files::exists(state) ? "; its state is in '" + state +
-                                                            "'. To go on: the same call with --resume"
+                                                            "'. To continue: the same call with --resume"
                                                       : ", before its first state was written")
                              << std::endl;
             return interrupt::status();
@@ -269,8 +269,8 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     if (!interrupt::wanted) return 0;
     interrupt::out() << "Interrupted after iteration " << last << "; the best system is in '" << o.model
                      << "'. "
-                     << (o.select ? "To select among all, start anew"
-                                  : "To go on: the same call with --resume")
+                     << (o.select ? "To select among all, start over"
+                                  : "To continue: the same call with --resume")
                      << std::endl;
     return interrupt::status();
 }

@@ -122,11 +122,11 @@ T noted(const System& it, const std::string& file, const char* name, T low, T hi
 /// The options, completed by those of the file to resume from. Throws if a given one differs.
 inline FitCommand with_stored(FitCommand o) {
     const System it = lds::load_lds<float>(o.model);
-    if (o.select) throw ig::UsageError("--select begins anew, and --resume goes on; leave one of them out");
+    if (o.select) throw ig::UsageError("--select starts over, but --resume continues; leave one of them out");
     if (it.notes.contains("lds_text.selected"))
         throw ig::UsageError(ig::message("--resume: '", o.model,
-                                         "' was chosen by --select, for a text that more iterations ",
-                                         "know nothing of; give another --model, or leave --resume out"));
+                                         "' was chosen by --select, for a text that further iterations ",
+                                         "do not see; give another --model, or leave --resume out"));
     const auto take = [&](const char* option, std::optional<ig::Index> given, ig::Index stored) {
         if (given && *given != stored)
             throw ig::UsageError(ig::message("--resume: '", o.model, "' was begun with ", option, " ", stored,

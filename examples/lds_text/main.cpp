@@ -29,12 +29,12 @@ int work(int argc, char** argv) {
     count->add_option("--shard", c.shard, "NUMBER/OF: that part of the text");
     count->add_option("--add", c.add, "files of counts to add, in place of a text")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    count->add_flag("--sentences", c.sentences, "no pair reaches over a line end");
+    count->add_flag("--sentences", c.sentences, "no pair crosses a line end");
     auto* count_threads = count->add_option("--threads", c.threads, "threads; under mpirun 1 on each rank");
     count->add_option("--memory", c.memory,
-                      "most memory, 2GiB for instance, of each rank: what has no room is put aside in files");
-    count->add_option("--spill", c.spill, "folder for the folder of these files [that of --counts]");
-    count->add_flag("--resume", c.resume, "with --memory: go on from the files that are there");
+                      "memory limit of each rank, such as 2GiB: what does not fit is spilled to files");
+    count->add_option("--spill", c.spill, "parent of the folder of these files [that of --counts]");
+    count->add_flag("--resume", c.resume, "with --memory: continue from the files already written");
 
     lt::FitCommand f;
     auto* fit = app.add_subcommand("fit", "Fit a system: subspace identification, then EM");
@@ -43,12 +43,12 @@ int work(int argc, char** argv) {
         ->multi_option_policy(list);
     fit->add_option("--counts", f.counts, "file of `count`, in place of a text");
     fit->add_option("--dev", f.dev,
-                    "held-out text, or files of tokens, whose likelihood is told after every iteration")
+                    "held-out text, or files of tokens, whose likelihood is reported after every iteration")
         ->multi_option_policy(list);
     fit->add_flag(
         "--select", f.select,
-        "fit a system for each --pseudo-counts, --states and --ssid-lags; the file gets the one, and the "
-        "iteration, that predicts the next word of --dev best");
+        "fit a system for each --pseudo-counts, --states and --ssid-lags, and keep the one, and its "
+        "iteration, that best predicts the next word of --dev");
     fit->add_option("--model", f.model, "file to write, after every iteration")->required();
     fit->add_option("--states", f.states, "states [200]")->multi_option_policy(list);
     fit->add_option("--vocabulary", f.vocabulary, "most types of the text; 0: no limit [10000]");
@@ -62,24 +62,24 @@ int work(int argc, char** argv) {
                     "0.5 and 1.5 times the tokens]")
         ->multi_option_policy(list);
     fit->add_option("--iterations", f.iterations, "iterations of EM");
-    fit->add_option("--stop", f.stop, "stop where an iteration gains less, nats per token");
+    fit->add_option("--stop", f.stop, "stop when an iteration gains less than this, in nats per token");
     fit->add_option("--seed", f.seed, "of the random numbers");
     auto* fit_threads = fit->add_option("--threads", f.threads, "threads; under mpirun 1 on each rank");
     fit->add_option(
         "--shards", f.shards,
-        "parts of the vocabulary whose sums are added in a fixed order: with as many, any number of ranks "
-        "that mpirun starts gives the same file [0: none; under mpirun 4, or as many as ranks]");
+        "parts of the vocabulary whose sums are added in a fixed order: with the same number of "
+        "parts, any number of ranks that mpirun starts gives the same file [0: none; under mpirun "
+        "4, or as many as ranks]");
     fit->add_option("--log", f.log, "CSV file with a row per iteration");
-    fit->add_flag("--sentences", f.sentences, "no pair reaches over a line end");
+    fit->add_flag("--sentences", f.sentences, "no pair crosses a line end");
     fit->add_flag("--random-start", f.random_start, "random parameters in place of subspace identification");
     fit->add_flag("--scaled", f.scaled,
                   "estimate the covariance of the states' noise in subspace identification");
     fit->add_flag("--matrix-free", f.matrix_free,
                   "store no counts: every product with co-occurrences reads --train, whatever its length");
-    fit->add_option(
-        "--checkpoint-seconds", f.checkpoint_seconds,
-        "least time between two writings of subspace identification, to FILE.ssid beside --model");
-    fit->add_flag("--resume", f.resume, "go on from the file --model, or from its FILE.ssid");
+    fit->add_option("--checkpoint-seconds", f.checkpoint_seconds,
+                    "minimum time between two saves of subspace identification, to FILE.ssid beside --model");
+    fit->add_flag("--resume", f.resume, "continue from the file --model, or from its FILE.ssid");
 
     lt::EmbedCommand e;
     auto* embed = app.add_subcommand("embed", "Write vectors of tokens in their context, and of words");
@@ -90,7 +90,7 @@ int work(int argc, char** argv) {
     embed->add_option("--states", e.states, "which states")->check(CLI::IsMember({"smoother", "filter"}));
     embed->add_option("--types", e.types, "word2vec text file for the vectors of words");
     embed->add_option("--threads", e.threads, "threads");
-    embed->add_flag("--overwrite", e.overwrite, "--types even where there is a file of that name");
+    embed->add_flag("--overwrite", e.overwrite, "write --types even if a file of that name exists");
 
     lt::InspectCommand i;
     auto* inspect = app.add_subcommand("inspect", "Print the spectrum, and what leads to what");
@@ -110,10 +110,10 @@ int work(int argc, char** argv) {
                      "words among all of their tokens")
         ->multi_option_policy(list);
     near->add_option("--count", n.count, "neighbours of each");
-    near->add_option("--occurrences", n.occurrences, "with --text: most tokens of a word");
+    near->add_option("--occurrences", n.occurrences, "with --text: at most this many tokens of a word");
     near->add_option("--min-count", n.min_count, "without --text: words rarer than about this are left out");
     near->add_option("--threads", n.threads, "threads");
-    near->add_flag("--json", n.json, "for programs: as JSON, an object a line");
+    near->add_flag("--json", n.json, "for programs: as JSON, one object per line");
 
     lt::TagCommand t;
     auto* tag = app.add_subcommand(
@@ -128,7 +128,7 @@ int work(int argc, char** argv) {
     tag->add_option("--format", t.format, "of these")->check(CLI::IsMember({"conllu", "conll"}));
     tag->add_option("--units", t.units, "hidden units");
     tag->add_option("--epochs", t.epochs, "passes");
-    tag->add_option("--window", t.window, "vectors of that many words on either side too");
+    tag->add_option("--window", t.window, "also the vectors of this many words on either side");
     tag->add_option("--batch", t.batch, "words in a step")->check(CLI::Range(1, 1024));
     tag->add_option("--rate", t.rate, "learning rate [0.003; lexical 0.1]");
     tag->add_option("--features", t.features,
@@ -139,7 +139,7 @@ int work(int argc, char** argv) {
     tag->add_option("--seed", t.seed, "of start values and order");
     tag->add_option("--threads", t.threads, "threads");
     tag->add_option("--predictions", t.predictions, "file for the tags of the test text, one a line");
-    tag->add_flag("--overwrite", t.overwrite, "--predictions even where there is a file of that name");
+    tag->add_flag("--overwrite", t.overwrite, "write --predictions even if a file of that name exists");
     tag->add_flag("--json", t.json,
                   "for programs: the result as one object of JSON, progress on standard error");
     tag->add_option("--against", t.against, "such a file of another tagger, to compare with");
@@ -178,8 +178,8 @@ int work(int argc, char** argv) {
     rnn->add_option("--threads", r.threads, "threads");
     rnn->add_option("--log", r.log, "CSV file with a row per epoch");
     rnn->add_option("--checkpoint-every", r.checkpoint_every, "batches between two checkpoints of --save");
-    rnn->add_flag("--resume", r.resume, "go on where FILE.train of --save stopped");
-    rnn->add_flag("--overwrite", r.overwrite, "start anew even where FILE.train holds a training");
+    rnn->add_flag("--resume", r.resume, "continue where FILE.train of --save stopped");
+    rnn->add_flag("--overwrite", r.overwrite, "start over even if FILE.train holds a training");
 
     lt::StartCommand s;
     auto* start =
@@ -202,7 +202,7 @@ int work(int argc, char** argv) {
     plot->add_option("--logs", p.logs, "files of `fit --log`, or of `rnn --log`")->multi_option_policy(list);
     plot->add_option("--systems", p.systems, "files of `fit`: eigenvalues and singular values")
         ->multi_option_policy(list);
-    plot->add_option("--names", p.names, "what each is called; the files' names otherwise")
+    plot->add_option("--names", p.names, "name of each [the files' names]")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     plot->add_option("--svg", p.svg, "picture to write");
 

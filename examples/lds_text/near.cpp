@@ -108,7 +108,7 @@ void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const Senten
     if (found > 0 || o.json) return;
     std::string joined;  // the names of the texts
     for (const std::string& path : o.text) joined += (joined.empty() ? "" : "', '") + path;
-    say("'%s' does not stand in '%s'\n", it.vocabulary.word(word).c_str(), joined.c_str());
+    say("'%s' does not occur in '%s'\n", it.vocabulary.word(word).c_str(), joined.c_str());
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ int near(const NearCommand& o) {
     for (const std::string& word : o.words) {
         const auto at = it.vocabulary.find(word);
         if (!at)
-            throw ig::DataError(ig::message("near: ", ig::in_quotes(word), " is no word of '", o.model,
+            throw ig::DataError(ig::message("near: ", ig::in_quotes(word), " is not a word of '", o.model,
                                             "'; spell it as its text does"));
         words.push_back(*at);
     }

@@ -53,7 +53,8 @@ struct Log {
         const bool any = lines.next(line);
         of_network = any && line == rnn_header;
         if (!any || !(of_network || line.starts_with("iteration,log_likelihood,above_static,")))
-            throw ig::DataError(ig::message(path, ": is no log of `lds_text fit --log` or `rnn --log`"));
+            throw ig::DataError(
+                ig::message(path, ": this is not a log of `lds_text fit --log` or `rnn --log`"));
         while (lines.next(line)) {
             const auto fields = columns(line);
             const std::size_t column = of_network ? 3 : 2;
@@ -92,7 +93,7 @@ void compare_networks(const PlotCommand& o, const std::vector<Log>& logs) {
     const auto there =
         std::ranges::find_if(logs[0].points, [&](const Point& p) { return p.value <= best[1].value; });
     if (there == logs[0].points.end())
-        say("%s does not come to the %.2f of %s\n", first.c_str(), best[1].value, second.c_str());
+        say("%s does not reach the %.2f of %s\n", first.c_str(), best[1].value, second.c_str());
     else if (best[1].at == 0) say("%s was best before it was trained\n", second.c_str());
     else
         say("%s is at %.2f or below in epoch %td, %s first in epoch %td: %.0f %% of the epochs saved\n",

@@ -162,7 +162,7 @@ public:
         const bool going_on = o_.resume && files::exists(state());
         if (going_on) load();
         else if (o_.resume)
-            say("'%s' is not there yet: the training starts from the beginning\n", state().c_str());
+            say("'%s' does not exist yet: the training starts from the beginning\n", state().c_str());
         // The test text is evaluated if validation is the best so far; otherwise the column is empty.
         log_.emplace(o_.log, rnn_header, [&](std::string_view row) {
             std::istringstream in{std::string(row)};
@@ -223,8 +223,8 @@ private:
                 "\nand this call has\n  ", settings(), "\nGive the texts and options it was begun with"));
         if (!files::exists(o_.save))
             throw ig::FileError(ig::message("--resume: '", o_.save,
-                                            "', the best network so far, is gone; put it back, ",
-                                            "or start anew with --overwrite"));
+                                            "', the best network so far, is missing; restore it, ",
+                                            "or start over with --overwrite"));
         checkpoint_.load(file);
     }
     void row(std::uint64_t epoch, double trained, double validated, bool tested, double seconds) {
@@ -269,7 +269,7 @@ private:
         interrupt::out() << "\nInterrupted at epoch " << epoch_ << ", batch " << batch_
                          << (o_.save.empty() ? "; nothing is kept without --save"
                                              : "; the training is in '" + state() +
-                                                   "'. To go on: the same call with --resume")
+                                                   "'. To continue: the same call with --resume")
                          << std::endl;
         return interrupt::status();
     }
@@ -296,7 +296,7 @@ int rnn(const RnnCommand& o) {
     ig::require("rnn", "--epochs", o.epochs, 0);
     ig::require("rnn", "--epsilon", o.epsilon, 0, 1);
     if (o.save.empty() && o.resume)
-        throw ig::UsageError("rnn: --resume goes on from what --save has written; give both");
+        throw ig::UsageError("rnn: --resume continues from what --save has written; give both");
     std::optional<files::Lock> lock;
     if (!o.save.empty()) {
         files::Outputs().write_unmarked("--save", o.save, true).check();  // its folder, for the lock
@@ -316,7 +316,7 @@ int rnn(const RnnCommand& o) {
     outputs.check();
     if (!o.save.empty() && !o.resume && !o.overwrite && files::exists(o.save + ".train"))
         throw ig::FileError(ig::message("'", o.save,
-                                        ".train' holds a training. Go on with --resume, or start anew ",
+                                        ".train' holds a training. Continue with --resume, or start over ",
                                         "with --overwrite"));
     interrupt::catch_signals();
     return RnnTraining(o, Start(o)).run();

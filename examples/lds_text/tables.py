@@ -49,7 +49,7 @@ class Results:
             with open(path, newline="", encoding="utf-8") as file:
                 self.rows = list(csv.DictReader(file))
             if self.rows and list(self.rows[0]) != FIELDS:
-                sys.exit(f"tables.py: '{path}' is no table of this program; it is left as it is. Give --results another name")
+                sys.exit(f"tables.py: '{path}' is not a table of this program; it was left unchanged. Give --results another name")
 
     def has(self, corpus, name, seed):
         return any((r["corpus"], r["features"], r["seed"]) == (corpus, name, str(seed)) for r in self.rows)
@@ -123,14 +123,14 @@ def main():
     parser.add_argument("--data", default=os.environ.get("ISOGLOSS_DATA", "../shared/data"), help="folder of the corpora")
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=list(CORPORA))
     parser.add_argument("--features", nargs="+", default=list(VARIANTS), choices=list(VARIANTS), metavar="NAME",
-                        help="of: " + "; ".join(VARIANTS) + ". All for which there are files, by default")
+                        help="of: " + "; ".join(VARIANTS) + ". By default all for which there are files")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--page", help="file for the tables as a page; otherwise they are printed")
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 where the page is not what would be written")
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the page is not what would be written")
     o = parser.parse_args()
     if o.check and not o.page:
-        parser.error("--check is for --page")
+        parser.error("--check needs --page")
     if not o.program and not os.path.exists(o.results):
         sys.exit(f"tables.py: there is no results file '{o.results}'; name one by --results, or a program that makes it")
     results = Results(o.results)

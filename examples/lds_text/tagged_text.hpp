@@ -67,7 +67,7 @@ inline TaggedText read_tagged(const std::string& path, const std::string& format
         out.tags.push_back(tags.number(columns[3]));
     }
     end_sentence();
-    if (out.words.empty()) throw ig::DataError(ig::message(path, ": there is not one tagged word"));
+    if (out.words.empty()) throw ig::DataError(ig::message(path, ": it contains no tagged word"));
     return out;
 }
 

@@ -97,7 +97,7 @@ private:
         }
         if (hash.value() != corpus.checksum())
             throw ig::FileError(ig::message("'", path,
-                                            "' is damaged: its tokens do not have their checksum; "
+                                            "' is damaged: its tokens do not match their checksum; "
                                             "encode the text again"));
         return 4 * corpus.size();
     }

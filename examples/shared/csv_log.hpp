@@ -36,9 +36,9 @@ public:
         if (path_.empty()) return;
         const std::string before = exists(path_) ? ig::file::InputFile(path_).read_all() : "";
         if (!before.empty() && !before.starts_with(header_))
-            throw ig::FileError(ig::message("'", path_,
-                                            "' is there and is no log of this program; it is left as it is. ",
-                                            "Give --log another name"));
+            throw ig::FileError(
+                ig::message("'", path_, "' exists and is not a log of this program; it was left unchanged. ",
+                            "Give --log another name"));
         std::string kept = header_;
         for (std::size_t at = header_.size(), end = 0; (end = before.find('\n', at)) != std::string::npos;
              at = end + 1) {
@@ -74,7 +74,7 @@ public:
         const bool ours = ::fstat(file, &now) == 0 && now.st_size == before.st_size + static_cast<off_t>(put);
         const bool undone = error != 0 && ours && ::ftruncate(file, before.st_size) == 0;
         ::close(file);
-        if (error != 0) fail(error, undone ? "" : "; its last row may be cut");
+        if (error != 0) fail(error, undone ? "" : "; its last row may be truncated");
     }
 
 private:

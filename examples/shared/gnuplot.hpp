@@ -61,7 +61,7 @@ public:
             for (const char c : script) argument += c == '\'' ? std::string("'\\''") : std::string(1, c);
             if (std::system(("gnuplot " + argument + "'").c_str()) != 0)
                 throw ig::FileError(ig::message("'", path_,
-                                                "' could not be drawn by gnuplot; it says why above. ",
+                                                "' could not be drawn by gnuplot; see its message above. ",
                                                 "On Debian and Ubuntu: apt-get install gnuplot-nox"));
             return ig::file::InputFile(picture).read_all();
         };

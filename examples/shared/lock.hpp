@@ -35,7 +35,7 @@ public:
             if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
                 ::close(descriptor_);
                 throw ig::FileError(
-                    ig::message("another program is writing '", file, "' (it has the lock on '", name_,
+                    ig::message("another program is writing '", file, "' (it holds the lock on '", name_,
                                 "'). Wait until it has ended, or give ", option, " another name"));
             }
             // The previous holder may have removed the file between the two calls.

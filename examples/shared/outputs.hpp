@@ -86,7 +86,7 @@ public:
             for (const File& input : inputs_)
                 if (same(input))
                     refuse(output,
-                           ig::message("is the file that ", input.option, " reads; it is left as it is"));
+                           ig::message("is the file that ", input.option, " reads; it was left unchanged"));
             for (std::size_t j = 0; j < i; ++j)
                 if (same(outputs_[j]))
                     refuse(output, ig::message("is the file that ", outputs_[j].option, " writes"));
@@ -118,7 +118,7 @@ private:
         const std::string folder = ig::file::folder_of(ig::file::link_target(file.path));
         const auto status = ig::file::file_status(folder);
         if (!status)
-            refuse(file, ig::message("is in the folder '", folder, "', which is not there; create it"));
+            refuse(file, ig::message("is in the folder '", folder, "', which does not exist; create it"));
         if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
             refuse(file, ig::message("is in the folder '", folder,
                                      "', which may not be written: ", std::strerror(errno)));
@@ -126,22 +126,22 @@ private:
     static void require_replaceable(const File& file) {
         const auto status = ig::file::file_status(file.path);
         if (!status) return;
-        if (!S_ISREG(status->st_mode)) refuse(file, "is there already and is no regular file");
+        if (!S_ISREG(status->st_mode)) refuse(file, "already exists and is not a regular file");
         if (::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) != 0)
             refuse(file, ig::message("may not be written: ", std::strerror(errno)));
         if (status->st_size == 0 || file.overwrite) return;
         if (!file.kind.recognises)
             throw ig::FileError(ig::message(file.option, " '", file.path,
-                                            "' is there already; it is left as it is. Give ", file.option,
-                                            " another name, or say --overwrite"));
+                                            "' already exists; it was left unchanged. Give ", file.option,
+                                            " another name, or add --overwrite"));
         bool own = false;
         try {
             own = file.kind.recognises(file.path);
         } catch (const ig::Error&) {  // then it is something else, or damaged
         }
         if (!own)
-            throw ig::FileError(ig::message(file.option, " '", file.path, "' is there already and is no ",
-                                            file.kind.name, "; it is left as it is. Give ", file.option,
+            throw ig::FileError(ig::message(file.option, " '", file.path, "' already exists and is not a ",
+                                            file.kind.name, "; it was left unchanged. Give ", file.option,
                                             " another name, or remove the file"));
     }
 

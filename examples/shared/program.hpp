@@ -51,7 +51,7 @@ inline void require_numbers(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) require_numbers(*command);
 }
 
-/// The error in a first argument that must be a command: "'trian' is no command, expected …"; empty if there
+/// The error in a first argument that must be a command: "'trian' is not a command, expected …"; empty if there
 /// is none or an option comes first.
 inline std::string wrong_command(const CLI::App& app, int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "";
@@ -61,7 +61,7 @@ inline std::string wrong_command(const CLI::App& app, int argc, char** argv) {
         if (command->get_name() == first) return {};
         names += (names.empty() ? "" : ", ") + command->get_name();
     }
-    return "'" + first + "' is no command, expected one of " + names;
+    return "'" + first + "' is not a command, expected one of " + names;
 }
 
 /// Reads the command line; returns the exit status if that ends the program (--help, --version, errors).
@@ -83,7 +83,7 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 /// there may not be enough memory for.
 ///
 ///     int main(int argc, char** argv) { return program::run(argc, argv, work, "a model of this size"); }
-inline int run(int argc, char** argv, int (*work)(int, char**), const char* large = "what was asked for") {
+inline int run(int argc, char** argv, int (*work)(int, char**), const char* large = "this request") {
     // If one of these were closed, a file would be opened in its place and receive what is printed.
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]

@@ -96,7 +96,7 @@ struct Ranks::Mpi {};
 Ranks::Ranks() {
     if (launched())
         throw ig::UsageError(
-            "this program was started by a launcher of MPI, but it was built without MPI, and its processes "
+            "this program was started by an MPI launcher, but it was built without MPI, and its processes "
             "would write "
             "the same files. Install MPI (on Debian and Ubuntu: apt-get install libopenmpi-dev openmpi-bin), "
             "configure "

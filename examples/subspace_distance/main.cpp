@@ -114,7 +114,7 @@ int work(int argc, char** argv) {
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     };
     app.add_option("--text", o.text, "text; default: ptb/ptb.train.txt under ISOGLOSS_DATA");
-    app.add_option("--sweep", o.sweep, "which of both")->check(CLI::IsMember({"beta", "tau", "both"}));
+    app.add_option("--sweep", o.sweep, "which of the two")->check(CLI::IsMember({"beta", "tau", "both"}));
     list("--betas", o.betas, "swept at --tau");
     list("--taus", o.taus, "swept at --beta");
     app.add_option("--tau", o.tau, "temperature of the sweep over beta, above 0");
@@ -122,7 +122,7 @@ int work(int argc, char** argv) {
     app.add_option("--tokens", o.tokens, "length of a stretch");
     app.add_option("--layers", o.layers, "LSTM layers");
     app.add_option("--units", o.units, "units of a layer, and width of the table");
-    app.add_option("--batch", o.batch, "columns that run side by side");
+    app.add_option("--batch", o.batch, "columns processed in parallel");
     app.add_option("--bptt", o.bptt, "steps of a segment");
     app.add_option("--epochs", o.epochs, "passes over the stretch");
     app.add_option("--runs", o.runs, "stretches and start values to average over");
@@ -134,10 +134,11 @@ int work(int argc, char** argv) {
                    "learning rate in the first epoch; it falls by the same step each epoch");
     app.add_option("--head-rate", o.head_rate, "of split: that of the softmax matrix");
     app.add_option("--table-rate", o.table_rate, "of split: that of the table");
-    app.add_option("--rest", o.rest, "of split: share of the epochs, at the end, in which the table rests");
+    app.add_option("--rest", o.rest,
+                   "of split: share of the epochs, at the end, in which the table is held fixed");
     app.add_flag("--hold-target", o.hold_target,
                  "soft targets are constants: no gradient through them into the table");
-    app.add_option("--clip", o.clip, "longest gradient, 0: any");
+    app.add_option("--clip", o.clip, "largest norm of the gradient; 0: no limit");
     app.add_option("--init", o.init, "bound of the start values");
     app.add_option("--head-init", o.head_init, "bound of those of the softmax matrix");
     app.add_option("--seed", o.seed, "of the first run");

@@ -160,7 +160,7 @@ void train(const Options& o, const Point& point, const ig::text::Corpus& corpus,
         }
         if (!std::isfinite(perplexity.value()))
             throw ig::NumericError(ig::message("beta = ", point.beta, ", tau = ", point.tau,
-                                               ": the training ran away in epoch ", epoch,
+                                               ": the training diverged in epoch ", epoch,
                                                "; lower --head-rate, --rate or --table-rate"));
         monitor.step();
         row(epoch, total / static_cast<double>(perplexity.tokens()), perplexity.value());

@@ -53,7 +53,7 @@ public:
                               first = table.substr(0, table.find('\n'));
             if (first != header && first != earlier)
                 throw isogloss::FileError(isogloss::message(
-                    "'", file, "' is no learning curve of synthetic --csv; leave it out of --beside"));
+                    "'", file, "' is not a learning curve of synthetic --csv; leave it out of --beside"));
         }
         figure << "plot " << curves << '\n';
         figure.draw();

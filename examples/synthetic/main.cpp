@@ -51,8 +51,8 @@ void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
         stderr,
         "synthetic: warning: %s another text has %.3g bits a symbol, the training text %.3g; %.0f %% of the "
         "units are saturated. Units that stay at a bound of their range are constants, set by the first "
-        "symbols of a text: train on more columns (--columns), or bound V (--bound 4). Where few units are, "
-        "or the text is one of few lines, it has been learned by heart: take a longer one, or fewer units "
+        "symbols of a text: train on more columns (--columns), or bound V (--bound 4). If few units are, "
+        "or the text has few lines, it has been memorised: use a longer one, or fewer units "
         "and edges\n",
         when, other.bits, trained.bits, 100 * other.saturated);
 }
@@ -172,12 +172,12 @@ void take_stored(Options& o, const CLI::App& app, const isogloss::io::Safetensor
     });
     const bool words = stored.level == "words";
     if ((o.chars && stored.level != "chars") || (o.words && !words))
-        throw DataError(message(o.chars ? "--chars" : "--words", ", but the model in '", o.load, "' is of ",
-                                stored.level, "; leave it out"));
+        throw DataError(message(o.chars ? "--chars" : "--words", " is given, but the model in '", o.load,
+                                "' is of ", stored.level, "; leave it out"));
     o.level = stored.level;
     if (o.starts > 1)
         throw DataError(message("--starts is ", o.starts, ", but the model in '", o.load,
-                                "' has begun; leave --starts out"));
+                                "' has already started training; leave --starts out"));
     if (app.count("--seconds") == 0 && app.count("--rounds") == 0) o.seconds = 0;  // only evaluate
     o.doublings = 0;                                                               // its text is complete
 }
@@ -193,7 +193,7 @@ void require_together(const Options& o, const CLI::App& app, bool loaded) {
     for (const char* name : task_options)
         if (own && app.count(name) > 0)
             wrong = message(
-                name, " is given for a text of one's own, but it is about texts that a task draws; leave ",
+                name, " is given for a text of your own, but it applies to texts drawn by a task; leave ",
                 name, " out", loaded ? "" : ", or --text and --valid");
     if (!own && !loaded && app.count("--min-count") > 0)
         wrong = "--min-count is given without --text, and the symbols of a task are fixed; leave it out";
@@ -211,7 +211,7 @@ void require_together(const Options& o, const CLI::App& app, bool loaded) {
 
 int work(int argc, char** argv) {
     Options o;
-    CLI::App app("Networks on synthetic sources of known entropy rate, or on a text of one's own");
+    CLI::App app("Networks on synthetic sources of known entropy rate, or on a text of your own");
     app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     each_stored(o, [&](const char* name, auto& value, const char* help) {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) app.add_flag(name, value, help);
@@ -223,18 +223,18 @@ int work(int argc, char** argv) {
     app.add_flag("--words", o.words, "--text: its symbols are words and line ends");
     app.add_option("--save", o.save, "file for the model and all that its training needs");
     app.add_option("--load", o.load,
-                   "model of an earlier call: evaluates it, or goes on training for --seconds or --rounds");
+                   "model of an earlier call: evaluate it, or continue training for --seconds or --rounds");
     app.add_option("--seconds", o.seconds, "computing time");
     app.add_option(
         "--anneal", o.anneal,
         "minibatches: rates are full for this share of --seconds, and then fall to 0; 1: to the end");
     app.add_option("--rounds", o.rounds,
-                   "most rounds: segments, full batches or steps of Baum-Welch; 0: any");
+                   "maximum number of rounds: segments, full batches or steps of Baum-Welch; 0: any");
     app.add_option("--starts", o.starts,
                    "networks that share the time, one after the other; the best on a second text counts")
         ->check(CLI::Range(1, 1000));
     app.add_option("--doublings", o.doublings,
-                   "full batches: train on a text that doubles so often up to its full length")
+                   "full batches: train on a text that doubles this many times up to its full length")
         ->check(CLI::Range(0, 20));
     app.add_option("--sample", o.sample, "symbols to draw from the trained model");
     app.add_option("--csv", o.csv, "file for the learning curve");
@@ -244,10 +244,10 @@ int work(int argc, char** argv) {
     app.add_option("--beside", o.beside,
                    "--curve: learning curves of other calls (their --csv), drawn beside it")
         ->take_all();
-    app.add_option("--write", o.write, "writes the texts to PATH.train and PATH.valid and ends");
+    app.add_option("--write", o.write, "write the texts to PATH.train and PATH.valid and exit");
     app.add_flag("--json", o.json,
                  "for programs: the result as one object of JSON, progress on standard error");
-    app.add_flag("--overwrite", o.overwrite, "--write even where there are files of these names");
+    app.add_flag("--overwrite", o.overwrite, "--write even if files of these names exist");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     std::optional<isogloss::io::Safetensors> file;
     if (!o.load.empty()) {

@@ -38,7 +38,7 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
     const auto json =
         at == file.metadata().end() ? nlohmann::json() : nlohmann::json::parse(at->second, nullptr, false);
     if (!json.is_object() || !file.find("state/symbols"))
-        throw FileError(message(file.name(), ": this is no model of synthetic; use a file of its --save"));
+        throw FileError(message(file.name(), ": this is not a model of synthetic; use a file of its --save"));
     Options o;
     std::string wrong;
     try {
@@ -47,7 +47,7 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
             using Value = std::decay_t<decltype(value)>;
             const auto& found = json.at(name);
             if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !found.is_number_integer())
-                throw isogloss::DataError(message(name, " is ", found.dump(), ", no whole number"));
+                throw isogloss::DataError(message(name, " is ", found.dump(), ", expected a whole number"));
             found.get_to(value);
         });
         wrong = fault(o);
@@ -59,7 +59,7 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
     // Checks the width of the head before anything of that size is built.
     const auto* table = file.find(o.network == "hmm" ? "state/best/transition" : "out.W");
     if (wrong.empty() && (!table || table->shape.size() != 2 || table->shape[1] != o.units))
-        wrong = message("the model in it is not of ", o.units, " units");
+        wrong = message("the model in it does not have ", o.units, " units");
     if (!wrong.empty()) throw FileError(message(file.name(), ": it is damaged: ", wrong));
     return o;
 }

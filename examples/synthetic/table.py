@@ -75,7 +75,7 @@ class Results:
             content = f.read()
         whole = content[:content.rfind('\n') + 1]
         if not whole.startswith(','.join(COLUMNS)):
-            raise SystemExit(f"table.py: '{path}' does not begin with {','.join(COLUMNS)}; it is left as it is. Give --results another name")
+            raise SystemExit(f"table.py: '{path}' does not begin with {','.join(COLUMNS)}; it was left unchanged. Give --results another name")
         if whole != content and not reads_only:  # a row that was cut short when the machine stopped
             os.truncate(path, len(whole.encode()))
         for row in csv.DictReader(whole.splitlines()):
@@ -200,22 +200,22 @@ def run_all(o, runs, wanted):
 def main():
     every = [*TASKS, LONG, STEPS, 'curve', *FAR, CHARS]
     parser = argparse.ArgumentParser()
-    parser.add_argument('--program', help='the program synthetic; not for --print-only')
+    parser.add_argument('--program', help='the program synthetic; not needed with --print-only')
     parser.add_argument('--seconds', type=float, default=60)
     parser.add_argument('--long', type=float, default=120, help='seconds of the longer row')
     parser.add_argument('--far', type=float, default=600, help='seconds of each row of: ' + ', '.join(FAR))
     parser.add_argument('--chars', type=float, default=1800, help='seconds of each row of chars')
-    parser.add_argument('--text', default=BUNDLED, help='chars: the text; another one takes another results file')
+    parser.add_argument('--text', default=BUNDLED, help='chars: the text; another one needs another results file')
     parser.add_argument('--validation-lines', type=int, default=4000, help='chars: last lines of the text, which are validated on')
     parser.add_argument('--seeds', nargs='+', type=int, default=[1, 2, 3, 4, 5])
     parser.add_argument('--results', default='results.csv', help='curves of chars go into RESULTS_curves, their figure into RESULTS.svg')
-    parser.add_argument('--print-only', action='store_true', help='runs nothing')
+    parser.add_argument('--print-only', action='store_true', help='run nothing')
     parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
-    parser.add_argument('--check', action='store_true', help='write nothing; status 1 where the page is not what would be written')
+    parser.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     parser.add_argument('--parts', nargs='*', choices=every, metavar='PART', help='what to run of: ' + '; '.join(every) + '. All by default')
     o = parser.parse_args()
     if not (o.program or o.print_only):
-        parser.error('--program is needed, but for --print-only')
+        parser.error('--program is needed, except with --print-only')
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the run that is under way
     results = Results(o.results, o.print_only)
     known = results.rows

@@ -63,7 +63,7 @@ void find_sets(Options& o) {
     std::filesystem::directory_iterator entries(o.sets, error);
     if (error)
         throw ig::FileError(ig::message(
-            "'", o.sets, "' is no folder that can be read. Name the sets with --similarity and --analogies, ",
+            "'", o.sets, "' is not a readable folder. Name the sets with --similarity and --analogies, ",
             "or their folder with --sets or ISOGLOSS_DATA"));
     for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
         const auto& path = entries->path();
@@ -147,7 +147,7 @@ int work(int argc, char** argv) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     e->add_option("--analogies", o.analogies, "set of lines `a b c d` in sections `: name`");
     e->add_flag("--fold-case", o.words.fold_case, "capitals are small letters, in sets and vectors");
-    e->add_option("--restrict", o.words.restrict_to, "only the first so many words; 0: all")
+    e->add_option("--restrict", o.words.restrict_to, "only this many words from the beginning; 0: all")
         ->capture_default_str();
     e->add_option("--csv", o.csv, "the results as a table");
     e->add_option("--threads", o.threads, "threads")->capture_default_str();

@@ -44,10 +44,9 @@ public:
         int running = 0, over = 0;
         MPI_Initialized(&running), MPI_Finalized(&over);
         if (!running || over)
-            throw UsageError(
-                "mpi: MPI is ", over ? "finalised" : "not initialised",
-                "; the program calls MPI_Init before it makes a Communicator and MPI_Finalize after the "
-                "last one is gone");
+            throw UsageError("mpi: MPI is ", over ? "finalised" : "not initialised",
+                             "; call MPI_Init before creating a Communicator, and MPI_Finalize after the "
+                             "last one is destroyed");
         check("MPI_Comm_dup", MPI_Comm_dup(of, &comm_));
         MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
         int n = 0;

@@ -60,7 +60,7 @@ def test_a_trained_model_predicts_and_its_vectors_are_its_own(folder):
 
 
 def test_errors_are_pythons(folder):
-    with pytest.raises(TypeError, match="'unit' is no option"):
+    with pytest.raises(TypeError, match="'unit' is not an option"):
         isogloss.train("n", unit=3)
     with pytest.raises(TypeError, match="units is a str"):
         isogloss.train("n", units="many")

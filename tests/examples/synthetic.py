@@ -95,7 +95,7 @@ with tempfile.TemporaryDirectory() as folder:
         drawn = open(picture).read()
         assert 'entropy rate' in drawn and '>curve<' in drawn and '>earlier<' in drawn and 'glnn' in drawn, drawn
         wrong = run('--task', 'anbn', '--curve', picture, '--beside', os.path.join(folder, 'text.train'), *SMALL)
-        assert wrong.returncode == 1 and 'no learning curve' in wrong.stderr, wrong
+        assert wrong.returncode == 1 and 'not a learning curve' in wrong.stderr, wrong
 
     # nothing is written over but a curve of this program, or a text where that is asked for
     write = ['--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '600']
@@ -105,9 +105,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert run(*write, '--overwrite').returncode == 0 and len(open(os.path.join(folder, 'text.train')).read()) == 600
     result('--task', 'anbn', '--csv', curve, *SMALL)
     clash = run('--task', 'anbn', '--csv', os.path.join(folder, 'text.train'), *SMALL)
-    assert clash.returncode == 1 and 'left as it is' in clash.stderr, clash
+    assert clash.returncode == 1 and 'left unchanged' in clash.stderr, clash
     same = run(*write, '--overwrite', '--csv', os.path.join(folder, 'text.valid'))
-    assert same.returncode == 1 and ('left as it is' in same.stderr or 'writes' in same.stderr), same
+    assert same.returncode == 1 and ('left unchanged' in same.stderr or 'writes' in same.stderr), same
     with open('/dev/full', 'w') as full:
         done = subprocess.run([PROGRAM, *SMALL], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     assert done.returncode == 1 and 'standard output could not be written' in done.stderr, done
@@ -222,13 +222,13 @@ with tempfile.TemporaryDirectory() as folder:
 
     # nothing is written over but a model of this program, and no input
     before = open(train).read()
-    for wrong, said in [(['--save', train], 'left as it is'), (['--save', valid], 'left as it is'), (['--csv', train], 'left as it is'),
-                        (['--save', file('notes', 'mine')], 'no model of synthetic')]:
+    for wrong, said in [(['--save', train], 'left unchanged'), (['--save', valid], 'left unchanged'), (['--csv', train], 'left unchanged'),
+                        (['--save', file('notes', 'mine')], 'not a model of synthetic')]:
         out = run('--text', train, '--valid', valid, '--seconds', '0', *wrong)
         assert out.returncode == 1 and said in out.stderr, (wrong, out)
     assert open(train).read() == before and open(file('notes')).read() == 'mine'
     out = run('--load', model, '--valid', valid, '--save', model)
-    assert out.returncode == 1 and 'left as it is' in out.stderr, out
+    assert out.returncode == 1 and 'left unchanged' in out.stderr, out
     assert run('--text', train, '--valid', valid, '--seconds', '0', '--save', file('more')).returncode == 0
 
     for wrong, said in [(['--load', model], '--valid is missing'), (['--load', model, '--valid', valid, '--units', '7'], '--units is 7'),

@@ -37,7 +37,7 @@ TEST_CASE("What cannot be read is named, with the reason", "[file][input_file]")
     put(scratch / "plain", "x");
     REQUIRE_THROWS_MATCHES(InputFile(scratch / "plain/below"), FileError, says("Not a directory"));
     const std::string lengthy(5000, 'n');  // no name that is not there, but none that can be
-    REQUIRE_THROWS_MATCHES(file_status(lengthy), FileError, says("cannot look at 'nnn", "too long"));
+    REQUIRE_THROWS_MATCHES(file_status(lengthy), FileError, says("cannot stat 'nnn", "too long"));
 }
 
 TEST_CASE("A mapped file is its bytes, even when it is replaced", "[file][input_file]") {

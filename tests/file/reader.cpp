@@ -47,7 +47,7 @@ TEST_CASE("FileReader hands out every byte once, by pieces of all sizes", "[file
     REQUIRE(in.remaining() == 0);
     REQUIRE(got == all);
     std::byte more[1];
-    REQUIRE_THROWS_MATCHES(in.read(more), FileError, says(dir / "f", "ends at byte 900000", "cut"));
+    REQUIRE_THROWS_MATCHES(in.read(more), FileError, says(dir / "f", "ends at byte 900000", "truncated"));
 }
 
 TEST_CASE("FileReader splits at a delimiter, across its buffer too", "[file][reader]") {
@@ -85,7 +85,7 @@ TEST_CASE("A Reader of a stream hands out bytes and pieces, and stops at a limit
     r.read(std::as_writable_bytes(std::span(two)));
     REQUIRE(std::string_view(two, 3) == "end");
     REQUIRE_THROWS_MATCHES(r.read(std::as_writable_bytes(std::span(two))), FileError,
-                           says("memory: the file ends at byte 600011", "cut"));
+                           says("memory: the file ends at byte 600011", "truncated"));
     REQUIRE_THROWS_MATCHES(Reader(in, "memory"), FileError, says("memory", "good state"));
 }
 

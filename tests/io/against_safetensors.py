@@ -30,12 +30,12 @@ SIZES = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E
 # What isogloss alone refuses: a name for each reason, and the message.
 STRICTER = {
     "metadata that are null": r"null where none is allowed, at the key '__metadata__'",
-    "the name of a tensor twice": r"the tensor .* comes twice",
-    "a key of the metadata twice": r"the metadata .* comes twice",
+    "the name of a tensor twice": r"the tensor .* appears twice",
+    "a key of the metadata twice": r"the metadata .* appears twice",
     "more than 32 sizes": r"more than 32 sizes",
-    "anything before the first brace": r"the header is no JSON object",
+    "anything before the first brace": r"the header is not a JSON object",
     "another key in a tensor": r"is none of dtype, shape, data_offsets",
-    "sizes that multiply beyond counting beside a 0": r"no whole number of bytes that can be counted",
+    "sizes that multiply beyond counting beside a 0": r"the number of bytes is not whole, or too large to count",
     "metadata of isogloss that no longer fit": r"the checksum is not where isogloss writes it",
 }
 COUNT = 6000

@@ -150,7 +150,7 @@ TEST_CASE("A graph on the weights of another is saved as that one, and loads not
     owner.value(E)(0, 0) = 7;
     const auto file = Safetensors::open(folder / "shared.safetensors");
     REQUIRE_THROWS_MATCHES(Checkpoint().model(other).load(file), UsageError,
-                           says("checkpoint", "those of another", "load into that one"));
+                           says("checkpoint", "the weights of another", "load into that one"));
     CHECK(owner.value(E)(0, 0) == 7);
     Checkpoint().model(owner).load(file);
     CHECK(other.value(other.weight("E"))(0, 0) == before);

@@ -120,7 +120,7 @@ TEST_CASE("Biases may be missing there, and what nobody asked for is named", "[i
     const std::vector<TorchLayer> plain = {{Torch::linear, "", "map"}};
     const auto with_bias = file_of(dir, {weight, bias});
     CHECK_THROWS_MATCHES(read_torch(with_bias, g, plain), FileError,
-                         says("'bias' has no place: node 'map' has no bias"));
+                         says("'bias' has no counterpart: node 'map' has no bias"));
 }
 
 TEST_CASE("A tied head is read once, and must be tied there too", "[io][torch]") {
@@ -141,7 +141,7 @@ TEST_CASE("A tied head is read once, and must be tied there too", "[io][torch]")
     all[1].values[5] = 6.5;
     const auto untied = file_of(dir, all);
     CHECK_THROWS_MATCHES(read_torch(untied, g, tied), FileError,
-                         says("'decoder.weight' and 'encoder.weight' differ, and both are 'E'"));
+                         says("'decoder.weight' and 'encoder.weight' differ, but both map to 'E'"));
 }
 
 TEST_CASE("All that does not fit is said at once, and nothing is read", "[io][torch][errors]") {

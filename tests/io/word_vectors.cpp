@@ -147,7 +147,7 @@ TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {
         {"2 2\na 1 2\nb 3 4x\n", {"line 3", "'4x'"}},
         {"2 2\na 1 2\nb 3 0x4\n", {"line 3", "'0x4'"}},
         {"2 2\na 1 2\nb 3 1,5\n", {"line 3", "'1,5'"}},
-        {"2 2\na 1 2\na 3 4\n", {"line 3: the word 'a' comes twice, first in line 2"}},
+        {"2 2\na 1 2\na 3 4\n", {"line 3: the word 'a' appears twice, first in line 2"}},
         {std::string("2 2\na 1 2\n\0 3 4\n", 16), {"line 3", "'\\x00' is not a word"}},
         {"2 2\na 1 2\n 3 4\n", {"line 3", "'' is not a word"}},
     };
@@ -161,7 +161,7 @@ TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {
         {"a 1 2\nb 3\n", {"line 2", "1 numbers", "expected 2"}},
         {"a 1 2\nb 3 4 5\n", {"line 2", "3 numbers", "expected 2"}},
         {". . . 1 2\n", {"line 1", "'.' after the word '.'", "space"}},
-        {"a 1\nb 2\na 3\n", {"line 3: the word 'a' comes twice, first in line 1"}},
+        {"a 1\nb 2\na 3\n", {"line 3: the word 'a' appears twice, first in line 1"}},
         {"a 1\n\n", {"line 2", "'' is not a word"}},
     };
     for (const auto& c : without) {
@@ -186,12 +186,12 @@ TEST_CASE("Faulty binary is refused with its word", "[io][word_vectors]") {
     refused("1 2305843009213693952\n" + a, "do not fit");
     refused("2 2\n" + a + b + "\n", "bytes follow after the last");
     refused("2 2\n" + a + b + "c", "bytes follow after the last");
-    refused("2 2\n" + a + a, "word 2: the word 'a' comes twice, first in word 1");
+    refused("2 2\n" + a + a, "word 2: the word 'a' appears twice, first in word 1");
     refused("2 2\n" + a + "b " + bits(3) + bits(std::numeric_limits<float>::infinity()),
             "word 2 of 2, from byte 14", "'b'", "number 2 is not finite");
     refused("2 2\n" + a + " " + bits(3) + bits(4) + "\n", "word 2 of 2", "'' is not a word");
-    refused("1 2\naaaaaaaaaaaaaa", "word 1 of 1", "cut");
-    refused("1 2\naaaaaaaaaa " + bits(1), "cut");
+    refused("1 2\naaaaaaaaaaaaaa", "word 1 of 1", "truncated");
+    refused("1 2\naaaaaaaaaa " + bits(1), "truncated");
     refused("1 2\na\tb " + bits(1) + bits(2), "'a\\x09b' is not a word");
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("Vectors that no file can hold are not written", "[io][word_vectors]")
     refused({{"a b"}, 1, {1}}, "'a b'", "space");
     refused({{"a\n"}, 1, {1}}, "'a\\x0A'");
     CHECK_THROWS_MATCHES(refused({{"a", "b", "a"}, 1, {1, 2, 3}}), DataError,
-                         says("'a' comes twice", "0 and 2"));
+                         says("'a' appears twice", "0 and 2"));
     refused({{"a", "b"}, 1, {1, std::nanf("")}}, "'b'", "not finite");
     REQUIRE(contents(dir / "v") == "old");
     REQUIRE(dir.entries() == 1);

@@ -128,7 +128,7 @@ TEST_CASE("What no writer writes is refused though its checksums are right", "[l
                            says("it has 1001 lags"));
     auto later = header(10);
     later.version = 2;
-    REQUIRE_THROWS_MATCHES(written(later, {{}, {}}), FileError, says("of another version"));
+    REQUIRE_THROWS_MATCHES(written(later, {{}, {}}), FileError, says("another version"));
 }
 
 TEST_CASE("A file of counts that becomes shorter while it is read is an error", "[lds][count_cursor]") {
@@ -144,7 +144,7 @@ TEST_CASE("A file of counts that becomes shorter while it is read is an error", 
         while (at.next()) {
         }
     };
-    REQUIRE_THROWS_MATCHES(read_on(), FileError, says("it has become shorter"));
+    REQUIRE_THROWS_MATCHES(read_on(), FileError, says("it became shorter"));
     std::filesystem::remove(place / "run");
     REQUIRE_THROWS_AS(CountRunCursor(run, 0, 64), FileError);
 }

@@ -95,11 +95,11 @@ TEST_CASE("A folder serves one counting at a time", "[lds][count_folder][errors]
     {
         const CountFolder first(place / "spill");
         REQUIRE_THROWS_MATCHES(CountFolder(place / "spill"), FileError,
-                               says("another program puts counts aside in", place / "spill", "take another"));
+                               says("another program is counting in", place / "spill", "use another"));
     }
     CHECK_NOTHROW(CountFolder(place / "spill"));
     put(place / "file", "");
     REQUIRE_THROWS_MATCHES(CountFolder(place / "file"), FileError, says("folder", place / "file"));
-    REQUIRE_THROWS_MATCHES(CountFolder(place / "none/spill"), FileError, says("cannot make the folder"));
+    REQUIRE_THROWS_MATCHES(CountFolder(place / "none/spill"), FileError, says("cannot create the folder"));
     REQUIRE_THROWS_MATCHES(CountFolder(""), FileError, says("empty name"));
 }

@@ -117,7 +117,7 @@ TEST_CASE("Parts whose sum cannot be counted are refused", "[lds][counts][errors
     const SparseCounts more{{0, 1, 1}, {1}, {3}};
     CHECK(LagCounts::from_parts({.lags = 1}, {3, 0}, {more}).lag(1)(0, 1) == 3);
     REQUIRE_THROWS_MATCHES(LagCounts::from_parts({.lags = 1}, {2, 5}, {more}), UsageError,
-                           says("lag 1 has more pairs of a word than the word occurs"));
+                           says("lag 1 has more pairs with a word than the word has occurrences"));
 }
 
 TEST_CASE("Counts near 2^62 add up", "[lds][counts]") {

@@ -48,13 +48,13 @@ TEST_CASE("What are no counts is refused", "[lds][files]") {
                                                io::tensor_view<std::uint32_t>("values/1", {2}, values)});
     };
     write();
-    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));
+    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is not a matrix"));
     columns[1] = 5;
     write();
     CHECK(load_counts(place / "f").counts.lag(1)(5, 5) == 1);
     starts[3] = 7;
     write();
-    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is no matrix"));
+    REQUIRE_THROWS_MATCHES(load_counts(place / "f"), FileError, says("lag 1 is not a matrix"));
     REQUIRE_THROWS_AS(load_counts(place / "missing"), FileError);
 }
 

@@ -252,13 +252,13 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
         SpilledCounts counts(V, place / "spill", options);
         give(counts, text);
         REQUIRE_THROWS_MATCHES(SpilledCounts(V, place / "spill", options), FileError,
-                               says("another program puts counts aside"));
+                               says("another program is counting in"));
     }
     auto again = options;
     again.resume = true;
     const auto refused = [&](Index vocabulary, const SpillOptions& o, const char* what) {
         REQUIRE_THROWS_MATCHES(SpilledCounts(vocabulary, place / "spill", tight(vocabulary, o)), DataError,
-                               says(what, "resume as it was begun"));
+                               says(what, "resume with the same options"));
     };
     auto other = again;
     other.lags = 4;
@@ -375,7 +375,8 @@ TEST_CASE("Options out of range, and tokens at the wrong time, are refused",
                                says("which are not available"));
     }
     CHECK(place.entries() <= 1);
-    REQUIRE_THROWS_MATCHES(SpilledCounts(3, place / "none/spill"), FileError, says("cannot make the folder"));
+    REQUIRE_THROWS_MATCHES(SpilledCounts(3, place / "none/spill"), FileError,
+                           says("cannot create the folder"));
     REQUIRE_THROWS_MATCHES(SpilledCounts(3, ""), FileError, says("empty name"));
     SpilledCounts counts(3, place / "spill", tight(3, {.lags = 2}));
     counts.add(std::vector<Token>{0, 1, 2});

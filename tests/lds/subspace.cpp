@@ -113,7 +113,7 @@ TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") 
     };
     REQUIRE_THROWS_AS(find(one, 1, 2), Error);
     REQUIRE_THROWS_MATCHES(find(few, 9, 2), UsageError, says("9 states", "rank"));
-    REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("stand 5 apart", "5 tokens"));
+    REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("are 5 apart", "5 tokens"));
     REQUIRE_THROWS_MATCHES(find(few, 0, 2), UsageError, says("states = 0"));
     REQUIRE_THROWS_MATCHES(find(few, 1, 1), UsageError, says("at least 2 lags"));
 }

@@ -98,7 +98,7 @@ TEST_CASE("Texts that have no pairs, or words outside the vocabulary, are refuse
     REQUIRE_FALSE(text.has_pairs(4));
     const LagMoments<double> psi(text);
     REQUIRE_NOTHROW(psi.require_pairs(3, "test"));
-    REQUIRE_THROWS_MATCHES(psi.require_pairs(4, "test"), DataError, says("stand 4 apart", "9 tokens"));
+    REQUIRE_THROWS_MATCHES(psi.require_pairs(4, "test"), DataError, says("are 4 apart", "9 tokens"));
     SmallMatrix x = zeros<double>(4, 2), y = x;
     REQUIRE_THROWS_MATCHES(psi.apply(8, ref(x), ref(y)), UsageError, says("lag 8", "0 … 7"));
     const std::vector<Token> none;

@@ -72,19 +72,19 @@ TEST_CASE("A token file that is refused says why", "[text][token_file]") {
                            says("none", "No such file"));
     REQUIRE_THROWS_MATCHES(open(""), FileError, says("bad' is not a token file", "Corpus::encode"));
     REQUIRE_THROWS_MATCHES(open("a text\n"), FileError, says("is not a token file"));
-    REQUIRE_THROWS_MATCHES(open(good.substr(0, 100)), FileError, says("is cut", "100 bytes", "128"));
+    REQUIRE_THROWS_MATCHES(open(good.substr(0, 100)), FileError, says("is truncated", "100 bytes", "128"));
     REQUIRE_THROWS_MATCHES(open(good.substr(0, good.size() - 1)), FileError,
-                           says("is cut", "promises 6 tokens", "23 bytes"));
+                           says("is truncated", "promises 6 tokens", "23 bytes"));
     REQUIRE_THROWS_MATCHES(open(good + "x"), FileError, says("is damaged", "25 bytes"));
     REQUIRE_THROWS_MATCHES(open(with_header(good, [](auto& h) { h.version = 7; })), FileError,
                            says("version 7, this library reads version 1"));
     REQUIRE_THROWS_MATCHES(open(with_header(good, [](auto& h) { h.order = 0x04030201; })), FileError,
                            says("other byte order"));
     REQUIRE_THROWS_MATCHES(open(with_header(good, [](auto& h) { h.tokens = ~std::uint64_t{0}; })), FileError,
-                           says("is cut"));
+                           says("is truncated"));
     std::string bad = good;
     bad[40] = 'x';
-    REQUIRE_THROWS_MATCHES(open(bad), FileError, says("the header does not have its checksum"));
+    REQUIRE_THROWS_MATCHES(open(bad), FileError, says("the header does not match its checksum"));
     bad = good;
     bad[128] = 2;
     REQUIRE_THROWS_MATCHES(open(bad), FileError, says("is damaged", "the tokens have the checksum"));

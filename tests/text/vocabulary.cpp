@@ -125,7 +125,7 @@ TEST_CASE("A list of words that is none is refused", "[text][vocabulary]") {
     const auto from = [&](const Strings& w, const Counts& c = {}) {
         return Vocabulary::from_words(w, c, open);
     };
-    REQUIRE_THROWS_MATCHES(from({"a", "b", "a"}), DataError, says("word 2: 'a' is there twice"));
+    REQUIRE_THROWS_MATCHES(from({"a", "b", "a"}), DataError, says("word 2: 'a' appears twice"));
     REQUIRE_THROWS_MATCHES(from({"a", ""}), DataError, says("word 1: '' is empty"));
     REQUIRE_THROWS_MATCHES(from({"a b"}), DataError, says("word 0: 'a b' holds white space"));
     REQUIRE_THROWS_MATCHES(from({"\xFF"}), DataError, says("word 0", "UTF-8"));
@@ -240,13 +240,14 @@ TEST_CASE("A vocabulary cut anywhere is refused", "[text][vocabulary]") {
     for (std::size_t n = 0; n < written.size(); ++n)
         REQUIRE_THROWS_AS(parse(written.substr(0, n)), DataError);
     REQUIRE_THROWS_MATCHES(parse(written.substr(0, written.size() - 1)), DataError,
-                           says("file:9: the text ends within", "cut"));
+                           says("file:9: the text ends within", "truncated"));
     REQUIRE_THROWS_MATCHES(parse(written.substr(0, written.find("\\x01"))), DataError,
                            says("file:9: the text ends before the line with the next word"));
 }
 
 TEST_CASE("What to_text would not write is refused, with the line", "[text][vocabulary]") {
-    REQUIRE_THROWS_MATCHES(parse("the quick brown fox\n"), DataError, says("file:1: this is no vocabulary"));
+    REQUIRE_THROWS_MATCHES(parse("the quick brown fox\n"), DataError,
+                           says("file:1: this is not a vocabulary"));
     REQUIRE_THROWS_MATCHES(parse(with("vocabulary\t1", "vocabulary\t2")), DataError,
                            says("file:1:", "version '2'"));
     REQUIRE_THROWS_MATCHES(parse(with("word\n", "byte\n")), DataError,
@@ -261,13 +262,13 @@ TEST_CASE("What to_text would not write is refused, with the line", "[text][voca
     REQUIRE_THROWS_MATCHES(parse(with("types\t3", "types\tmany")), DataError,
                            says("file:6: found 'many'", "number"));
     REQUIRE_THROWS_MATCHES(parse(with("types\t3", "types\t2")), DataError, says("file:9:", "more text"));
-    REQUIRE_THROWS_MATCHES(parse(with("types\t3", "types\t4")), DataError, says("file:10:", "cut"));
+    REQUIRE_THROWS_MATCHES(parse(with("types\t3", "types\t4")), DataError, says("file:10:", "truncated"));
     REQUIRE_THROWS_MATCHES(parse(with("\t1200", " 1200")), DataError, says("file:7:", "one tab"));
     REQUIRE_THROWS_MATCHES(parse(with("\t1200", "\t12\t00")), DataError, says("file:7:", "one tab"));
     for (const char* bad : {"-1", "+1", "01", "1.5", "", " 1", "1 ", "1\r", "99999999999999999999"})
         REQUIRE_THROWS_MATCHES(parse(with("1200", bad)), DataError, says("file:7:", "whole number"));
     REQUIRE_THROWS_MATCHES(parse(with("<eos>\t7", "a\\\\b\t7")), DataError,
-                           says("file:8: 'a\\b' is there twice"));
+                           says("file:8: 'a\\b' appears twice"));
     REQUIRE_THROWS_MATCHES(parse(with("<eos>\t7", "\t7")), DataError, says("file:8:", "is empty"));
     REQUIRE_THROWS_MATCHES(parse(with("<eos>\t7", "a b\t7")), DataError, says("file:8:", "white space"));
     REQUIRE_THROWS_MATCHES(parse(with("<eos>\t7", "\xFF\t7")), DataError, says("file:8:", "UTF-8"));

@@ -58,7 +58,7 @@ TEST_CASE("A list of words is numbered in its order, each word once", "[text][wo
     REQUIRE(list.words() == std::vector<std::string>{"one", "", "two"});
     REQUIRE((list.find("one") == 0 && list.find("") == 1 && list.find("two") == 2 && list[2] == "two"));
     REQUIRE(WordIndex(list.words()).words() == list.words());
-    REQUIRE_THROWS_MATCHES((WordIndex{"a", "b", "a"}), DataError, says("'a' comes twice", "0 and 2"));
+    REQUIRE_THROWS_MATCHES((WordIndex{"a", "b", "a"}), DataError, says("'a' appears twice", "0 and 2"));
     WordIndex roomy{"first"};
     roomy.reserve(1000);
     const std::string* const at = roomy.words().data();

@@ -48,7 +48,7 @@ template <Communicator C> double baum_welch_step(hmm::Hmm& model,
     require("baum_welch_step", "shards", shards, 1, Index{1} << 20);
     if (shards < ranks.size())
         throw UsageError("baum_welch_step: found ", ranks.size(), " ranks for ", shards,
-                         " shards, expected at most one rank a shard; raise shards, or start fewer ranks");
+                         " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
     const auto first = shards_of_sequences(sequences, shards);
     const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
     TreeSum<hmm::ExpectedCounts> tree(shards);

@@ -188,7 +188,7 @@ private:
         if (o.shards < ranks)
             throw UsageError(
                 "data parallel: found ", ranks, " ranks for ", o.shards,
-                " shards, expected at most one rank a shard; raise shards, or start fewer ranks");
+                " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
         return o;
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }

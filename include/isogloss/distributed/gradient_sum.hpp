@@ -95,7 +95,7 @@ public:
                     throw UsageError(
                         "gradient sum: the gradient of '", p->name,
                         "' was added to after the backward pass had left its nodes; with `overlap` ",
-                        "a pass runs backward once, and whatever changes gradients comes after");
+                        "run backward once per pass, and change gradients only afterwards");
                 }
             b.taken = false;
         }

@@ -136,7 +136,7 @@ private:
         if (failed_) throw Left();
         if (ended_)
             throw UsageError(
-                "thread group: a rank has ended while others wait for it; every rank calls the same "
+                "thread group: a rank has ended while others wait for it; every rank must call the same "
                 "functions in the same order");
     }
     // A rank has returned or failed.

@@ -25,7 +25,7 @@ inline std::optional<struct stat> file_status(const std::string& path) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) return status;
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    throw FileError("cannot look at '", path, "': ", std::strerror(errno));
+    throw FileError("cannot stat '", path, "': ", std::strerror(errno));
 }
 
 /// An owning file descriptor, closed by its destructor. -1: none.
@@ -55,7 +55,7 @@ public:
         while (descriptor_ < 0 && errno == EINTR);
         if (descriptor_ < 0) fail("cannot open", errno);
         struct stat status = {};
-        if (::fstat(descriptor_, &status) != 0) fail("cannot look at", errno);
+        if (::fstat(descriptor_, &status) != 0) fail("cannot stat", errno);
         if (S_ISDIR(status.st_mode)) fail("cannot read", EISDIR);
         bytes_ = S_ISREG(status.st_mode) ? static_cast<Index>(status.st_size) : -1;
     }

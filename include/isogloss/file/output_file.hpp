@@ -41,12 +41,12 @@ inline std::string link_target(std::string path) {
         if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
         char to[PATH_MAX];
         const auto length = ::readlink(path.c_str(), to, sizeof to);
-        if (length < 0) throw FileError("cannot look at '", name, "': ", std::strerror(errno));
+        if (length < 0) throw FileError("cannot resolve '", name, "': ", std::strerror(errno));
         const std::string target(to, length);
         path = target.starts_with('/') || path.find('/') == std::string::npos ? target
                                                                               : folder_of(path) + target;
     }
-    throw FileError("cannot look at '", name, "': ", std::strerror(ELOOP));
+    throw FileError("cannot resolve '", name, "': ", std::strerror(ELOOP));
 }
 
 /// A file that appears under its name complete or not at all; writes are buffered.
@@ -75,8 +75,8 @@ public:
         path_ = link_target(path_);
         const auto replaced = file_status(path_);
         if (replaced && !S_ISREG(replaced->st_mode))
-            throw FileError("cannot write '", path_, "': there is something of this name that is not a ",
-                            "regular file, and it is not replaced; choose another name");
+            throw FileError("cannot write '", path_, "': it exists and is not a regular file, so it ",
+                            "is not replaced; choose another name");
         if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
             fail("cannot write", errno);
         buffer_.reserve(capacity);

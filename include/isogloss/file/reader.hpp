@@ -53,7 +53,7 @@ public:
             }
             if (at_end_)
                 refuse("the file ends at byte ", position_,
-                       ", in the middle of what it should hold; it is cut");
+                       ", in the middle of its contents; it is truncated");
             out = out.subspan(got);
             position_ += static_cast<Index>(got);
         }

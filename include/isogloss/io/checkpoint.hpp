@@ -103,9 +103,8 @@ public:
         const bool all = what == Restore::everything;
         if (borrowed_)
             throw UsageError(
-                "checkpoint: the weights of the graph are those of another, which others may be reading; "
-                "load into "
-                "that one");
+                "checkpoint: the graph shares the weights of another, which others may be reading; "
+                "load into that one");
         std::vector<TensorSpec> expected;
         for (const Part& p : parts_) {
             if (!all && is_state(p)) continue;

@@ -178,7 +178,7 @@ inline void write_compact(const std::filesystem::path& path, Safetensors file, C
         detail::each_number<float>(t, [&](Index i, float x) {
             if (!std::isfinite(x))
                 throw DataError("tensor ", in_quotes(t.name), ": row ", i / width, " holds ", x,
-                                ", which has no place in int8; expected finite numbers");
+                                ", which cannot be represented in int8; expected finite numbers");
             scale[i / width] = std::max(scale[i / width], std::abs(x) / 127);
         });
         auto& to = quarters.emplace_back(n);

@@ -161,7 +161,7 @@ public:
             try {
                 held = std::make_unique_for_overwrite<std::byte[]>(data);
             } catch (const std::bad_alloc&) {
-                in.refuse("the tensors take ", data, " bytes, more than there is memory");
+                in.refuse("the tensors take ", data, " bytes, more than the available memory");
             }
             const std::span bytes(held.get(), data);
             in.read(bytes);
@@ -216,8 +216,8 @@ public:
     void read(std::string_view name, const std::vector<Index>& shape, std::span<T> out) const {
         const TensorView& t = require<T>(name, shape);
         if (out.size_bytes() != t.bytes.size())
-            throw DataError("tensor ", in_quotes(name), ": ", out.size(), " elements of room for shape ",
-                            dimensions_text(shape));
+            throw DataError("tensor ", in_quotes(name), ": found room for ", out.size(),
+                            " elements, expected shape ", dimensions_text(shape));
         copy(t, out.data());
     }
 
@@ -292,7 +292,7 @@ private:
         if (length > size - 8 || length > max_safetensors_header)
             in.refuse("the header should take ", length, " bytes, but the file has ", size - 8,
                       " after its length and the limit is ", max_safetensors_header,
-                      "; the file is cut or not a safetensors file");
+                      "; the file is truncated or not a safetensors file");
         std::string json(length, '\0');
         in.read(std::as_writable_bytes(std::span(json)));
         const std::uint64_t data = size - 8 - length;
@@ -322,16 +322,16 @@ private:
         if (format == metadata.end() && sum == metadata.end()) {
             if (options.require_checksum)
                 in.refuse(
-                    "no checksum of isogloss in it; the file is foreign or damaged. Files of other programs "
-                    "are read with SafetensorsOptions{.require_checksum = false}");
+                    "found no checksum by isogloss; the file is foreign or damaged. Read files of other "
+                    "programs with SafetensorsOptions{.require_checksum = false}");
             return;
         }
         const std::size_t digits = safetensors_opening.size();
         if (format == metadata.end() || sum == metadata.end() || !json.starts_with(safetensors_opening) ||
             sum->second.size() != 16 || json.substr(digits, 16) != sum->second)
             in.refuse(
-                "the checksum is not where isogloss writes it; the file is damaged, or another program wrote "
-                "it anew and should drop the metadata 'isogloss.format' and 'isogloss.checksum'");
+                "the checksum is not where isogloss writes it; the file is damaged, or another program "
+                "rewrote it and should drop the metadata 'isogloss.format' and 'isogloss.checksum'");
         const std::uint64_t length = json.size();
         file::Crc64 crc;
         crc.add(std::as_bytes(std::span(&length, 1)));

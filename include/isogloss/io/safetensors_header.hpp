@@ -63,7 +63,7 @@ public:
         if (place_ == Place::before) return go(Place::top);
         if (place_ != Place::top) return wrong("an object");
         if (key_ == "__metadata__") {
-            if (has_metadata_) return stop("the key '__metadata__' comes twice");
+            if (has_metadata_) return stop("the key '__metadata__' appears twice");
             has_metadata_ = true;
             return go(Place::metadata);
         }
@@ -90,7 +90,7 @@ public:
                                                         : nullptr;
             if (!seen || *seen)
                 return stop_at_tensor(": the key ", in_quotes(key_),
-                                      seen ? " comes twice" : " is none of dtype, shape, data_offsets");
+                                      seen ? " appears twice" : " is none of dtype, shape, data_offsets");
             *seen = true;
         }
         return true;
@@ -98,7 +98,7 @@ public:
     bool string(std::string& value) override {
         if (place_ == Place::metadata) {
             if (header.metadata.emplace(key_, std::move(value)).second) return true;
-            return stop("the metadata ", in_quotes(key_), " comes twice");
+            return stop("the metadata ", in_quotes(key_), " appears twice");
         }
         if (place_ != Place::tensor || key_ != "dtype") return wrong("a string");
         const auto dtype = dtype_named(value);
@@ -121,8 +121,7 @@ public:
         if (place_ == Place::shape) {
             if (value > static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) ||
                 numbers_ == max_dimensions)
-                return stop_at_tensor(": more than ", max_dimensions,
-                                      " sizes, or a size beyond what can be counted");
+                return stop_at_tensor(": more than ", max_dimensions, " sizes, or a size too large to count");
             entry().tensor.shape.push_back(static_cast<Index>(value));
         } else if (place_ == Place::offsets && numbers_ < 2) {
             (numbers_ == 0 ? entry().begin : entry().end) = value;
@@ -135,10 +134,10 @@ public:
     bool number_integer(std::int64_t) override { return wrong("a negative number"); }
     bool number_float(double, const std::string&) override { return wrong("a number that is not whole"); }
     bool null() override { return wrong("null"); }
-    bool boolean(bool) override { return wrong("a truth value"); }
+    bool boolean(bool) override { return wrong("a boolean"); }
     bool binary(nlohmann::json::binary_t&) override { return wrong("binary data"); }
     bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-        return stop("no valid JSON at byte ", position, " of the header");
+        return stop("invalid JSON at byte ", position, " of the header");
     }
 
 private:
@@ -179,7 +178,7 @@ template <class Refuse>
 SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t bytes_after, Refuse&& refuse) {
     // The parser takes a NUL for the end of the text and would ignore what follows it.
     if (!json.starts_with('{') || json.find('\0') != std::string_view::npos)
-        refuse(std::string("the header is no JSON object; this is not a safetensors file"));
+        refuse(std::string("the header is not a JSON object; this is not a safetensors file"));
     SafetensorsHeaderReader reader;
     if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) refuse(reader.problem);
 
@@ -189,7 +188,7 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
     for (const auto& e : entries) names.push_back(e.tensor.name);
     std::sort(names.begin(), names.end());
     const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) refuse(message("the tensor ", in_quotes(*twice), " comes twice"));
+    if (twice != names.end()) refuse(message("the tensor ", in_quotes(*twice), " appears twice"));
 
     std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -201,7 +200,7 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
             return message("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
                            dimensions_text(e.tensor.shape), ", data_offsets [", e.begin, ", ", e.end, "]: ");
         };
-        if (!needed) refuse(what() + "the sizes make no whole number of bytes that can be counted");
+        if (!needed) refuse(what() + "the number of bytes is not whole, or too large to count");
         if (e.begin > e.end || e.end - e.begin != static_cast<std::uint64_t>(*needed))
             refuse(what() + message("the shape needs ", *needed, " bytes"));
         if (e.begin != end)
@@ -213,7 +212,7 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
     if (end != bytes_after)
         refuse(message("the tensors take ", end, " bytes, but ", bytes_after,
                        " follow the header; the file is ",
-                       end > bytes_after ? "cut" : "longer than it should be"));
+                       end > bytes_after ? "truncated" : "longer than it should be"));
     return std::move(reader.header);
 }
 
@@ -226,13 +225,14 @@ inline std::string safetensors_entries(std::span<const TensorSpec> tensors) {
     Index offset = 0;
     for (const TensorSpec& t : tensors) {
         if (!names.insert(t.name).second || t.name == "__metadata__")
-            throw DataError(
-                "safetensors: the tensor name ", in_quotes(t.name),
-                t.name == "__metadata__" ? " is reserved by the format" : " comes twice; names must differ");
+            throw DataError("safetensors: the tensor name ", in_quotes(t.name),
+                            t.name == "__metadata__" ? " is reserved by the format"
+                                                     : " appears twice; names must differ");
         const auto needed = bytes_of(t.dtype, t.shape);
         if (!needed || *needed > std::numeric_limits<Index>::max() - offset)
             throw DataError("safetensors: tensor ", in_quotes(t.name), " is ", info(t.dtype).name, " ",
-                            dimensions_text(t.shape), ", which makes no number of bytes that can be counted");
+                            dimensions_text(t.shape),
+                            "; the number of bytes is not whole, or too large to count");
         json +=
             "," + json_string(t.name) + R"(:{"dtype":")" + std::string(info(t.dtype).name) + R"(","shape":[)";
         for (std::size_t i = 0; i < t.shape.size(); ++i) json += (i ? "," : "") + std::to_string(t.shape[i]);

@@ -125,7 +125,7 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
                                               [&](const auto& name) { return file.find(name); });
             if (!p || (part.bias && there == 0)) {
                 if (there > 0)
-                    fault(in_quotes(part.tensors[0]), " has no place: node '", l.ours, "' has no bias");
+                    fault(in_quotes(part.tensors[0]), " has no counterpart: node '", l.ours, "' has no bias");
                 else if (p) read[p] = {"", std::vector<T>(static_cast<std::size_t>(p->size()), T(0))};
                 continue;
             }
@@ -153,7 +153,7 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
             const auto [before, added] = read.try_emplace(p, Values{part.tensors[0], sum});
             if (!added && before->second.numbers != sum)
                 fault(in_quotes(part.tensors[0]), " and ", in_quotes(before->second.from),
-                      " differ, and both are '", p->name, "'");
+                      " differ, but both map to '", p->name, "'");
         }
         if (file.find(message(l.theirs, l.theirs.empty() ? "" : ".", "weight_hr_l", l.layer)))
             fault(in_quotes(l.theirs), " projects its states (proj_size), which Lstm does not");

@@ -105,13 +105,13 @@ public:
         const Index room = in.remaining();
         if (h->dimension > room / least || h->words > (room + 1) / (h->dimension * least + 2))
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension, " do not fit into the ",
-                      room, " bytes that follow; the file is cut or not of this format");
+                      room, " bytes that follow; the file is truncated or not in this format");
         try {
             vectors.words.reserve(h->words);
             vectors.values.reserve(h->words * h->dimension);
         } catch (const std::exception&) {
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension,
-                      " need more memory than there is");
+                      " need more memory than is available");
         }
         vectors.dimension = h->dimension;
         return h->words;
@@ -139,7 +139,7 @@ public:
             const auto value = parse_float(field);
             if (!value)
                 in.refuse("line ", line_, ": ", in_quotes(field), " after the word ", in_quotes(w),
-                          " is not a finite number; a word that contains a space is not possible here");
+                          " is not a finite number; a word cannot contain a space here");
             if (++found > vectors.dimension && vectors.dimension > 0)
                 continue;  // counted for the error message
             vectors.values.push_back(*value);
@@ -157,7 +157,7 @@ public:
             return message("word ", number + 1, " of ", count, ", from byte ", byte);
         };
         std::string_view piece;
-        if (!in.until(' ', piece)) in.refuse(place(), ": the file ends in the middle; it is cut");
+        if (!in.until(' ', piece)) in.refuse(place(), ": the file ends in the middle; it is truncated");
         if (piece.starts_with('\n')) piece.remove_prefix(1);  // the line end of the word before
         word(piece, "word ", 1, place);
         const std::size_t begin = vectors.values.size();
@@ -181,7 +181,7 @@ private:
                       " is not a word; expected at least one character, and no space, tab, line end or NUL");
         const Index i = vectors.words.size();
         if (const Index twin = vectors.words.insert(w); twin != i)
-            in.refuse(unit, i + first, ": the word ", in_quotes(w), " comes twice, first in ", unit,
+            in.refuse(unit, i + first, ": the word ", in_quotes(w), " appears twice, first in ", unit,
                       twin + first);
     }
 

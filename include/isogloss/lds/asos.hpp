@@ -69,7 +69,7 @@ public:
             rest = sylvester(A_, Ht_, rest);
             X += rest;
             if (i == 200 || !std::isfinite(frobenius(X)))
-                throw NumericError("ASOS: the primary equation does not settle; take a longer horizon");
+                throw NumericError("ASOS: the primary equation does not converge; use a longer horizon");
             if (frobenius(rest) <= 1e-13 * frobenius(X)) break;
             rest = product(H_far, product(transposed(rest), LGA_t));
         }

@@ -28,17 +28,17 @@ public:
         const CountRunHeader expected;
         if (in.bytes() < Index{sizeof header_} || !read_whole(in, &header_, sizeof header_) ||
             header_.magic != expected.magic)
-            refuse("it does not begin as one");
+            refuse("it does not start like one");
         if (header_.order != expected.order || header_.version != expected.version)
-            refuse("it is of another version, or of a machine of the other byte order");
+            refuse("it has another version or byte order");
         if (header_.lags < 1 || header_.lags > 1000) refuse("it has ", header_.lags, " lags");
         sections_.resize(header_.lags + 1);
         if (!read_whole(in, sections_.data(), sections_.size() * sizeof(CountRunSection)))
-            refuse("it ends in its header");
+            refuse("it ends within its header");
         CountRunHeader bare = header_;
         bare.checksum = 0;
         if (CountRunWriter::head_checksum(bare, sections_) != header_.checksum)
-            refuse("its header does not have its checksum");
+            refuse("its header does not match its checksum");
         const CountRunSection& end = sections_.back();
         if (end.begin + end.bytes != in.bytes())
             refuse("it has ", in.bytes(), " bytes, expected ", end.begin + end.bytes);
@@ -52,7 +52,7 @@ public:
 
     /// Throws FileError with the path and what is wrong.
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw FileError("'", path_, "' is damaged, or no file of counts that were put aside: ", what...);
+        throw FileError("'", path_, "' is damaged, or not a file of spilled counts: ", what...);
     }
 
 private:
@@ -96,8 +96,8 @@ public:
     bool next() {
         if (end_ - at_ < longest) fill();
         if (left_ == 0) {
-            if (at_ != end_ || unread_ != 0) run_->refuse("there is more in it than its pairs");
-            if (crc_.value() != section_.checksum) run_->refuse("the pairs do not have their checksum");
+            if (at_ != end_ || unread_ != 0) run_->refuse("bytes follow the last pair");
+            if (crc_.value() != section_.checksum) run_->refuse("the pairs do not match their checksum");
             return false;
         }
         --left_;
@@ -132,7 +132,7 @@ private:
             n |= std::uint64_t{digit & 127u} << shift;
             if (digit < 128) return n;
         }
-        run_->refuse("a number does not end");
+        run_->refuse("it has an unterminated number");
     }
     void fill() {
         if (unread_ == 0) return;
@@ -142,7 +142,7 @@ private:
         while (unread_ > 0 && end_ < buffer_.size()) {
             const Index room = std::min(unread_, static_cast<Index>(buffer_.size() - end_));
             const Index got = file_.read(buffer_.data() + end_, room);
-            if (got == 0) run_->refuse("it has become shorter");
+            if (got == 0) run_->refuse("it became shorter while being read");
             crc_.add(std::string_view(buffer_.data() + end_, static_cast<std::size_t>(got)));
             end_ += static_cast<std::size_t>(got);
             unread_ -= got;

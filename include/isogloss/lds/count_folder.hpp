@@ -33,12 +33,12 @@ public:
     explicit CountFolder(const std::string& path) : path_(path.ends_with('/') ? path : path + "/") {
         if (path.empty()) throw FileError("the folder for counts has an empty name; give it a name");
         if (::mkdir(path_.c_str(), 0777) == 0) made_ = true;
-        else if (errno != EEXIST) fail("cannot make the folder", errno);
+        else if (errno != EEXIST) fail("cannot create the folder", errno);
         at_ = file::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (at_ < 0) fail("cannot open the folder", errno);
         if (::flock(at_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-            throw FileError("another program puts counts aside in '", path_,
-                            "'; wait until it has ended, or take another folder");
+            throw FileError("another program is counting in '", path_,
+                            "'; wait until it has ended, or use another folder");
     }
 
     /// The path of a count file in the folder.
@@ -119,7 +119,7 @@ private:
             void operator()(DIR* it) const { ::closedir(it); }
         };
         const std::unique_ptr<DIR, Close> folder(::opendir(path_.c_str()));
-        if (!folder) fail("cannot look into the folder", errno);
+        if (!folder) fail("cannot read the folder", errno);
         std::vector<std::string> names;
         while (const dirent* entry = ::readdir(folder.get()))
             if (is_own(entry->d_name)) names.push_back(entry->d_name);

@@ -156,7 +156,7 @@ Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Ind
         const CountRunHeader& p = part.header();
         if (p.vocabulary != h.vocabulary || p.words != h.words || p.lags != h.lags ||
             p.boundary != h.boundary)
-            throw DataError("'", part.path(), "' is of ", p.vocabulary, " words, ", p.lags,
+            throw DataError("'", part.path(), "' holds counts of ", p.vocabulary, " words, ", p.lags,
                             " lags and boundary ", p.boundary,
                             p.words == h.words ? "" : ", and of another vocabulary", ", expected ",
                             h.vocabulary, ", ", h.lags, " and ", h.boundary, "; count all parts alike");

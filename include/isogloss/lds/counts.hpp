@@ -73,7 +73,7 @@ public:
             const Token w = tokens[p];
             if (w < 0 || w >= vocabulary())
                 throw DataError("LagCounts: token ", p, " is ", w, ", outside the vocabulary of ",
-                                vocabulary(), " words; read the text with the vocabulary counted with");
+                                vocabulary(), " words; read the text with the vocabulary of the counts");
         }
         require_room(last - first);
         LagCounts sum(vocabulary(), options_);
@@ -113,9 +113,9 @@ public:
         }
         for (std::size_t k = 0; k < lags.size(); ++k) {
             if (lags[k].rows() != V || !lags[k].is_valid())
-                return message("lag ", k + 1, " is no matrix of counts [", V, ", ", V, "]");
+                return message("lag ", k + 1, " is not a matrix of counts [", V, ", ", V, "]");
             if (!lags[k].fits(occurrences))
-                return message("lag ", k + 1, " has more pairs of a word than the word occurs");
+                return message("lag ", k + 1, " has more pairs with a word than the word has occurrences");
         }
         return {};
     }
@@ -141,7 +141,7 @@ public:
     /// N_k, k = 1 … r. Throws UsageError for another k.
     const SparseCounts& lag(Index k) const {
         if (k < 1 || k > lags())
-            throw UsageError("LagCounts: lag ", k, " is asked for, but lags 1 … ", lags(),
+            throw UsageError("LagCounts: lag ", k, " was requested, but only lags 1 … ", lags(),
                              " were counted; count with lags = ", k);
         return lags_[k - 1];
     }
@@ -155,7 +155,7 @@ public:
 private:
     void require_room(std::int64_t more) const {
         if (more > std::numeric_limits<std::int64_t>::max() - total_)
-            throw DataError("LagCounts: ", more, " tokens beside ", total_,
+            throw DataError("LagCounts: ", more, " tokens in addition to ", total_,
                             " are more than 2⁶³ - 1, and a count could overflow");
     }
 
@@ -176,8 +176,8 @@ private:
             std::fill(occurrences_.begin(), occurrences_.end(), 0);
             total_ = 0;
             throw DataError(
-                "LagCounts: there is not enough memory to add these counts, and what was counted is lost; "
-                "cut the vocabulary or count fewer lags");
+                "LagCounts: not enough memory to add these counts, and what was counted is lost; "
+                "reduce the vocabulary or count fewer lags");
         }
     }
 

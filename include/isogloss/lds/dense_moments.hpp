@@ -86,7 +86,7 @@ private:
         const Index n = cols(mean);
         if (rows(mean) != 1 || covariances.size() < 2)
             throw UsageError(who, ": found a mean [", rows(mean), ", ", n, "] and ", covariances.size(),
-                             " covariances, expected a row, and those of lags 0, 1 and on");
+                             " covariances, expected a mean of one row, and covariances of lags 0, 1, …");
         for (const SmallMatrix& c : covariances)
             if (rows(c) != n || cols(c) != n)
                 throw UsageError(who, ": found a covariance [", rows(c), ", ", cols(c), "], expected [", n,
@@ -108,7 +108,7 @@ private:
 
     void run(Index k, bool transpose, MatrixRef<const T> x, MatrixRef<T> y) const {
         if (k < 0 || k > lags())
-            throw UsageError(who, ": lag ", k, " is asked for, but there are lags 0 … ", lags());
+            throw UsageError(who, ": lag ", k, " was requested, but there are only lags 0 … ", lags());
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
             throw UsageError(who, ": found blocks [", x.height(), ", ", x.width(), "] and [", y.height(),
                              ", ", y.width(), "], expected two of ", vocabulary(), " rows");

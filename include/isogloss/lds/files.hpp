@@ -202,7 +202,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     const auto refuse = [&](const auto&... what) {
         throw FileError(file.name(), ": ", what..., "; the file was not written by save_counts");
     };
-    if (std::ssize(occurrences) != V) refuse("the occurrences are not of its vocabulary");
+    if (std::ssize(occurrences) != V) refuse("the occurrences do not match the vocabulary");
     Array<SparseCounts> lags;
     for (Index k = 1; file.find(message("starts/", k)); ++k) {
         const std::string of = message("/", k);
@@ -224,7 +224,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     }
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
-    if (boundary < -1 || boundary >= V) refuse("the boundary is no word of it");
+    if (boundary < -1 || boundary >= V) refuse("the boundary is not a word of the vocabulary");
     const CountOptions options{.lags = std::ssize(lags), .boundary = static_cast<Token>(boundary)};
     try {
         return {LagCounts::from_parts(options, std::move(occurrences), std::move(lags)),
@@ -299,7 +299,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     try {
         it.system.whitening = Whitening::of_frequencies(std::move(mu), file.scalar<double>("mass"));
     } catch (const DataError& error) {
-        throw FileError(file.name(), ": the frequencies are none: ", error.what());
+        throw FileError(file.name(), ": invalid frequencies: ", error.what());
     }
     it.singular_values = file.values<double>("singular_values");
     it.log_likelihoods = file.values<double>("log_likelihoods");

@@ -142,14 +142,14 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     require(who, "power_iterations", options.power_iterations, 0, 1000000);
     if (h > H.size())
         throw UsageError("subspace identification: ", h,
-                         " states are asked for, but the words' lagged covariances have rank ", H.size(),
-                         " at most; take fewer states");
+                         " states were requested, but the words' lagged covariances have rank ", H.size(),
+                         " at most; use fewer states");
     const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size(),
                 last = 2 * options.power_iterations + 1;  // product of all, from 0
-    require(who, "products of the state to go on from", from.products, 0, last);
+    require(who, "products of the state to resume from", from.products, 0, last);
     if (from.products > 0 && (rows(from.block) != H.size() || cols(from.block) != l))
         throw UsageError(who, ": found a state [", rows(from.block), ", ", cols(from.block),
-                         "] to go on from, expected [", H.size(), ", ", l, "]");
+                         "] to resume from, expected [", H.size(), ", ", l, "]");
     // Q = orth(H B) after an even product, B = orth(Hᵀ Q) after an odd one
     TallMatrix<T> Q, B;
     if (from.products == 0) B = detail::gaussian<T>(H.size(), l, options.seed, stream_of("hankel"));
@@ -167,8 +167,8 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     const Index rank = std::ssize(small.s);
     if (rank < h)
         throw UsageError("subspace identification: ", h,
-                         " states are asked for, but the words' lagged covariances have rank ", rank,
-                         " only; take at most ", rank, " states");
+                         " states were requested, but the words' lagged covariances have rank ", rank,
+                         " only; use at most ", rank, " states");
     HankelSvd<T> out;
     const auto leading = [&](const Tensor<double, 2>& m) {
         SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, h));

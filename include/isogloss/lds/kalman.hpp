@@ -19,7 +19,8 @@ inline SmallMatrix sylvester(SmallMatrix E, SmallMatrix F, const SmallMatrix& M)
         E = product(E, E);
         F = product(F, F);
     }
-    throw NumericError("sylvester: the sum does not settle; the spectral radii multiply to 1 or more");
+    throw NumericError(
+        "sylvester: the sum does not converge; the product of the spectral radii is 1 or more");
 }
 
 /// X = E X Eᵀ + M, symmetric.
@@ -74,7 +75,7 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
         phi = product(phi, B_phi);
         theta += more;
         if (i == 60 || !std::isfinite(frobenius(theta)))
-            throw NumericError(who, ": the Riccati iteration did not settle");
+            throw NumericError(who, ": the Riccati iteration did not converge");
         if (frobenius(more) <= 1e-14 * frobenius(theta)) break;
     }
     k.predicted = theta;

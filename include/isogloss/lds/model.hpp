@@ -36,7 +36,7 @@ template <class T> void require_consistent(const Lds<T>& s, const char* who) {
         s.vocabulary() != std::ssize(s.whitening.mu))
         throw UsageError(who, ": found A [", h, ", ", cols(s.A), "], C [", s.vocabulary(), ", ", cols(s.C),
                          "], M [", rows(s.M), ", ", cols(s.M), "] and ", s.whitening.mu.size(),
-                         " frequencies, which are no system");
+                         " frequencies, which do not form a system");
 }
 
 /// Mean of log N(y_t; a_t, S) over tokens, in nats, from log det S and the mean of (y_t - a_t)ᵀ S⁻¹ (y_t - a_t).
@@ -58,7 +58,7 @@ inline double static_log_likelihood(const Whitening& whitening, std::span<const 
     for (const Token token : tokens) {
         if (token < 0 || token >= std::ssize(whitening.mu) || !(whitening.mu[token] > 0))
             throw DataError("static log-likelihood: found token ", token, ", expected one of the ",
-                            whitening.mu.size(), " words, of a frequency above 0");
+                            whitening.mu.size(), " words, with a frequency above 0");
         squares += 1 / whitening.mu[token] - 1;
     }
     return gaussian_log_likelihood(whitening.dimension, 0, squares / static_cast<double>(tokens.size()));

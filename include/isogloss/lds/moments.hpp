@@ -58,9 +58,9 @@ public:
     void require_pairs(Index k, const char* who) const {
         for (Index l = 1; l <= k; ++l)
             if (text_ ? !text_->has_pairs(l) : counts_->lag(l).pairs() == 0)
-                throw DataError(who, ": no two words stand ", l, " apart in the ",
+                throw DataError(who, ": no two words are ", l, " apart in the ",
                                 counts_ ? counts_->tokens() : text_->tokens(),
-                                " tokens; take fewer lags or a longer text");
+                                " tokens; use fewer lags or a longer text");
     }
 
     /// y = Ψ_k x
@@ -109,13 +109,13 @@ private:
     template <bool transpose>
     void product_rows(Index k, MatrixRef<const T> z, Index first, Index last, MatrixRef<T> y) const {
         if (k < 1 || k > lags())
-            throw UsageError("LagMoments: lag ", k, " is asked for, but there are lags 0 … ", lags(),
+            throw UsageError("LagMoments: lag ", k, " was requested, but there are only lags 0 … ", lags(),
                              "; make the moments with lags = ", k);
         if (z.rows != vocabulary() || first < 0 || last < first || last > z.rows || y.rows != last - first ||
             y.cols != z.cols || z.transposed || y.transposed)
             throw UsageError("LagMoments: found a block [", z.height(), ", ", z.width(), "] and rows ", first,
                              " … ", last, " into [", y.height(), ", ", y.width(), "], expected ",
-                             vocabulary(), " rows, and as many as are asked for");
+                             vocabulary(), " rows, and as many as were requested");
         if (text_) text_->product<transpose, T>(k, z, first, last, y);
         else sparse_product<transpose>(counts_->lag(k), z, first, last, y);
         scale_rows(y, whitening_.mass, first);

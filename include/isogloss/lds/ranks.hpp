@@ -66,7 +66,7 @@ inline void require_shards(const char* who, Index shards, Index ranks) {
     require(who, "shards", shards, 1, Index{1} << 20);
     if (shards < ranks)
         throw UsageError(who, ": found ", ranks, " ranks for ", shards,
-                         " shards, expected at most one rank a shard; raise shards, or start fewer ranks");
+                         " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
 }
 
 }  // namespace detail

@@ -66,11 +66,11 @@ public:
             const CountRunHeader& h = run.header();
             if (h.vocabulary != vocabulary || h.words != options_.words || h.lags != options_.lags ||
                 h.boundary != options_.boundary)
-                throw DataError("SpilledCounts: '", run.path(), "' is of ", h.vocabulary, " words, ", h.lags,
-                                " lags and boundary ", h.boundary,
+                throw DataError("SpilledCounts: '", run.path(), "' holds counts of ", h.vocabulary,
+                                " words, ", h.lags, " lags and boundary ", h.boundary,
                                 h.words == options_.words ? "" : ", and of another vocabulary", ", expected ",
                                 vocabulary, ", ", options_.lags, " and ", options_.boundary,
-                                "; resume as it was begun, or begin anew");
+                                "; resume with the same options, or start over");
         }
     }
 
@@ -124,9 +124,9 @@ public:
         spill();
         if (restored_ < files())
             throw DataError("SpilledCounts: the text has ", position_, " tokens, but '",
-                            runs_[restored_].path(), "' is of tokens ", runs_[restored_].header().first,
-                            " to ", runs_[restored_].header().last,
-                            "; resume with the text it was begun with, or begin anew");
+                            runs_[restored_].path(), "' holds counts of tokens ",
+                            runs_[restored_].header().first, " to ", runs_[restored_].header().last,
+                            "; resume with the same text, or start over");
         text_ = {};
         if (runs_.empty()) {
             write(position_, [&](CountRunWriter& out) {
@@ -173,7 +173,7 @@ private:
     }
     void require_room(std::int64_t more) const {
         if (more > std::numeric_limits<std::int64_t>::max() - position_)
-            throw DataError("SpilledCounts: ", more, " tokens beside ", position_,
+            throw DataError("SpilledCounts: ", more, " tokens in addition to ", position_,
                             " are more than 2⁶³ - 1, and a count could overflow");
     }
 
@@ -183,7 +183,7 @@ private:
             if (tokens[p] < 0 || tokens[p] >= vocabulary_)
                 throw DataError("SpilledCounts: token ", position_ + p, " is ", tokens[p],
                                 ", outside the vocabulary of ", vocabulary_,
-                                " words; read the text with the vocabulary counted with");
+                                " words; read the text with the vocabulary of the counts");
         require_room(std::ssize(tokens));
         if (!count) spill();
         while (!tokens.empty()) {
@@ -210,8 +210,8 @@ private:
         }
     }
     [[noreturn]] void refuse_part(const CountRunHeader& h) const {
-        throw DataError("SpilledCounts: the files in the folder are of tokens from ", h.first,
-                        " on, which are not to be counted here; resume as it was begun, or begin anew");
+        throw DataError("SpilledCounts: the files in the folder hold counts of tokens from ", h.first,
+                        " on, which are not to be counted here; resume with the same options, or start over");
     }
 
     // Keeps tokens that are not to be counted, as context of those that follow.
@@ -230,7 +230,7 @@ private:
         if (hash_.value() != runs_[restored_].header().text)
             throw DataError("SpilledCounts: the text is not that of '", runs_[restored_].path(),
                             "': its first ", position_,
-                            " tokens differ; resume with the text it was begun with, or begin anew");
+                            " tokens differ; resume with the same text, or start over");
         ++restored_;
     }
 

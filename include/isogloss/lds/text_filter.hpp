@@ -164,7 +164,7 @@ public:
                     double all = 0;
                     for (Index v = 0; v < V; ++v) all += share(v);
                     if (kernel::first_non_finite(V, r) < V)
-                        throw NumericError("TextFilter: what the system predicts for token ",
+                        throw NumericError("TextFilter: the prediction of the system for token ",
                                            first + begin + i, " of the text is not finite");
                     nats -= std::log(share(tokens[static_cast<std::size_t>(first + begin + i)]) / all);
                 }

@@ -37,7 +37,7 @@ struct Whitening {
     Whitening() = default;
     explicit Whitening(const std::vector<std::int64_t>& occurrences, WhiteningOptions options = {}) {
         const auto tokens = std::accumulate(occurrences.begin(), occurrences.end(), std::int64_t{0});
-        if (tokens == 0) throw DataError("whitening: the counts are of no tokens; count a text first");
+        if (tokens == 0) throw DataError("whitening: the counts hold no tokens; count a text first");
         const auto T = static_cast<double>(tokens), V = static_cast<double>(occurrences.size());
         const double kappa = options.pseudo_counts.value_or(0.5 * T / V);
         require<DataError>("whitening", "pseudo_counts", kappa, 0);

@@ -104,7 +104,7 @@ public:
         if (options_.rotate)
             for (Index b = 0; b < capacity_.batch; ++b) places_.push_back(places.below(b, length_));
         if (options_.start > count_)
-            throw DataError(source_, ": batch ", options_.start, " is asked for first, but there are ",
+            throw DataError(source_, ": cannot start with batch ", options_.start, ": there are only ",
                             count_, "; is it the same text, capacity, seed and epoch as before?");
         const Index most = bytes_of<DataError>(
             source_, {std::min(capacity_.time, length_), capacity_.batch, 2}, sizeof(Token));

@@ -116,7 +116,7 @@ public:
     Corpus part(Index first, Index last, const Vocabulary& vocabulary) const {
         if (first < 0 || first >= last || last > size())
             throw DataError(source_, ": tokens ", first, " to ", last,
-                            " are asked for, expected 0 <= first < last <= ", size());
+                            " were requested, expected 0 <= first < last <= ", size());
         if (vocabulary.size() != types_)
             throw DataError(source_, ": it was read with a vocabulary of ", types_, " types, found one of ",
                             vocabulary.size());
@@ -174,7 +174,7 @@ private:
             throw DataError(lines.name(), ": the text is empty; expected at least one line");
         if (!any)
             throw DataError(lines.name(), ": ", lines.line(),
-                            " lines without a word, and line ends are no tokens");
+                            " lines without a word, and line ends are not tokens");
         return unknowns;
     }
 

@@ -103,16 +103,17 @@ public:
             std::memcpy(static_cast<void*>(&h), file_.data(), std::min<std::uint64_t>(sizeof h, bytes));
         if (bytes < sizeof h.magic || h.magic != expected.magic)
             refuse("is not a token file; make one from a text with Corpus::encode");
-        if (bytes < sizeof h) refuse("is cut: it has ", bytes, " bytes, and the header alone has ", sizeof h);
+        if (bytes < sizeof h)
+            refuse("is truncated: it has ", bytes, " bytes, and the header alone has ", sizeof h);
         if (h.order != expected.order)
-            refuse("was written on a machine of the other byte order; encode the text here");
+            refuse("was written on a machine with the other byte order; encode the text here");
         if (h.version != expected.version)
             refuse("is a token file of version ", h.version, ", this library reads version ",
                    expected.version);
-        if (h.header_checksum != h.hash()) refuse("is damaged: the header does not have its checksum");
+        if (h.header_checksum != h.hash()) refuse("is damaged: the header does not match its checksum");
         const std::uint64_t room = (bytes - sizeof h) / sizeof(Token);
         if (h.tokens != room || (bytes - sizeof h) % sizeof(Token) != 0)
-            refuse("is ", h.tokens > room ? "cut" : "damaged", ": the header promises ", h.tokens,
+            refuse("is ", h.tokens > room ? "truncated" : "damaged", ": the header promises ", h.tokens,
                    " tokens of 4 bytes, the file has ", bytes - sizeof h, " bytes for them");
         if (h.vocabulary_size != static_cast<std::uint64_t>(vocabulary.size()))
             throw DataError("'", path, "' was made with a vocabulary of ", h.vocabulary_size,

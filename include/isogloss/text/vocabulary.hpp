@@ -44,7 +44,7 @@ public:
         const auto end = left_.find('\n');
         if (end == std::string_view::npos)
             refuse("the text ends ", left_.empty() ? "before" : "within", " the line with ", expected,
-                   "; it is cut");
+                   "; it is truncated");
         const std::string_view line = left_.substr(0, end);
         left_.remove_prefix(end + 1);
         const auto tab = line.find('\t');
@@ -178,7 +178,8 @@ public:
     static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary") {
         VocabularyParser in(written, name);
         if (!written.starts_with("isogloss-vocabulary\t"))
-            throw DataError(name, ":1: this is no vocabulary; expected the line 'isogloss-vocabulary<TAB>1'");
+            throw DataError(name,
+                            ":1: this is not a vocabulary; expected the line 'isogloss-vocabulary<TAB>1'");
         if (const auto version = in.value("isogloss-vocabulary"); version != "1")
             in.refuse("found version ", in_quotes(version), ", this library reads version 1");
         const auto one_of = [&in](const char* key, std::string_view yes, std::string_view no) {
@@ -326,9 +327,9 @@ private:
         }
         if (count < 0) refuse(" has a count below 0");
         if (count > std::numeric_limits<std::int64_t>::max() - total_)
-            refuse(" has a count with which the sum of all counts is above 2^63 - 1");
+            refuse(" has a count that raises the sum of all counts above 2^63 - 1");
         if (index_.insert(word) != static_cast<Index>(counts_.size()))
-            refuse(" is there twice; the words of a vocabulary are different");
+            refuse(" appears twice; the words of a vocabulary must differ");
         counts_.push_back(count);
         total_ += count;
     }

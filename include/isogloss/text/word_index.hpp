@@ -25,7 +25,7 @@ public:
         for (const std::string& word : words) {
             const Index i = size();
             if (const Token t = insert(word); t != i)
-                throw DataError("the word ", in_quotes(word), " comes twice, as number ", t, " and ", i);
+                throw DataError("the word ", in_quotes(word), " appears twice, as numbers ", t, " and ", i);
         }
     }
     /// The same.

@@ -67,7 +67,7 @@ def shown():
     recipes("figure", "--results", "r.csv", "--svg", "r.svg")
     svg = read("r.svg").decode()
     assert "<svg" in svg and "fast, none" in svg and "fast, cache" in svg, svg[:300]
-    refuses("figure", "--results", "r.csv", "--svg", "r.csv", says=["--svg 'r.csv'", "left as it is"])
+    refuses("figure", "--results", "r.csv", "--svg", "r.csv", says=["--svg 'r.csv'", "left unchanged"])
     refuses("figure", "--results", "r.csv", "--corpus", "wikitext-2", "--svg", "w.svg", says=["no result on wikitext-2"])
 
 

@@ -28,21 +28,21 @@ def outputs_that_clash():
     os.link("train.txt", "hard.txt")
     os.symlink("absent", "dangling")
     for path in ["train.txt", "link.txt", "hard.txt", "valid.txt"]:
-        unchanged("train", "--model", "m", *TEXTS, "--log", path, says="reads; it is left as it is", keep=f"--log '{path}'")
-        unchanged("train", "--model", path, *TEXTS, says="reads; it is left as it is", keep=f"--model '{path}'")
-        unchanged("neighbours", "--model", "model", "--export", path, says="is there already", keep=path)
-        unchanged("compare", "--model", "model", "--against", "model", "--text", "train.txt", "--csv", path, says="left as it is", keep=path)
+        unchanged("train", "--model", "m", *TEXTS, "--log", path, says="reads; it was left unchanged", keep=f"--log '{path}'")
+        unchanged("train", "--model", path, *TEXTS, says="reads; it was left unchanged", keep=f"--model '{path}'")
+        unchanged("neighbours", "--model", "model", "--export", path, says="already exists", keep=path)
+        unchanged("compare", "--model", "model", "--against", "model", "--text", "train.txt", "--csv", path, says="left unchanged", keep=path)
     # two outputs of one name, before either is there
     for model, log in [("m", "m"), ("m", "./m"), ("m", "m.train"), ("m", "m.lock"), ("dangling", "absent"), ("absent", "dangling"),
                        ("absent", "dangling.train") if os.symlink("absent.train", "dangling.train") is None else None]:
         unchanged("train", "--model", model, *TEXTS, "--log", log, says="is the file that --model writes", keep=f"--log '{log}'")
     for name in ["model", "model.train"]:
-        unchanged("train", "--model", "m", *TEXTS, "--log", name, says="no log of language_model; it is left as it is", keep=name)
+        unchanged("train", "--model", "m", *TEXTS, "--log", name, says="not a log of language_model; it was left unchanged", keep=name)
     unchanged("neighbours", "--model", "model", "--export", "model", says="--model reads", keep="model")
     # found before the work begins, not after it
     for arguments in [["--model", "none/m"], ["--model", "m", "--log", "none/log"]]:
-        unchanged("train", *TEXTS, *arguments, "--epochs", 10**6, says="'none/', which is not there", keep="none")
-    unchanged("train", "--model", "m", *TEXTS, "--log", "/dev/null", says="no regular file", keep="/dev/null")
+        unchanged("train", *TEXTS, *arguments, "--epochs", 10**6, says="'none/', which does not exist", keep="none")
+    unchanged("train", "--model", "m", *TEXTS, "--log", "/dev/null", says="not a regular file", keep="/dev/null")
     for name in ["link.txt", "hard.txt", "dangling", "dangling.train"]:
         os.remove(name)
 

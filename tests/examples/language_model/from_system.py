@@ -75,7 +75,7 @@ def wrong():
     refuses("--start-from", "begun", says="--start-from has no effect with --start")
     refuses("--start", "begun", says="begun")
     refuses("--start", "absent", says="absent")
-    refuses("--log", "system", says="--start reads; it is left as it is")
+    refuses("--log", "system", says="--start reads; it was left unchanged")
 
 
 with Folder():

@@ -128,8 +128,8 @@ def wrong():
     refuses("evaluate", "--mix-with", "absent", "--mix-weight", 0.5, says="absent")
     refuses("evaluate", *file, says="f.txt")  # is not there
     for content, says in [("0.5 " * 899, "f.txt: 899 probabilities in it, expected 900, one for each token of 'valid.txt'"),
-                          ("0.5\n" * 901, "f.txt: 901 probabilities"), ("0.5\n0.1 1.01\n", "f.txt:2: '1.01' is no probability"),
-                          ("-3.5\n", "f.txt:1: '-3.5' is no probability; expected numbers from 0 to 1, one for each token of 'valid.txt', not their log"),
+                          ("0.5\n" * 901, "f.txt: 901 probabilities"), ("0.5\n0.1 1.01\n", "f.txt:2: '1.01' is not a probability"),
+                          ("-3.5\n", "f.txt:1: '-3.5' is not a probability; expected numbers from 0 to 1, one for each token of 'valid.txt', not their log"),
                           ("0.5\nking\n", "f.txt:2: 'king'"), ("nan\n", "f.txt:1: 'nan'"), ("0.5x\n", "f.txt:1: '0.5x'")]:
         write("f.txt", content)
         refuses("evaluate", *file, says=says)

@@ -51,9 +51,9 @@ def guards_outputs(*arguments, inputs, outputs):
 
     for option in outputs:
         for path in inputs:
-            refuses([option, path], "reads; it is left as it is")
-        refuses([option, "notes"], f"{option} 'notes' is there already")
-        refuses([option, "none/x"], "'none/', which is not there")
+            refuses([option, path], "reads; it was left unchanged")
+        refuses([option, "notes"], f"{option} 'notes' already exists")
+        refuses([option, "none/x"], "'none/', which does not exist")
     if len(outputs) > 1:
         refuses([x for option in outputs for x in (option, "same")], "writes")
     with open("/dev/full", "w") as full:

@@ -74,7 +74,7 @@ def more_epochs():
     assert "resume      at epoch 3, batch 0" in out, out
     same_training("once", "twice")
     out = run("train", "--model", "twice", "--resume").stdout
-    assert "4 epochs are done and no more are asked for" in out, out
+    assert "4 epochs are done and no more were requested" in out, out
     same_training("once", "twice")
 
 
@@ -92,7 +92,7 @@ def refused():
     assert read("twice.train") == before
 
     os.rename("twice", "elsewhere")
-    says("'twice', the best model so far, is gone", options=["--resume"])
+    says("'twice', the best model so far, is missing", options=["--resume"])
     os.rename("elsewhere", "twice")
 
     # An unfinished training is not written over unless told so; a finished one is.

@@ -39,7 +39,7 @@ def stopped(arguments):
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM and "the same call goes on" in out, (process.returncode, out)
+    assert process.returncode == 128 + signal.SIGTERM and "the same call continues" in out, (process.returncode, out)
     for model in models:
         assert "Interrupted at epoch" in read(model + ".out").decode(), read(model + ".out")
         assert not os.path.exists(model + ".safetensors.lock"), "it is still running"
@@ -82,7 +82,7 @@ def refused():
     refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it"])
     refuses(*one, "--", "--model=x", says=["--model=x", "set for each run"])
     refuses(*one, "--", *TINY, "--keep", "0.5", says=["'t'", "--keep 0.5", "another --folder"])
-    refuses(*one, "--precision", "fp32", "--", *TINY, says=["--precision auto --epsilon 0.00390625 --units", "given are --precision fp32"])
+    refuses(*one, "--precision", "fp32", "--", *TINY, says=["--precision auto --epsilon 0.00390625 --units", "the given ones are --precision fp32"])
     write("notes.csv", "notes,of,my own\n")
     refuses(*one, "--results", "notes.csv", "--", *TINY, says=["'notes,of,my own'", HEADER])
     write("twice.csv", f"{HEADER}\nptb-small,RE,1,2,3,4,5\nptb-small,RE,1,2,3,4,5\n")
@@ -175,7 +175,7 @@ def shown():
     assert "<svg" in svg and "RE, seed 1" in svg and "REAL, seed 1" in svg, svg[:300]
     tables("curves", "ptb-small", "--folder", "t", "--csv", "c.csv", "--svg", "c.svg")
     for option in "--csv", "--svg":
-        refuses("curves", "ptb-small", "--folder", "t", option, "notes.csv", says=[f"{option} 'notes.csv'", "left as it is"])
+        refuses("curves", "ptb-small", "--folder", "t", option, "notes.csv", says=[f"{option} 'notes.csv'", "left unchanged"])
     refuses("curves", "ptb-medium", "--folder", "t", says=["ptb-medium-ROW-SEED.csv", "'t'"])
 
 

@@ -107,7 +107,7 @@ def presets():
     train("even", "--train", "train.txt", "--valid", "valid.txt", "--units", "8,8,8", "--epochs", 1)
     assert '"units":8' in tensors("even")[1]["language_model"] and '"layers":3' in tensors("even")[1]["language_model"]
     missing = run("train", "--model", "q", "--preset", "small", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
-    assert "data/ptb/ptb.train.txt' is not there" in missing and "ISOGLOSS_DATA" in missing, missing
+    assert "data/ptb/ptb.train.txt' does not exist" in missing and "ISOGLOSS_DATA" in missing, missing
     large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
     assert "no large network for wikitext-2" in large, large
 

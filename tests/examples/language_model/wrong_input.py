@@ -111,13 +111,13 @@ def crafted_options():
               for name in ("bptt", "units", "embedding", "layers", "depth", "batch") for value in (2**60, 2**62, 2**63 - 1)],
             *[({name: 0}, f"--{name} is 0, expected at least 1") for name in ("bptt", "units", "embedding", "layers")],
             ({"bptt": 2**63}, "stored as 9223372036854775808"), ({"bptt": 1e300}, "stored as 1e+300"), ({"units": -1}, "--units is -1"),
-            ({"layers": 10**6}, "--layers is 1000000"), ({"layers": 10**5}, "not of these sizes"), ({"units": 10**5}, "not of these sizes"),
-            ({"embedding": 10**5}, "not of these sizes"), ({"cell": "rhn", "depth": 10**5}, "not of these sizes"), ({"units": 9}, "does not fit the model"),
+            ({"layers": 10**6}, "--layers is 1000000"), ({"layers": 10**5}, "do not have these sizes"), ({"units": 10**5}, "do not have these sizes"),
+            ({"embedding": 10**5}, "do not have these sizes"), ({"cell": "rhn", "depth": 10**5}, "do not have these sizes"), ({"units": 9}, "does not fit the model"),
             ({"threads": 2**40}, "stored as 1099511627776"), ({"seed": -1}, "stored as -1"), ({"cell": "transformer"}, "'transformer'"),
             ({"head": ""}, "--head is ''"), ({"keep": "much"}, 'stored as "much"'), ({"random-bptt": 1}, "stored as 1"),
             ({"keep": 0}, "keep = 0"), ({"temperature": -1}, "temperature = -1"),
             ({"units": [8, 9, 8]}, "--units is [8,9,8], expected one number for all of --layers 2, or one for each"), ({"units": []}, "--units is []"), ({"units": {"a": 8}}, 'stored as {"a":8}'),
-            ({"units": [8, "9"]}, 'stored as [8,"9"]'), ({"last-units": "4"}, "no widths of layers"), ({"units": [8, 4]}, "does not fit the model")]:
+            ({"units": [8, "9"]}, 'stored as [8,"9"]'), ({"last-units": "4"}, "not valid widths"), ({"units": [8, 4]}, "does not fit the model")]:
         craft("model", "crafted", {**stored, **changes})
         for arguments in [("evaluate", "--text", "valid.txt"), ("sample",)]:
             refuses(*arguments, "--model", "crafted", says=says)
@@ -127,7 +127,7 @@ def crafted_options():
     os.remove("crafted")
     state = json.loads(tensors("kept")[1]["language_model"])
     os.mkdir("resumed")
-    for changes, says in [({"bptt": 2**62}, "--bptt is"), ({"units": 10**5}, "not of these sizes"), ({"epochs": -1}, "--epochs is -1")]:
+    for changes, says in [({"bptt": 2**62}, "--bptt is"), ({"units": 10**5}, "do not have these sizes"), ({"epochs": -1}, "--epochs is -1")]:
         craft("kept", "resumed/m.train", {**state, **changes})
         refuses("train", "--model", "resumed/m", "--resume", says=["resumed/m.train", says])
 
@@ -136,8 +136,8 @@ def nothing_is_written_over():
     """A text or another program's file that is named as the model or the log stays as it was."""
     for path in ["train.txt", "foreign"]:
         before = read(path)
-        refuses("train", "--model", path, *TEXTS, says=[f"'{path}'", "left as it is"])
-        refuses("train", "--model", "m", *TEXTS, "--log", path, says=[f"'{path}'", "left as it is"])
+        refuses("train", "--model", path, *TEXTS, says=[f"'{path}'", "left unchanged"])
+        refuses("train", "--model", "m", *TEXTS, "--log", path, says=[f"'{path}'", "left unchanged"])
         assert read(path) == before
     refuses("train", "--model", "no/such/folder/m", *TEXTS, says="no/such/folder/m")
     refuses("train", "--model", "folder", *TEXTS, says="folder")
@@ -146,7 +146,7 @@ def nothing_is_written_over():
 
 def usage_errors():
     usage(says="subcommand")
-    usage("trian", "--model", "m", says="'trian' is no command, expected one of train, evaluate,")
+    usage("trian", "--model", "m", says="'trian' is not a command, expected one of train, evaluate,")
     usage("train", says="--model")
     usage("train", "--model", "m", "--cell", "transformer", says="--cell")
     for units in ["many", "8,", ",8", "8 8", "8;8", ""]:

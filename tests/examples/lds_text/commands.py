@@ -138,9 +138,9 @@ def check_selection():
     assert told.startswith(f"{best['pseudo_counts']} pseudo-counts, {best['states']} states, 2 blocks, iteration {best['iteration']};"), told
     output = run("embed", "--model", "best", "--text", "dev", "--out", "seen.tokens")
     assert abs(float(output.split("log-likelihood ")[1].split()[0]) - float(best["dev_log_likelihood"])) < 1e-4, (output, best)
-    run("fit", "--select", "--model", "m", *base, status=1, says="give it with --dev")
+    run("fit", "--select", "--model", "m", *base, status=1, says="give --dev too")
     run("fit", "--model", "m", "--states", 2, 4, *base, status=1, says="2 values of --states")
-    run("fit", "--select", "--dev", "dev", "--resume", "--model", "best", *base, status=1, says="--select begins anew")
+    run("fit", "--select", "--dev", "dev", "--resume", "--model", "best", *base, status=1, says="--select starts over")
 
     # What --resume takes from the file, and what it will not take.
     run("fit", "--resume", "--model", "seen", "--states", 4, "--iterations", 3, *base, says="EM   3")
@@ -156,7 +156,7 @@ def check_selection():
 
     write("tiny", "f e f c b d a c d c f g\n")
     tiny = ["--train", "tiny", "--states", 2, "--ssid-lags", 2, "--em-lags", 3, "--pseudo-counts", 100, "--threads", 1]
-    output = run("fit", "--model", "tiny.lds", "--log", "tiny.log", "--iterations", 40, *tiny, says="EM has gained nothing since iteration")
+    output = run("fit", "--model", "tiny.lds", "--log", "tiny.log", "--iterations", 40, *tiny, says="EM has not improved since iteration")
     rows = [float(r["log_likelihood"]) for r in table("tiny.log")]
     kept = int(output.split("since iteration ")[1].split(",")[0])
     assert rows[kept] == max(rows) and kept == len(rows) - 2, (rows, kept)
@@ -200,11 +200,11 @@ def check_network():
     run("rnn", *texts, "--epsilon", 2, status=1, says="epsilon")
     run("rnn", *arguments, "--test", "text", "--epochs", 4, "--resume", status=1, says="test none")
     os.rename("cut", "elsewhere")
-    run("rnn", *arguments, "--epochs", 4, "--resume", status=1, says="the best network so far, is gone")
+    run("rnn", *arguments, "--epochs", 4, "--resume", status=1, says="the best network so far, is missing")
     run("rnn", *texts, "--resume", status=1, says="give both")
     run("rnn", "--model", "once", "--units", 4, *texts, status=1, says="--units has no effect with --model")
     run("rnn", *texts, "--vocabulary", 5, "--vocabulary-from", "once", status=1, says="--vocabulary has no effect")
-    run("rnn", *texts, "--save", "text", status=1, says="it is left as it is")
+    run("rnn", *texts, "--save", "text", status=1, says="it was left unchanged")
 
 
 def check_use():
@@ -374,7 +374,7 @@ def check_near():
     tokens = run("near", "--model", "once", "--words", "cat", "--text", "dev", "--occurrences", 2, "--count", 3, "--json").splitlines()
     assert [json.loads(line)["context"] for line in tokens] == [line for line in lines if not line.startswith("  ")], tokens
     assert all(len(json.loads(line)["near"]) == 3 for line in tokens), tokens
-    run("near", "--model", "once", "--words", "unicorn", status=1, says="'unicorn' is no word of 'once'")
+    run("near", "--model", "once", "--words", "unicorn", status=1, says="'unicorn' is not a word of 'once'")
 
 
 def check_identification():
@@ -428,7 +428,7 @@ def check_figures():
     said = run("plot", "--logs", "ahead.log", "behind.log", "--svg", "epochs.svg")
     assert said.splitlines() == ["ahead: best validation 110.00 in epoch 4", "behind: best validation 120.00 in epoch 5",
                                  "ahead is at 120.00 or below in epoch 3, behind first in epoch 5: 40 % of the epochs saved"], said
-    run("plot", "--logs", "behind.log", "ahead.log", "--svg", "epochs.svg", says="behind does not come to the 110.00 of ahead")
+    run("plot", "--logs", "behind.log", "ahead.log", "--svg", "epochs.svg", says="behind does not reach the 110.00 of ahead")
     assert run("plot", "--logs", "log", "--svg", "curve.svg") == "", "the log of a fit has no epochs"
     assert b"counts with" in content("curve.svg")
     run("plot", "--svg", "x.svg", status=1, says="give either --logs")
@@ -444,21 +444,21 @@ def check_start():
         assert {"E", name, "softmax.W", "softmax.b", "state/vocabulary"} <= set(head), head
         options = json.loads(head["__metadata__"]["language_model"])
         assert (options["cell"], options["units"], options["layers"], options["head"]) == (cell, 4, 1, "free"), options
-    run("start", "--model", "once", "--out", "text", status=1, says="it is left as it is")
+    run("start", "--model", "once", "--out", "text", status=1, says="it was left unchanged")
     run("start", "--model", "once", "--out", "wrong.start", "--init", 0, status=1, says="--init is 0, expected a number above 0")
 
 
 def check_wrong_input():
     run("fit", "--train", "text", "--model", "m", "--states", 500, status=1, says="500 states")
     run("fit", "--train", "nothing", "--model", "m", status=1, says="nothing")
-    run("fit", "--train", "text", "--model", "short", "--states", 4, status=1, says="no model of lds_text")
+    run("fit", "--train", "text", "--model", "short", "--states", 4, status=1, says="not a model of lds_text")
     run("fit", "--model", "m", status=1, says="--train")
     run("fit", "--train", "text", "--model", "once", "--resume", "--pseudo-counts", 7, "--ssid-lags", 2, status=1,
         says="other word frequencies")
     again = ["--model", "once", "--resume", "--pseudo-counts", 1, "--ssid-lags", 2, "--em-lags", 4]
     run("fit", "--train", "text", *again, "--sentences", status=1, says="begun without --sentences")
     run("fit", "--counts", "whole", *again, "--sentences", status=1, says="counted across sentences")
-    run("fit", "--train", "text", *again, "--log", "short", status=1, says="no log of")
+    run("fit", "--train", "text", *again, "--log", "short", status=1, says="not a log of")
     write("one", "word word word word word word word word word\n" * 3)
     run("fit", "--train", "one", "--model", "of_one", "--states", 2, "--iterations", 3, "--threads", 1, says="EM   3")
     run("fit", "--train", "short", "--model", "m", "--states", 2, status=1, says="apart")
@@ -468,7 +468,7 @@ def check_wrong_input():
         says="either --model or --vectors")
     run("tag", "--model", "once", "--train", "text", "--dev", "text", "--test", "text", status=1, says="columns")
     run("inspect", "--model", "text", status=1, says="text")
-    run("plot", "--logs", "text", "--svg", "x.svg", status=1, says="no log of")
+    run("plot", "--logs", "text", "--svg", "x.svg", status=1, says="not a log of")
     run("plot", "--logs", "log", "--names", "a", "b", "--svg", "x.svg", status=1, says="2 names for 1 logs")
     write("cut", "")
     with open("cut", "wb") as f:
@@ -494,7 +494,7 @@ def check_outputs():
     for name in ["text", "link", "./text"]:
         for call in [["count", "--text", "text", "--counts", name], ["count", "--text", "text", "--counts", "c", "--vocabulary-to", name],
                      ["embed", "--model", "once", "--text", "text", "--out", name], [*fit, "--log", name], [*rnn, "--log", name]]:
-            unchanged(*call, says="reads; it is left as it is")
+            unchanged(*call, says="reads; it was left unchanged")
     unchanged("embed", "--model", "once", "--types", "once", says="is the file that --model reads")
     unchanged("tag", "--model", "once", *tagged, "--predictions", "test.conllu", says="is the file that --test reads")
     unchanged("plot", "--logs", "log", "--svg", "log", says="is the file that --logs reads")
@@ -505,10 +505,10 @@ def check_outputs():
                  ["embed", "--model", "once", "--text", "text", "--out", "notes"], ["embed", "--model", "once", "--types", "notes"],
                  [*fit, "--log", "notes"], [*fit[:3], "--model", "notes"], [*rnn, "--log", "notes"],
                  ["tag", "--model", "once", *tagged, "--predictions", "notes"], ["plot", "--logs", "log", "--svg", "notes"]]:
-        unchanged(*call, says="left as it is")
+        unchanged(*call, says="left unchanged")
     for call in [["count", "--text", "text", "--counts", "none/x"], ["embed", "--model", "once", "--types", "none/x"], [*fit, "--log", "none/x"],
                  [*fit[:3], "--model", "none/x"], [*rnn, "--log", "none/x"], ["tag", "--model", "once", *tagged, "--predictions", "none/x"]]:
-        unchanged(*call, says="'none/', which is not there")
+        unchanged(*call, says="'none/', which does not exist")
     # what is of its own kind is replaced, and vectors and tags where that is asked for
     run("count", "--text", "text", "--counts", "whole", "--lags", 5, "--vocabulary-to", "vocabulary")
     run("embed", "--model", "once", "--text", "text", "--out", "tokens", "--types", "types", "--overwrite")

@@ -63,7 +63,7 @@ def check_bound():
     os.mkdir("elsewhere")
     same("--text", "text", "--spill", "elsewhere")
     assert not os.listdir("elsewhere")
-    run("--text", "text", *BOUNDED, "--counts", "x", "--spill", "nowhere", status=1, says="cannot make the folder 'nowhere/x.spill/'")
+    run("--text", "text", *BOUNDED, "--counts", "x", "--spill", "nowhere", status=1, says="cannot create the folder 'nowhere/x.spill/'")
 
 
 def check_tokens_and_shards():
@@ -82,7 +82,7 @@ def check_tokens_and_shards():
         f.write(damaged)
     run("--text", "damaged.tokens", *BOUNDED, "--counts", "x", status=1, says="damaged")
     shutil.rmtree("x.spill")
-    run("--text", "text", *COMMON, "--counts", "x", "--tokens-to", "text", status=1, says="reads; it is left as it is")
+    run("--text", "text", *COMMON, "--counts", "x", "--tokens-to", "text", status=1, says="reads; it was left unchanged")
 
 
 def started(*arguments):
@@ -136,7 +136,7 @@ def check_signals_within_blocks():
         if program.returncode == 0:
             break
         assert program.returncode == 128 + (signal.SIGINT if attempt % 2 else signal.SIGTERM), said
-        assert "--resume goes on from the files in 'killed.spill'" in said and not os.path.exists("killed"), said
+        assert "--resume continues from the files in 'killed.spill'" in said and not os.path.exists("killed"), said
         assert not glob.glob("killed.spill/*.part-*"), os.listdir("killed.spill")
         stops += 1
     else:
@@ -151,7 +151,7 @@ def check_signal_and_damage():
     program.send_signal(signal.SIGTERM)
     program.send_signal(signal.SIGCONT)
     said = program.communicate(timeout=60)[0]
-    assert program.returncode == 128 + signal.SIGTERM and "--resume goes on from the files in 'killed.spill'" in said, said
+    assert program.returncode == 128 + signal.SIGTERM and "--resume continues from the files in 'killed.spill'" in said, said
     for call, says in [(["--text", "text", "--lags", 4], "was begun with '--lags 5"), (["--text", "a"], "--text text"),
                        (["--text", "text", "--shard", "1/2"], "--shard 1/1")]:
         output = run("--counts", "killed", *BOUNDED, *call, "--resume", status=1, says=says)
@@ -161,7 +161,7 @@ def check_signal_and_damage():
     damaged[len(damaged) // 2] ^= 16
     with open(name, "wb") as f:
         f.write(damaged)
-    output = same("--text", "text", "--resume", to="killed", says="counted anew")
+    output = same("--text", "text", "--resume", to="killed", says="counted again")
     assert f"'{name}' is damaged" in output, output
     # the next program removes what a killed one has left, also without --resume
     program = started("--text", "text")
@@ -179,7 +179,7 @@ def check_full_disk():
         def limited():
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         output = run("--text", "text", *BOUNDED, "--counts", "full", status=1, says="cannot write", preexec_fn=limited)
-        assert output.count("\n") == 1 and "--resume goes on" in output and not os.path.exists("full"), output
+        assert output.count("\n") == 1 and "--resume continues" in output and not os.path.exists("full"), output
         same("--text", "text", "--resume", to="full")
         os.remove("full")
 

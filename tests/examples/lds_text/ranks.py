@@ -70,7 +70,7 @@ def check_counts_stopped():
     program = [PROGRAM, *base]
     for number in (signal.SIGKILL, signal.SIGTERM):
         out = cut_short(number, 2, program, MPIRUN, "cut", lambda: os.path.exists("cut.spill/begun"))
-        assert number == signal.SIGKILL or "Interrupted; --resume goes on" in out, out
+        assert number == signal.SIGKILL or "Interrupted; --resume continues" in out, out
         together(3, *base, "--resume", fails=True, says="on 2 ranks")
         run(*base, "--resume", status=1, says="on 2 ranks")
         resumed = [*program, "--resume"]

@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as place:
     assert open("page.md", encoding="utf-8").read() == made  # --check writes nothing
 
     assert "no results file 'none.csv'" in run("--results", "none.csv", status=1) and not os.path.exists("none.csv")
-    assert "is no table of this program" in run("--results", "text", status=1)
+    assert "is not a table of this program" in run("--results", "text", status=1)
     write("empty.csv", "")
     error = run(PROGRAM, "--results", "empty.csv", "--data", "nowhere", "--seeds", 1, status=1)
     assert "nowhere" in error and "tag --format conllu" in error, error
