@@ -74,7 +74,7 @@ public:
             throw ig::DataError(ig::message("--resume: '", folder_, "' was begun with '",
                                             before.substr(0, before.find('\n')), "', not with '",
                                             request_.substr(0, request_.size() - 1),
-                                            "'; resume as it was begun, or leave --resume out"));
+                                            "'; resume with the same options, or leave --resume out"));
         return true;
     }
     /// Discards any earlier counting, including the files of its ranks.

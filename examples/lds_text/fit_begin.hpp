@@ -165,7 +165,7 @@ inline System resumed(const FitCommand& o, const Candidate& c, const lds::LagMom
     if (it.notes["lds_text.sentences"] != (moments.made_with().boundary >= 0 ? "1" : "0"))
         throw ig::DataError(ig::message(
             "'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
-            " --sentences, but these counts are of the other kind; resume as it was begun"));
+            " --sentences, but these counts are of the other kind; resume with the same options"));
     it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), iteration));
     return it;
 }
