@@ -1,8 +1,13 @@
 // Learning curves as a figure: bits of another text over computing time, and the entropy rate as a line.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,42 +28,85 @@ public:
     };
     void add(const Point& p) { points_.push_back(p); }
 
-    // Draws the curve of this call under its name, and those of tables written by --csv. Throws FileError for
+    // Draws the curve of this call under its name, and those of tables written by --csv. The axes begin where the
+    // first curve enters the range of bits, which ends a tenth above the worst end of a curve. Throws FileError for
     // another table, and as plot::Figure.
     void draw(const std::string& path, const std::string& name, double entropy,
               const std::vector<std::string>& beside) const {
-        plot::Figure figure(path, 700, 440);
-        figure << "$curve << end_of_data\n";
-        for (std::size_t i = 0; i < points_.size(); ++i) {
-            const Point& p = points_[i];
-            if (i > 0 && points_[i - 1].start != p.start) figure << '\n';
-            if (p.seconds > 0) figure << p.seconds << ',' << p.training_bits << ',' << p.choice_bits << '\n';
-        }
-        figure << "end_of_data\nset grid lc rgb '#dddddd'\nset key top right\nset logscale x\n"
+        std::vector<std::pair<std::string, std::vector<Point>>> curves;
+        if (points_.size() > 1) curves.emplace_back(name, points_);
+        for (const auto& file : beside)
+            curves.emplace_back(std::filesystem::path(file).stem().string(), read(file));
+
+        const double never = std::numeric_limits<double>::infinity();
+        double lowest = std::isfinite(entropy) ? entropy : never, top = 0, from = never;
+        for (const auto& [title, points] : curves)
+            for (std::size_t i = 0; i < points.size(); ++i)
+                if (i + 1 == points.size() || points[i + 1].start != points[i].start) {
+                    lowest = std::min({lowest, points[i].training_bits, points[i].choice_bits});
+                    top = std::max(top, 1.1 * points[i].choice_bits);
+                }
+        top = std::max(top, 1.2 * lowest);
+        for (const auto& [title, points] : curves)
+            for (const Point& p : points)
+                if (p.choice_bits < top && p.seconds > 0) from = std::min(from, p.seconds / 2);
+
+        plot::Figure figure(path, 700, 480);
+        figure << "set grid lc rgb '#dddddd'\nset key tmargin horizontal\nset logscale x\nset autoscale "
+                  "xfixmax\n"
                << "set xlabel 'seconds of computing time'\nset ylabel 'bits per predicted symbol'\n";
-        const std::string width = " with lines lw 2 title ";
-        std::string curves;
-        const auto plot = [&](const std::string& what) { curves += (curves.empty() ? "" : ", ") + what; };
+        if (top > lowest) figure << "set yrange [" << 0.95 * lowest << ':' << top << "]\n";
+        if (from < never) figure << "set xrange [" << from << ":]\n";
+        std::string lines;
+        const auto plot = [&](const std::string& what) { lines += (lines.empty() ? "" : ", ") + what; };
         if (std::isfinite(entropy))
             plot(isogloss::message(entropy, " with lines lw 1.5 dt 2 lc rgb '#555555' title 'entropy rate'"));
-        if (points_.size() > 1) {
-            plot("$curve using 1:3" + width + plot::quoted(name) + " noenhanced");
-            plot("$curve using 1:2 with lines lw 1 dt 3 title 'its training text'");
+        for (std::size_t k = 0; k < curves.size(); ++k) {
+            const auto& [title, points] = curves[k];
+            const std::string block = isogloss::message("$curve", k);
+            figure << block << " << end_of_data\n";
+            for (std::size_t i = 0; i < points.size(); ++i) {
+                const Point& p = points[i];
+                if (i > 0 && points[i - 1].start != p.start) figure << '\n';  // interrupts the line
+                if (p.seconds > 0)
+                    figure << p.seconds << ',' << p.training_bits << ',' << p.choice_bits << '\n';
+            }
+            figure << "end_of_data\n";
+            plot(block + " using 1:3 with lines lw 2 title " + plot::quoted(title) + " noenhanced");
+            if (k == 0 && points_.size() > 1)
+                plot(block + " using 1:2 with lines lw 1 dt 3 title 'its training text'");
         }
-        for (const auto& file : beside)
-            plot(plot::quoted(std::filesystem::absolute(file).string()) + " using 1:4" + width +
-                 plot::quoted(std::filesystem::path(file).stem().string()) + " noenhanced");
-        for (const auto& file : beside) {
-            const std::string table = isogloss::file::InputFile(file).read_all(),
-                              first = table.substr(0, table.find('\n'));
-            if (first != header && first != earlier)
-                throw isogloss::FileError(isogloss::message(
-                    "'", file, "' is not a learning curve of synthetic --csv; leave it out of --beside"));
-        }
-        figure << "plot " << curves << '\n';
+        figure << "plot " << lines << '\n';
         figure.draw();
     }
 
 private:
+    // The points of a table written by --csv.
+    static std::vector<Point> read(const std::string& file) {
+        std::istringstream table(isogloss::file::InputFile(file).read_all());
+        std::string line;
+        std::getline(table, line);
+        const auto refuse = [&](const std::string& why) {
+            throw isogloss::FileError(
+                isogloss::message("'", file, "' ", why, " of synthetic --csv; leave it out of --beside"));
+        };
+        if (line != header && line != earlier) refuse("is not a learning curve");
+        std::vector<Point> points;
+        while (std::getline(table, line)) {
+            std::array<double, 6> x{};  // seconds, rounds, both bits, success, start
+            std::size_t n = 0;
+            for (const char* at = line.c_str(); n < x.size(); ++at) {
+                char* end = nullptr;
+                x[n] = std::strtod(at, &end);
+                if (end == at) break;
+                ++n, at = end;
+                if (*at != ',') break;
+            }
+            if (n < x.size()) refuse("has a line '" + line + "', which is not one of a learning curve");
+            points.push_back({x[0], x[2], x[3], tasks::Index(x[5])});
+        }
+        return points;
+    }
+
     std::vector<Point> points_;
 };
