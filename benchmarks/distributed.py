@@ -3,9 +3,9 @@
 
     distributed.py PROGRAM [--units 200 650] [--ranks 2] [--rounds 3] [--words 21000] [--mpirun mpirun] [--json FILE]
 
-PROGRAM is language_model, built where MPI was found. The text is drawn here: 10,000 types by Zipf's law. All settings take
-turns round by round, so that all see the same machine; a figure is the median over the rounds of the tokens per second of
-one epoch, as the log of the training has them, and the ratio is to the process of as many threads as there are ranks.
+PROGRAM is language_model, built with MPI. The text is generated: 10,000 types by Zipf's law. The settings alternate round by
+round, so that all run under the same conditions; a figure is the median over the rounds of the tokens per second of one epoch
+in the training log, and the ratio is to the process with as many threads as there are ranks.
 """
 import argparse
 import csv
@@ -21,8 +21,8 @@ TYPES = 10000
 
 
 def environment(folder):
-    """One BLAS thread a rank, each rank on a core of its own. Ranks that give way while they wait (mpi_yield_when_idle) or that
-    move from core to core lose a fifth of a small step on a machine where others work, too."""
+    """One BLAS thread per rank, each rank on its own core. Ranks that yield while they wait (mpi_yield_when_idle) or that
+    migrate between cores lose a fifth of a small step on a shared machine."""
     names = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return {**kept, "OMP_NUM_THREADS": "1", "TMPDIR": folder, "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -30,7 +30,7 @@ def environment(folder):
 
 
 def write_text(path, words, seed):
-    """Every type once, so that the vocabulary is full, and the rest drawn with probability ~ 1 / rank."""
+    """Every type once, so that the vocabulary is complete, and the rest drawn with probability ~ 1 / rank."""
     draw = random.Random(seed)
     names = [f"w{i}" for i in range(TYPES - 1)]  # and the end of a line
     drawn = draw.choices(names, [1 / (i + 1) for i in range(TYPES - 1)], k=max(0, words - len(names)))

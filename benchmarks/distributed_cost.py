@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""What a step by several ranks costs: measured between two network namespaces, predicted by a model, tabulated for Ethernet.
+"""The cost of a step with several ranks: measured between two network namespaces, predicted by a model, tabulated for Ethernet.
 
     distributed_cost.py PROGRAM [--units 200] [--rates 1000 2500] [--delay 0] [--rounds 3] [--steps 15] [--mpirun mpirun]
 
-PROGRAM is benchmarks/distributed/ranks_step. Wants root and iproute2: two namespaces are joined by a pair of virtual
+PROGRAM is benchmarks/distributed/ranks_step. Requires root and iproute2: two namespaces are joined by a pair of virtual
 interfaces, and a rank runs in each. `--rates` in Mbit/s and `--delay` in milliseconds one way shape both ends, by netem where
-the kernel has it; else the rate by tbf, and the delay by a thread of this program that carries packets from one end to the
-other (DelayLine; wants /dev/net/tun). The model of a step of n ranks that share
-the columns of a batch, one shard each, for a gradient of M bytes:
+the kernel has it; otherwise the rate by tbf, and the delay by a thread of this program that forwards packets between the ends
+(DelayLine; requires /dev/net/tun). The model of a step of n ranks that share the columns of a batch, one shard each, for a
+gradient of M bytes:
 
     t(n) = P + A + 2 (latency + (n - 1) / n M / bandwidth)
 
-P, what a rank computes, and A, what it does with the numbers that come, are measured on the link as it is, latency and
-bandwidth of each link by messages; the times on the shaped links are predicted and then measured. The last table has P and A
-of this machine, the latency and 94 % of the rate of 10 Gbit/s Ethernet, and as many columns per rank for any number of them.
+P, the computation of a rank, and A, its processing of received numbers, are measured on the unshaped link, latency and
+bandwidth of each link with messages; the times on shaped links are predicted and then measured. The last table is for P and A
+of this machine, the latency and 94 % of the rate of 10 Gbit/s Ethernet, and the same number of columns per rank throughout.
 """
 import argparse
 import collections
@@ -41,7 +41,7 @@ def ip(*words, check=True):
 
 
 class DelayLine(threading.Thread):
-    """Interfaces end0 and end1 in a namespace each: what one sends comes out of the other `delay` seconds later."""
+    """Interfaces end0 and end1, each in its namespace: what one sends the other receives `delay` seconds later."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -55,7 +55,7 @@ class DelayLine(threading.Thread):
             self.ends.append(end)
 
     def run(self):
-        waiting = [collections.deque(), collections.deque()]  # for each end: when, and what
+        waiting = [collections.deque(), collections.deque()]  # for each end: (time, packet)
         while not self.over:
             now = time.monotonic()
             for end, packets in zip(self.ends, waiting):
@@ -80,7 +80,7 @@ class DelayLine(threading.Thread):
 
 
 class Link:
-    """Two namespaces and what joins them, for as long as it lives."""
+    """Two namespaces and the link between them, for the lifetime of the object."""
 
     def __init__(self, folder, mpirun, delayed):
         self.mpirun = mpirun
@@ -88,7 +88,7 @@ class Link:
         self.delayed = delayed
         self.line = None
         self.agent = os.path.join(folder, "agent")
-        with open(self.agent, "w") as f:  # what mpirun starts the other host by
+        with open(self.agent, "w") as f:  # with which mpirun starts the other host
             f.write(f'#!/bin/sh\nshift\nexec ip netns exec {HOSTS[1]} unshare --uts sh -c "hostname {HOSTS[1]}; exec $*"\n')
         os.chmod(self.agent, 0o755)
 
@@ -123,7 +123,7 @@ class Link:
         return True
 
     def shape(self, rate, delay):
-        """What shapes it, in words; a rate of 0 is none, and no delay either."""
+        """Shapes the link; returns a description. A rate of 0: neither rate limit nor delay."""
         if self.line:
             self.line.delay = delay / 1000 if rate else 0.0
         for k, host in enumerate(HOSTS):
@@ -143,7 +143,7 @@ class Link:
         return "as it is" if rate == 0 else f"{rate} Mbit/s" + (f", {delay} ms" if delay else "")
 
     def run(self, *arguments, both=True):
-        """Lines of numbers that the program prints, on both hosts or on one."""
+        """The lines of numbers printed by the program, run on both hosts or on one."""
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1",
                        "OMPI_MCA_hwloc_base_binding_policy": "none"}
         hosts = ",".join(f"{a}:1" for a in ADDRESSES[:2 if both else 1])
@@ -164,7 +164,7 @@ def latency_and_bandwidth(link, program):
 
 
 def median_step(link, o, units, overlap):
-    """Seconds of a step, seconds of it beside the passes, bytes of the gradient."""
+    """Seconds of a step, seconds of it outside the passes, bytes of the gradient."""
     rounds = [link.run(o.program, "step", units, COLUMNS, 2, 1, int(overlap), o.steps)[0] for _ in range(o.rounds)]
     return [statistics.median(column) for column in zip(*rounds)]
 
@@ -205,7 +205,7 @@ def main():
     for units, (P, A, size) in own.items():
         cells = []
         for n in (2, 4, 8, 16, 32, 64):
-            # Of the adding, a rank does 1/n of the array for n terms: as much for any n.
+            # In the reduction a rank adds n terms over 1/n of the array: the same work for any n.
             t = P + A + 2 * (latency + (n - 1) / n * size / bandwidth)
             cells.append(f"{1e3 * t:7.1f} ms {P / t:4.2f}")
         print(f"2 x {units:<6} {size / 1e6:5.1f} MB {1e3 * P:6.1f} {1e3 * A:6.1f}   " + "  ".join(cells))

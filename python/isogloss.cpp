@@ -107,7 +107,7 @@ void train(const std::string& model, const nb::kwargs& given) {
         const nb::gil_scoped_release released;
         status = lm::train(o, named);
     }
-    if (status == 3) throw ig::NumericError("the training has run away; the best model is in '", model, "'");
+    if (status == 3) throw ig::NumericError("the training diverged; the best model is in '", model, "'");
     if (status > 128) throw(PyErr_SetNone(PyExc_KeyboardInterrupt), nb::python_error());
 }
 
@@ -192,29 +192,30 @@ void translate(const std::exception_ptr& p, void*) {
 
 NB_MODULE(isogloss, m) {
     m.doc() =
-        "Sequence and word-vector models with a geometry. Texts are int32 arrays, errors ValueError, "
-        "OSError, ArithmeticError.";
+        "Sequence and word-vector models with a geometry. Texts are int32 arrays; errors are ValueError, "
+        "OSError and ArithmeticError.";
     m.attr("__version__") = ISOGLOSS_VERSION;
     nb::register_exception_translator(translate);
     m.def(
-        "threads", [](int n) { ig::threads(n); }, "n"_a, "Threads of all later calls, 1 unless set.");
+        "threads", [](int n) { ig::threads(n); }, "n"_a,
+        "Number of threads of all later calls, 1 by default.");
 
     m.def("train", &train, "model"_a, "options"_a,
-          "Trains a language model: the options of `language_model train`, with _ in place of -. Prints its "
-          "progress. The best "
-          "model goes to `model`, what a resumption needs to model.train. KeyboardInterrupt where it was "
-          "interrupted: "
-          "train(model, resume=True) continues. ArithmeticError where it ran away.");
+          "Trains a language model, with the options of `language_model train`, _ in place of -. Prints its "
+          "progress. Writes the best model to `model` and the state needed to resume to model.train. Raises "
+          "KeyboardInterrupt when interrupted: train(model, resume=True) continues; ArithmeticError when "
+          "training diverges.");
     nb::class_<LanguageModel>(m, "LanguageModel",
-                              "A model that train() wrote, with room for this many parallel columns.")
+                              "A model written by train(), with capacity for `columns` parallel columns.")
         .def(nb::init<const std::string&, ig::Index>(), "path"_a, "columns"_a = 16)
         .def("perplexity", &LanguageModel::perplexity, "path"_a,
-             "Of a text file, every token predicted once.")
+             "Perplexity of a text file, every token predicted once.")
         .def("score", &LanguageModel::score, "lines"_a,
-             "For each line its log probability in nats, line end included, its tokens, and the unknown ones "
-             "among them.")
+             "For each line (log probability in nats, number of tokens, number of unknown tokens), line end "
+             "included.")
         .def("sample", &LanguageModel::sample, "words"_a = 100, "seed"_a = 1, "temperature"_a = 1.0,
-             "prompt"_a = "", "A text drawn from the model; temperature 0: the likeliest.")
+             "prompt"_a = "",
+             "A text sampled from the model; temperature 0: the most probable word each time.")
         .def_prop_ro(
             "words", [](const LanguageModel& self) { return self.it.vocabulary.words(); }, "The vocabulary.")
         .def_prop_ro(
@@ -226,19 +227,18 @@ NB_MODULE(isogloss, m) {
             },
             "The word vectors [words, width], the model's own memory.");
 
-    nb::class_<Lds>(
-        m, "Lds",
-        "A linear dynamical system of a text of tokens 0 … types - 1: subspace identification, then EM.")
+    nb::class_<Lds>(m, "Lds",
+                    "A linear dynamical system fitted to a text of tokens 0 … types - 1: subspace "
+                    "identification, then EM.")
         .def(nb::init<const Text&, ig::Index, ig::Index, ig::Index, std::optional<double>, ig::Index>(),
              "text"_a, "types"_a, "states"_a = 50, "iterations"_a = 10, "pseudo_counts"_a = nb::none(),
              "lags"_a = 7)
         .def(
             "word_vectors",
             [](const Lds& self) { return owned(ig::lds::type_embedding(self.system, self.xx)); },
-            "[types, states], rows of norm 1.")
+            "Word vectors [types, states], rows of norm 1.")
         .def("embed", &Lds::embed, "text"_a, "future"_a = true,
-             "Vectors of tokens in their context [tokens, states]; future: the words after a token count "
-             "too.");
+             "Vectors of tokens in context [tokens, states]; future: also uses the words after a token.");
 
     using Hmm = ig::hmm::Hmm;
     nb::class_<Hmm>(m, "Hmm", "A hidden Markov model.")
@@ -256,10 +256,10 @@ NB_MODULE(isogloss, m) {
                 const nb::gil_scoped_release released;
                 return self.step(all);
             },
-            "texts"_a, "A step of Baum-Welch; the log likelihood before it, in nats.")
+            "texts"_a, "One Baum-Welch step; returns the log-likelihood before it, in nats.")
         .def(
             "log_likelihood", [](Hmm& self, const Text& x) { return self.log_likelihood(span_of(x)); },
-            "text"_a, "In nats.")
+            "text"_a, "Log-likelihood in nats.")
         .def(
             "sample",
             [](const Hmm& self, ig::Index n, std::uint64_t seed) {
@@ -272,31 +272,32 @@ NB_MODULE(isogloss, m) {
                 auto& h = nb::cast<Hmm&>(self);
                 return view(h.transition.data(), h.states(), h.states(), self);
             },
-            "[states, states], the model's own memory.")
+            "Transition matrix [states, states], the model's own memory.")
         .def_prop_ro(
             "emission",
             [](nb::handle self) {
                 auto& h = nb::cast<Hmm&>(self);
                 return view(h.emission.data(), h.states(), h.symbols(), self);
             },
-            "[states, symbols], the model's own memory.");
+            "Emission matrix [states, symbols], the model's own memory.");
 
     m.def(
         "subspace_distance",
         [](const Matrix& x, const Matrix& y) {
             return ig::subspace_distance<double>(matrix_of(x), matrix_of(y));
         },
-        "x"_a, "y"_a, "Distance between the spaces of the columns of two matrices of as many rows, 0 to 1.");
+        "x"_a, "y"_a,
+        "Distance between the column spaces of two matrices with the same number of rows, 0 to 1.");
     m.def(
         "principal_angles",
         [](const Matrix& x, const Matrix& y) {
             return ig::principal_angles<double>(matrix_of(x), matrix_of(y));
         },
-        "x"_a, "y"_a, "In radians, rising.");
+        "x"_a, "y"_a, "Principal angles in radians, ascending.");
     m.def(
         "embedding_dimension", [](double words) { return ig::embedding_dimension(words).exact; }, "words"_a,
-        "The smallest width at which the entropy of skip-grams is below 0.");
+        "The smallest dimension at which the entropy of skip-grams is below 0.");
     m.def(
         "spearman", [](const Vector& x, const Vector& y) { return ig::spearman(span_of(x), span_of(y)); },
-        "x"_a, "y"_a, "Rank correlation.");
+        "x"_a, "y"_a, "Spearman's rank correlation.");
 }

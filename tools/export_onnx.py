@@ -4,11 +4,11 @@
     python3 tools/export_onnx.py MODEL.safetensors MODEL.onnx       needs: pip install onnx safetensors
 
     inputs    tokens [T, B] int64, and for each recurrent layer its states [B, n]: lstm1.h, lstm1.c, gru1.h, rhn1.y ...
-    outputs   log_probabilities [T, B, V] of the token after each, and the states behind the last, lstm1.h.next ...
+    outputs   log_probabilities [T, B, V] of the token after each, and the states after the last, lstm1.h.next ...
 
-States begin as zeros; what a run returns as NAME.next goes into the next one as NAME. T and B are free. There is no dropout
-in it: it predicts what `language_model evaluate` does. The metadata hold the options of the model ("language_model") and its
-vocabulary ("vocabulary", as `lds_text count --vocabulary-to` writes one), whose types are numbered from 0 in its order.
+Initial states are zero; the output NAME.next of one run is the input NAME of the next. T and B are dynamic. There is no
+dropout: predictions are those of `language_model evaluate`. The metadata hold the options of the model ("language_model") and
+its vocabulary ("vocabulary", in the format of `lds_text count --vocabulary-to`), whose types are numbered from 0 in its order.
 """
 import argparse
 import json
@@ -21,15 +21,15 @@ import safetensors
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 17
-LIMIT = 2**31 - 2**20  # bytes of a file of protocol buffers, less what is not weights
+LIMIT = 2**31 - 2**20  # maximum bytes of weights in a protocol buffers file, with room for the rest
 
 
 class Refusal(Exception):
-    """What cannot be exported, as a sentence."""
+    """Why a model cannot be exported."""
 
 
 class File:
-    """The tensors of a file in float, and its metadata."""
+    """The tensors of a file as float, and its metadata."""
 
     KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "<i1"}
 
@@ -46,7 +46,7 @@ class File:
             raise Refusal(f"{path}: not a safetensors file, or a damaged one ({error})") from error
 
     def find(self, name, *shape):
-        """The tensor in float; its shape must be this one."""
+        """The tensor as float; refuses one of another shape."""
         if name not in self.tensors:
             raise Refusal(f"{self.path}: holds no tensor '{name}', which a model of its options has; it is damaged")
         one = self.tensors[name]
@@ -57,7 +57,7 @@ class File:
         values = np.frombuffer(one["data"], self.KINDS[one["dtype"]]).reshape(shape)
         if one["dtype"] == "BF16":  # the upper half of a float
             return (values.astype(np.uint32) << 16).view(np.float32)
-        if one["dtype"] == "I8":  # a row of whole numbers, times its scale
+        if one["dtype"] == "I8":  # rows of integers, times the scale of each
             return values.astype(np.float32) * self.find(name + ".scale", shape[0])[:, None]
         return values.astype(np.float32)
 
@@ -66,7 +66,7 @@ class File:
 
 
 class Model:
-    """The graph, as it grows."""
+    """The ONNX graph under construction."""
 
     def __init__(self):
         self.nodes, self.weights, self.inputs, self.outputs, self.bytes = [], [], [], [], 0
@@ -88,20 +88,20 @@ class Model:
         return outputs[0]
 
     def state(self, name, width):
-        """Makes an input [B, width] and an output of it behind the last step; the name of the latter."""
+        """Adds an input [B, width] and an output for its value after the last step; returns the name of the latter."""
         for names, end in ((self.inputs, ""), (self.outputs, ".next")):
             names.append(helper.make_tensor_value_info(name + end, TensorProto.FLOAT, ["B", width]))
         return name + ".next"
 
 
 def blocks(values, order):
-    """The gates of [rows, k n], put into another order and on top of each other: [1, k n, rows]."""
+    """The gates of [rows, k n], reordered and stacked: [1, k n, rows]."""
     parts = np.split(values, max(order) + 1, axis=1)
     return np.concatenate([parts[k] for k in order], axis=1).T[None]
 
 
 def operator_cell(m, file, kind, name, x, width, units):
-    """A layer that is an operator of ONNX: x [T, B, width] to [T, B, units]. Gates there: LSTM i, o, f, c; GRU z, r, h."""
+    """A layer that is an operator of ONNX: x [T, B, width] to [T, B, units]. Gate order in ONNX: LSTM i, o, f, c; GRU z, r, h."""
     if kind == "gru":
         W, U, b = (np.concatenate([file.find(f"{name}.{one}", rows, 2 * units), file.find(f"{name}.{one}q", rows, units)], 1)
                    for one, rows in (("W", width), ("U", units), ("b", 1)))
@@ -117,7 +117,7 @@ def operator_cell(m, file, kind, name, x, width, units):
         after = m.state(f"{name}.{state}", units)
         inputs.append(m.add("Unsqueeze", [f"{name}.{state}", "first"], f"{name}.{state}.one"))
         ends.append((f"{name}.{state}.end", after))
-    reset = {"linear_before_reset": 0} if kind == "gru" else {}  # r before the product, as isogloss has it
+    reset = {"linear_before_reset": 0} if kind == "gru" else {}  # r before the product, as in isogloss
     m.add(kind.upper(), inputs, [f"{name}.out"] + [end for end, _ in ends], hidden_size=units, **reset)
     for end, after in ends:
         m.add("Squeeze", [end, "first"], after)
@@ -152,7 +152,7 @@ def rhn(m, file, name, x, width, units, depth):
 
 
 def widths(o, path):
-    """Of the layers from the bottom up; files of earlier versions have one for all, and perhaps another for the last."""
+    """Widths of the layers from the bottom up; files of earlier versions have one for all, and possibly another for the last."""
     units = o["units"] if isinstance(o["units"], list) else [o["units"]]
     layers = o.get("layers") or len(units)
     units = units * layers if len(units) == 1 else units

@@ -4,8 +4,8 @@
     python3 tools/single_header.py > isogloss.hpp
     python3 tools/single_header.py isogloss/isogloss.hpp isogloss/hmm/hmm.hpp > mine.hpp
 
-Without arguments the core, isogloss/isogloss.hpp. What the library itself depends on (xtensor, xtensor-blas, a BLAS) is
-included by the result as before. A program takes the single header or the folder, not both.
+Without arguments: the core, isogloss/isogloss.hpp. The result still includes the library's dependencies (xtensor,
+xtensor-blas, a BLAS). A program uses the single header or the folder, not both.
 """
 import pathlib
 import re
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 OURS = re.compile(r"#include <(isogloss/[^>]+)>")
 OTHERS = re.compile(r"#\s*include\s*([<\"][^>\"]+[>\"])")
-# Declarations of what only the compiled library defines.
+# Declarations defined only by the compiled library.
 COMPILED = re.compile(r"#ifdef ISOGLOSS_COMPILED\w*\n#include <isogloss/[^>]+>\n#endif\n")
 
 
@@ -26,8 +26,8 @@ def fail(message):
 class Merger:
     def __init__(self):
         self.lines = []
-        self.seen = {}  # header of the library -> whether it stands under a condition
-        self.system = set()  # headers of others that have been included without one
+        self.seen = {}  # header of the library -> whether its include is conditional
+        self.system = set()  # external headers already included unconditionally
 
     def add(self, name, conditional=False):
         if name in self.seen:
@@ -75,7 +75,7 @@ def main(names):
         print(f"// {line}".rstrip())
     print("#pragma once\n")
     blank = False
-    for line in merger.lines:  # the includes that are gone leave blank lines behind
+    for line in merger.lines:  # removed includes leave blank lines
         if line or not blank:
             print(line)
         blank = not line

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs isogloss and its peers in turn and prints how their times compare.
+"""Runs isogloss and its peers in turn and compares their times.
 
     compare.py BUILD [--torch [NAME=]PYTHON]... [--threads 1] [--rounds 5] [--rows REGEX] [--json FILE] [--check]
 
-BUILD is the folder of the benchmark programs (build/release/benchmarks). PYTHON is an interpreter that has PyTorch, for
-instance that of a virtual environment; the distribution's is found by itself. Every peer is a process that lives for
-the whole run; they take turns round by round, so that all see the same machine. A figure is the median over the rounds;
-a ratio is the peer's time over ours: above 1 we are faster. A library counts at its best setting: in float against our
-Precision::full, and of all its settings against our Precision::automatic, once more with sampled gradients. See README.md.
+BUILD is the folder of the benchmark programs (build/release/benchmarks). PYTHON is an interpreter with PyTorch, for
+instance that of a virtual environment; the distribution's is found automatically. Every peer is a process that lives for
+the whole run; they alternate round by round, so that all run under the same conditions. A figure is the median over the
+rounds; a ratio is the peer's time over ours: above 1 we are faster. A library counts at its best setting: of those in float
+against our Precision::full, of all against our Precision::automatic, without and with sampled gradients. See README.md.
 """
 import argparse
 import glob
@@ -27,20 +27,20 @@ LAYERS = [f"lstm/-/{n}/0/35/20" for n in (200, 650, 1500)]
 CHECKS = [f"{row}/{loss}/{sizes}" for row, sizes in (("step", "16/50/5/3"), ("head", "16/50/12/1")) for loss in LOSSES]
 
 
-# They change OpenBLAS's choice of kernels and blocks, and are the surroundings' and not the machine's: no side has them.
+# They override OpenBLAS's choice of kernels and block sizes for the machine: unset for all sides.
 OVERRIDES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 class Peer:
-    """A library at one setting: a process that answers the name of a row with seconds.
+    """A library at one setting: a process that reads the name of a row and prints seconds.
 
-    On standard error it tells of itself in lines that begin with "# ", and of the first round of each row."""
+    On standard error it describes itself in lines that begin with "# ", and reports the first round of each row."""
 
     def __init__(self, library, setting, command, environment, kinds, bf16=False):
         self.library, self.setting, self.kinds, self.bf16 = library, setting, kinds, bf16
         self.name = f"{library}/{setting}"
         inherited = {k: v for k, v in os.environ.items() if k not in OVERRIDES}
-        self.errors = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up
+        self.errors = tempfile.TemporaryFile("w+")  # an unread pipe would fill up
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
                                         text=True, env={**inherited, **environment})
 
@@ -53,14 +53,14 @@ class Peer:
             self.process.stdin.write(row + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # no answer either
+            pass  # readline below finds no answer
         answer = self.process.stdout.readline()
         if not answer:
             sys.exit(f"{self.name}: ended at row {row}\n{self.told()}")
         return float(answer)
 
     def close(self):
-        """What it told: of itself, and of the first round of each row (loss, extra bytes)."""
+        """What it reported: about itself, and the first round of each row (loss, extra bytes)."""
         self.process.communicate()
         lines = self.told().splitlines()
         rounds = [line.split() for line in lines if line.count("/") == 5 and len(line.split()) == 3]
@@ -76,13 +76,13 @@ def first(*patterns):
 
 
 def torch_version(python):
-    """Of the interpreter's PyTorch, without what stands behind a plus sign; None where it has none."""
+    """Version of the interpreter's PyTorch, without anything after a plus sign; None if it has none."""
     asked = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
     return asked.stdout.strip().split("+")[0] if asked.returncode == 0 else None
 
 
 def torch_peers(name, python, threads, environment):
-    """PyTorch at its settings: before 2 with each BLAS of the distribution, since then with what it brings along."""
+    """PyTorch at its settings: before version 2 with each BLAS of the distribution, from then on with its own libraries."""
     jemalloc, version = first("/usr/lib/*/libjemalloc.so.2"), torch_version(python)
     if not version:
         sys.exit(f"--torch {python}: found no PyTorch, expected an interpreter that imports torch; in a virtual "
@@ -90,13 +90,13 @@ def torch_peers(name, python, threads, environment):
     if not jemalloc:
         print("no torch without jemalloc, which it needs to be at its best: apt-get install libjemalloc2")
         return
-    # Large temporaries come from memory that is there already, and do not go back to the system in between.
+    # Large temporaries reuse memory, which is not returned to the system in between.
     environment = {**environment, "LD_PRELOAD": jemalloc, "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1"}
     name = name or f"torch-{version}"
     command = lambda setting: [python, os.path.join(HERE, "peer_torch.py"), str(threads), setting]
     kinds = ("step", "head", "lstm")
     if int(version.split(".")[0]) >= 2:
-        compiled = {**environment, "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no helpers beside the process
+        compiled = {**environment, "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no helper processes
         yield Peer(name, "eager", command("eager"), environment, kinds)
         yield Peer(name, "compiled", command("compiled"), compiled, ("step", "head"))
         yield Peer(name, "bf16", command("bf16"), environment, kinds, bf16=True)
@@ -136,7 +136,7 @@ def peers(build, threads, torches):
 
 
 def best_of(library, everyone, times):
-    """Of a library's settings: the fastest in float beside Precision::full, of all beside Precision::automatic and sampled."""
+    """A library's fastest setting: in float against Precision::full, of all against Precision::automatic and sampled."""
     best = {}
     for column, ours, settings in (
             ("float", "isogloss/full", [p for p in everyone if p.library == library and not p.bf16]),
@@ -200,14 +200,14 @@ def main():
     for row in rows:
         losses = {p: told[p.name][row][0] for p in everyone if row in told[p.name]}
         ours = told["isogloss/full"][row][0]
-        # A bfloat16 has 8 significant bits, and the sums over the vocabulary are float's.
+        # bfloat16 has 8 significant bits; sums over the vocabulary are in float.
         apart = {p.name: loss for p, loss in losses.items()
                  if not abs(loss - ours) <= (1e-2 if p.bf16 else 1e-4) * max(1.0, abs(ours))}
         if row.startswith(("step", "head")) and apart:
             failed = True
             print(f"{row}: the losses differ: isogloss/full {ours}, " + ", ".join(f"{k} {v}" for k, v in apart.items()))
         if row.startswith("head"):
-            # What the compiler itself took would count as well.
+            # Compiled settings would include the memory of the compiler itself.
             sizes = {p.name: told[p.name][row][1] / 2**20 for p in losses if "compiled" not in p.setting}
             print(f"{row:<28} MiB beside table, states and gradients: " + ", ".join(f"{k} {v:.0f}" for k, v in sizes.items()))
             table[row]["MiB"] = sizes

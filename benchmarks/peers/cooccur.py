@@ -4,12 +4,12 @@
     cooccur.py BUILD GLOVE [--tokens 10000000] [--window 7] [--memory 2] [--rounds 3] [--folder .] [--check] [--json FILE]
 
 BUILD is a build folder (build/release) with examples/lds_text and benchmarks/zipf_text, which makes the text; GLOVE is the folder of
-GloVe's programs vocab_count and cooccur. Both know the vocabulary beforehand, read the text from a file of --folder and write
-their counts to another; pairs do not reach over line ends, the later word is the row, distances do not weigh. They differ in what is asked of
-them: lds_text keeps each distance apart (so many matrices), cooccur adds them up (one matrix). Memory is in GiB for both.
+GloVe's programs vocab_count and cooccur. Both are given the vocabulary, read the text from a file in --folder and write their
+counts to another; pairs do not cross line ends, the later word is the row, counts are not weighted by distance. Their results differ:
+lds_text keeps the distances apart (one matrix each), cooccur adds them up (one matrix). Memory is in GiB for both.
 
-The sides take turns; a figure is the median over the rounds, a ratio the median of the rounds' ratios (cooccur's time over ours).
---check, on a small text, compares every count; it needs numpy.
+The sides alternate; a figure is the median over the rounds, a ratio the median of the rounds' ratios (cooccur's time over ours).
+--check compares every count, for small texts; it needs numpy.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ import time
 
 
 def timed(command, **streams):
-    """Processor seconds, seconds and the most memory in MiB of a program."""
+    """Processor time and elapsed time in seconds and peak memory in MiB of a program."""
     begin = time.monotonic()
     program = subprocess.Popen(list(map(str, command)), env={**os.environ, "OMP_NUM_THREADS": "1"}, **streams)
     _, status, use = os.wait4(program.pid, 0)
@@ -34,7 +34,7 @@ def timed(command, **streams):
 
 
 def total(path, name):
-    """Our counts: {(later word, earlier word): count}, all distances added."""
+    """Our counts: {(later word, earlier word): count}, summed over distances."""
     import numpy as np
 
     with open(path, "rb") as f:
@@ -65,7 +65,7 @@ def check(ours, theirs, own_words, their_words):
     triples = {}
     with open(theirs, "rb") as f:
         for i, j, n in struct.iter_unpack("<iid", f.read()):
-            triples[their_name[j - 1], their_name[i - 1]] = round(n)  # cooccur names the earlier word first
+            triples[their_name[j - 1], their_name[i - 1]] = round(n)  # cooccur puts the earlier word first
     found = total(ours, name)
     if found != triples:
         sys.exit(f"the counts differ: {len(found)} pairs and {len(triples)}, {sum(found.values())} and {sum(triples.values())} in all")
@@ -108,7 +108,7 @@ def main():
         sizes = {side: os.path.getsize(file) for side, file in (("lds_text", "ours"), ("cooccur", "theirs"))}
         if o.check:
             check("ours", "theirs", "words", "vocab")
-        os.chdir("/")  # the folder goes
+        os.chdir("/")  # the folder will be removed
     for side in ("lds_text", "cooccur"):
         median = {key: statistics.median(r[side][key] for r in rounds) for key in ("cpu", "wall", "peak")}
         print(f"{side}: {1e9 * median['cpu'] / o.tokens:.0f} ns of the processor and {1e9 * median['wall'] / o.tokens:.0f} ns of time a token, "

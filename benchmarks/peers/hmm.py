@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""A step of Baum-Welch of isogloss, hmmlearn and dynamax, from the same start on the same text, one thread each.
+"""A Baum-Welch step in isogloss, hmmlearn and dynamax, from the same start on the same text, one thread each.
 
     hmm.py BUILD TEXT [--states 100] [--tokens 100000] [--length 25] [--rounds 3] [--peers hmmlearn,dynamax] [--json FILE]      needs: pip install numpy hmmlearn [dynamax]
 
 BUILD is the folder of the benchmark programs (build/release/benchmarks). The first --tokens words of TEXT and its line ends, the 9,998 most
-frequent ones and <unk> kept apart, are cut into sequences of --length, of equal lengths because dynamax asks for that. hmmlearn's CategoricalHMM runs
-with `implementation="scaling"`, the faster of its two, dynamax's in float, compiled
-beforehand, up to 16 sequences at a time; isogloss and hmmlearn are in
-double. The log-likelihood before the step must agree, to 1e-9 with hmmlearn and 1e-4 with dynamax. The sides take turns; time is processor time, a
-figure the median over the rounds, a ratio the median of the rounds' ratios (the peer's time over ours).
+frequent ones and <unk> as separate symbols, are cut into sequences of --length, all equally long because dynamax requires it. hmmlearn's
+CategoricalHMM runs with `implementation="scaling"`, the faster of its two, dynamax's in float, compiled beforehand, up to 16 sequences at a
+time; isogloss and hmmlearn use double. The log-likelihood before the step must agree, to 1e-9 with hmmlearn and 1e-4 with dynamax. The sides
+alternate; time is processor time, a figure the median over the rounds, a ratio the median of the rounds' ratios (the peer's time over ours).
 """
 import argparse
 import collections
@@ -29,7 +28,7 @@ import numpy as np  # noqa: E402
 
 
 def sequences(path, tokens, length, symbols):
-    """[number, length] words as numbers, the most frequent ones first, the last for all that are left."""
+    """[number, length] word indices by decreasing frequency, the last index for all remaining words."""
     with open(path, encoding="utf-8") as f:
         words = [word for line in f for word in line.split() + ["<eos>"]]
     order = [word for word, _ in collections.Counter(words).most_common(symbols - 1)]
@@ -90,7 +89,7 @@ class Dynamax:
         together = next(n for n in (16, 10, 8, 5, 4, 2, 1) if len(x) % n == 0)
         self.x = jnp.array(x.reshape(-1, together, x.shape[1], 1))
 
-        # Statistics of all sequences at once, as fit_em asks for them, would be as many matrices of states and symbols.
+        # All sequences at once, as in fit_em, would need a states × symbols matrix of statistics for each.
         @jax.jit
         def step(params, state, x):
             def chunk(sums, x):

@@ -1,8 +1,8 @@
-"""PyTorch's side of the comparison: reads names of rows, answers each with the seconds of one round.
+"""PyTorch's side of the comparison: reads names of rows, prints for each the seconds of one round.
 
     peer_torch.py THREADS SETTING        rows as compare.py names them
 
-SETTING: eager; compiled, the loss by torch.compile; bf16, forward passes under autocast; bf16-compiled, both.
+SETTING: eager; compiled, the loss with torch.compile; bf16, forward passes under autocast; bf16-compiled, both.
 """
 import contextlib
 import resource
@@ -33,7 +33,7 @@ def precision():
 
 
 def loss_of(kind, hidden, E, y):
-    """The natural form: logits whole, a softmax for each temperature, the soft target of every token."""
+    """The straightforward form: all logits, a softmax for each temperature, the soft target of every token."""
     logits = hidden @ E.t()
     loss = F.cross_entropy(logits, y, reduction="sum")
     if kind != "ce":

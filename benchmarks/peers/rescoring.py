@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Hypotheses a second of isogloss and of onnxruntime, on the same weights and one thread each.
+"""Hypotheses per second of isogloss and onnxruntime, with the same weights and one thread each.
 
     rescoring.py BUILD [--rounds 5] [--lists 2] [--shapes 2x650x10000,3x2048x500] [--weights plain,full,int8] [--json FILE]
 
 Needs: pip install numpy onnx onnxruntime safetensors
 
-BUILD is the folder of the benchmark programs (build/release/benchmarks). peer_rescoring makes a tied LSTM language model of random
-weights, tools/export_onnx.py turns it into ONNX. Both score the same n-best lists of 50 texts of 20 tokens: `alike`, of which each is a sentence
-with one to three words changed, and `different`, which have nothing in common. onnxruntime takes them one by one and as one padded
-batch; the logarithms are picked inside its graph, so that no table of them is handed out. Scores must agree to 1e-4 a token, in bf16 and
-int8 to 0.02. Packing, once for each kind of weights, is not in the time. The sides take turns; time is processor time, a figure the
-median over the rounds, a ratio the median of the rounds' ratios.
+BUILD is the folder of the benchmark programs (build/release/benchmarks). peer_rescoring makes a tied LSTM language model with random
+weights, tools/export_onnx.py converts it to ONNX. Both score the same n-best lists of 50 texts of 20 tokens: `alike`, variants of one sentence
+with one to three words changed, and `different`, which have nothing in common. onnxruntime scores them one by one and as one padded
+batch; its graph selects the log probabilities of the targets, so that no table of all is returned. Scores must agree to 1e-4 per token,
+in bf16 and int8 to 0.02. Packing, once for each kind of weights, is not timed. The sides alternate; time is processor time, a figure
+the median over the rounds, a ratio the median of the rounds' ratios.
 """
 import argparse
 import json
@@ -35,7 +35,7 @@ TEXTS, LENGTH = 50, 20
 
 
 def n_best(kind, vocabulary, lists):
-    """Lists of texts, each behind the token 0."""
+    """Lists of texts, each preceded by the token 0."""
     draw = random.Random(1)
 
     def sentence():
@@ -56,7 +56,7 @@ def n_best(kind, vocabulary, lists):
 
 
 class Onnx:
-    """onnxruntime, on a graph that picks the logarithms of given targets."""
+    """onnxruntime, with a graph that selects the log probabilities of given targets."""
 
     def __init__(self, path):
         model = export_onnx.export(path)
@@ -71,7 +71,7 @@ class Onnx:
         self.states = {one.name: one.shape[1] for one in self.session.get_inputs() if one.name not in ("tokens", "targets")}
 
     def score(self, texts):
-        """Of texts of one length, [B, T + 1]."""
+        """Log probabilities of texts of equal length, [B, T + 1]."""
         texts = np.array(texts, np.int64).T
         states = {name: np.zeros((texts.shape[1], width), np.float32) for name, width in self.states.items()}
         (picked,) = self.session.run(["picked"], {"tokens": texts[:-1], "targets": texts[1:, :, None], **states})

@@ -1,14 +1,14 @@
-"""Perplexity per core-hour of the presets of the program language_model: trains, adapts, writes down, draws.
+"""Perplexity per core-hour of the presets of the program language_model: trains, adapts, records, draws.
 
     python3 recipes.py run fast --program build/release/examples/language_model --seeds 1 2 3
     python3 recipes.py run small --program … --threads 2 --folder recipes
     python3 recipes.py figure --svg recipes.svg
     python3 recipes.py report
 
-A run is a preset with a seed. It is trained on one corpus, evaluated by itself, with the neural cache that `tune` finds best on the
-validation text, and with dynamic evaluation (rms at its defaults). Each of the three is a line of the results. Files are
-FOLDER/RECIPE-CORPUS-SEED.safetensors, .safetensors.train (the training), .csv (its log) and .out (what the program printed). The same
-call goes on wherever it was stopped. docs/examples/language_model.md tells more.
+A run is a preset with a seed. It is trained on one corpus and evaluated alone, with the neural cache that `tune` finds best on the
+validation text, and with dynamic evaluation (rms with its defaults). Each of the three is a line of the results. Its files are
+FOLDER/RECIPE-CORPUS-SEED.safetensors, .safetensors.train (the training state), .csv (its log) and .out (the program's output). After
+an interruption the same call resumes. See docs/examples/language_model.md.
 """
 import argparse
 import json
@@ -23,19 +23,19 @@ from tables import at_least_1, require_program_and_texts, seed, split_arguments,
 from tables_report import HERE, Refused, append_result, draw, log_rows, read_lines, require_own, spread, write_between
 
 HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
-RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what makes a line another one
+RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
 RECIPES, CORPORA = ['fast', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', 'wikitext-2']
 ADAPTATIONS = ['none', 'cache', 'rms']
 RESULTS = os.path.join(HERE, 'results', 'recipes.csv')
-STATISTICS = 8000  # lines of the training text for those of rms, as gradients of all of it take as long as an epoch
+STATISTICS = 8000  # lines of the training text used for those of rms: gradients of all of it take as long as an epoch
 
 
 class Failed(Exception):
-    """A program that ended with another status than 0."""
+    """A program that ended with a status other than 0."""
 
 
 def read_results(path):
-    """The lines of the results; none where the file is not there yet."""
+    """The lines of the results; none if the file does not exist."""
     def fine(row):
         row['seed'] = int(row['seed'])
         return (row['corpus'] in CORPORA and row['adaptation'] in ADAPTATIONS
@@ -53,7 +53,7 @@ class Run:
         self.model = self.base + '.safetensors'
 
     def execute(self, *arguments):
-        """What the program prints, and the hours that it took on processors."""
+        """The program's output, and its processor time in hours."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(self.base + '.out', 'ab') as out:
             out.write(f'$ language_model {shlex.join(arguments)}\n'.encode())
@@ -71,12 +71,12 @@ class Run:
         return printed, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 3600
 
     def json(self, *arguments):
-        """The same of a command that prints JSON; its warnings stand before."""
+        """The same for a command that prints JSON, preceded by any warnings."""
         printed, hours = self.execute(*arguments, '--json', '--threads', str(self.o.threads))
         return json.loads(printed.strip().splitlines()[-1]), hours
 
     def statistics(self):
-        """A file of the first lines of the training text."""
+        """A file with the first lines of the training text."""
         path = os.path.join(self.o.folder, f'{self.o.corpus}-train{STATISTICS}.txt')
         if not os.path.exists(path):
             with open(text_of(self.o.corpus, 'train'), 'rb') as text, open(path + '.part', 'wb') as part:
@@ -85,7 +85,7 @@ class Run:
         return path
 
     def train(self):
-        """Trains to the end; the hours by its log."""
+        """Trains to the end; returns the hours from the log."""
         o = self.o
         self.execute('train', '--corpus', o.corpus, '--preset', o.recipe, '--seed', str(self.seed), '--threads', str(o.threads),
                      '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra)
@@ -112,7 +112,7 @@ class Run:
         return hours, perplexities
 
     def go(self, done):
-        """Writes down what is not there yet."""
+        """Records the results that are still missing."""
         wanted = [a for a in self.o.adaptations if (self.seed, a) not in done]
         if not wanted:
             print(f'{self.title}: finished', flush=True)
@@ -133,7 +133,7 @@ def run(o):
     os.makedirs(o.folder, exist_ok=True)
     o.results = o.results or (os.path.join(o.folder, 'recipes.csv') if o.extra else RESULTS)
     done = {(r['seed'], r['adaptation']) for r in read_results(o.results) if (r['recipe'], r['corpus']) == (o.recipe, o.corpus)}
-    append_result(o.results, HEADER, RUN, None)  # whether it can be written is seen now
+    append_result(o.results, HEADER, RUN, None)  # fails now if it cannot be written
     for number in sorted(set(o.seeds)):
         Run(o, number).go(done)
     return 0

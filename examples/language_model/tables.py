@@ -1,13 +1,13 @@
-"""The tables of Inan, Khosravi and Socher (2017) by the program language_model: trains, resumes, reports.
+"""The tables of Inan, Khosravi and Socher (2017) with the program language_model: trains, resumes, reports.
 
     python3 tables.py run ptb-small --program build/release/examples/language_model --jobs 2
     python3 tables.py run ptb-small --program … --rows AL REAL --folder tables/gamma0.5 -- --gamma 0.5
     python3 tables.py curves ptb-small --csv curves.csv --svg curves.svg
     python3 tables.py report
 
-A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training),
-.csv (its log) and .out (what the program printed). The same call goes on wherever it was stopped. A run that has ended is
-evaluated in one column and gets a line of the results; docs/examples/language_model.md tells more.
+A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
+state), .csv (its log) and .out (the program's output). After an interruption the same call resumes. A finished run is
+evaluated in one column and becomes a line of the results; see docs/examples/language_model.md.
 """
 import argparse
 import os
@@ -21,7 +21,7 @@ import time
 
 from tables_report import HEADER, HERE, ROWS, RUN, TABLES, Refused, append_result, curves, log_rows, read_results, report
 
-# What each row is beside the preset. The bias is said aloud: a training that was begun without it is refused, not continued.
+# The options of each row on top of the preset. The bias is explicit: a training begun without it is refused, not continued.
 OPTIONS = {
     'VD': '--head free --loss ce',
     'AL': '--head free --loss al',
@@ -34,7 +34,7 @@ POLL = 0.1  # seconds
 
 
 class Failed(Exception):
-    """A program that ended with another status than 0."""
+    """A program that ended with a status other than 0."""
 
 
 def text_of(corpus, part):
@@ -62,7 +62,7 @@ class Run:
         return rows
 
     def check(self):
-        """A model without its training would be trained anew, and written over; without its log its hours are unknown."""
+        """A model without its training state would be retrained and overwritten; without its log its hours are unknown."""
         for there, missing in [(self.model, self.model + '.train'), (self.model + '.train', self.base + '.csv')]:
             if os.path.exists(there) and not os.path.exists(missing):
                 raise Refused(f"found '{there}' without '{missing}', expected both or neither. Put the file beside it, or remove "
@@ -71,12 +71,12 @@ class Run:
             self.log()
 
     def execute(self, *arguments):
-        """Starts the program, whose output goes to the .out; sent its status, returns what it printed. Raises Failed."""
+        """Starts the program with output to the .out file and yields its process; sent the exit status, returns its output. Raises Failed."""
         with open(self.base + '.out', 'ab') as out:
             out.write(f'$ language_model {shlex.join(arguments)}\n'.encode())
             out.flush()
             start = out.seek(0, os.SEEK_END)
-            # A group of its own: Ctrl-C reaches it through this script alone, once.
+            # Its own process group: Ctrl-C reaches it once, through this script.
             process = subprocess.Popen([self.o.program, *arguments], stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=subprocess.STDOUT, start_new_session=True)
         status = yield process
@@ -92,7 +92,7 @@ class Run:
         return printed
 
     def steps(self):
-        """Trains, evaluates and writes the result down, as a generator of processes to wait for."""
+        """Trains, evaluates and records the result, as a generator of processes to wait for."""
         o = self.o
         corpus, preset = TABLES[o.table]
         threads = ['--threads', str(o.threads)]
@@ -118,18 +118,18 @@ class Run:
 
 
 class Pool:
-    """Runs side by side. A signal is passed on to their programs, which save and end."""
+    """Runs in parallel. A signal is passed on to their programs, which save and exit."""
 
     def __init__(self, jobs):
         self.jobs, self.active, self.failed = jobs, [], []
-        self.signals = []  # that came and were not passed on yet
-        self.stopped = 0  # the first of them
+        self.signals = []  # received and not yet passed on
+        self.stopped = 0  # the first signal received
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
                 signal.signal(number, lambda number, _: self.signals.append(number))
 
     def advance(self, run, steps, status=None):
-        """Lets a run go on to its next program."""
+        """Advances a run to its next program."""
         try:
             self.active.append((run, steps, steps.send(status)))
         except StopIteration:
@@ -139,7 +139,7 @@ class Pool:
             print(f'{run.title}: failed. {error}', flush=True)
 
     def work(self, runs):
-        """Returns when all have ended, or were stopped."""
+        """Returns when all have ended or been stopped."""
         waiting = list(runs)
         try:
             while self.active or (waiting and not self.stopped):
@@ -163,7 +163,7 @@ class Pool:
                         print(f'{run.title}: stopped', flush=True)
                     else:
                         self.advance(run, steps, process.returncode)
-        finally:  # a closed pipe, for one
+        finally:  # for instance after a closed pipe
             for _, _, process in self.active:
                 process.terminate()
             for _, _, process in self.active:
@@ -171,7 +171,7 @@ class Pool:
 
 
 def require_same_options(o):
-    """Precision, epsilon and the options after -- are those of a folder, so that a finished run is never taken for one with others."""
+    """All runs of a folder share precision, epsilon and the options after --, so that a finished run is never mistaken for one with others."""
     path = os.path.join(o.folder, 'options.txt')
     ours = shlex.join(['--precision', o.precision, '--epsilon', o.epsilon, *o.extra]) + '\n'
     if os.path.exists(path):
@@ -185,7 +185,7 @@ def require_same_options(o):
 
 
 def require_program_and_texts(o, corpus):
-    """What a run needs is there; the program's path is one from the root then."""
+    """Checks that what a run needs exists, and makes the program's path absolute."""
     program = shutil.which(o.program)
     if not program:
         raise Refused(f"found no program '{o.program}', expected the language_model that was built. Build it (cmake --preset release && "
@@ -206,7 +206,7 @@ def run_table(o):
     os.makedirs(o.folder, exist_ok=True)
     o.results = o.results or (os.path.join(o.folder, 'tables.csv') if o.extra else RESULTS)
     known = {(r['table'], r['row'], r['seed']): r for r in read_results(o.results)}
-    # Seed by seed, so that a table that was stopped early is a whole one over fewer seeds.
+    # Seed by seed, so that a table stopped early is complete over fewer seeds.
     runs = []
     for run in [Run(o, row, seed) for seed in sorted(set(o.seeds)) for row in ROWS if row in o.rows]:
         if (done := known.get((o.table, run.row, run.seed))):
@@ -215,7 +215,7 @@ def run_table(o):
             run.check()
             runs.append(run)
     require_same_options(o)
-    append_result(o.results, HEADER, RUN, None)  # whether it can be written is seen now
+    append_result(o.results, HEADER, RUN, None)  # fails now if it cannot be written
     pool = Pool(o.jobs)
     pool.work(runs)
     if pool.stopped:
@@ -240,7 +240,7 @@ def seed(text):
 
 
 def split_arguments():
-    """The arguments of the script before --, and those of the training behind it."""
+    """The arguments of the script before --, and those of the training after it."""
     arguments = sys.argv[1:]
     at = arguments.index('--') if '--' in arguments else len(arguments)
     return arguments[:at], arguments[at + 1:]

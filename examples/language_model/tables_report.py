@@ -1,4 +1,4 @@
-"""What tables.py shows: the results of finished runs, the tables of the page, the curves of trainings."""
+"""Output of tables.py: the results of finished runs, the tables of the page, training curves."""
 import csv
 import fcntl
 import math
@@ -9,10 +9,10 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = 'table,row,seed,epochs,valid,test,core_hours'
-RUN = ['table', 'row', 'seed']  # what makes a line another one
+RUN = ['table', 'row', 'seed']  # what identifies a line
 ROWS = ['VD', 'AL', 'RE', 'REAL']
 TABLES = {'ptb-small': ('ptb', 'small'), 'ptb-medium': ('ptb', 'medium'), 'wikitext-2-small': ('wikitext-2', 'small')}
-# Table 1 of the source, validation and test. Of those with a question mark no text of the source was at hand.
+# Table 1 of the source, validation and test. Figures with a question mark could not be checked against the source.
 SOURCE = {
     'ptb-small': {'VD': ('92.6', '87.3'), 'AL': ('86.3', '82.9'), 'RE': ('89.9', '85.1'), 'REAL': ('86.3', '82.7')},
     'ptb-medium': {'VD': ('82.0', '77.7'), 'AL': ('77.4', '74.7'), 'RE': ('77.1', '73.9'), 'REAL': ('75.7', '73.2')},
@@ -23,12 +23,12 @@ CURVES = 'row,seed,epoch,valid'
 
 
 class Refused(Exception):
-    """What cannot be done, with what was found, what was expected and what to do."""
+    """A request that cannot be met: what was found, what was expected and what to do."""
 
 
 def read_lines(path, header, run, fine, expected):
-    """The lines of a results file as dictionaries; none where it is not there yet. `run` are the columns that tell lines apart,
-    fine(row) converts and says whether a row is one of `expected`."""
+    """The lines of a results file as dictionaries; none if it does not exist. `run` names the columns that identify a line;
+    fine(row) converts a row and returns whether it is one of `expected`."""
     if not os.path.exists(path):
         return []
     with open(path, newline='') as f:
@@ -54,7 +54,7 @@ def read_lines(path, header, run, fine, expected):
 
 
 def read_results(path):
-    """The lines of finished runs of the tables."""
+    """The results of finished runs of the tables."""
     def fine(row):
         row['seed'], row['epochs'] = int(row['seed']), int(row['epochs'])
         return (row['table'] in TABLES and row['row'] in ROWS
@@ -63,8 +63,8 @@ def read_results(path):
 
 
 def append_result(path, header, run, fields):
-    """Appends a line to the results, unless its run has one, and waits for the disk; returns whether it did. Without fields: the
-    header where there is no file yet."""
+    """Appends a line to the results unless its run has one, and syncs it to disk; returns whether it was appended. Without
+    fields: writes the header if there is no file."""
     places = [header.split(',').index(name) for name in run]
     with open(path, 'a+b') as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -74,7 +74,7 @@ def append_result(path, header, run, fields):
         for line in before.decode().splitlines():
             there = line.split(',')
             if fields and len(there) == len(fields) and [there[i] for i in places] == key:
-                return False  # another call was faster
+                return False  # another call came first
         text = '' if before else header + '\n'
         if fields:
             text += ('' if not before or before.endswith(b'\n') else '\n') + ','.join(map(str, fields)) + '\n'
@@ -85,7 +85,7 @@ def append_result(path, header, run, fields):
 
 
 def log_rows(path):
-    """Epoch, validation perplexity and computing time of the last training in a log; of rows that are there to their end."""
+    """Epoch, validation perplexity and computing time of the last training in a log, from its complete rows."""
     with open(path, newline='') as f:
         text = f.read()
     try:
@@ -99,7 +99,7 @@ def log_rows(path):
 
 
 def spread(values, form):
-    """Median, least and most."""
+    """Median, minimum and maximum."""
     show = [format(v, form) for v in (statistics.median(values), min(values), max(values))]
     return show[0] if len(values) == 1 else f'{show[0]} ({show[1]} … {show[2]})'
 
@@ -129,7 +129,7 @@ def markdown(results):
 
 
 def write_between(page, script, made, check, results):
-    """Puts what a script has made between its two marks on a page, or checks that it stands there; returns 0."""
+    """Writes the output of a script between its two marks on a page, or checks that it is there; returns 0."""
     begin, end = f'<!-- {script} report writes from here -->', f'<!-- {script}: to here -->'
     with open(page) as f:
         text = f.read()
@@ -156,7 +156,7 @@ def report(o):
 
 
 def require_own(option, path, mark, what):
-    """The rule of the example programs: a file is written over where it is empty or of the kind that is written."""
+    """The rule of the example programs: a file is overwritten only if it is empty or of the kind to be written."""
     if os.path.exists(path) and os.path.getsize(path):
         with open(path, 'rb') as f:
             if mark not in f.read(4096):
@@ -165,7 +165,7 @@ def require_own(option, path, mark, what):
 
 
 def draw(path, title, x, y, curves, style='lines lw 2'):
-    """A figure of curves, points (x, y) by their names, by gnuplot."""
+    """A figure of curves, given as points (x, y) by name, drawn by gnuplot."""
     script = ["set terminal svg size 800,500 font 'sans-serif,12' background 'white'", f"set title '{title}'",
               f"set xlabel '{x}'", f"set ylabel '{y}'", 'set logscale y', 'set key top right']
     script += ['plot ' + ', '.join(f"'-' using 1:2 with {style} title '{name}'" for name in curves)]
@@ -188,7 +188,7 @@ def curves(o):
     found = {}
     for log in sorted(logs, key=lambda log: (ROWS.index(log[1]), int(log[2]))):
         rows = log_rows(os.path.join(o.folder, log[0]))
-        if rows:  # else its first epoch has not ended
+        if rows:  # otherwise its first epoch has not ended
             found[log[1], log[2]] = [(epoch, valid) for epoch, valid, _ in rows]
     if not found:
         raise Refused(f"found no log {o.table}-ROW-SEED.csv with an epoch in '{o.folder}', expected those of `tables.py run "

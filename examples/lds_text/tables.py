@@ -1,12 +1,12 @@
-"""Taggers of lds_text with and without the words themselves: trains what a table of results lacks, and prints it.
+"""Taggers of lds_text with and without the words themselves: trains those missing from a table of results, and prints it.
 
     python3 tables.py build/release/examples/lds_text --system m.lds --results tags.csv --corpora ewt conll --seeds 1 2 3
     python3 tables.py build/release/examples/lds_text --system m.lds --ssid s.lds --word2vec w.txt --results tags.csv --page taggers.md
     python3 tables.py --results tags.csv --page taggers.md --check
 
-A row per corpus, features and seed, written when its tagger is done: an interrupted table goes on where it was. Without a program nothing is
-trained. p is McNemar's test of the words tagged right (ewt), or approximate randomisation of F1 (conll), with the same seed: of taggers that
-see words against the words alone, of the others against the smoothed states alone.
+One row per corpus, features and seed, written when its tagger is trained, so that an interrupted table can be resumed. Without a program nothing
+is trained. p is from McNemar's test of correctly tagged words (ewt), or approximate randomisation of F1 (conll), with the same seed: taggers that
+see words are compared with the words alone, the others with the smoothed states alone.
 """
 import argparse
 import csv
@@ -24,7 +24,7 @@ CORPORA = {
 }
 TITLES = {"ewt": "UD English EWT, universal tags: accuracy, %", "conll": "CoNLL-2003, entities: F1, %"}
 LEXICAL = ["--features", "lexical"]
-# Features of a tagger by name: which file they are of, its options, and the features that it is compared with.
+# Features of a tagger by name: the file they come from, its options, and the features that it is compared with.
 VARIANTS = {
     "words": ("", LEXICAL, ""),
     "words, smoother": ("system", [*LEXICAL, "--states", "smoother"], "words"),
@@ -41,7 +41,7 @@ VARIANTS = {
 
 
 class Results:
-    """A file of rows, one for each tagger."""
+    """A file with one row per tagger."""
 
     def __init__(self, path):
         self.path, self.rows = path, []
@@ -90,7 +90,7 @@ def train(o, corpus, name, seed):
 
 
 def table(rows, corpus):
-    """Markdown: the test part by seed and in the mean, p by seed, the dev part in the mean."""
+    """Markdown: test results by seed and their mean, p by seed, the mean of dev results."""
     lines = [f"| {TITLES[corpus]} | test, by seed | mean | against | p, by seed | dev, mean |", "|---|---|---|---|---|---|"]
     for name in VARIANTS:
         of = sorted((r for r in rows if (r["corpus"], r["features"]) == (corpus, name)), key=lambda r: int(r["seed"]))
@@ -136,7 +136,7 @@ def main():
     results = Results(o.results)
     if o.program and not o.check:
         os.makedirs(o.results + ".tags", exist_ok=True)
-        for seed in o.seeds:  # seed by seed: a table that was stopped early is a whole one over fewer seeds
+        for seed in o.seeds:  # seed by seed: a table stopped early is complete over fewer seeds
             for corpus in o.corpora:
                 for name in VARIANTS:
                     source = VARIANTS[name][0]

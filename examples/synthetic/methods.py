@@ -1,14 +1,14 @@
-"""What the tables of table.py are made of: tasks, methods and parts by name, each with the options of the program."""
-# What every method is given; `--units`, `--edges` and `--slowest` are of the sparse networks, others override them.
+"""The contents of the tables of table.py: tasks, methods and parts by name, each with its options for the program."""
+# Options common to all methods; `--units`, `--edges` and `--slowest` are those of the sparse networks, others override them.
 TASKS = {
     'alphabet': '--task alphabet --length 100000 --validation-length 50000',
     'music': '--task music --edges 20 --length 100000 --validation-length 50000',
     'anbn': '--task anbn --units 10 --slowest 2000 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
     'xor, L = 10, answer': '--task xor --units 10 --edges 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
 }
-# The whole text as one sequence, with a line search.
+# The whole text as one sequence, with line search.
 FULL = '--training full --form quasi_diagonal --columns 1 --bound 0'
-# Distant xor at growing distances, by GLNN, RUOP alone: lines and seconds for each.
+# Distant xor at increasing distances, by GLNN with RUOP only: lines and seconds for each.
 XOR = f'{FULL} --task xor --units 10 --edges 10 --metric ruop --validation-length 50000'
 CURVE = {
     'L = 10': '--answer-only --bits 10 --lines 2000 --seconds 12',
@@ -34,9 +34,9 @@ METHODS = {
     'HMM, 20 states': '--network hmm --units 20',
     'HMM, 50 states': '--network hmm --units 50',
 }
-# Every method as the program trains it unless it is told otherwise: 16 columns, the full form for graphs of few edges.
+# Every method with the program's default training: 16 columns, the full form for graphs with few edges.
 STEPS = 'minibatch'
-# V within ± 4 in all rows of graphs but on anbn, where it is the counter.
+# V within ± 4 in all rows of networks on graphs except on anbn, where V is the counter.
 SOURCES = {
     'alphabet': TASKS['alphabet'] + ' --bound 4',
     'music': TASKS['music'] + ' --bound 4',
@@ -46,7 +46,7 @@ SOURCES = {
     'dyck': '--task dyck --length 100000 --validation-length 50000 --bound 4',
     'copy': '--task copy --length 100000 --validation-length 50000 --bound 4',
 }
-# In the order in which they are run: minibatches of a GLNN and its peers, full batches, other networks.
+# In the order of the runs: minibatches of a GLNN and its peers, full batches, other networks.
 STEPS_METHODS = {
     'GLNN, RUOP, full form': '--metric ruop --form full',
     'GLNN, RUOP, quasi-diagonal': '--metric ruop --form quasi_diagonal',
@@ -67,7 +67,7 @@ STEPS_METHODS = {
     'GLNN, RBPM, quasi-diagonal, full batches': '--metric rbpm --form quasi_diagonal --training full',
 }
 SOURCE = 'the source itself'
-# One row at a longer time, in which each task has what serves it best. Ten lines of anbn leave much to the start.
+# One row with more time, with the best options for each task. On ten lines of anbn much depends on the start.
 LONG = 'GLNN, longer'
 LONG_RUNS = {
     'alphabet': f'{FULL} --metric ruop --conjugate --up 1.3 --length 200000 --doublings 3',
@@ -76,8 +76,8 @@ LONG_RUNS = {
     'xor, L = 10, answer': f'{FULL} --metric ruop',
 }
 
-# Sources at the length that makes them hard, a row each: ten lines of anbn with n in the thousands, and xor of 100 bits
-# of which every symbol is predicted.
+# Sources at a length that makes them hard, one row each: ten lines of anbn with n in the thousands, and xor of 100 bits
+# with every symbol predicted.
 FAR = {
     'anbn, thousands': {
         'GLNN, RBPM, full form, full batches': '--task anbn --training full --columns 1 --form full --metric rbpm --units 10 --slowest 5000 --damping 0.1 '

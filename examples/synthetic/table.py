@@ -2,10 +2,10 @@
 
     python3 table.py --program build/release/examples/synthetic --seconds 6 --long 30 --seeds 1 2 3 4 5 --results results.csv
 
-Rows named "growing" begin with an eighth of the text, which doubles three times, and take conjugate directions.
-Runs are kept in the results file and not repeated; several calls with other seeds may add to one file. The tables are
-printed from it at the end, as Markdown, mean, standard deviation and median over the seeds. Compressors say what the
-validation text adds to the training text.
+Rows named "growing" begin with an eighth of the text, which doubles three times, and use conjugate directions.
+Runs in the results file are not repeated; calls with other seeds may add to the same file. At the end the tables are
+printed from it as Markdown: mean, standard deviation and median over the seeds. For compressors the figure is what the
+validation text adds to the compressed training text.
 """
 import argparse
 import bz2
@@ -62,7 +62,7 @@ def compress(program, task, seed, method):
 
 
 class Results:
-    """A file of rows, one for each run; what it has is not run again."""
+    """A file with one row per run; runs that it contains are not repeated."""
 
     def __init__(self, path, reads_only):
         self.path, self.rows = path, {}
@@ -76,7 +76,7 @@ class Results:
         whole = content[:content.rfind('\n') + 1]
         if not whole.startswith(','.join(COLUMNS)):
             raise SystemExit(f"table.py: '{path}' does not begin with {','.join(COLUMNS)}; it was left unchanged. Give --results another name")
-        if whole != content and not reads_only:  # a row that was cut short when the machine stopped
+        if whole != content and not reads_only:  # a row truncated when the machine stopped
             os.truncate(path, len(whole.encode()))
         for row in csv.DictReader(whole.splitlines()):
             self.rows[row['task'], row['method'], int(row['seed'])] = row
@@ -88,7 +88,7 @@ class Results:
 
 
 class Runs:
-    """Calls of the program, each of which becomes a row of the results."""
+    """Calls of the program; each becomes a row of the results."""
 
     def __init__(self, program, results):
         self.program, self.results = program, results
@@ -110,7 +110,7 @@ class Runs:
             self.results.keep(task, method, seed, compress(self.program, source, seed, method), '', '', '', '', '')
 
     def of_source(self, task, source, seed):
-        """Bits of the source itself, of the text that the others are held to: what its draws say, symbol by symbol."""
+        """Bits of the source itself on the text that the others are evaluated on, from the probabilities of its draws, symbol by symbol."""
         if self.has(task, SOURCE, seed):
             return
         with tempfile.TemporaryDirectory() as folder:
@@ -118,7 +118,7 @@ class Runs:
         self.results.keep(task, SOURCE, seed, seen['source_bits'], seen['entropy_bits'], '', '', '', '')
 
     def characters(self, o, seed):
-        """A text of one's own; its learning curves stay in a folder beside the results."""
+        """Characters of a given text; the learning curves are kept in a folder next to the results."""
         if all(self.has(CHARS, method, seed) for method in CHARS_METHODS):
             return
         os.makedirs(curves_of(o.results), exist_ok=True)
@@ -129,7 +129,7 @@ class Runs:
                            '--csv', curve_of(o.results, method, seed))
 
     def draw(self, o):
-        """The learning curves of the first seed in one figure: the program draws those of other calls beside one that does not train."""
+        """The learning curves of the first seed in one figure, drawn with --beside by a call of the program that does not train."""
         curves = [curve_of(o.results, method, 1) for method in CHARS_METHODS if self.has(CHARS, method, 1)]
         curves = [path for path in curves if os.path.exists(path)]
         if not shutil.which('gnuplot'):
@@ -142,7 +142,7 @@ class Runs:
 
 
 def split(path, lines, folder):
-    """Names of a text's parts: all but its last lines, and these."""
+    """Splits a text into all but its last lines, and these; the paths of the two files."""
     with open(path, 'rb') as f:
         text = f.read().splitlines(keepends=True)
     if not 0 < lines < len(text):
@@ -163,7 +163,7 @@ def curve_of(results, method, seed):
 
 
 def run_all(o, runs, wanted):
-    """Seed by seed, so that a table that was stopped early is a whole one over fewer seeds."""
+    """Seed by seed, so that a table stopped early is complete over fewer seeds."""
     for seed in o.seeds:
         for task, source in TASKS.items():
             if wanted(LONG):
@@ -216,7 +216,7 @@ def main():
     o = parser.parse_args()
     if not (o.program or o.print_only):
         parser.error('--program is needed, except with --print-only')
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the run that is under way
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the current run
     results = Results(o.results, o.print_only)
     known = results.rows
 
@@ -262,7 +262,7 @@ the training text.
 
 
 def runaway(row):
-    """Right on the text that was trained on, and far worse on another: the rule of far_worse.hpp."""
+    """Whether a run predicts the validation text far worse than the training text: the rule of far_worse.hpp."""
     if not row.get('training_bits'):
         return False
     bits, trained = float(row['bits']), float(row['training_bits'])
@@ -270,7 +270,7 @@ def runaway(row):
 
 
 def table(known, tasks, methods, median=False):
-    """Markdown: mean and standard deviation over the seeds, or the median, how many there are, and successes."""
+    """Markdown: mean and standard deviation over the seeds, or the median, with their number, and successes."""
     last = ' runaways |' if median else ''
     lines = ['| | ' + ' | '.join(tasks) + ' |' + last, '|---|' + '---|' * (len(tasks) + median)]
     for method in methods:

@@ -1,5 +1,5 @@
-"""The Python module: pip install '.[test]' && pytest. What the functions compute is tested in C++; here is what crosses the
-border: values against NumPy, memory that is shared, errors, signals."""
+"""The Python module: pip install '.[test]' && pytest. What the functions compute is tested in C++; tested here is the
+interface: values against NumPy, shared memory, errors, signals."""
 import math
 import os
 import signal
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 def test_a_trained_model_predicts_and_its_vectors_are_its_own(folder):
     model = isogloss.LanguageModel("m")
-    assert model.perplexity("valid.txt") < 6  # 2.6 words to choose from on average, 11 types
+    assert model.perplexity("valid.txt") < 6  # 2.6 possible words on average, 11 types
     assert model.vectors.shape == (len(model.words), 8) and model.vectors.dtype == np.float32
     scores = model.score(["the cat sees the dog", "dog dog the unheard"])
     assert scores[0][0] > scores[1][0] and [s[1:] for s in scores] == [(6, 0), (5, 1)]
@@ -53,10 +53,10 @@ def test_a_trained_model_predicts_and_its_vectors_are_its_own(folder):
     assert text == model.sample(words=30, seed=3) and set(text.split()) <= set(model.words)
     assert model.sample(words=3, prompt="the cat", temperature=0).startswith("the cat")
     before = model.perplexity("valid.txt")
-    model.vectors[:] = 0  # what is seen is what the model computes with
+    model.vectors[:] = 0  # the array is the model's own memory
     assert model.perplexity("valid.txt") > 1.2 * before
     vectors = isogloss.LanguageModel("m").vectors
-    assert np.isfinite(vectors).all()  # the array keeps the model
+    assert np.isfinite(vectors).all()  # the array keeps the model alive
 
 
 def test_errors_are_pythons(folder):
@@ -75,9 +75,9 @@ def test_errors_are_pythons(folder):
     with pytest.raises(OSError, match="no safetensors|none"):
         isogloss.LanguageModel("none")
     with pytest.raises(TypeError):
-        isogloss.Hmm(2, 3).log_likelihood([0, 1])  # a list is no array
+        isogloss.Hmm(2, 3).log_likelihood([0, 1])  # a list is not an array
     with pytest.raises(TypeError):
-        isogloss.subspace_distance(np.ones(3), np.ones((3, 2)))  # a vector is no matrix
+        isogloss.subspace_distance(np.ones(3), np.ones((3, 2)))  # a vector is not a matrix
     with pytest.raises(ArithmeticError, match="^subspace distance: the matrix is zero"):
         isogloss.subspace_distance(np.zeros((3, 2), np.float32), np.zeros((3, 2)))
     with pytest.raises(ValueError, match="symbol|token"):
@@ -85,7 +85,7 @@ def test_errors_are_pythons(folder):
 
 
 def test_ctrl_c_saves_and_is_pythons_again(folder):
-    # A shell ignores the signal in what it runs in the background, and what that starts would ignore it, too.
+    # A shell ignores the signal in background jobs, and their child processes would inherit that.
     code = ("import isogloss, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "try:\n    isogloss.train('long', train='train.txt', valid='valid.txt', epochs=100000, units=8, batch=4,"
             " bptt=10, threads=1, min_count=1)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
@@ -113,7 +113,7 @@ def test_linear_dynamical_system():
     vectors = lds.word_vectors()
     assert vectors.shape == (4, 3) and np.allclose((vectors**2).sum(1), 1, atol=1e-5)
     tokens = lds.embed(text[:100])
-    del lds  # arrays own what they show
+    del lds  # arrays own their memory
     assert tokens.shape == (100, 3) and np.allclose((tokens**2).sum(1), 1, atol=1e-5)
 
 
