@@ -387,7 +387,7 @@ TEST_CASE("Columns of a larger batch are held to it, and sums to what they count
     REQUIRE_THROWS_MATCHES(m.g.columns(0, Index{1} << 40), UsageError, says("columns", "all"));
     m.g.columns(3, 4);  // one is left, and two come
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), UsageError,
-                           says("2 columns from number 3", "more than the 4"));
+                           says("2 columns from column 3", "batch of 4"));
     m.g.columns(2, 4);
     m.g.forward(m.l, {m.x, input}, {m.y, target});
     m.g.columns(0, 0);

@@ -185,5 +185,5 @@ TEST_CASE("Weight drop says what is wrong", "[update][weight_drop]") {
     Graph<float> g({});
     g.weight("E", 3, 2, uniform(1), {.unit_rows = true});
     REQUIRE_THROWS_MATCHES((WeightDrop<float>(g.parameters(), {})), UsageError,
-                           says("'E'", "norm 1", "leave it out"));
+                           says("'E'", "norm 1", "exclude it"));
 }
