@@ -170,7 +170,7 @@ void draw_systems(const PlotCommand& o) {
     figure << "set title 'eigenvalues of A'\nset size ratio -1\nset xrange [-1.05:1.05]\nset yrange "
               "[-1.05:1.05]\n"
            << "set parametric\nset trange [0:2*pi]\nplot cos(t), sin(t) lc rgb '#777777' notitle" << values
-           << "\nunset parametric\nset autoscale\nset size noratio\nset key top right\n"
+           << "\nunset parametric\nset autoscale\nset size noratio\nset key inside top right\n"
            << "set title 'singular values of the Hankel operator'\nset xlabel 'number'\nset yrange [0:*]\n";
     if (singular.empty()) figure << "set xrange [0:1]\nplot 0 notitle\n";
     else figure << "plot " << singular << '\n';
