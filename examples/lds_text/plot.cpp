@@ -6,10 +6,10 @@
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"
 #include "common.hpp"
 
@@ -26,22 +26,6 @@ struct Point {
     std::optional<double> train;
 };
 
-std::vector<std::string> columns(std::string_view line) {
-    std::vector<std::string> out{""};
-    for (const char c : line)
-        if (c == ',') out.emplace_back();
-        else out.back() += c;
-    return out;
-}
-
-std::optional<double> number(const std::string& field) {
-    std::istringstream in(field);
-    in.imbue(std::locale::classic());
-    double x = 0;
-    if (!(in >> x) || !in.eof()) return std::nullopt;
-    return x;
-}
-
 /// A log of `fit` or of `rnn`.
 struct Log {
     bool of_network = false;
@@ -56,16 +40,16 @@ struct Log {
             throw ig::DataError(
                 ig::message(path, ": this is not a log of `lds_text fit --log` or `rnn --log`"));
         while (lines.next(line)) {
-            const auto fields = columns(line);
+            const auto fields = files::csv_fields(line);
             const std::size_t column = of_network ? 3 : 2;
-            const auto at = number(fields[0]),
-                       value = fields.size() > column ? number(fields[column]) : std::nullopt;
-            if (!at || !value)
+            const auto at = files::csv_number(fields[0]),
+                       value = fields.size() > column ? files::csv_number(fields[column]) : std::nullopt;
+            if (!at || !value || !std::isfinite(*at) || !std::isfinite(*value))
                 throw ig::DataError(
                     ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line), ", expected ",
                                 of_network ? rnn_header : "iteration,log_likelihood,above_static,…"));
-            points.push_back(
-                {static_cast<ig::Index>(*at), *value, of_network ? number(fields[2]) : std::nullopt});
+            points.push_back({static_cast<ig::Index>(*at), *value,
+                              of_network ? files::csv_number(fields[2]) : std::nullopt});
         }
         if (points.empty())
             throw ig::DataError(

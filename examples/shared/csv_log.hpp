@@ -1,4 +1,4 @@
-/// @file csv_log.hpp  A CSV log to which rows are appended, and which a later run continues.
+/// @file csv_log.hpp  A CSV log to which rows are appended, and which a later run continues; the fields of its rows.
 #pragma once
 
 #include <fcntl.h>
@@ -6,16 +6,38 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/file/output_file.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "outputs.hpp"
 
 namespace files {
+
+/// The fields of a row, between its commas; the logs quote none.
+inline std::vector<std::string_view> csv_fields(std::string_view row) {
+    std::vector<std::string_view> out;
+    std::size_t begin = 0, end = 0;
+    for (; (end = row.find(',', begin)) != std::string_view::npos; begin = end + 1)
+        out.push_back(row.substr(begin, end - begin));
+    out.push_back(row.substr(begin));
+    return out;
+}
+
+/// The number, possibly inf or nan, that is the whole field, whatever the locale; none if it is something else.
+inline std::optional<double> csv_number(std::string_view field) {
+    double x = 0;
+    const char* last = field.data() + field.size();
+    const auto [end, error] = std::from_chars(field.data(), last, x);
+    if (error != std::errc() || end != last) return std::nullopt;
+    return x;
+}
 
 /// A CSV file to which rows are appended, each on disk before `append` returns.
 ///

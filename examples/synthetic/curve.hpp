@@ -2,16 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
+#include <isogloss/file/reader.hpp>
 #include <limits>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"
 #include "tasks.hpp"
 
@@ -83,26 +83,21 @@ public:
 private:
     // The points of a table written by --csv.
     static std::vector<Point> read(const std::string& file) {
-        std::istringstream table(isogloss::file::InputFile(file).read_all());
-        std::string line;
-        std::getline(table, line);
+        isogloss::file::LineReader table(file);
+        std::string_view line;
         const auto refuse = [&](const std::string& why) {
             throw isogloss::FileError(
                 isogloss::message("'", file, "' ", why, " of synthetic --csv; leave it out of --beside"));
         };
-        if (line != header && line != earlier) refuse("is not a learning curve");
+        if (!table.next(line) || (line != header && line != earlier)) refuse("is not a learning curve");
         std::vector<Point> points;
-        while (std::getline(table, line)) {
-            std::array<double, 6> x{};  // seconds, rounds, both bits, success, start
-            std::size_t n = 0;
-            for (const char* at = line.c_str(); n < x.size(); ++at) {
-                char* end = nullptr;
-                x[n] = std::strtod(at, &end);
-                if (end == at) break;
-                ++n, at = end;
-                if (*at != ',') break;
-            }
-            if (n < x.size()) refuse("has a line '" + line + "', which is not one of a learning curve");
+        while (table.next(line)) {
+            std::vector<double> x;  // seconds, rounds, both bits, success, start and, if recorded, saturated
+            const auto fields = files::csv_fields(line);
+            for (const std::string_view field : fields)
+                if (const auto number = files::csv_number(field)) x.push_back(*number);
+            if (x.size() < 6 || x.size() < fields.size() || !std::isfinite(x[5]))
+                refuse("has a line '" + std::string(line) + "', which is not one of a learning curve");
             points.push_back({x[0], x[2], x[3], tasks::Index(x[5])});
         }
         return points;

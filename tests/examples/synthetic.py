@@ -96,6 +96,9 @@ with tempfile.TemporaryDirectory() as folder:
         assert 'entropy rate' in drawn and '>curve<' in drawn and '>earlier<' in drawn and 'glnn' in drawn, drawn
         wrong = run('--task', 'anbn', '--curve', picture, '--beside', os.path.join(folder, 'text.train'), *SMALL)
         assert wrong.returncode == 1 and 'not a learning curve' in wrong.stderr, wrong
+        open(earlier, 'a').write('1,2,x,4,5,0,0\n')
+        wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
+        assert wrong.returncode == 1 and "a line '1,2,x,4,5,0,0'" in wrong.stderr, wrong
 
     # nothing is written over but a curve of this program, or a text where that is asked for
     write = ['--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '600']
