@@ -133,4 +133,10 @@ TEST_CASE("What cannot be summed is refused", "[distributed][shard_sum]") {
     g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 4}, a), y);
     Riemannian<double> update(g, "net*", {});
     REQUIRE_THROWS_WITH(update.sums(), Catch::Contains("sparse graph"));
+    Graph<double> gated({.time = 3, .batch = 2});
+    const auto b = gated.add<Glnn>("net", {.units = 4, .edges = 2}, gated.input("u", 2));
+    gated.add<CrossEntropy>("loss", {}, gated.add<Softmax>("out", {.vocabulary = 4}, b),
+                            gated.tokens("y", 4));
+    Riemannian<double> other(gated, "net*", {});
+    REQUIRE_THROWS_WITH(other.sums(), Catch::Contains("sparse graph"));
 }

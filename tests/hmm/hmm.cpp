@@ -108,6 +108,21 @@ TEST_CASE("Baum-Welch climbs, and finds a source that it can hold", "[hmm]") {
     REQUIRE(before < truth.log_likelihood(x[0]) + 12);
 }
 
+TEST_CASE("A symbol of hardly any probability leaves the predictions after it finite", "[hmm]") {
+    hmm::Hmm m({.states = 2, .symbols = 2, .seed = 7});
+    m.initial = {0.5, 0.5};
+    m.transition = {0.9, 0.1, 0.2, 0.8};
+    m.emission = {1, 1e-310, 1, 3e-310};  // 1 / p is above the range of a double
+    std::vector<double> after;
+    m.predict(std::vector<Token>{1, 0}, [&](Index t, std::span<const double> p) {
+        if (t == 1) after.assign(p.begin(), p.end());
+    });
+    // The states are in the ratio 1 : 3 once symbol 1 is seen.
+    CHECK(after[0] == Approx(1));
+    CHECK(after[1] / 1e-310 ==
+          Approx((0.25 * 0.9 + 0.75 * 0.2) + 3 * (0.25 * 0.1 + 0.75 * 0.8)).epsilon(1e-3));
+}
+
 TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
     // τ_ijx = E_ix P_ij, no always-on unit, s = identity, start = init: a_i = P(x_0 … x_{t-1}, state i at t)
     constexpr Index N = 4, A = 3, T = 12;

@@ -79,6 +79,19 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
     CHECK(back.notes == it.notes);
     CHECK(back.vocabulary == it.vocabulary);
 
+    auto wrong = it;
+    wrong.vocabulary = text::Vocabulary();
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), UsageError,
+                           says("save_lds", "6 words and a vocabulary of 0"));
+    wrong = it;
+    wrong.xx_filtered = dense::identity(3);
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), UsageError,
+                           says("save_lds", "[3, 3] of 2 states"));
+    wrong = it;
+    wrong.system.whitening = Whitening::of_numbers(6);
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), UsageError, says("save_lds", "one of vectors"));
+    CHECK(load_lds<TestType>(place / "model").notes == it.notes);  // as it was
+
     it.system.A(0, 0) = std::numeric_limits<double>::quiet_NaN();
     save_lds(place / "nan", it);
     REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "nan"), FileError, says("A holds nan"));

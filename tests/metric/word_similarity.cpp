@@ -29,6 +29,9 @@ TEST_CASE("word_similarity correlates cosines with scores and counts what is unk
     REQUIRE(result.found == 3);
     REQUIRE(result.unknown == 2);
     REQUIRE(result.spearman == Approx(1));
+    const std::vector<ScoredPair> twice = {{"Up", "north", 1}, {"up", "NORTH", 1}};
+    REQUIRE(word_similarity(table, twice).unknown == 3);
+    REQUIRE(word_similarity(WordTable(words, 2, values, {.fold_case = true}), twice).unknown == 1);
     pairs[0].score = 0;
     REQUIRE(word_similarity(table, pairs).spearman == Approx(-0.5));
     // What has no correlation is NaN, not an error: a small table may know nothing of a set.

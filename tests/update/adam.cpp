@@ -37,6 +37,15 @@ TEST_CASE("Adam's decay is decoupled, its clipping by the whole group", "[update
     CHECK(adam.step() == Approx(40));
     REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.second = 1}), UsageError, says("second = 1"));
     REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.epsilon = 0}), UsageError, says("epsilon = 0"));
+    // What is in range in double may not be in float: 1 - β₂ and ε would be 0 and the step 0/0.
+    Graph<float> f({});
+    f.weight("w", 1, 1, constant(2));
+    REQUIRE_THROWS_MATCHES(Adam<float>(f.parameters(), {.second = 0.99999999}), UsageError,
+                           says("second = 1"));
+    REQUIRE_THROWS_MATCHES(Adam<float>(f.parameters(), {.epsilon = 1e-40}), UsageError,
+                           says("epsilon = 1e-40"));
+    REQUIRE_THROWS_MATCHES(Adam<float>(f.parameters(), {.rate = 1e39}), UsageError, says("rate = 1e+39"));
+    REQUIRE_NOTHROW(Adam<double>(g.parameters(), {.rate = 1e39, .second = 0.99999999, .epsilon = 1e-40}));
     g.gradient(w)(0, 0) = std::numeric_limits<double>::infinity();
     const double before = g.value(w)(0, 0);
     REQUIRE_THROWS_AS(adam.step(), NumericError);

@@ -154,7 +154,7 @@ TEST_CASE("A dynamic update refuses what it cannot do and changes nothing", "[up
     const auto make = [&](DynamicOptions o) { DynamicUpdate<double> update(b.g.parameters(), o); };
     CHECK_THROWS_MATCHES(make({.rate = -1}), UsageError, says("dynamic update", "rate = -1"));
     CHECK_THROWS_MATCHES(make({.decay = 1.5}), UsageError, says("decay = 1.5", "0 to 1"));
-    CHECK_THROWS_MATCHES(make({.epsilon = 0}), UsageError, says("epsilon = 0", "above 0"));
+    CHECK_THROWS_MATCHES(make({.epsilon = 0}), UsageError, says("epsilon = 0", "at least 2.2"));
     b.gradients({1, 2}, {3, 4});
     CHECK_THROWS_MATCHES(make({}), UsageError, says("gradient of 'w' already counts"));
     CHECK(gradient(b.g, "v") == Numbers{3, 4});

@@ -63,13 +63,13 @@ TEST_CASE("The length of a direction is that of g / d + decay w over the group",
     CHECK(direction_norm(m.g.parameters(), 1, 0) == 5);
     CHECK(direction_norm(m.g.parameters(), 2, 0) == 2.5);
     CHECK(m.E().condition == Condition::rows);  // without decay no other row is looked at
-    // With d = 2 and decay 1/2 every weight adds 1 to its gradient: (4, 1), 5 in the table, nine times 1.
+    // With d = 2 and decay 1/2 every weight counts as 1 more in its gradient: (4, 1), 5 in the table, nine times 1.
     CHECK(direction_norm(m.g.parameters(), 2, 0.5) == Approx(std::sqrt(16 + 25 + 10.) / 2));
-    CHECK(m.W().gradient[0] == 4);
-    CHECK(m.W().gradient[1] == 1);
+    CHECK(m.W().gradient[0] == 3);  // the decay is the step's to add
+    CHECK(m.W().gradient[1] == 0);
     CHECK(m.E().condition == Condition::dense);
-    CHECK(m.E().gradient[7] == 5);
-    CHECK(m.E().gradient[0] == 1);
+    CHECK(m.E().gradient[7] == 4);
+    CHECK(m.E().gradient[0] == 0);
 }
 
 TEST_CASE("A gradient that is not finite is named, and stays as it was", "[update][gradients][errors]") {

@@ -39,6 +39,9 @@ TEST_CASE("One cycle rises along a line and falls along half a cosine", "[update
     CHECK(OneCycle{.rate = 3, .warm_up = 0}(0) == 3);
     CHECK(OneCycle{.rate = 3}(1) < 1e-12);
     REQUIRE_THROWS_MATCHES(cycle(1.5), UsageError, says("share = 1.5", "0 to 1"));
+    REQUIRE_THROWS_MATCHES(DivideOnPlateau({.rate = 1, .minimum = 5}), UsageError,
+                           says("minimum = 5", "0 to 1"));
+    REQUIRE_THROWS_MATCHES(DivideOnPlateau({.minimum = std::nan("")}), UsageError, says("minimum = nan"));
     REQUIRE_THROWS_MATCHES((OneCycle{.warm_up = 1}(0)), UsageError, says("warm_up = 1", "below 1"));
     REQUIRE_THROWS_MATCHES((OneCycle{.rate = -1}(0)), UsageError, says("rate = -1"));
 }

@@ -47,8 +47,8 @@ TEST_CASE("A step too long for rows held at norm 1 moves nothing", "[update][uni
     Trained m;
     Sgd<double> sgd(m.g.parameters(), {.rate = 1e300});
     m.refuses(sgd);
-    AveragedSgd<double> averaged(m.g.parameters(), {.sgd = {.rate = 1e300}});
-    m.refuses(averaged);
+    Sgd<double> decayed(m.g.parameters(), {.rate = 1e300, .weight_decay = 0.5});
+    m.refuses(decayed);
     Riemannian<double> riemannian(m.g, "*", {.rate = 1e300});
     m.refuses(riemannian);
 
@@ -60,6 +60,14 @@ TEST_CASE("A step too long for rows held at norm 1 moves nothing", "[update][uni
     Adam<double> untouched(other.g.parameters(), {.rate = 0.01});
     CHECK(adam.step() == untouched.step());
     CHECK(m.all(false) == other.all(false));
+}
+
+TEST_CASE("Averages of rows held at norm 1 are refused", "[update][unit_rows][errors]") {
+    Trained m;  // they are shorter: 0.7 for two rows at right angles
+    REQUIRE_THROWS_MATCHES(AveragedSgd<double>(m.g.parameters(), {}), UsageError,
+                           says("averaged sgd", "'E'", "norm 1", "exclude it"));
+    AveragedSgd<double> others(m.g.parameters("!E"), {});
+    CHECK(others.step() > 0);
 }
 
 TEST_CASE("A step to zero on a row held at norm 1 moves nothing; a looked-up row alone counts",

@@ -106,10 +106,9 @@ public:
     /// Sets the gradients to the sums over all shards.
     void finish() {
         const auto begin = std::chrono::steady_clock::now();
-        if (background_)
-            if (const auto error = background_->pause()) std::rethrow_exception(error);
+        pause();
         for (Block& b : blocks_) start(b);
-        if (background_) background_->pause();
+        pause();
         for (Block& b : blocks_) wait(b);
         for (Block& b : blocks_) give(b);
         for (auto& table : tables_)
@@ -150,6 +149,11 @@ private:
         Term sum;
     };
 
+    // Stops the messages of the background thread, and throws what it has thrown.
+    void pause() {
+        if (!background_) return;
+        if (const auto error = background_->pause()) std::rethrow_exception(error);
+    }
     bool last_shard() const { return taken_ == mine_.last - mine_.first - 1; }
     bool asynchronous() const { return Asynchronous<C> && options_.ordered && ranks_.size() > 1; }
     void add_table(Parameter<T>* p) { tables_.emplace_back(p, mine_.last - mine_.first); }

@@ -5,7 +5,6 @@
 #include <isogloss/array.hpp>
 #include <isogloss/distributed/tree_sum.hpp>
 #include <isogloss/graph/parameters.hpp>
-#include <memory>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
@@ -15,7 +14,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 template <class T> class RowSum {
 public:
     /// For a parameter, on a rank with `shards` shards.
-    RowSum(Parameter<T>* parameter, Index shards) : parameter_(parameter), touched_(shards) {}
+    RowSum(Parameter<T>* parameter, Index shards) : parameter_(parameter), touched_(shards), terms_(shards) {}
 
     /// Takes the gradient of this rank's shard number `taken` from the parameter.
     void take(Index taken) {
@@ -39,26 +38,27 @@ public:
         find_rows(ranks, taken);
         Parameter<T>& p = *parameter_;
         const Index numbers = std::ssize(rows_) * p.cols;
-        TreeSum<Buffer> tree(shards);
-        const auto add = [&](Buffer& a, const Buffer& b) { add_numbers(numbers, a->data(), b->data()); };
+        TreeSum<T*> tree(shards);
+        const auto add = [&](T* a, const T* b) { add_numbers(numbers, a, b); };
         for (Index s = 0; s < taken; ++s) {
             // Rows that a shard has not touched count as zeros, so that sums have the same terms on every rank.
-            auto buffer = std::make_unique<Array<T>>(numbers);
             const Touched& own = touched_[s];
+            Array<T>& terms = terms_[s];
+            terms.assign(numbers, T(0));
             auto place = rows_.begin();
             for (std::size_t k = 0; k < own.rows.size(); ++k) {
                 place = std::lower_bound(place, rows_.end(), own.rows[k]);
                 std::copy_n(own.values.data() + static_cast<Index>(k) * p.cols, p.cols,
-                            buffer->data() + (place - rows_.begin()) * p.cols);
+                            terms.data() + (place - rows_.begin()) * p.cols);
             }
-            if (ordered || tree.pieces().empty()) tree.push({mine.first + s, 0}, std::move(buffer), add);
-            else add_numbers(numbers, tree.pieces()[0].value->data(), buffer->data());
+            if (ordered || tree.pieces().empty()) tree.push({mine.first + s, 0}, terms.data(), add);
+            else add(tree.pieces()[0].value, terms.data());
         }
-        Array<T> sum(numbers);
+        sum_.resize(numbers);
         std::vector<const T*> own;
-        for (const auto& piece : tree.pieces()) own.push_back(piece.value->data());
-        reduce(own, std::span<T>(sum));
-        const T* from = sum.data();
+        for (const auto& piece : tree.pieces()) own.push_back(piece.value);
+        reduce(own, std::span<T>(sum_));
+        const T* from = sum_.data();
         for (const Index i : rows_) {
             add_numbers(p.cols, p.gradient_row(i), from);
             from += p.cols;
@@ -66,7 +66,6 @@ public:
     }
 
 private:
-    using Buffer = std::unique_ptr<Array<T>>;
     struct Touched {
         std::vector<Index> rows;  // ascending
         std::vector<T> values;
@@ -99,6 +98,8 @@ private:
     Parameter<T>* parameter_;
     Array<Touched> touched_;  // of each shard of this rank
     Array<Index> rows_;       // touched by any shard, ascending
+    Array<Array<T>> terms_;   // the rows of each shard of this rank, and in the end sums of several
+    Array<T> sum_;
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

@@ -6,50 +6,18 @@
 #include <cstdint>
 #include <isogloss/graph/builder.hpp>
 #include <isogloss/graph/logits.hpp>
+#include <isogloss/graph/options.hpp>
 #include <isogloss/graph/runner.hpp>
+#include <isogloss/graph/select.hpp>
+#include <isogloss/graph/states.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
-
-/// Capacities, seed and modes of a graph.
-struct GraphOptions {
-    Index time = 1;          ///< T ≥ 1: most steps in one pass
-    Index batch = 1;         ///< B ≥ 1: most columns in one pass
-    std::uint64_t seed = 1;  ///< of initial values and dropout masks
-    /// Bytes a loss may take for blocks of logits, > 0; see FusedSoftmax. Includes 20 bytes for each of the T·B
-    /// positions, 40 to 60 with epsilon: raise it for a text of millions of steps in one pass, or blocks shrink to
-    /// single rows. Empty: 32 MiB, or in bfloat16 3/2 of the bytes of the head's table if that is more.
-    std::optional<Index> budget = {};
-    Precision precision =
-        Precision::full;  ///< of the matrix products of training passes; bf16 for float only
-    double epsilon =
-        0;  ///< ε, 0 ≤ ε < 1: entries of dl/dz below it are sampled in training passes, without bias,
-            ///< see FusedSoftmax; 0: all are computed
-    bool gradients =
-        true;  ///< false: a graph for evaluation only, without memory for gradients, adjoints and masks.
-               ///< training() stays false, backward is refused; precision and epsilon have no effect
-};
-
-/// Options of a weight made with Graph::weight.
-struct WeightOptions {
-    bool unit_rows = false;  ///< every row has norm 1, at the start and after every update
-    /// false: frozen at its initial, loaded or written values. Passes compute no gradient of it and the graph has
-    /// no memory for one; updates skip it. Moduli still flow through it. For weights made by nodes, or to freeze
-    /// temporarily, see Parameters::trained.
-    bool trained = true;
-};
-
-/// A copy of the states that a graph carries from one pass to the next.
-template <class T> struct Carried {
-    std::vector<std::vector<T>> values;
-    bool operator==(const Carried&) const = default;
-};
 
 /// A model: tokens, weights and nodes, wired by handles, over float or double.
 ///
@@ -74,7 +42,7 @@ template <class T> struct Carried {
 /// Handles of another graph, or of one that has been destroyed, throw UsageError.
 template <class T> class Graph {
 public:
-    explicit Graph(GraphOptions options);
+    explicit Graph(GraphOptions options) { graph::configure(store_, options); }
     /// A graph on the weights of another, for evaluation only: `seed` and `gradients` are ignored. Each weight
     /// made is the shared one of its name, not initialised anew; UsageError if there is none, or it has another
     /// shape. See SharedWeights.
@@ -140,21 +108,21 @@ public:
     double forward_again(Loss<T> l, Seq<T> from);
 
     /// Clears the carried states: the next pass starts from zero.
-    void reset();
+    void reset() { states_.reset(); }
     /// The same for one column of the batch, from 0 to capacity().batch - 1.
-    void reset(Index column);
+    void reset(Index column) { states_.reset(column); }
     /// Copies the states of one column to another, as for search hypotheses with a common beginning.
-    void copy_state(Index from, Index to);
+    void copy_state(Index from, Index to) { states_.copy(from, to); }
     /// The same for the first columns at once: column b continues from what column from[b] carried before, so that
     /// from = {2, 2, 0} makes two hypotheses of the third and one of the first. At most capacity().batch.
-    void copy_states(std::span<const Index> from);
+    void copy_states(std::span<const Index> from) { states_.copy(from); }
     /// The names of the carried sequences, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
-    std::vector<std::string> state_names() const;
+    std::vector<std::string> state_names() const { return states_.names(); }
     /// The state that one of them carries into the next pass: a read-write view [capacity().batch, width].
-    auto state(std::string_view name);
+    auto state(std::string_view name) { return view(states_.at(name)); }
     /// A copy of the carried states; `carry` restores it.
-    Carried<T> carried() const;
-    void carry(const Carried<T>& states);  ///< see carried()
+    Carried<T> carried() const { return states_.saved(); }
+    void carry(const Carried<T>& states) { states_.restore(states); }  ///< see carried()
 
     // --- modes ------------------------------------------------------------------------------------
 
@@ -194,11 +162,11 @@ public:
     /// Parameters whose names match a pattern in which '*' stands for any run of characters, or one of several:
     /// "lstm*.U, softmax.*". A pattern that begins with '!' removes what matches from those before it or, if it is
     /// first, from all: "!E". A pattern that matches no name is an error, and so is an empty group.
-    Parameters<T> parameters(std::string_view pattern = "*");
+    Parameters<T> parameters(std::string_view pattern = "*") { return graph::select(store_, pattern); }
     /// One parameter by its exact name.
-    Parameter<T>& parameter(std::string_view name);
+    Parameter<T>& parameter(std::string_view name) { return store_[weight(name)]; }
     /// The handle of a parameter by its exact name, for sharing one that a node made.
-    Weight<T> weight(std::string_view name);
+    Weight<T> weight(std::string_view name) { return graph::weight_named(store_, name); }
 
     /// All current weights, for other graphs to be built on; see SharedWeights.
     SharedWeights<T> shared_weights() const {
@@ -239,7 +207,7 @@ public:
     std::vector<std::string> sequence_names() const;
     /// The handle of a sequence by its full name: value() gives its contents after the last pass, if that ran the
     /// node. Throws UsageError for other names.
-    Seq<T> sequence(std::string_view name) const;
+    Seq<T> sequence(std::string_view name) const { return graph::sequence_named(store_, name); }
 
     /// A copy of a dropout mask in the last pass, by its full name such as "lstm1.mask", [groups · B, width]: row
     /// g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or 1/keep, and 1 if
@@ -292,7 +260,6 @@ private:
         return store_.require_own(l, "loss"), store_.losses[l.id];
     }
 
-    void require_column(std::string_view who, Index column) const;
     void require_gradients(std::string_view who) const {
         if (!store_.gradients) graph::refuse_gradients(who);
     }
@@ -304,42 +271,8 @@ private:
     Array<graph::NodeRecord<T>> nodes_;
     graph::Builder<T> builder_{store_, nodes_};
     graph::Runner<T> runner_{store_, nodes_};
+    graph::States<T> states_{store_};
 };
-
-template <class T> Graph<T>::Graph(GraphOptions options) {
-    if (options.time < 1 || options.batch < 1)
-        throw UsageError(message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                                 ", expected at least 1 each"));
-    if (options.budget && *options.budget < 1)
-        throw UsageError(message("graph: found budget = ", *options.budget, " bytes, expected at least 1"));
-    constexpr Index most = std::numeric_limits<Index>::max();
-    if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
-        throw UsageError(
-            message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                    ", expected that one number for each position takes at most 2^63 - 1 bytes"));
-    if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
-    store_.gradients = store_.training = options.gradients;
-    if (options.precision == Precision::int8)
-        throw UsageError(
-            "graph: found precision = int8, expected full, bf16 or automatic; products in int8 are for "
-            "evaluation, ",
-            "by a graph on packed_weights(Precision::int8) of another");
-    store_.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
-    if (!std::is_same_v<T, float> && store_.precision == Precision::bf16)
-        throw UsageError(
-            "graph: found precision = bf16 in a graph of double, expected full; products in bfloat16 are for "
-            "Graph<float>");
-    if (!(options.epsilon >= 0 && options.epsilon < 1))
-        throw UsageError(
-            message("graph: found epsilon = ", options.epsilon,
-                    ", expected at least 0 (every entry of the gradient by the logits) and below 1; "
-                    "0.0039 keeps one or two in a hundred of 10,000 words"));
-    store_.epsilon = options.epsilon;
-    store_.capacity = {options.time, options.batch};
-    store_.seed = options.seed;
-    if (options.budget)
-        store_.budget = std::min(*options.budget, most / 4);  // "no limit", but sums of it do not overflow
-}
 
 template <class T> Graph<T>::Graph(GraphOptions options, SharedWeights<T> weights)
     : Graph((options.gradients = false, options.seed = weights.seed(), options)) {
@@ -399,147 +332,19 @@ template <class T> void Graph<T>::summed_over(Index columns, Index predicted) {
     store_.predicted = predicted;
 }
 
-template <class T> void Graph<T>::reset() {
-    for (auto& s : store_.seqs)
-        if (s.carried) std::fill_n(s.carried, store_.capacity.batch * s.width, T(0));
-}
-
-template <class T> void Graph<T>::reset(Index column) {
-    require_column("reset", column);
-    for (auto& s : store_.seqs)
-        if (s.carried) std::fill_n(s.carried + column * s.width, s.width, T(0));
-}
-template <class T> void Graph<T>::copy_state(Index from, Index to) {
-    require_column("copy_state", from);
-    require_column("copy_state", to);
-    for (auto& s : store_.seqs)
-        if (s.carried && from != to)
-            std::copy_n(s.carried + from * s.width, s.width, s.carried + to * s.width);
-}
-template <class T> void Graph<T>::copy_states(std::span<const Index> from) {
-    if (std::ssize(from) > store_.capacity.batch)
-        throw UsageError("copy_states: found ", from.size(), " columns, expected at most ",
-                         store_.capacity.batch, ", the capacity of the graph");
-    for (const Index column : from) require_column("copy_states", column);
-    std::vector<T> before;
-    for (auto& s : store_.seqs) {
-        if (!s.carried) continue;
-        before.assign(s.carried, s.carried + store_.capacity.batch * s.width);
-        for (std::size_t b = 0; b < from.size(); ++b)
-            std::copy_n(before.data() + from[b] * s.width, s.width,
-                        s.carried + static_cast<Index>(b) * s.width);
-    }
-}
-template <class T> void Graph<T>::require_column(std::string_view who, Index column) const {
-    require(who, "column", column, 0, store_.capacity.batch - 1);
-}
-template <class T> std::vector<std::string> Graph<T>::state_names() const {
-    std::vector<std::string> names;
-    for (const auto& s : store_.seqs)
-        if (s.carried) names.push_back(s.name);
-    return names;
-}
-template <class T> auto Graph<T>::state(std::string_view name) {
-    for (auto& s : store_.seqs)
-        if (s.carried && s.name == name) return matrix_view(s.carried, store_.capacity.batch, s.width);
-    std::string known;
-    for (const auto& one : state_names()) known += (known.empty() ? "" : ", ") + one;
-    throw UsageError(message("state: no carried sequence is named '", name,
-                             "'. There are: ", known.empty() ? "none" : known));
-}
-template <class T> Carried<T> Graph<T>::carried() const {
-    Carried<T> c;
-    for (const auto& s : store_.seqs)
-        if (s.carried) c.values.emplace_back(s.carried, s.carried + store_.capacity.batch * s.width);
-    return c;
-}
-
-template <class T> void Graph<T>::carry(const Carried<T>& states) {
-    std::size_t i = 0;
-    const auto fits = [&](const auto& s) {
-        return i < states.values.size() && std::ssize(states.values[i]) == store_.capacity.batch * s.width;
-    };
-    for (const auto& s : store_.seqs)
-        if (s.carried && !(fits(s) && ++i))
-            throw UsageError(message("carry: the states do not fit this graph at '", s.name, "'"));
-    if (i != states.values.size())
-        throw UsageError(message("carry: found ", states.values.size(), " states, expected ", i));
-    i = 0;
-    for (auto& s : store_.seqs)
-        if (s.carried) std::copy(states.values[i].begin(), states.values[i].end(), s.carried), ++i;
-}
-
 // --- inspection -----------------------------------------------------------------------------------
-
-template <class T> Parameters<T> Graph<T>::parameters(std::string_view pattern) {
-    std::string known;
-    for (auto& p : store_.parameters) known += (known.empty() ? "" : ", ") + p.name;
-    const auto none = [&](std::string_view what) {
-        return UsageError(
-            message("parameters: no name matches '", what, "'. There are: ", known.empty() ? "none" : known));
-    };
-    std::vector<bool> chosen(store_.parameters.size(), false);
-    bool begun = false, more = true;
-    for (std::string_view rest = pattern; more; begun = true) {
-        const std::size_t comma = rest.find(',');
-        std::string_view one = rest.substr(0, comma);
-        more = comma != std::string_view::npos;
-        if (more) rest.remove_prefix(comma + 1);
-        while (one.starts_with(' ')) one.remove_prefix(1);
-        while (one.ends_with(' ')) one.remove_suffix(1);
-        const bool takes = !one.starts_with('!');
-        if (!takes) one.remove_prefix(1);
-        if (!takes && !begun) chosen.assign(chosen.size(), true);
-        bool found = false;
-        for (std::size_t i = 0; i < chosen.size(); ++i)
-            if (matches(one, store_.parameters[i].name)) chosen[i] = takes, found = true;
-        if (!found) throw none(one);
-    }
-    std::vector<Parameter<T>*> members;
-    for (std::size_t i = 0; i < chosen.size(); ++i)
-        if (chosen[i]) members.push_back(&store_.parameters[i]);
-    if (members.empty()) throw none(pattern);
-    return {store_, std::move(members)};
-}
-
-template <class T> Parameter<T>& Graph<T>::parameter(std::string_view name) {
-    for (auto& p : store_.parameters)
-        if (p.name == name) return p;
-    parameters(name);  // throws with the list of names, unless the name holds a '*'
-    throw UsageError(message("parameter: '", name, "' is a pattern, expected one exact name"));
-}
-
-template <class T> Weight<T> Graph<T>::weight(std::string_view name) {
-    const Parameter<T>& wanted = parameter(name);
-    for (std::size_t i = 0;; ++i)
-        if (&store_.parameters[i] == &wanted)
-            return {static_cast<int>(i), wanted.rows, wanted.cols, store_.serial};
-}
 
 template <class T> std::vector<std::string> Graph<T>::sequence_names() const {
     std::vector<std::string> names;
     for (const auto& s : store_.seqs) names.push_back(s.name);
     return names;
 }
-template <class T> Seq<T> Graph<T>::sequence(std::string_view name) const {
-    std::string known;
-    for (int id = 0; id < store_.seqs.count(); ++id) {
-        const auto& s = store_.seqs[id];
-        if (s.name == name) return {id, s.width, store_.serial};
-        known += (known.empty() ? "" : ", ") + s.name;
-    }
-    throw UsageError("sequence: none is named '", name, "'. There are: ", known.empty() ? "none" : known);
-}
 
 template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
     const auto at =
         std::find_if(store_.masks.begin(), store_.masks.end(), [&](const auto& m) { return m.name == name; });
-    if (at == store_.masks.end()) {
-        std::string names;
-        for (const auto& m : store_.masks) names += (names.empty() ? "" : ", ") + m.name;
-        throw UsageError(
-            message("mask: there is no mask '", name, "'; there are: ", names.empty() ? "none" : names));
-    }
+    if (at == store_.masks.end())
+        throw UsageError("mask: there is no mask '", name, "'; there are: ", graph::names_of(store_.masks));
     const auto id = static_cast<int>(at - store_.masks.begin());
     for (const auto& n : nodes_)
         if (id >= n.first_mask && id < n.last_mask && !n.needed)

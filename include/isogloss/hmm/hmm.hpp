@@ -179,8 +179,8 @@ public:
             for (Index i = 0; i < N; ++i)
                 for (Index s = 0; s < A; ++s) p[s] += alpha[i] * emission[i * A + s];
             f(t, ArrayView<const double>(p));
-            if (const Token s = x[t]; s >= 0 && p[s] > 0)
-                for (Index i = 0; i < N; ++i) alpha[i] *= emission[i * A + s] / p[s];
+            if (const Token s = x[t]; s >= 0 && p[s] > 0)  // 1 / p may exceed the range, α e / p does not
+                for (Index i = 0; i < N; ++i) alpha[i] = alpha[i] * emission[i * A + s] / p[s];
             move(alpha.data(), next.data());
             std::swap(alpha, next);
         }

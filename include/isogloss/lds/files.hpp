@@ -247,10 +247,21 @@ template <class T> struct LdsFile {
 };
 
 /// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in
-/// double, "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods".
+/// double, "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods". Throws UsageError, and writes
+/// nothing, for a system of vectors, and where the sizes of the parts differ.
 template <class T> void save_lds(const std::filesystem::path& path, const LdsFile<T>& it) {
     require_consistent(it.system, "save_lds");
     const Index h = it.system.states(), V = it.system.vocabulary();
+    if (it.system.whitening.words == 0)
+        throw UsageError(
+            "save_lds: the system is one of vectors (Whitening::of_numbers), expected one of words");
+    if (it.vocabulary.size() != V)
+        throw UsageError("save_lds: found a system of ", V, " words and a vocabulary of ",
+                         it.vocabulary.size());
+    for (const auto* m : {&it.xx, &it.xx_filtered})
+        if (rows(*m) != h || cols(*m) != h)
+            throw UsageError("save_lds: found second moments [", rows(*m), ", ", cols(*m), "] of ", h,
+                             " states; fill xx and xx_filtered from the statistics of EM");
     const std::string words = it.vocabulary.to_text();
     const auto matrix = [](const std::string& name, const SmallMatrix& m) {
         return io::tensor_view<double>(name, {rows(m), cols(m)}, {m.data(), m.size()});

@@ -47,6 +47,7 @@ inline double gaussian_log_likelihood(Index dimension, double log_det, double sq
 /// Log-likelihood per token of whitened words under a model without dynamics, N(0, I - m mᵀ): the baseline
 /// for the same μ. `words`: the number of words with μ > 0.
 inline double static_log_likelihood(Index words) {
+    require("static log-likelihood", "words", words, 1);
     return -0.5 * static_cast<double>(words - 1) * (1 + std::log(2 * std::numbers::pi));
 }
 

@@ -51,6 +51,9 @@ Subspace<T> identify(const Operator& H, const Whitening& whitening, const Subspa
     require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
     require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
     const Index h = options.states, r = options.lags, V = std::ssize(whitening.mu);
+    if (const Index most = whitening.dimension * r; h > most)
+        throw UsageError(who, ": ", h, " states were requested, but the words' lagged covariances have rank ",
+                         most, " at most; use fewer states or more lags");
     HankelSvd<T> svd = hankel_svd(H, h, options.svd, std::move(watch.from), watch.checkpoint);
 
     auto root = zeros<double>(h, h);

@@ -37,6 +37,10 @@ public:
           At_(transposed(s.A)),
           log_det_S_(f.log_det_S) {
         require_consistent(s, "TextFilter");
+        if (words_ == 0)
+            throw UsageError(
+                "TextFilter: the system is one of vectors (Whitening::of_numbers), expected one of ",
+                "words");
         columns_ = s.C;
         for (Index i = 0; i < s.vocabulary(); ++i)
             for (Index j = 0; j < s.states(); ++j) columns_(i, j) *= static_cast<T>(s.whitening.w[i]);

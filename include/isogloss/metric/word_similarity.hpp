@@ -64,8 +64,8 @@ inline WordSimilarity word_similarity(const WordTable& table, std::span<const Sc
     text::WordIndex unknown;
     for (const ScoredPair& pair : pairs) {
         const Index a = table.find(pair.first), b = table.find(pair.second);
-        if (a < 0) unknown.insert(pair.first);
-        if (b < 0) unknown.insert(pair.second);
+        if (a < 0) unknown.insert(table.key(pair.first));
+        if (b < 0) unknown.insert(table.key(pair.second));
         if (a < 0 || b < 0) continue;
         cosines.push_back(table.cosine(a, b));
         scores.push_back(pair.score);

@@ -59,9 +59,8 @@ public:
             const double norm = kernel::normalise(dimension, row.data());
             if (!std::isfinite(norm))
                 throw NumericError("word table: the norm of the vector of '", word, "' is not finite");
-            const std::string key = options.fold_case ? folded(word) : word;
-            if (norm == 0 || index_.find(key) >= 0) continue;
-            index_.insert(key);
+            if (norm == 0 || find(word) >= 0) continue;
+            index_.insert(key(word));
             unit_.insert(unit_.end(), row.begin(), row.end());
         }
     }
@@ -70,8 +69,10 @@ public:
     Index size() const { return index_.size(); }
     Index dimension() const { return dimension_; }  ///< n
     /// The index of a word in this table, or -1.
-    Index find(std::string_view word) const {
-        return options_.fold_case ? index_.find(folded(word)) : index_.find(word);
+    Index find(std::string_view word) const { return index_.find(key(word)); }
+    /// What a word is looked up as: folded, if the table folds case.
+    std::string key(std::string_view word) const {
+        return options_.fold_case ? folded(word) : std::string(word);
     }
     /// Word `i`, as it is looked up.
     const std::string& word(Index i) const { return index_.words()[i]; }

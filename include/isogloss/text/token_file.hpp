@@ -55,7 +55,7 @@ public:
     TokenFileWriter(const std::string& path, const Vocabulary& vocabulary) : file_(path) {
         header_.vocabulary_size = static_cast<std::uint64_t>(vocabulary.size());
         header_.vocabulary_checksum = vocabulary.checksum();
-        file_.write(bytes_of(header_));  // a placeholder: the final header is known and written at the end
+        file_.write(bytes_of(header_));  // commit() writes it again, complete
     }
 
     /// Appends tokens, each of them below the size of the vocabulary.

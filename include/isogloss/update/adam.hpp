@@ -5,6 +5,7 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
+#include <limits>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -12,9 +13,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of Adam.
 struct AdamOptions {
     double rate = 0.001;               ///< η ≥ 0
-    double first = 0.9;                ///< β₁ in [0, 1)
-    double second = 0.999;             ///< β₂ in [0, 1)
-    double epsilon = 1e-8;             ///< ε > 0
+    double first = 0.9;                ///< β₁ in [0, 1), rounded to T too
+    double second = 0.999;             ///< β₂ in [0, 1), rounded to T too
+    double epsilon = 1e-8;             ///< ε > 0, not below the smallest normal number of T
     double clip = 0;                   ///< maximum norm of the whole group's gradient, ≥ 0; 0: no clipping
     double weight_decay = 0;           ///< λ ≥ 0, decoupled: w ← w - η λ w
     Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
@@ -32,9 +33,10 @@ template <class T> class Adam : public Rule<T, AdamOptions> {
 public:
     /// Throws UsageError for options out of range.
     Adam(Parameters<T> group, AdamOptions options) : Rule<T, AdamOptions>("adam", std::move(group), options) {
-        require("adam", "first", options.first, 0, Exclusive{1});
-        require("adam", "second", options.second, 0, Exclusive{1});
-        require("adam", "epsilon", options.epsilon, Exclusive{0});
+        const auto rounded = [](double x) { return static_cast<double>(static_cast<T>(x)); };
+        require("adam", "first", rounded(options.first), 0, Exclusive{1});
+        require("adam", "second", rounded(options.second), 0, Exclusive{1});
+        require("adam", "epsilon", options.epsilon, static_cast<double>(std::numeric_limits<T>::min()));
         within_memory("adam", bytes_of("adam", {group_.elements(), 2}, sizeof(T)), [&] {
             for (const Parameter<T>* p : group_) {
                 mean_.emplace_back(p->size(), T(0));

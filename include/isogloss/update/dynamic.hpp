@@ -7,6 +7,7 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
+#include <limits>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -23,7 +24,7 @@ struct DynamicOptions {
     DynamicRule rule = DynamicRule::rms;
     double rate = 5e-5;                 ///< η ≥ 0
     double decay = 0.002;               ///< λ in [0, 1]: how fast weights return to the trained ones
-    double epsilon = 2e-5;              ///< ε > 0, of `rms`
+    double epsilon = 2e-5;              ///< ε > 0, of `rms`; not below the smallest normal number of T
     Divisor divisor = Divisor::tokens;  ///< what raw sums of derivatives are divided by
 };
 
@@ -51,7 +52,8 @@ public:
     DynamicUpdate(Parameters<T> group, DynamicOptions options)
         : Rule<T, DynamicOptions>("dynamic update", std::move(group), options) {
         decay(options.decay);
-        require("dynamic update", "epsilon", options.epsilon, Exclusive{0});
+        require("dynamic update", "epsilon", options.epsilon,
+                static_cast<double>(std::numeric_limits<T>::min()));
         group_.require_no_gradients("dynamic update");
         const Index copies = rms() ? 2 : 1;
         within_memory("dynamic update", bytes_of("dynamic update", {group_.elements(), copies}, sizeof(T)),

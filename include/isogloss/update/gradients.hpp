@@ -1,6 +1,7 @@
 /// @file update/gradients.hpp  What first-order updates do before a step: divide, decay, clip.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <isogloss/error.hpp>
 #include <isogloss/graph/parameters.hpp>
@@ -33,17 +34,26 @@ template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     }
 }
 
-/// The norm of the direction g / divisor + decay · w over a whole group, from sums in double. Throws
-/// NumericError, naming the parameter, when a gradient is not finite; nothing has been changed then.
+/// The norm of the direction g / divisor + decay · w over a whole group, from sums in double; with decay ≠ 0 all
+/// gradients become dense, without a change of their values. Throws NumericError, naming the parameter, when a
+/// gradient is not finite.
 template <class T> double direction_norm(const Parameters<T>& group, double divisor, double decay) {
+    const T pull = static_cast<T>(divisor * decay);
     double total = 0;
     for (Parameter<T>* p : group) {
         if (decay != 0) p->dense_gradient();
         double squares_of[most_pieces] = {};
-        for_each_range(*p, [&](T* w, T* g, Index n, Index piece) {
-            if (decay != 0)
-                for (Index i = 0; i < n; ++i) g[i] += static_cast<T>(divisor * decay) * w[i];
-            squares_of[piece] += kernel::sum_of_squares(n, g);
+        for_each_range(*p, [&](const T* w, const T* g, Index n, Index piece) {
+            if (decay == 0) {
+                squares_of[piece] += kernel::sum_of_squares(n, g);
+                return;
+            }
+            T sum[kernel::chunk];
+            for (Index first = 0, some; first < n; first += some) {
+                some = std::min(kernel::chunk, n - first);
+                for (Index i = 0; i < some; ++i) sum[i] = g[first + i] + pull * w[first + i];
+                squares_of[piece] += kernel::sum_of_squares(some, sum);
+            }
         });
         const double squares = std::accumulate(squares_of, squares_of + most_pieces, 0.0);
         if (!std::isfinite(squares))

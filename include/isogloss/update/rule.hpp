@@ -3,13 +3,14 @@
 
 #include <isogloss/error.hpp>
 #include <isogloss/update/gradients.hpp>
+#include <limits>
 #include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The base of an update: its group of parameters and its options, of which these have a common meaning:
 ///
-///     rate          learning rate η ≥ 0
+///     rate          learning rate η ≥ 0, a finite number of type T
 ///     clip          maximum norm of the group's direction, ≥ 0; 0: no clipping (if it has this option)
 ///     weight_decay  λ ≥ 0 (if it has this option)
 ///     divisor       d, what raw sums of derivatives are divided by before clipping
@@ -20,7 +21,7 @@ public:
     double rate() const { return options_.rate; }
     /// Sets η ≥ 0; throws UsageError if it is out of range.
     void rate(double r) {
-        require(who_, "rate", r, 0.0);
+        require_rate(r);
         options_.rate = r;
     }
     const Parameters<T>& group() const { return group_; }
@@ -35,7 +36,7 @@ protected:
         : who_(who), group_(group.trained()), options_(std::move(options)) {
         for (const auto* p : group_.size() > 0 ? group_ : group)
             p->require_gradient(who);  // throws the specific error
-        require(who, "rate", options_.rate, 0.0);
+        require_rate(options_.rate);
         if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
         if constexpr (requires { options_.weight_decay; })
             require(who, "weight_decay", options_.weight_decay, 0.0);
@@ -44,6 +45,11 @@ protected:
     double divisor() const { return group_.divisor(options_.divisor); }
     /// η times the clipping factor of a direction of this norm.
     double clipped_rate(double length) const { return options_.rate * clip_factor(length, options_.clip); }
+
+    // A larger one would be infinite in the updates' arithmetic.
+    void require_rate(double r) const {
+        require(who_, "rate", r, 0.0, static_cast<double>(std::numeric_limits<T>::max()));
+    }
 
     std::string_view who_;
     Parameters<T> group_;

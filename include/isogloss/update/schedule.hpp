@@ -60,7 +60,7 @@ struct DivideOnPlateauOptions {
     double rate = 1;     ///< initial rate
     double divisor = 4;  ///< > 1
     Index patience = 0;  ///< validations without improvement that are tolerated
-    double minimum = 0;  ///< the rate never falls below it
+    double minimum = 0;  ///< the rate never falls below it; at most `rate`
 };
 
 /// Divides the rate when a validation value fails to improve on the best one.
@@ -72,6 +72,7 @@ public:
         require("divide on plateau", "rate", options.rate, 0);
         require("divide on plateau", "divisor", options.divisor, Exclusive{1});
         require("divide on plateau", "patience", options.patience, 0);
+        require("divide on plateau", "minimum", options.minimum, 0, options.rate);
     }
 
     /// Records a validation value (lower is better) and returns the rate to continue with.

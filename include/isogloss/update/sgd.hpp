@@ -34,11 +34,16 @@ public:
     double step() {
         const double d = this->divisor(), norm = direction_norm(group_, d, options_.weight_decay);
         const T factor = static_cast<T>(this->clipped_rate(norm) / d);
+        const T decay = static_cast<T>(d * options_.weight_decay);
         for (const Parameter<T>* p : group_)
-            require_directions(*p, [&](Index i) { return p->value[i] - factor * p->gradient[i]; });
+            require_directions(
+                *p, [&](Index i) { return p->value[i] - factor * (p->gradient[i] + decay * p->value[i]); });
         for (Parameter<T>* p : group_) {
             for_each_range(*p, [&](T* w, const T* g, Index n, Index) {
-                for (Index i = 0; i < n; ++i) w[i] -= factor * g[i];
+                if (decay == 0)
+                    for (Index i = 0; i < n; ++i) w[i] -= factor * g[i];
+                else
+                    for (Index i = 0; i < n; ++i) w[i] -= factor * (g[i] + decay * w[i]);
             });
             finish_step(*p);
         }
@@ -64,10 +69,15 @@ struct AveragedSgdOptions {
 template <class T> class AveragedSgd : Sgd<T> {
 public:
     using Options = AveragedSgdOptions;
-    /// Throws UsageError for options out of range.
+    /// Throws UsageError for options out of range, and for rows held at norm 1, whose averages would be shorter.
     AveragedSgd(Parameters<T> group, AveragedSgdOptions options)
         : Sgd<T>(std::move(group), options.sgd), window_(options.window) {
         require("averaged sgd", "window", window_, 1);
+        for (const Parameter<T>* p : this->group())
+            if (p->unit_rows)
+                throw UsageError(
+                    "averaged sgd: the rows of '", p->name,
+                    "' are held at norm 1, which their averages are not; exclude it from the group");
         within_memory("averaged sgd", bytes_of("averaged sgd", {this->group().elements()}, sizeof(T)), [&] {
             for (const Parameter<T>* p : this->group()) mean_.emplace_back(p->size(), T(0));
         });

@@ -70,6 +70,7 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
     REQUIRE(weighted.value() ==
             Approx(3 * separate.g.forward(separate.l, std::span<const Feed<double>>(sequences[0]))));
     REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1}), UsageError, says("2 sequences and 1 weights"));
+    REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1, -1}), UsageError, says("weight = -1"));
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 0}), UsageError, says("rate = 0"));
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), UsageError, says("down = 1"));
 }

@@ -1,5 +1,6 @@
 // The general update, on any node's declared units.
 #include <isogloss/update/riemannian/riemannian.hpp>
+#include <isogloss/update/riemannian/search_step.hpp>
 
 #include "by_hand.hpp"
 #include "networks.hpp"
@@ -311,4 +312,33 @@ TEST_CASE("The general update refuses what has no metric", "[riemannian][update]
     const auto z = k.tokens("x", 5);
     k.add<Embedding>("embed", {}, z, k.weight("E", 5, 4, uniform(1)));
     REQUIRE_THROWS_MATCHES(Riemannian<double>(k, "E", {}), UsageError, says("'E' belongs to no units"));
+}
+
+TEST_CASE("A metric that is not finite is refused, and starts anew", "[riemannian][update][errors]") {
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    Map<float> m;
+    const Numbers small = m.weights;
+    Riemannian<float> update(m.g, "map.*", {.form = form});
+    const auto weights = [&] { return flat(m.g.value(m.g.weight("map.W"))); };
+    const auto step = [&](double size) {
+        for (std::size_t i = 0; i < small.size(); ++i) m.weights[i] = size * small[i];
+        m.g.parameters().clear_gradients();
+        m.backward();
+        return update.step();
+    };
+    step(1);
+    const Numbers before = weights();
+    // The gradient is finite in float, its square is not: the direction would be 0.
+    REQUIRE_THROWS_MATCHES(step(1e30), NumericError, says("riemannian: the metric", "is not finite"));
+    CHECK(weights() == before);
+    CHECK(step(1) > 0);
+    CHECK(weights() != before);
+
+    SearchStep<float> search(m.g, "map.*", {.form = form});
+    search.clear();
+    for (double& w : m.weights) w *= 1e30;
+    m.g.parameters().clear_gradients();
+    m.backward();
+    search.add(1);
+    REQUIRE_THROWS_MATCHES(search.solve(), NumericError, says("the metric", "is not finite"));
 }

@@ -1,6 +1,7 @@
 /// @file update/riemannian/alternating.hpp  Training by alternating steps with self-adjusting rates.
 #pragma once
 
+#include <algorithm>
 #include <isogloss/update/riemannian/search_step.hpp>
 #include <limits>
 #include <numeric>
@@ -58,6 +59,7 @@ public:
             throw UsageError("alternating training: found ", sequences.size(), " sequences and ",
                              weights.size(),
                              " weights, expected at least one sequence and a weight for each");
+        for (const double weight : weights) require("alternating training", "weight", weight, 0.0);
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
         mean_weight_ =
@@ -151,7 +153,7 @@ private:
             const double reached = evaluate(behind);
             if (reached <= value_) {
                 value_ = reached;
-                g.control.rate *= g.control.up;
+                g.control.rate = std::min(g.control.rate * g.control.up, 1e30);  // finite in float
                 ++g.accepted;
                 return;
             }

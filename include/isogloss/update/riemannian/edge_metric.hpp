@@ -131,12 +131,12 @@ private:
     using L = kernel::Lanes<T>;
     static constexpr Index lanes = std::max<Index>(kernel::lane_count<L>, kernel::Square<T>::side);
 
-    // Positions t·B + b by symbol; those of symbol x end at ends_[x].
+    // Positions t·B + b by symbol; those of symbol x end at ends_[x], by a counting sort.
     void sort() {
         const Token* x = store_[record_.tokens].value;
         std::fill(ends_.begin(), ends_.end(), Index{0});
         for (Index r = 0; r < store_.rows(); ++r) ++ends_[std::size_t(x[r]) + 1];
-        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // for now where they begin
+        for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // where they begin
         for (Index r = 0; r < store_.rows(); ++r) position_[ends_[x[r]]++] = r;
     }
 

@@ -64,6 +64,8 @@ public:
         start.clear(keep);
     }
     bool due() const override { return start.due(); }
+    /// Start values are averaged over the passes that begin a sequence.
+    bool additive() const override { return false; }
 
     void add(double weight) override {
         this->require_modulus();

@@ -91,6 +91,16 @@ public:
 
     /// Its state.
     const std::vector<MetricSums<T>>& sums() const { return sums_; }
+    /// Throws NumericError if a sum is not finite: squares of gradients may exceed the range of T where the
+    /// gradients do not, and the direction would be 0.
+    void require_finite() const {
+        for (const auto& s : sums_)
+            if (const Index n = std::ssize(*s.values); kernel::first_non_finite(n, s.values->data()) != n)
+                throw NumericError(
+                    "riemannian: the metric '", s.name,
+                    "' is not finite; no weight was changed. Lower the learning rate, or find ",
+                    "the first node with Graph::checking(true)");
+    }
     /// Whether add() needs backward<Modulus>(l) after backward(l).
     bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }
     /// Throws UsageError if it does and no such pass has run.

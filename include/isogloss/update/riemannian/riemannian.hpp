@@ -128,7 +128,8 @@ public:
     }
 
     /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
-    /// and changes no weight when a gradient or the metric is not finite.
+    /// and changes no weight when a gradient or the metric is not finite; the averages of a metric that is not
+    /// start anew.
     double step() {
         const SubnormalsAreZero flush;
         const double d = this->divisor();
@@ -181,6 +182,15 @@ private:
     }
 
     void refresh(double d) {
+        accumulate(d);
+        try {
+            for (const auto& m : metrics_) m->require_finite();
+        } catch (const NumericError&) {
+            refreshments_ = 0;
+            throw;
+        }
+    }
+    void accumulate(double d) {
         const double keep = std::min(options_.decay, plain());
         if (!given_.empty()) {
             ++refreshments_;

@@ -51,10 +51,12 @@ public:
     }
     /// Computes the direction. `weight`: the mean weight of what was added; it multiplies the absolute part of
     /// the damping, so that a direction does not depend on the unit of the weights. Throws NumericError, naming
-    /// the parameter, when it is not finite.
+    /// the parameter, when it, a gradient or the metric is not finite.
     void solve(double weight = 1) {
+        for (const auto& metric : metrics_) metric->require_finite();
         for (std::size_t k = 0; k < members_.size(); ++k) {
             auto& m = members_[k];
+            require_finite(k, "gradient", m.gradient);
             std::copy_n(group_[k].value, group_[k].size(), m.before.begin());
             std::transform(m.gradient.begin(), m.gradient.end(), m.direction.begin(), std::negate<T>());
             slots_[k] = {m.gradient.data(), m.direction.data()};
@@ -63,11 +65,7 @@ public:
         for (auto& metric : metrics_) metric->direction(slots_, 1, damping);
         if (conjugate_) conjugate();
         for (std::size_t k = 0; k < members_.size(); ++k)
-            if (const Index n = group_[k].size();
-                kernel::first_non_finite(n, members_[k].direction.data()) != n)
-                throw NumericError("riemannian: the direction of '", group_[k].name,
-                                   "' is not finite; nothing was changed. Start again from smaller weights, "
-                                   "or raise the damping.");
+            require_finite(k, "direction", members_[k].direction);
     }
     void move(double rate) {
         for (std::size_t k = 0; k < members_.size(); ++k) {
@@ -149,6 +147,13 @@ private:
         std::vector<T> gradient, direction, before;
         std::vector<T> gradient_before, direction_before;  // of conjugate directions
     };
+
+    void require_finite(std::size_t k, std::string_view what, const std::vector<T>& numbers) const {
+        if (const Index n = std::ssize(numbers); kernel::first_non_finite(n, numbers.data()) != n)
+            throw NumericError("riemannian: the ", what, " of '", group_[k].name,
+                               "' is not finite; nothing was changed. Start again from smaller weights, "
+                               "or raise the damping.");
+    }
 
     void conjugate() {
         double slope = 0, change = 0, along_before = 0;

@@ -1,0 +1,82 @@
+/// @file graph/options.hpp  Options of a graph and of its weights.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <isogloss/graph/logits.hpp>
+#include <isogloss/graph/store.hpp>
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// Capacities, seed and modes of a graph.
+struct GraphOptions {
+    Index time = 1;          ///< T ≥ 1: most steps in one pass
+    Index batch = 1;         ///< B ≥ 1: most columns in one pass
+    std::uint64_t seed = 1;  ///< of initial values and dropout masks
+    /// Bytes a loss may take for blocks of logits, > 0; see FusedSoftmax. Includes 20 bytes for each of the T·B
+    /// positions, 40 to 60 with epsilon: raise it for a text of millions of steps in one pass, or blocks shrink to
+    /// single rows. Empty: 32 MiB, or in bfloat16 3/2 of the bytes of the head's table if that is more.
+    std::optional<Index> budget = {};
+    Precision precision =
+        Precision::full;  ///< of the matrix products of training passes; bf16 for float only
+    double epsilon =
+        0;  ///< ε, 0 ≤ ε < 1: entries of dl/dz below it are sampled in training passes, without bias,
+            ///< see FusedSoftmax; 0: all are computed
+    bool gradients =
+        true;  ///< false: a graph for evaluation only, without memory for gradients, adjoints and masks.
+               ///< training() stays false, backward is refused; precision and epsilon have no effect
+};
+
+/// Options of a weight made with Graph::weight.
+struct WeightOptions {
+    bool unit_rows = false;  ///< every row has norm 1, at the start and after every update
+    /// false: frozen at its initial, loaded or written values. Passes compute no gradient of it and the graph has
+    /// no memory for one; updates skip it. Moduli still flow through it. For weights made by nodes, or to freeze
+    /// temporarily, see Parameters::trained.
+    bool trained = true;
+};
+
+namespace graph {
+
+/// Sets up an empty store for a graph with these options. Throws UsageError for one that is out of range.
+template <class T> void configure(Store<T>& store, GraphOptions options) {
+    if (options.time < 1 || options.batch < 1)
+        throw UsageError(message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                                 ", expected at least 1 each"));
+    if (options.budget && *options.budget < 1)
+        throw UsageError(message("graph: found budget = ", *options.budget, " bytes, expected at least 1"));
+    constexpr Index most = std::numeric_limits<Index>::max();
+    if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
+        throw UsageError(
+            message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                    ", expected that one number for each position takes at most 2^63 - 1 bytes"));
+    if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
+    store.gradients = store.training = options.gradients;
+    if (options.precision == Precision::int8)
+        throw UsageError(
+            "graph: found precision = int8, expected full, bf16 or automatic; products in int8 are for "
+            "evaluation, ",
+            "by a graph on packed_weights(Precision::int8) of another");
+    store.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
+    if (!std::is_same_v<T, float> && store.precision == Precision::bf16)
+        throw UsageError(
+            "graph: found precision = bf16 in a graph of double, expected full; products in bfloat16 are for "
+            "Graph<float>");
+    if (!(options.epsilon >= 0 && options.epsilon < 1))
+        throw UsageError(
+            message("graph: found epsilon = ", options.epsilon,
+                    ", expected at least 0 (every entry of the gradient by the logits) and below 1; "
+                    "0.0039 keeps one or two in a hundred of 10,000 words"));
+    store.epsilon = options.epsilon;
+    store.capacity = {options.time, options.batch};
+    store.seed = options.seed;
+    if (options.budget)
+        store.budget = std::min(*options.budget, most / 4);  // "no limit", but sums of it do not overflow
+}
+
+}  // namespace graph
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -1,0 +1,65 @@
+/// @file graph/select.hpp  What a graph holds, by name: groups of parameters by patterns, single ones, sequences.
+#pragma once
+
+#include <isogloss/error.hpp>
+#include <isogloss/graph/store.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+
+/// The names of records, "a, b, c" or "none", for messages.
+template <class Records> std::string names_of(const Records& records) {
+    std::string all;
+    for (const auto& r : records) all += (all.empty() ? "" : ", ") + r.name;
+    return all.empty() ? "none" : all;
+}
+
+/// See Graph::parameters.
+template <class T> Parameters<T> select(Store<T>& store, std::string_view pattern) {
+    const auto none = [&](std::string_view what) {
+        return UsageError(
+            message("parameters: no name matches '", what, "'. There are: ", names_of(store.parameters)));
+    };
+    std::vector<bool> chosen(store.parameters.size(), false);
+    bool begun = false, more = true;
+    for (std::string_view rest = pattern; more; begun = true) {
+        const std::size_t comma = rest.find(',');
+        std::string_view one = rest.substr(0, comma);
+        more = comma != std::string_view::npos;
+        if (more) rest.remove_prefix(comma + 1);
+        while (one.starts_with(' ')) one.remove_prefix(1);
+        while (one.ends_with(' ')) one.remove_suffix(1);
+        const bool takes = !one.starts_with('!');
+        if (!takes) one.remove_prefix(1);
+        if (!takes && !begun) chosen.assign(chosen.size(), true);
+        bool found = false;
+        for (std::size_t i = 0; i < chosen.size(); ++i)
+            if (matches(one, store.parameters[i].name)) chosen[i] = takes, found = true;
+        if (!found) throw none(one);
+    }
+    std::vector<Parameter<T>*> members;
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+        if (chosen[i]) members.push_back(&store.parameters[i]);
+    if (members.empty()) throw none(pattern);
+    return {store, std::move(members)};
+}
+
+/// See Graph::weight.
+template <class T> Weight<T> weight_named(Store<T>& store, std::string_view name) {
+    for (int id = 0; id < store.parameters.count(); ++id)
+        if (const auto& p = store.parameters[id]; p.name == name) return {id, p.rows, p.cols, store.serial};
+    select(store, name);  // throws with the list of names, unless the name holds a '*'
+    throw UsageError(message("parameter: '", name, "' is a pattern, expected one exact name"));
+}
+
+/// See Graph::sequence.
+template <class T> Seq<T> sequence_named(const Store<T>& store, std::string_view name) {
+    for (int id = 0; id < store.seqs.count(); ++id)
+        if (const auto& s = store.seqs[id]; s.name == name) return {id, s.width, store.serial};
+    throw UsageError("sequence: none is named '", name, "'. There are: ", names_of(store.seqs));
+}
+
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

@@ -1,0 +1,103 @@
+/// @file graph/states.hpp  The states that a graph carries from one pass to the next: cleared, copied, saved.
+#pragma once
+
+#include <algorithm>
+#include <isogloss/array.hpp>
+#include <isogloss/error.hpp>
+#include <isogloss/graph/store.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// A copy of the states that a graph carries from one pass to the next.
+template <class T> struct Carried {
+    std::vector<std::vector<T>> values;
+    bool operator==(const Carried&) const = default;
+};
+
+namespace graph {
+
+/// The carried states of a graph; Graph documents each function.
+template <class T> class States {
+public:
+    explicit States(Store<T>& store) : store_(store) {}
+
+    void reset() {
+        for_each([&](auto& s) { std::fill_n(s.carried, size(s), T(0)); });
+    }
+    void reset(Index column) {
+        require_column("reset", column);
+        for_each([&](auto& s) { std::fill_n(s.carried + column * s.width, s.width, T(0)); });
+    }
+    void copy(Index from, Index to) {
+        require_column("copy_state", from);
+        require_column("copy_state", to);
+        if (from != to)
+            for_each(
+                [&](auto& s) { std::copy_n(s.carried + from * s.width, s.width, s.carried + to * s.width); });
+    }
+    void copy(std::span<const Index> from) {
+        if (std::ssize(from) > store_.capacity.batch)
+            throw UsageError("copy_states: found ", from.size(), " columns, expected at most ",
+                             store_.capacity.batch, ", the capacity of the graph");
+        for (const Index column : from) require_column("copy_states", column);
+        std::vector<T> before;
+        for_each([&](auto& s) {
+            before.assign(s.carried, s.carried + size(s));
+            T* to = s.carried;
+            for (const Index column : from) to = std::copy_n(before.data() + column * s.width, s.width, to);
+        });
+    }
+
+    std::vector<std::string> names() const {
+        std::vector<std::string> out;
+        for_each([&](auto& s) { out.push_back(s.name); });
+        return out;
+    }
+    MatrixRef<T> at(std::string_view name) const {
+        std::string known;
+        for (auto& s : store_.seqs) {
+            if (!s.carried) continue;
+            if (s.name == name) return {s.carried, store_.capacity.batch, s.width};
+            known += (known.empty() ? "" : ", ") + s.name;
+        }
+        throw UsageError(message("state: no carried sequence is named '", name,
+                                 "'. There are: ", known.empty() ? "none" : known));
+    }
+
+    Carried<T> saved() const {
+        Carried<T> c;
+        for_each([&](auto& s) { c.values.emplace_back(s.carried, s.carried + size(s)); });
+        return c;
+    }
+    void restore(const Carried<T>& states) {
+        std::size_t i = 0;
+        for_each([&](auto& s) {
+            if (i == states.values.size() || std::ssize(states.values[i]) != size(s))
+                throw UsageError(message("carry: the states do not fit this graph at '", s.name, "'"));
+            ++i;
+        });
+        if (i != states.values.size())
+            throw UsageError(message("carry: found ", states.values.size(), " states, expected ", i));
+        i = 0;
+        for_each([&](auto& s) { std::ranges::copy(states.values[i++], s.carried); });
+    }
+
+private:
+    template <class F> void for_each(F&& f) const {
+        for (auto& s : store_.seqs)
+            if (s.carried) f(s);
+    }
+    Index size(const SeqRecord<T>& s) const { return store_.capacity.batch * s.width; }
+    void require_column(std::string_view who, Index column) const {
+        require(who, "column", column, 0, store_.capacity.batch - 1);
+    }
+
+    Store<T>& store_;
+};
+
+}  // namespace graph
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
