@@ -16,11 +16,12 @@ import math
 import os
 import resource
 import shlex
-import subprocess
 import sys
 
-from tables import at_least_1, require_program_and_texts, seed, split_arguments, text_of
-from tables_report import HERE, Refused, append_result, draw, log_rows, read_lines, require_own, spread, write_between
+from runs import (OURS, PRECISIONS, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
+                  require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
+from tables_report import (HERE, Refused, append_result, draw, made_with, read_lines, read_options, require_alike, require_own, spread,
+                           write_between)
 
 HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
 RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
@@ -28,10 +29,6 @@ RECIPES, CORPORA = ['fast', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', '
 ADAPTATIONS = ['none', 'cache', 'rms']
 RESULTS = os.path.join(HERE, 'results', 'recipes.csv')
 STATISTICS = 8000  # lines of the training text used for those of rms: gradients of all of it take as long as an epoch
-
-
-class Failed(Exception):
-    """A program that ended with a status other than 0."""
 
 
 def read_results(path):
@@ -43,37 +40,23 @@ def read_results(path):
     return read_lines(path, HEADER, RUN, fine, f"a corpus ({', '.join(CORPORA)}) and an adaptation ({', '.join(ADAPTATIONS)})")
 
 
-class Run:
+def seconds():
+    """Processor time of the programs that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class RecipeRun(Run):
     """A preset with a seed on a corpus."""
 
-    def __init__(self, o, number):
-        self.o, self.seed = o, number
-        self.title = f'{o.recipe} on {o.corpus}, seed {number}'
-        self.base = os.path.join(o.folder, f'{o.recipe}-{o.corpus}-{number}')
-        self.model = self.base + '.safetensors'
-
-    def execute(self, *arguments):
-        """The program's output, and its processor time in hours."""
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with open(self.base + '.out', 'ab') as out:
-            out.write(f'$ language_model {shlex.join(arguments)}\n'.encode())
-            out.flush()
-            start = out.seek(0, os.SEEK_END)
-            status = subprocess.run([self.o.program, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT).returncode
-        with open(self.base + '.out', 'rb') as out:
-            out.seek(start)
-            printed = out.read().decode(errors='replace')
-        if status:
-            how = f'status {status}' if status > 0 else f'signal {-status}'
-            last = '\n    '.join([line for line in printed.splitlines() if line.strip()][-5:])
-            raise Failed(f"{arguments[0]} ended with {how}; the last of '{self.base}.out':\n    {last}\nThe same call continues")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return printed, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 3600
+    def __init__(self, o, number, wanted):
+        super().__init__(o, f'{o.recipe} on {o.corpus}, seed {number}', f'{o.recipe}-{o.corpus}-{number}')
+        self.seed, self.wanted = number, wanted
 
     def json(self, *arguments):
-        """The same for a command that prints JSON, preceded by any warnings."""
-        printed, hours = self.execute(*arguments, '--json', '--threads', str(self.o.threads))
-        return json.loads(printed.strip().splitlines()[-1]), hours
+        """The output of a command that prints JSON, preceded by any warnings."""
+        printed = yield from self.execute(*arguments, '--json', '--threads', str(self.o.threads))
+        return json.loads(printed.strip().splitlines()[-1])
 
     def statistics(self):
         """A file with the first lines of the training text."""
@@ -84,66 +67,74 @@ class Run:
             os.replace(path + '.part', path)
         return path
 
-    def train(self):
-        """Trains to the end; returns the hours from the log."""
-        o = self.o
-        self.execute('train', '--corpus', o.corpus, '--preset', o.recipe, '--seed', str(self.seed), '--threads', str(o.threads),
-                     '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra)
-        rows = log_rows(self.base + '.csv')
-        if [epoch for epoch, _, _ in rows] != list(range(1, len(rows) + 1)):
-            raise Refused(f"found other epochs than all from 1 on in '{self.base}.csv': core-hours are the sum of its seconds. Put the "
-                          'whole log of the training there')
-        return sum(seconds for _, _, seconds in rows) / 3600
-
     def evaluated(self, adaptation):
         """Hours of tuning and evaluating, and the perplexities of the validation and the test text."""
         texts = [text_of(self.o.corpus, part) for part in ('valid', 'test')]
-        options, hours = [], 0
+        options, before = [], seconds()
         if adaptation == 'cache':
-            tuned, hours = self.json('tune', '--model', self.model, '--text', texts[0])
+            tuned = yield from self.json('tune', '--model', self.model, '--text', texts[0])
             options = tuned['best']['options'].split()
         elif adaptation == 'rms':
             options = ['--dynamic', 'rms', '--dynamic-text', self.statistics()]
         perplexities = []
-        for text in texts:
-            found, more = self.json('evaluate', '--model', self.model, '--text', text, *options)
-            perplexities.append(found['perplexity'])
-            hours += more
-        return hours, perplexities
+        for part, text in zip(['validation', 'test'], texts):
+            found = yield from self.json('evaluate', '--model', self.model, '--text', text, *options)
+            perplexities.append(finite(found['perplexity'], part))
+        return (seconds() - before) / 3600, perplexities
 
-    def go(self, done):
-        """Records the results that are still missing."""
-        wanted = [a for a in self.o.adaptations if (self.seed, a) not in done]
-        if not wanted:
-            print(f'{self.title}: finished', flush=True)
-            return
-        print(f"{self.title}: output in '{self.base}.out'", flush=True)
-        trained = self.train()
-        for adaptation in wanted:
-            hours, (valid, test) = self.evaluated(adaptation)
+    def steps(self):
+        """Trains and records the results that are still missing, as a generator of processes to wait for."""
+        o = self.o
+        yield from self.execute('train', '--corpus', o.corpus, '--preset', o.recipe, '--seed', str(self.seed), '--precision', o.precision,
+                                '--threads', str(o.threads), '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra)
+        trained, _ = self.hours()
+        for adaptation in self.wanted:
+            hours, (valid, test) = yield from self.evaluated(adaptation)
             hours = trained if adaptation == 'none' else trained + hours
-            append_result(self.o.results, HEADER, RUN, [self.o.recipe, self.o.corpus, self.seed, f'{hours:.4f}', f'{valid:.4f}',
-                                                        f'{test:.4f}', adaptation])
+            require_alike(o.results, RUN, alike(o), o.options)  # again: another call may have finished with others
+            append_result(o.results, HEADER, RUN, [o.recipe, o.corpus, self.seed, f'{hours:.4f}', f'{valid:.4f}', f'{test:.4f}', adaptation],
+                          options=(','.join([*RUN, 'options']), [[o.options]]))
             print(f'{self.title}: {adaptation}, validation {valid:.2f}, test {test:.2f}, {hours:.4f} core-hours', flush=True)
+
+
+def alike(o):
+    """The results that are merged or compared with those of this call."""
+    return [r for r in read_results(o.results) if (r['recipe'], r['corpus']) == (o.recipe, o.corpus)]
 
 
 def run(o):
     """The command run."""
     require_program_and_texts(o, o.corpus)
+    require_free(o.extra, OURS)
     os.makedirs(o.folder, exist_ok=True)
     o.results = o.results or (os.path.join(o.folder, 'recipes.csv') if o.extra else RESULTS)
-    done = {(r['seed'], r['adaptation']) for r in read_results(o.results) if (r['recipe'], r['corpus']) == (o.recipe, o.corpus)}
-    append_result(o.results, HEADER, RUN, None)  # fails now if it cannot be written
+    if o.precision in (None, 'auto'):
+        o.precision = precision_of(o.program, '--preset', o.recipe, *(['--precision', 'auto'] if o.precision else []))
+    o.options = shlex.join(['--precision', o.precision, *o.extra])
+    done = {(r['seed'], r['adaptation']) for r in alike(o)}
+    runs = []
     for number in sorted(set(o.seeds)):
-        Run(o, number).go(done)
-    return 0
+        run = RecipeRun(o, number, [a for a in o.adaptations if (number, a) not in done])
+        if run.wanted:
+            run.check()
+            runs.append(run)
+        else:
+            print(f'{run.title}: finished', flush=True)
+    record = os.path.join(o.folder, f'{o.recipe}-{o.corpus}.options.txt')
+    require_same_options(record, o.options)
+    require_alike(o.results, RUN, alike(o), o.options)
+    record_options(record, o.options)
+    append_result(o.results, HEADER, RUN, None)  # fails now if it cannot be written
+    pool = Pool(1)  # one after another: the processor time of an evaluation is that of all programs meanwhile
+    pool.work(runs)
+    return pool.status(runs, 'recipes.py')
 
 
-def markdown(results):
+def markdown(results, made):
     """The table of the page."""
     if not results:
         return 'No finished training yet.\n'
-    columns = ['recipe', 'corpus', 'adaptation', 'seeds', 'validation', 'test', 'core-hours']
+    columns = ['recipe', 'corpus', 'adaptation', 'seeds', 'validation', 'test', 'core-hours', 'options']
     out = ['| ' + ' | '.join(columns) + ' |', '|' + '---|' * len(columns)]
     groups = {}
     for r in results:
@@ -151,13 +142,13 @@ def markdown(results):
     for corpus, recipe, adaptation in sorted(groups, key=lambda g: (CORPORA.index(g[0]), g[1], ADAPTATIONS.index(g[2]))):
         runs = groups[corpus, recipe, adaptation]
         figures = [spread([float(r[name]) for r in runs], form) for name, form in [('valid', '.1f'), ('test', '.1f'), ('core_hours', '.2f')]]
-        out.append('| ' + ' | '.join([recipe, corpus, adaptation, str(len(runs)), *figures]) + ' |')
+        out.append('| ' + ' | '.join([recipe, corpus, adaptation, str(len(runs)), *figures, made_with(runs, RUN, made)]) + ' |')
     return '\n'.join(out) + '\n'
 
 
 def report(o):
     """The command report."""
-    return write_between(o.page, 'recipes.py', markdown(read_results(o.results)), o.check, f"'{o.results}'")
+    return write_between(o.page, 'recipes.py', markdown(read_results(o.results), read_options(o.results, RUN)), o.check, f"'{o.results}'")
 
 
 def figure(o):
@@ -185,6 +176,7 @@ def main():
     p.add_argument('--seeds', nargs='+', type=seed, default=[1])
     p.add_argument('--adaptations', nargs='+', choices=ADAPTATIONS, default=ADAPTATIONS)
     p.add_argument('--threads', type=at_least_1, default=1, help='the same from the beginning of a run to its end (1)')
+    p.add_argument('--precision', choices=PRECISIONS, help='of the training, the same for all seeds (that of the preset)')
     p.add_argument('--folder', default='recipes', help='of models, trainings, logs and outputs (recipes)')
     p.add_argument('--results', help=f'where results are written down ({os.path.relpath(RESULTS)}; with options after -- '
                    'FOLDER/recipes.csv)')
@@ -203,14 +195,7 @@ def main():
     if extra and o.command != 'run':
         parser.error(f'-- and options of the training are for run, not for {o.command}')
     o.extra = extra
-    try:
-        return {'run': run, 'report': report, 'figure': figure}[o.command](o)
-    except (Refused, Failed, OSError) as error:
-        print(f'recipes.py: {error}', file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print('recipes.py: stopped; the same call continues', file=sys.stderr)
-        return 130
+    return status_of('recipes.py', {'run': run, 'report': report, 'figure': figure}[o.command], o)
 
 
 if __name__ == '__main__':

@@ -1,6 +1,7 @@
-"""Output of tables.py: the results of finished runs, the tables of the page, training curves."""
+"""Output of tables.py and recipes.py: results and how they were made, the tables of the page, curves."""
 import csv
 import fcntl
+import io
 import math
 import os
 import re
@@ -10,16 +11,19 @@ import subprocess
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = 'table,row,seed,epochs,valid,test,core_hours'
 RUN = ['table', 'row', 'seed']  # what identifies a line
-ROWS = ['VD', 'AL', 'RE', 'REAL']
+PAPER = ['VD', 'AL', 'RE', 'REAL']
 TABLES = {'ptb-small': ('ptb', 'small'), 'ptb-medium': ('ptb', 'medium'), 'wikitext-2-small': ('wikitext-2', 'small')}
+ROWS = {table: PAPER for table in TABLES}
+ALL_ROWS = PAPER
+EXPECTED = f"a table ({', '.join(TABLES)}) and one of its rows ({', '.join(ALL_ROWS)})"
 # Table 1 of the source, validation and test. Figures with a question mark could not be checked against the source.
 SOURCE = {
     'ptb-small': {'VD': ('92.6', '87.3'), 'AL': ('86.3', '82.9'), 'RE': ('89.9', '85.1'), 'REAL': ('86.3', '82.7')},
     'ptb-medium': {'VD': ('82.0', '77.7'), 'AL': ('77.4', '74.7'), 'RE': ('77.1', '73.9'), 'REAL': ('75.7', '73.2')},
     'wikitext-2-small': {'VD': ('112.2?', '105.9?'), 'AL': ('110.3', '103.8'), 'RE': ('106.1', '100.5'), 'REAL': ('105.6', '98.9')},
 }
+CURVES = 'table,row,seed,epoch,valid'
 NONE = 'no finished training yet'
-CURVES = 'row,seed,epoch,valid'
 
 
 class Refused(Exception):
@@ -38,33 +42,62 @@ def read_lines(path, header, run, fine, expected):
                       'script, and the file was left unchanged. Give --results another name')
     results, seen = [], set()
     for number, line in enumerate(lines[1:], 2):
-        row = dict(zip(header.split(','), line.split(',')))
+        fields = next(csv.reader([line]), [])
+        row = dict(zip(header.split(','), fields))
         try:
-            good = line.count(',') == header.count(',') and fine(row)
+            good = len(fields) == header.count(',') + 1 and fine(row)
         except (KeyError, ValueError):
             good = False
         if not good:
             raise Refused(f"found '{line}' in line {number} of '{path}', expected {header} of {expected}. Correct or remove the line")
         if tuple(row[name] for name in run) in seen:
-            title = ' '.join(f'seed {row[name]}' if name == 'seed' else row[name] for name in run)
+            title = ' '.join(f'seed {row[name]}' if name == 'seed' else str(row[name]) for name in run)
             raise Refused(f"found {title} again in line {number} of '{path}', expected each run once. Remove one of the lines")
         seen.add(tuple(row[name] for name in run))
         results.append(row)
     return results
 
 
+def integers(row, *names):
+    """Converts fields to integers."""
+    for name in names:
+        row[name] = int(row[name])
+
+
 def read_results(path):
     """The results of finished runs of the tables."""
     def fine(row):
-        row['seed'], row['epochs'] = int(row['seed']), int(row['epochs'])
-        return (row['table'] in TABLES and row['row'] in ROWS
-                and all(0 <= float(row[name]) < math.inf for name in ('valid', 'test', 'core_hours')))
-    return read_lines(path, HEADER, RUN, fine, f"a table ({', '.join(TABLES)}) and a row ({', '.join(ROWS)})")
+        integers(row, 'seed', 'epochs')
+        return row['row'] in ROWS[row['table']] and all(0 <= float(row[name]) < math.inf for name in ('valid', 'test', 'core_hours'))
+    return read_lines(path, HEADER, RUN, fine, EXPECTED)
 
 
-def append_result(path, header, run, fields):
+def beside(results, what):
+    """The file that goes with one of results: X.csv has X.options.csv."""
+    return re.sub(r'\.csv$', '', results) + f'.{what}.csv'
+
+
+def read_options(results, run):
+    """The options of the training of each result, by the fields that identify it."""
+    lines = read_lines(beside(results, 'options'), ','.join([*run, 'options']), run, lambda row: True, 'one line for each result')
+    return {tuple(row[name] for name in run): row['options'] for row in lines}
+
+
+def require_alike(results, run, lines, options):
+    """Results that are compared, or merged as seeds, have been made with the same options; these are given."""
+    made = read_options(results, run)
+    for line in lines:
+        key = tuple(str(line[name]) for name in run)
+        if made.get(key) != options:
+            how = f'was made with {made[key]}' if key in made else 'is not in it'
+            raise Refused(f"{' '.join(key)} in '{results}' {how}, says '{beside(results, 'options')}'; the runs now wanted have {options}, and "
+                          'would be compared with it as if they were alike. Give the same options, or another --results')
+
+
+def append_result(path, header, run, fields, **with_it):
     """Appends a line to the results unless its run has one, and syncs it to disk; returns whether it was appended. Without
-    fields: writes the header if there is no file."""
+    fields: writes the header if there is no file. `with_it`: for a file beside the results, by its name, its header and lines of this
+    run less the fields that identify it; they take the place of those that the run has there."""
     places = [header.split(',').index(name) for name in run]
     with open(path, 'a+b') as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -75,6 +108,8 @@ def append_result(path, header, run, fields):
             there = line.split(',')
             if fields and len(there) == len(fields) and [there[i] for i in places] == key:
                 return False  # another call came first
+        for what, (columns, lines) in with_it.items():
+            replace_lines(beside(path, what), columns, key, lines)
         text = '' if before else header + '\n'
         if fields:
             text += ('' if not before or before.endswith(b'\n') else '\n') + ','.join(map(str, fields)) + '\n'
@@ -82,6 +117,21 @@ def append_result(path, header, run, fields):
         f.flush()
         os.fsync(f.fileno())
     return True
+
+
+def replace_lines(path, header, key, lines):
+    """Writes lines that begin with the fields `key` in place of those in a file, which appears whole."""
+    kept = []
+    if os.path.exists(path):
+        with open(path) as f:
+            kept = [line for line in f.read().splitlines()[1:] if next(csv.reader([line]), [])[:len(key)] != key]
+    out = io.StringIO()
+    csv.writer(out, lineterminator='\n').writerows([*key, *fields] for fields in lines)
+    with open(path + '.part', 'w') as f:
+        f.write('\n'.join([header, *kept]) + '\n' + out.getvalue())
+        f.flush()
+        os.fsync(f.fileno())
+    os.replace(path + '.part', path)
 
 
 def log_rows(path):
@@ -104,26 +154,34 @@ def spread(values, form):
     return show[0] if len(values) == 1 else f'{show[0]} ({show[1]} … {show[2]})'
 
 
-def markdown(results):
+def made_with(runs, run, made):
+    """The options of results, as the page names them."""
+    found = sorted({made.get(tuple(str(r[name]) for name in run), '') for r in runs})
+    return ' and '.join(f'`{options}`' if options else 'options that were not recorded' for options in found)
+
+
+def markdown(results, made):
     """The tables of the page."""
     out = []
     for table, (corpus, preset) in TABLES.items():
-        ours = {row: [r for r in results if (r['table'], r['row']) == (table, row)] for row in ROWS}
+        ours = {row: [r for r in results if (r['table'], r['row']) == (table, row)] for row in ROWS[table]}
         title = f'**{table}**, `--corpus {corpus} --preset {preset}`'
         if not any(ours.values()):
             out += [f'{title}: {NONE}.', '']
             continue
-        columns = ['row', 'paper: validation', 'test', 'ours: validation', 'test', 'seeds', 'epochs', 'core-hours']
-        out += [f'{title}:', '', '| ' + ' | '.join(columns) + ' |', '|' + '---|' * len(columns)]
+        source = SOURCE[table]
+        columns = ['paper: validation', 'test', 'ours: validation', 'test', 'seeds', 'epochs', 'core-hours']
+        title += f', with {made_with(sum(ours.values(), []), RUN, made)}'
+        out += [f'{title}:', '', '| ' + ' | '.join(['row', *columns]) + ' |', '|' + '---|' * (len(columns) + 1)]
         for row, runs in ours.items():
             cells = [NONE, '', '', '', '']
             if runs:
                 cells = [spread([float(r[name]) for r in runs], '.1f') for name in ('valid', 'test')]
                 cells += [str(len(runs)), spread([r['epochs'] for r in runs], '.4g')]
                 cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
-            out.append('| ' + ' | '.join([row, *SOURCE[table][row], *cells]) + ' |')
+            out.append('| ' + ' | '.join([row, *source[row], *cells]) + ' |')
         out.append('')
-        if any('?' in figure for row in ROWS for figure in SOURCE[table][row]):
+        if any('?' in figure for figures in source.values() for figure in figures):
             out += ['?: from memory; no text of the paper with these figures was at hand.', '']
     return '\n'.join(out)
 
@@ -148,7 +206,7 @@ def write_between(page, script, made, check, results):
 
 def report(o):
     """The command report."""
-    made = markdown(read_results(o.results))
+    made = markdown(read_results(o.results), read_options(o.results, RUN))
     if o.print:
         print(made, end='')
         return 0
@@ -164,10 +222,22 @@ def require_own(option, path, mark, what):
                               'another name, or remove the file')
 
 
+def narrow(values):
+    """Settings of gnuplot for a logarithmic axis of less than a decade, which it would label at the decades alone."""
+    low, high = min(values), max(values)
+    if not 1.001 * low < high < 10 * low:
+        return []
+    decade = 10 ** math.floor(math.log10(high - low))
+    step = next(m * decade for m in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (m * decade) <= 8)
+    marks = (i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1))
+    return [f'set yrange [{low / 1.02}:{high * 1.02}]', f"set ytics ({', '.join(f'{mark:g}' for mark in marks)})"]
+
+
 def draw(path, title, x, y, curves, style='lines lw 2'):
     """A figure of curves, given as points (x, y) by name, drawn by gnuplot."""
     script = ["set terminal svg size 800,500 font 'sans-serif,12' background 'white'", f"set title '{title}'",
               f"set xlabel '{x}'", f"set ylabel '{y}'", 'set logscale y', 'set key top right']
+    script += narrow([float(value) for points in curves.values() for _, value in points])
     script += ['plot ' + ', '.join(f"'-' using 1:2 with {style} title '{name}'" for name in curves)]
     for points in curves.values():
         script += [*(f'{a} {b}' for a, b in points), 'e']
@@ -181,26 +251,52 @@ def draw(path, title, x, y, curves, style='lines lw 2'):
         f.write(drawn.stdout)
 
 
+def draw_curves(svg, table, curves):
+    """Validation perplexity by epoch, of points by row and seed."""
+    require_own('--svg', svg, b'GNUPLOT', 'a picture of gnuplot')
+    draw(svg, table, 'epoch', 'validation perplexity', {f'{row}, seed {seed}': points for (row, seed), points in curves.items()})
+
+
 def curves(o):
-    """The command curves."""
-    pattern = re.compile(rf"{re.escape(o.table)}-({'|'.join(ROWS)})-([0-9]+)\.csv")
+    """The command curves: from the logs in a folder."""
+    rows = ROWS[o.table]
+    pattern = re.compile(rf"{re.escape(o.table)}-({'|'.join(rows)})-([0-9]+)\.csv")
     logs = [found for name in (os.listdir(o.folder) if os.path.isdir(o.folder) else []) if (found := pattern.fullmatch(name))]
     found = {}
-    for log in sorted(logs, key=lambda log: (ROWS.index(log[1]), int(log[2]))):
-        rows = log_rows(os.path.join(o.folder, log[0]))
-        if rows:  # otherwise its first epoch has not ended
-            found[log[1], log[2]] = [(epoch, valid) for epoch, valid, _ in rows]
+    for log in sorted(logs, key=lambda log: (rows.index(log[1]), int(log[2]))):
+        points = [(epoch, valid) for epoch, valid, _ in log_rows(os.path.join(o.folder, log[0]))]
+        if points:  # otherwise its first epoch has not ended
+            found[log[1], log[2]] = points
     if not found:
         raise Refused(f"found no log {o.table}-ROW-SEED.csv with an epoch in '{o.folder}', expected those of `tables.py run "
                       f'{o.table}`. Give --folder the folder of the runs')
-    lines = [CURVES, *(f'{row},{seed},{epoch},{valid}' for (row, seed), points in found.items() for epoch, valid in points)]
+    lines = [CURVES, *(f'{o.table},{row},{seed},{epoch},{valid}' for (row, seed), points in found.items() for epoch, valid in points)]
     if o.csv:
         require_own('--csv', o.csv, CURVES.encode() + b'\n', 'curves of this script')
     if o.svg:
-        require_own('--svg', o.svg, b'GNUPLOT', 'a picture of gnuplot')
-        draw(o.svg, o.table, 'epoch', 'validation perplexity',
-             {f'{row}, seed {seed}': points for (row, seed), points in found.items()})
+        draw_curves(o.svg, o.table, found)
     if o.csv or not o.svg:
         with open(o.csv, 'w') if o.csv else os.fdopen(os.dup(1), 'w') as f:
             f.write('\n'.join(lines) + '\n')
+    return 0
+
+
+def figure(o):
+    """The command figure: from the curves recorded with the results."""
+    path = beside(o.results, 'curves')
+
+    def fine(row):
+        integers(row, 'seed', 'epoch')
+        return row['row'] in ROWS[row['table']] and 0 < float(row['valid']) < math.inf
+    lines = read_lines(path, CURVES, [*RUN, 'epoch'], fine, EXPECTED)
+    runs = [(r['row'], r['seed']) for r in read_results(o.results) if r['table'] == o.table]
+    found = {}
+    for row, seed in sorted(runs, key=lambda run: (ROWS[o.table].index(run[0]), run[1])):
+        points = [(r['epoch'], r['valid']) for r in lines if (r['table'], r['row'], r['seed']) == (o.table, row, seed)]
+        if points:
+            found[row, seed] = points
+    if not found:
+        raise Refused(f"found no curve of a finished run of {o.table} in '{path}', expected those that `tables.py run {o.table}` records. Run "
+                      'it, or draw the logs of a folder with `tables.py curves`')
+    draw_curves(o.svg, o.table, found)
     return 0

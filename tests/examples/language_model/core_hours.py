@@ -1,10 +1,13 @@
 """recipes.py on a tiny corpus: what a preset costs and reaches, alone and adapted; what it writes down, shows and refuses."""
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 from program import PROGRAM, Folder, read, rows, run, sentences, write
+from stand_in import stand_in
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 SCRIPT = os.path.join(SOURCES, "examples", "language_model", "recipes.py")
@@ -13,15 +16,22 @@ TINY = "--units 8 --batch 4 --bptt 10 --epochs 3".split()
 CALL = ["run", "fast", "--program", PROGRAM, "--folder", "f"]
 
 
-def recipes(*arguments, status=0):
-    done = subprocess.run([sys.executable, "-B", SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
+def recipes(*arguments, status=0, **environment):
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *arguments], capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
     assert done.returncode == status, f"{arguments}\nstatus {done.returncode}, expected {status}\n{done.stdout}{done.stderr}"
     return done.stderr if status else done.stdout
 
 
-def refuses(*arguments, says):
-    error = recipes(*arguments, status=1)
-    assert error.startswith("recipes.py: "), error
+def fails(*arguments, says, **environment):
+    """A run that fails: what was the matter is in the output."""
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    assert done.returncode == 1 and done.stderr.startswith("recipes.py: 1 of 1 runs failed"), done
+    assert all(part in done.stdout for part in says), done
+
+
+def refuses(*arguments, says, **environment):
+    error = recipes(*arguments, status=1, **environment)
+    assert error.startswith("recipes.py: ") and error.count("\n") == 1, error
     for part in says:
         assert part in error, (part, error)
 
@@ -58,9 +68,10 @@ def shown():
     recipes("report", "--check")  # of the project, with its own results
     shutil.copy(page, "page.md")
     refuses("report", "--check", "--page", "page.md", "--results", "r.csv", says=["are not those of 'r.csv'", "recipes.py report"])
+    write("r.options.csv", "recipe,corpus,seed,adaptation,options\n" + "".join(f"fast,ptb,{seed},none,--precision bf16\n" for seed in (1, 2)))
     recipes("report", "--page", "page.md", "--results", "r.csv")
-    assert "| fast | ptb | none | 2 | 100.5 (100.0 … 101.0) | 97.6 (97.3 … 98.0) | 0.55 (0.50 … 0.60) |\n" \
-           "| fast | ptb | cache | 1 | 90.0 | 88.0 | 0.55 |\n" in read("page.md").decode()
+    assert "| fast | ptb | none | 2 | 100.5 (100.0 … 101.0) | 97.6 (97.3 … 98.0) | 0.55 (0.50 … 0.60) | `--precision bf16` |\n" \
+           "| fast | ptb | cache | 1 | 90.0 | 88.0 | 0.55 | options that were not recorded |\n" in read("page.md").decode()
     recipes("report", "--page", "page.md")
     assert read("page.md") == read(page), "the rest of the page is not as it was"
 
@@ -81,7 +92,56 @@ def refused():
     refuses("report", "--page", "page.md", "--results", "wrong.csv", says=["fast ptb seed 1 none again in line 3"])
     refuses("run", "fast", "--program", "nowhere", says=["found no program 'nowhere'"])
     refuses("run", "fast", "--corpus", "wikitext-2", "--program", PROGRAM, says=["found no text", "ISOGLOSS_DATA"])
-    refuses(*CALL, "--folder", "g", "--", "--units", "0", says=["train ended with status 1", "--units is 0, expected"])
+    fails(*CALL, "--folder", "g", "--", "--units", "0", says=["train ended with status 1", "--units is 0, expected"])
+    for option in ["--seed", "7"], ["--precision=bf16"], ["--test", "x"]:
+        refuses(*CALL, "--", *option, says=[f"found {option[0]} after --", "set for each run"])
+    before = read("f/fast-ptb-1.safetensors"), read("f/recipes.csv"), read("f/fast-ptb.options.txt")
+    refuses(*CALL, "--seeds", "2", "--", *TINY, "--keep", "0.5", says=["--keep 0.5", "'f/fast-ptb.options.txt'", "another --folder"])
+    write("f/recipes.csv", HEADER + "\n")
+    os.rename("f/fast-ptb-1.safetensors.train", "away")
+    refuses(*CALL, "--", *TINY, says=["found 'f/fast-ptb-1.safetensors' without", "fast-ptb-1.safetensors.train'"])
+    os.rename("away", "f/fast-ptb-1.safetensors.train")
+    write("f/recipes.csv", before[1])
+    assert before == (read("f/fast-ptb-1.safetensors"), read("f/recipes.csv"), read("f/fast-ptb.options.txt"))
+
+
+def precision():
+    """What auto is at the beginning holds for a folder and for the results; it is recorded with them."""
+    call = ["run", "fast", "--program", stand_in(), "--adaptations", "none", "--results", "p.csv", "--folder"]
+    recipes(*call, "p", STAND_IN_AUTO="fp32")
+    assert read("p.csv").decode() == f"{HEADER}\nfast,ptb,1,0.0200,80.0000,80.0000,none\n"
+    assert read("p.options.csv").decode() == "recipe,corpus,seed,adaptation,options\nfast,ptb,1,none,--precision fp32\n"
+    before = sorted(os.listdir("p"))
+    refuses(*call, "p", "--seeds", "2", STAND_IN_AUTO="bf16", says=["the runs in 'p' have the options --precision fp32", "--precision bf16"])
+    refuses(*call, "q", "--seeds", "2", STAND_IN_AUTO="bf16", says=["fast ptb 1 none in 'p.csv' was made with --precision fp32",
+                                                                    "have --precision bf16", "another --results"])
+    assert sorted(os.listdir("p")) == before and os.listdir("q") == []
+    recipes(*call, "q", "--seeds", "2", "--precision", "fp32", STAND_IN_AUTO="bf16")
+    assert read("q/fast-ptb.options.txt") == b"--precision fp32\n" and len(rows("p.csv")) == 2
+    assert "--precision fp32" in read("q/fast-ptb-2.out").decode().splitlines()[0]
+    os.remove("p.options.csv")
+    refuses(*call, "q", "--seeds", "3", says=["fast ptb 1 none in 'p.csv' is not in it"])
+    fails("run", "fast", "--program", stand_in(), "--folder", "i", "--results", "i.csv", STAND_IN_PERPLEXITY="inf",
+          says=["found no finite perplexity on the validation text"])
+    assert rows("i.csv") == []
+
+
+def stopped():
+    """Ctrl-C, which the terminal sends to the group, and SIGTERM, sent to the script alone: the training saves, and has ended."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where this test runs under nohup
+    for number, send in (signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill), (signal.SIGHUP, os.kill):
+        folder = f"stopped{int(number)}"
+        process = subprocess.Popen([sys.executable, "-B", SCRIPT, "run", "fast", "--program", stand_in(), "--folder", folder, "--results", "s.csv"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                   env={**os.environ, "STAND_IN_WAITS": "1"})
+        state = f"{folder}/fast-ptb-1.safetensors.train"
+        while not (os.path.exists(state) and read(state)):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        send(process.pid, number)
+        out, error = process.communicate(timeout=30)
+        assert process.returncode == 128 + number and error == "recipes.py: stopped; the same call continues\n", (process.returncode, out, error)
+        assert read(state) == b"saved", "the training was ended before it had saved"
 
 
 if __name__ == "__main__":
@@ -93,3 +153,5 @@ if __name__ == "__main__":
         trained()
         shown()
         refused()
+        precision()
+        stopped()

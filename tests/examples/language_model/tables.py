@@ -8,6 +8,7 @@ import sys
 import time
 
 from program import PROGRAM, Folder, number, read, rows, run, sentences, write
+from stand_in import stand_in
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 SCRIPT = os.path.join(SOURCES, "examples", "language_model", "tables.py")
@@ -17,14 +18,14 @@ AWAY = [*TINY, "--rate", "3", "--epochs", "40", "--runaway", "1.0001"]  # at thi
 CALL = ["run", "ptb-small", "--program", PROGRAM, "--folder", "t", "--jobs", "2"]
 
 
-def tables(*arguments, status=0):
-    done = subprocess.run([sys.executable, "-B", SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
+def tables(*arguments, status=0, **environment):
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *arguments], capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
     assert done.returncode == status, f"{arguments}\nstatus {done.returncode}, expected {status}\n{done.stdout}{done.stderr}"
     return done.stderr if status else done.stdout
 
 
-def refuses(*arguments, says):
-    error = tables(*arguments, status=1)
+def refuses(*arguments, says, **environment):
+    error = tables(*arguments, status=1, **environment)
     assert error.startswith("tables.py: ") and error.count("\n") == 1, error
     for part in says:
         assert part in error, (part, error)
@@ -82,7 +83,10 @@ def refused():
     refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it"])
     refuses(*one, "--", "--model=x", says=["--model=x", "set for each run"])
     refuses(*one, "--", *TINY, "--keep", "0.5", says=["'t'", "--keep 0.5", "another --folder"])
-    refuses(*one, "--precision", "fp32", "--", *TINY, says=["--precision auto --epsilon 0.00390625 --units", "the given ones are --precision fp32"])
+    here, = re.match(rb"--precision (fp32|bf16) --epsilon 0.00390625 --units", read("t/options.txt")).groups()
+    here = here.decode()
+    other = "bf16" if here == "fp32" else "fp32"
+    refuses(*one, "--precision", other, "--", *TINY, says=[f"--precision {here} --epsilon 0.00390625 --units", f"the given ones are --precision {other}"])
     write("notes.csv", "notes,of,my own\n")
     refuses(*one, "--results", "notes.csv", "--", *TINY, says=["'notes,of,my own'", HEADER])
     write("twice.csv", f"{HEADER}\nptb-small,RE,1,2,3,4,5\nptb-small,RE,1,2,3,4,5\n")
@@ -166,17 +170,57 @@ def shown():
     write("page.md", "no markers\n")
     refuses("report", "--page", "page.md", says=["found 0 times"])
 
-    expected = "".join(f"{name},1,{row['epoch']},{float(row['valid_perplexity'])}\n" for name in ["RE", "REAL"]
-                       for row in rows(f"t/ptb-small-{name}-1.csv"))
-    assert tables("curves", "ptb-small", "--folder", "t") == "row,seed,epoch,valid\n" + expected
+    header = "table,row,seed,epoch,valid\n"
+    expected = header + "".join(f"ptb-small,{name},1,{row['epoch']},{float(row['valid_perplexity'])}\n" for name in ["RE", "REAL"]
+                                for row in rows(f"t/ptb-small-{name}-1.csv"))
+    assert tables("curves", "ptb-small", "--folder", "t") == expected
     tables("curves", "ptb-small", "--folder", "t", "--csv", "c.csv", "--svg", "c.svg")
-    assert read("c.csv").decode() == "row,seed,epoch,valid\n" + expected
+    assert read("c.csv").decode() == expected
     svg = read("c.svg").decode()
     assert "<svg" in svg and "RE, seed 1" in svg and "REAL, seed 1" in svg, svg[:300]
     tables("curves", "ptb-small", "--folder", "t", "--csv", "c.csv", "--svg", "c.svg")
     for option in "--csv", "--svg":
         refuses("curves", "ptb-small", "--folder", "t", option, "notes.csv", says=[f"{option} 'notes.csv'", "left unchanged"])
     refuses("curves", "ptb-medium", "--folder", "t", says=["ptb-medium-ROW-SEED.csv", "'t'"])
+
+    # The curves that were recorded with the results, in the order of their recording.
+    logs = {(row["row"], row["epoch"]): float(row["valid"]) for row in rows("c.csv")}
+    recorded = {(row["row"], row["epoch"]): float(row["valid"]) for row in rows("t/tables.curves.csv")}
+    assert read("t/tables.curves.csv").decode().startswith(header) and len(recorded) == 18 and recorded.keys() == logs.keys()
+    assert all(abs(recorded[key] / logs[key] - 1) < 1e-5 for key in logs), (recorded, logs)
+    tables("figure", "ptb-small", "--results", "t/tables.csv", "--svg", "f.svg")
+    assert re.sub(r"[\d.]+", "", read("f.svg").decode()) == re.sub(r"[\d.]+", "", svg), "another figure than from the logs"
+    write("t/tables.csv", "\n".join(line for line in read("t/tables.csv").decode().splitlines() if ",RE," not in line) + "\n")
+    tables("figure", "ptb-small", "--results", "t/tables.csv", "--svg", "f.svg")
+    assert "REAL, seed 1" in read("f.svg").decode() and "RE, seed 1" not in read("f.svg").decode(), "a run that is not finished"
+    refuses("figure", "ptb-medium", "--results", "t/tables.csv", "--svg", "f.svg", says=["'t/tables.curves.csv'", "tables.py curves"])
+
+
+def precision():
+    """What auto is at the beginning holds for a folder, and for a table of the results; it is recorded with them."""
+    call = ["run", "ptb-small", "--program", stand_in(), "--results", "p.csv", "--folder"]
+    tables(*call, "p", "--rows", "AL", "--seeds", "1", STAND_IN_AUTO="bf16")
+    assert read("p.csv").decode() == f"{HEADER}\nptb-small,AL,1,2,80,80,0.0200\n"
+    assert read("p.options.csv").decode() == "table,row,seed,options\nptb-small,AL,1,--precision bf16 --epsilon 0.00390625\n"
+    assert read("p.curves.csv").decode() == "table,row,seed,epoch,valid\nptb-small,AL,1,1,90.5\nptb-small,AL,1,2,80.25\n"
+    refuses(*call, "p", STAND_IN_AUTO="fp32", says=["the runs in 'p' have the options --precision bf16", "the given ones are --precision fp32"])
+    refuses(*call, "q", STAND_IN_AUTO="fp32", says=["ptb-small AL 1 in 'p.csv' was made with --precision bf16", "another --results"])
+    assert os.listdir("q") == []
+    tables(*call, "q", "--rows", "AL", "--seeds", "2", "--precision", "bf16", STAND_IN_AUTO="fp32")
+    tables("run", "ptb-medium", *call[2:], "m", "--rows", "AL", "--seeds", "1", STAND_IN_AUTO="fp32")  # another table may have another
+    out = tables("report", "--results", "p.csv", "--print")
+    assert "**ptb-small**, `--corpus ptb --preset small`, with `--precision bf16 --epsilon 0.00390625`:" in out, out
+    assert "**ptb-medium**, `--corpus ptb --preset medium`, with `--precision fp32 --epsilon 0.00390625`:" in out, out
+    # A run that is done again has its new curve and options only, and options may contain commas.
+    write("p.csv", HEADER + "\n")
+    tables("run", "ptb-small", *call[2:], "r", "--rows", "AL", "--seeds", "1", "--", "--units", "9,9")
+    assert read("p.options.csv").decode().count("ptb-small,AL,1,") == 1 and '"--precision fp32 --epsilon 0.00390625 --units 9,9"' in \
+        read("p.options.csv").decode() and read("p.curves.csv").decode().count("ptb-small,AL,1,") == 2
+    tables("run", "ptb-small", *call[2:], "r", "--rows", "AL", "--seeds", "1", "--", "--units", "9,9")
+    for p in "inf", "nan":
+        done = subprocess.run([sys.executable, "-B", SCRIPT, *call[:-3], "--results", "i.csv", "--folder", p, "--rows", "VD", "--seeds", "1"],
+                              capture_output=True, text=True, env={**os.environ, "STAND_IN_PERPLEXITY": p})
+        assert done.returncode == 1 and "found no finite perplexity on the valid" in done.stdout and rows("i.csv") == [], done
 
 
 if __name__ == "__main__":
@@ -191,3 +235,4 @@ if __name__ == "__main__":
         adopted()
         written_once()
         shown()
+        precision()
