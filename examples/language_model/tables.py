@@ -2,6 +2,7 @@
 
     python3 tables.py run ptb-small --program build/release/examples/language_model --jobs 2
     python3 tables.py run ptb-small --program … --rows AL REAL --folder tables/rate0.5 -- --rate 0.5
+    python3 tables.py tune ptb-small --program … --row REAL --gamma 0.5 0.65 0.8 --epochs 12
     python3 tables.py curves ptb-small --csv curves.csv --svg curves.svg
     python3 tables.py figure ptb-small --svg ptb-small.svg
     python3 tables.py report
@@ -18,8 +19,8 @@ import sys
 
 from runs import (OURS, PRECISIONS, Failed, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
-from tables_report import (ALL_ROWS, CURVES, HEADER, HERE, ROWS, RUN, TABLES, Refused, append_result, curves, figure, read_results, report,
-                           require_alike)
+from tables_report import (ALL_ROWS, CURVES, DEPTH, HEADER, HERE, LAYERS, ROWS, RUN, TABLES, TUNED_HEADER, TUNED_RUN, UNITS, Refused,
+                           append_result, best_gamma, curves, figure, read_results, read_tuned, report, require_alike, trials)
 
 # The options of each row on top of the preset. The bias is explicit: a training begun without it is refused, not continued.
 OPTIONS = {
@@ -27,8 +28,11 @@ OPTIONS = {
     'AL': '--head free --loss al',
     'RE': '--head tied --head-bias --loss ce',
     'REAL': '--head tied --head-bias --loss al',
+    # As many parameters within 0.1 %, and nothing else different.
+    'LSTM': f'--head tied --head-bias --loss ce --cell lstm --layers {LAYERS} --units {UNITS}',
+    'RHN': f'--head tied --head-bias --loss ce --cell rhn --layers 1 --depth {DEPTH} --units {UNITS}',
 }
-RESULTS = os.path.join(HERE, 'results', 'tables.csv')
+RESULTS, TUNED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'gamma.csv'))
 
 
 class TableRun(Run):
@@ -72,8 +76,24 @@ class TableRun(Run):
         print(f'{self.title}: {figures}, {len(log)} epochs, {hours:.4f} core-hours', flush=True)
 
 
+class Trial(TableRun):
+    """A short training of a row with a gamma. The texts are named, so that the program does not take the corpus's test text, too."""
+    header, run, parts = TUNED_HEADER, TUNED_RUN, ['valid']
+
+    def __init__(self, o, gamma, number):
+        corpus, _ = TABLES[o.table]
+        super().__init__(o, o.row, number, f' gamma{gamma:g} epochs{o.epochs}', [
+            '--train', text_of(corpus, 'train'), '--valid', text_of(corpus, 'valid'), '--gamma', f'{gamma:g}', '--epochs', str(o.epochs)])
+        self.key = (o.table, o.row, f'{gamma:g}', number, o.epochs)
+
+    def fields(self, log, perplexities, hours):
+        return [*self.key, *perplexities]
+
+
 def alike(o, run):
     """The results with which those of a run are compared."""
+    if isinstance(run, Trial):
+        return [r for r in read_tuned(o.results) if (r['table'], r['row'], r['epochs']) == (o.table, o.row, o.epochs)]
     return [r for r in read_results(o.results) if r['table'] == o.table]
 
 
@@ -114,9 +134,27 @@ def run_table(o):
     for row in rows:
         if row not in ROWS[o.table]:
             raise Refused(f"found --rows {row}, expected rows of {o.table}: {', '.join(ROWS[o.table])}")
-    prepare(o, [], 'tables.csv', RESULTS)
+    prepare(o, ['cell', 'layers', 'depth', 'units', 'embedding'] if o.table == 'ptb-cells' else [], 'tables.csv', RESULTS)
     # Seed by seed, so that a table stopped early is complete over fewer seeds.
     return work(o, [TableRun(o, row, number) for number in sorted(set(o.seeds)) for row in ROWS[o.table] if row in rows])
+
+
+def tune(o):
+    """The command tune."""
+    if o.row not in ROWS[o.table]:
+        raise Refused(f'found {o.table}, expected a table with the row {o.row}')
+    prepare(o, ['gamma', 'alpha', 'epochs'], 'gamma.csv', TUNED)
+    status = work(o, [Trial(o, gamma, number) for number in sorted(set(o.seeds)) for gamma in sorted(set(o.gamma))])
+    group = trials(read_tuned(o.results)).get((o.table, o.row, o.epochs))
+    if status == 0:
+        print(f'{o.table} {o.row} after {o.epochs} epochs: the best of {len(group)} gammas on validation is {best_gamma(group):g}')
+    return status
+
+
+def positive(text):
+    if not 0 < float(text) < float('inf'):
+        raise argparse.ArgumentTypeError(f'found {text}, expected a number above 0')
+    return float(text)
 
 
 def arguments_of_training(p, seeds, results, name):
@@ -142,8 +180,16 @@ def main():
     p.add_argument('--rows', nargs='+', choices=ALL_ROWS, help='of the table (all)')
     arguments_of_training(p, [1, 2, 3], RESULTS, 'tables.csv')
 
+    p = commands.add_parser('tune', help='short trainings of a row for several gammas, compared on the validation text alone; after -- as for run')
+    p.add_argument('table', choices=[table for table in TABLES if 'REAL' in ROWS[table]])
+    p.add_argument('--row', choices=['AL', 'REAL'], default='REAL')
+    p.add_argument('--gamma', nargs='+', type=positive, required=True)
+    p.add_argument('--epochs', type=at_least_1, default=12, help='of each training, from the beginning of the preset\'s schedule (12)')
+    arguments_of_training(p, [1], TUNED, 'gamma.csv')
+
     p = commands.add_parser('report', help='rewrite the tables of docs/examples/language_model.md from the results')
     p.add_argument('--results', default=RESULTS)
+    p.add_argument('--tuned', default=TUNED, help='results of tune')
     p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', 'language_model.md'))
     p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
@@ -160,12 +206,12 @@ def main():
     p.add_argument('--svg', required=True)
 
     o = parser.parse_args(arguments)
-    if o.command == 'run':
+    if o.command in ('run', 'tune'):
         o.extra = extra
         o.jobs = o.jobs or max(1, (os.cpu_count() or 1) // o.threads)
     elif extra:
-        parser.error(f'-- and options of the training are for run, not for {o.command}')
-    return status_of('tables.py', {'run': run_table, 'report': report, 'curves': curves, 'figure': figure}[o.command], o)
+        parser.error(f'-- and options of the training are for run and tune, not for {o.command}')
+    return status_of('tables.py', {'run': run_table, 'tune': tune, 'report': report, 'curves': curves, 'figure': figure}[o.command], o)
 
 
 if __name__ == '__main__':

@@ -11,10 +11,11 @@ import subprocess
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = 'table,row,seed,epochs,valid,test,core_hours'
 RUN = ['table', 'row', 'seed']  # what identifies a line
-PAPER = ['VD', 'AL', 'RE', 'REAL']
-TABLES = {'ptb-small': ('ptb', 'small'), 'ptb-medium': ('ptb', 'medium'), 'wikitext-2-small': ('wikitext-2', 'small')}
-ROWS = {table: PAPER for table in TABLES}
-ALL_ROWS = PAPER
+PAPER, CELLS = ['VD', 'AL', 'RE', 'REAL'], ['LSTM', 'RHN']
+TABLES = {'ptb-small': ('ptb', 'small'), 'ptb-medium': ('ptb', 'medium'), 'wikitext-2-small': ('wikitext-2', 'small'),
+          'ptb-cells': ('ptb', 'small')}
+ROWS = {table: CELLS if table == 'ptb-cells' else PAPER for table in TABLES}
+ALL_ROWS = PAPER + CELLS
 EXPECTED = f"a table ({', '.join(TABLES)}) and one of its rows ({', '.join(ALL_ROWS)})"
 # Table 1 of the source, validation and test. Figures with a question mark could not be checked against the source.
 SOURCE = {
@@ -22,6 +23,12 @@ SOURCE = {
     'ptb-medium': {'VD': ('82.0', '77.7'), 'AL': ('77.4', '74.7'), 'RE': ('77.1', '73.9'), 'REAL': ('75.7', '73.2')},
     'wikitext-2-small': {'VD': ('112.2?', '105.9?'), 'AL': ('110.3', '103.8'), 'RE': ('106.1', '100.5'), 'REAL': ('105.6', '98.9')},
 }
+# Of ptb-cells: one width of the table and of both cells, and the depth at which the highway network has as many parameters as the LSTM.
+UNITS, LAYERS, DEPTH, TYPES = 200, 2, 7, 10000
+IN_CELLS = {'LSTM': LAYERS * 4 * (2 * UNITS * UNITS + UNITS),  # W, U and b of the four gates of each layer
+            'RHN': 2 * UNITS * UNITS + DEPTH * 2 * (UNITS * UNITS + UNITS)}  # of h and t: W once, R and b in each micro-step
+TUNED_HEADER = 'table,row,gamma,seed,epochs,valid'
+TUNED_RUN = ['table', 'row', 'gamma', 'seed', 'epochs']
 CURVES = 'table,row,seed,epoch,valid'
 NONE = 'no finished training yet'
 
@@ -70,6 +77,14 @@ def read_results(path):
         integers(row, 'seed', 'epochs')
         return row['row'] in ROWS[row['table']] and all(0 <= float(row[name]) < math.inf for name in ('valid', 'test', 'core_hours'))
     return read_lines(path, HEADER, RUN, fine, EXPECTED)
+
+
+def read_tuned(path):
+    """The results of trials of gamma."""
+    def fine(row):
+        integers(row, 'seed', 'epochs')
+        return row['row'] in ROWS[row['table']] and 0 <= float(row['valid']) < math.inf and 0 < float(row['gamma']) < math.inf
+    return read_lines(path, TUNED_HEADER, TUNED_RUN, fine, EXPECTED)
 
 
 def beside(results, what):
@@ -154,6 +169,11 @@ def spread(values, form):
     return show[0] if len(values) == 1 else f'{show[0]} ({show[1]} … {show[2]})'
 
 
+def parameters(row):
+    """How many parameters are trained in a row of ptb-cells: the tied table, the bias of the head, the cells."""
+    return TYPES * UNITS + TYPES + IN_CELLS[row]
+
+
 def made_with(runs, run, made):
     """The options of results, as the page names them."""
     found = sorted({made.get(tuple(str(r[name]) for name in run), '') for r in runs})
@@ -169,8 +189,9 @@ def markdown(results, made):
         if not any(ours.values()):
             out += [f'{title}: {NONE}.', '']
             continue
-        source = SOURCE[table]
-        columns = ['paper: validation', 'test', 'ours: validation', 'test', 'seeds', 'epochs', 'core-hours']
+        source = SOURCE.get(table, {})
+        columns = [*(['paper: validation', 'test', 'ours: validation'] if source else ['parameters', 'validation']), 'test', 'seeds',
+                   'epochs', 'core-hours']
         title += f', with {made_with(sum(ours.values(), []), RUN, made)}'
         out += [f'{title}:', '', '| ' + ' | '.join(['row', *columns]) + ' |', '|' + '---|' * (len(columns) + 1)]
         for row, runs in ours.items():
@@ -179,11 +200,36 @@ def markdown(results, made):
                 cells = [spread([float(r[name]) for r in runs], '.1f') for name in ('valid', 'test')]
                 cells += [str(len(runs)), spread([r['epochs'] for r in runs], '.4g')]
                 cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
-            out.append('| ' + ' | '.join([row, *source[row], *cells]) + ' |')
+            out.append('| ' + ' | '.join([row, *(source[row] if source else [f'{parameters(row):,}']), *cells]) + ' |')
         out.append('')
         if any('?' in figure for figures in source.values() for figure in figures):
             out += ['?: from memory; no text of the paper with these figures was at hand.', '']
     return '\n'.join(out)
+
+
+def trials(results):
+    """The trials of each table, row and number of epochs, by gamma."""
+    groups = {}
+    for r in results:
+        groups.setdefault((r['table'], r['row'], r['epochs']), {}).setdefault(float(r['gamma']), []).append(r)
+    return groups
+
+
+def best_gamma(group):
+    """The gamma of the lowest validation perplexity, the median over the seeds, among trials by gamma."""
+    return min(group, key=lambda gamma: statistics.median(float(r['valid']) for r in group[gamma]))
+
+
+def markdown_tuned(results, made):
+    """The trials of gamma on the page; nothing if there are none."""
+    out = []
+    for (table, row, epochs), group in trials(results).items():
+        out += ['', f'{table} {row} after {epochs} epochs, with {made_with(sum(group.values(), []), TUNED_RUN, made)}:', '',
+                '| γ | validation | seeds |', '|---|---|---|']
+        for gamma, runs in sorted(group.items()):
+            best = ' (best)' if gamma == best_gamma(group) else ''
+            out.append(f"| {gamma:g}{best} | {spread([float(r['valid']) for r in runs], '.1f')} | {len(runs)} |")
+    return '\n'.join(out) + '\n' if out else ''
 
 
 def write_between(page, script, made, check, results):
@@ -207,6 +253,7 @@ def write_between(page, script, made, check, results):
 def report(o):
     """The command report."""
     made = markdown(read_results(o.results), read_options(o.results, RUN))
+    made += markdown_tuned(read_tuned(o.tuned), read_options(o.tuned, TUNED_RUN))
     if o.print:
         print(made, end='')
         return 0

@@ -87,6 +87,8 @@ def refused():
     here = here.decode()
     other = "bf16" if here == "fp32" else "fp32"
     refuses(*one, "--precision", other, "--", *TINY, says=[f"--precision {here} --epsilon 0.00390625 --units", f"the given ones are --precision {other}"])
+    refuses(*CALL, "--rows", "LSTM", says=["found --rows LSTM, expected rows of ptb-small: VD, AL, RE, REAL"])
+    refuses("run", "ptb-cells", *CALL[2:], "--", "--units", "8", says=["found --units after --"])
     write("notes.csv", "notes,of,my own\n")
     refuses(*one, "--results", "notes.csv", "--", *TINY, says=["'notes,of,my own'", HEADER])
     write("twice.csv", f"{HEADER}\nptb-small,RE,1,2,3,4,5\nptb-small,RE,1,2,3,4,5\n")
@@ -223,6 +225,62 @@ def precision():
         assert done.returncode == 1 and "found no finite perplexity on the valid" in done.stdout and rows("i.csv") == [], done
 
 
+def cells():
+    """The rows of ptb-cells have the parameters that the page says, within 1 % of each other, on a text of 10,000 types."""
+    os.makedirs("types/ptb")
+    words = [f"w{i}" for i in range(9998)]  # and <unk>, <eos>
+    write("types/ptb/ptb.train.txt", "".join(" ".join(words[i:i + 50]) + "\n" for i in range(0, 9998, 50)))
+    for part in "valid", "test":
+        write(f"types/ptb/ptb.{part}.txt", "w1 w2 w3\n" * 20)
+    tables("run", "ptb-cells", *CALL[2:], "--folder", "cells", "--seeds", "1", "--", "--epochs", "1", "--train-tokens", "0:1000", ISOGLOSS_DATA="types")
+    counts = {}
+    for row, cell in ("LSTM", "2 x 200 lstm"), ("RHN", "1 x 200 rhn"):
+        printed = re.search(r"\nmodel +(.*), ([\d,]+) parameters", read(f"cells/ptb-cells-{row}-1.out").decode())
+        assert printed and printed[1].startswith(cell) and "tied head with a bias, loss ce" in printed[1], printed
+        counts[row] = printed[2]
+    small, large = sorted(int(count.replace(",", "")) for count in counts.values())
+    assert large <= 1.01 * small, counts
+    out = tables("report", "--results", "cells/tables.csv", "--print")
+    for row, count in counts.items():
+        assert re.search(rf"\| {row} \| {count} \| [\d.]+ \| [\d.]+ \| 1 \| 1 \|", out), (counts, out)
+
+
+def tuned():
+    """tune compares gammas on the validation text alone, and records them in a file of their own."""
+    call = ["tune", *CALL[1:], "--folder", "gammas", "--gamma", "0.8", "0.5", "--epochs", "2", "--", *TINY[:-2]]
+    out = tables(*call)
+    lines = rows("gammas/gamma.csv")
+    assert list(lines[0]) == "table,row,gamma,seed,epochs,valid".split(","), lines
+    assert sorted((line["row"], line["gamma"], line["seed"], line["epochs"]) for line in lines) == [("REAL", g, "1", "2") for g in ("0.5", "0.8")]
+    assert not os.path.exists("gammas/tables.csv")
+    best = min(lines, key=lambda line: float(line["valid"]))["gamma"]
+    assert out.endswith(f"ptb-small REAL after 2 epochs: the best of 2 gammas on validation is {best}\n"), (out, lines)
+    for line in lines:
+        base = f"gammas/ptb-small-REAL-gamma{line['gamma']}-epochs2-1"
+        assert "ptb.test.txt" not in read(base + ".out").decode() and len(rows(base + ".csv")) == 2
+        printed = run("evaluate", "--model", base + ".safetensors", "--text", "ptb/ptb.valid.txt", "--threads", 1).stdout
+        assert float(line["valid"]) == number(r"\nperplexity ([0-9.]+)", printed)
+    run("train", "--corpus", "ptb", "--preset", "small", "--gamma", 0.8, *TINY, "--epochs", 2, "--precision", "auto", "--epsilon", 1 / 256,
+        "--threads", 1, "--model", "gamma")
+    assert read("gamma") == read("gammas/ptb-small-REAL-gamma0.8-epochs2-1.safetensors")
+    again = tables(*call)
+    assert again.count("finished, validation") == 2 and "goes on" not in again, again
+    out = tables("report", "--results", "none.csv", "--tuned", "gammas/gamma.csv", "--print")
+    assert f"\n| {best} (best) | " in out and "ptb-small REAL after 2 epochs, with `--precision" in out, out
+    refuses(*call, "--epochs", "1", says=["found --epochs after --"])
+    # The best is that of the lowest median over the seeds, for each number of epochs.
+    write("g.csv", "table,row,gamma,seed,epochs,valid\n" + "".join(f"ptb-small,REAL,{gamma},{seed},{epochs},{valid}\n" for gamma, seed, epochs, valid in [
+        (0.5, 1, 12, 91), (0.5, 2, 12, 80), (0.5, 3, 12, 92), (0.65, 1, 12, 90), (0.8, 1, 12, 93), (0.8, 1, 2, 200), (0.5, 1, 2, 210)]))
+    out = tables("report", "--results", "none.csv", "--tuned", "g.csv", "--print")
+    assert "| 0.5 | 91.0 (80.0 … 92.0) | 3 |\n| 0.65 (best) | 90.0 | 1 |\n| 0.8 | 93.0 | 1 |\n" in out, out
+    assert "REAL after 2 epochs, with options that were not recorded" in out and "| 0.5 | 210.0 | 1 |\n| 0.8 (best) | 200.0 | 1 |\n" in out, out
+    out = tables("tune", "ptb-small", "--program", stand_in(), "--folder", "g2", "--results", "g2.csv", "--gamma", "0.5", "--epochs", "2")
+    out = tables("tune", "ptb-small", "--program", stand_in(), "--folder", "g2", "--results", "g2.csv", "--gamma", "0.8", "--epochs", "2",
+                 STAND_IN_PERPLEXITY="79")
+    assert out.endswith("the best of 2 gammas on validation is 0.8\n"), out
+    refuses(*call, "--clip", "9", says=["another --folder"])
+
+
 if __name__ == "__main__":
     with Folder():
         os.environ["ISOGLOSS_DATA"] = "."
@@ -236,3 +294,5 @@ if __name__ == "__main__":
         written_once()
         shown()
         precision()
+        cells()
+        tuned()
