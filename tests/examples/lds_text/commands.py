@@ -404,6 +404,8 @@ def check_identification():
             break
     assert program.returncode == 130 and not os.path.exists("in.parts"), (program.returncode, said)
     run(*fit, "--model", "in.parts", "--seed", 2, "--resume", status=1, says="seed 1")
+    write("many.sorted", "".join(" ".join(sorted(line.split())) + "\n" for line in lines))
+    run("fit", "--train", "many.sorted", *fit[3:], "--model", "in.parts", "--resume", status=1, says="was begun with")
     run(*fit, "--model", "in.parts", "--resume", says="resume subspace identification after")
     assert content("in.parts") == content("at.once"), "an interrupted identification ends with other bits"
     assert not os.path.exists("in.parts.ssid"), "the state stays beside the model"
