@@ -48,6 +48,31 @@ public:
         return counts_ ? lds::LagMoments<float>(*counts_, options) : lds::LagMoments<float>(*text_, options);
     }
 
+    /// Throws UsageError unless pairs are counted at distances up to the horizon of EM.
+    void require_horizon(ig::Index lags) const {
+        if (counts_ && counts_->lags() < lags)
+            throw ig::UsageError(ig::message(
+                "fit: --em-lags is ", lags, ", but the counts have distances 1 to ", counts_->lags(),
+                "; give --em-lags ", counts_->lags(), ", or count with --lags ", lags));
+    }
+    /// A checksum of the counts at distances 1 … lags, or without counts of the text.
+    std::string checksum(ig::Index lags) const {
+        if (text_) return "text " + ig::file::hex16(corpus_->checksum());
+        std::uint64_t h = 0;
+        const auto add = [&h](auto numbers) {
+            const auto bytes = std::as_bytes(std::span(numbers.data(), numbers.size()));
+            h = ig::file::hash_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, h);
+        };
+        for (ig::Index k = 1; k <= std::min(lags, counts_->lags()); ++k) {
+            const auto& pairs = counts_->lag(k);
+            add(std::span(pairs.starts));
+            add(pairs.columns);
+            add(pairs.values.narrow);
+            add(pairs.values.wide);
+        }
+        return "counts " + ig::file::hex16(h);
+    }
+
 private:
     void load(const std::string& path, bool sentences) {
         auto counted = lds::load_counts(path);

@@ -35,7 +35,7 @@ struct FitCommand {
     ig::Index iterations = 20,
               shards = 0;  ///< 0: as in the file to resume from, or as many as the ranks need
     double stop = 0, checkpoint_seconds = 30;
-    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> seed;
     bool sentences = false, random_start = false, scaled = false, select = false, resume = false,
          matrix_free = false;
     bool go_on =

@@ -104,9 +104,26 @@ inline bool of_sentences(const lds::LdsFile<float>& it) {
     return at != it.notes.end() && at->second == "1";
 }
 
-/// The vocabulary of texts: at most `size` types, 0 for no limit.
+/// Which words occur at least `least` times in the text of the vocabulary; all where it has no counts.
+inline std::vector<bool> frequent(const ig::text::Vocabulary& vocabulary, double least) {
+    std::vector<bool> out;
+    for (const auto count : vocabulary.counts())
+        out.push_back(vocabulary.total() == 0 || static_cast<double>(count) >= least);
+    return out;
+}
+
+/// Throws DataError for a text that cannot be read twice, such as a pipe. `instead`: what else to do.
+inline void require_files(const std::vector<std::string>& paths, const char* instead) {
+    for (const std::string& path : paths)
+        if (const auto status = ig::file::file_status(path); status && !S_ISREG(status->st_mode))
+            throw ig::DataError(
+                ig::message("'", path, "' is not a regular file, but its text is read twice; ", instead));
+}
+
+/// The vocabulary of texts, which are read again afterwards: at most `size` types, 0 for no limit.
 inline ig::text::Vocabulary read_vocabulary(const std::vector<std::string>& paths, ig::Index size,
                                             std::int64_t min_count) {
+    require_files(paths, "write it to a file, or give its words by --vocabulary-from");
     return ig::text::Vocabulary::from_files(paths, {.min_count = min_count, .max_size = size});
 }
 

@@ -15,9 +15,12 @@ inline std::pair<ig::Index, ig::Index> parse_shard(const std::string& shard) {
     std::istringstream in(shard);
     ig::Index number = 0, of = 0;
     char slash = 0;
-    if (!(in >> number >> slash >> of) || slash != '/' || number < 1 || number > of || in.peek() != EOF)
-        throw ig::DataError(
-            ig::message("--shard is '", shard, "', expected NUMBER/OF, 2/4 for the second of four"));
+    constexpr ig::Index most = 1000000000;  // part_of multiplies two of these
+    if (!(in >> number >> slash >> of) || slash != '/' || number < 1 || number > of || of > most ||
+        in.peek() != EOF)
+        throw ig::DataError(ig::message("--shard is '", shard,
+                                        "', expected NUMBER/OF, 2/4 for the second of four, and at most ",
+                                        most, " parts"));
     return {number, of};
 }
 

@@ -44,14 +44,21 @@ class Fit {
 public:
     Fit(const FitCommand& o, const CoOccurrences& counted, program::Ranks& ranks)
         : o_(o), counted_(counted), ranks_(ranks) {
-        if (!o.dev.empty() && ranks.first()) dev_ = corpus_of(o.dev, counted.vocabulary());
+        if (o.dev.empty() || !ranks.first()) return;
+        dev_ = corpus_of(o.dev, counted.vocabulary());
+        if (std::ranges::find(o.pseudo_counts, 0.0) == o.pseudo_counts.end()) return;
+        for (const auto token : dev_->tokens())
+            if (counted.occurrences()[token] == 0)
+                throw ig::DataError(ig::message("fit: ", ig::in_quotes(counted.vocabulary().word(token)),
+                                                " occurs in --dev but not in the training text, and has "
+                                                "frequency 0 with --pseudo-counts 0; "
+                                                "give a number above 0, or leave --dev out"));
     }
 
     /// Subspace identification, or the file of --resume, then EM to convergence. Returns the last iteration.
     ig::Index run(const Candidate& c) {
         const lds::LagMoments<float> moments = counted_.moments({.pseudo_counts = c.pseudo_counts});
-        System it =
-            o_.resume ? resumed(o_, c, moments) : start(o_, c, moments, counted_.vocabulary(), ranks_);
+        System it = o_.resume ? resumed(o_, c, moments, counted_) : start(o_, c, moments, counted_, ranks_);
         if (o_.shards > 0) it.notes["lds_text.shards"] = ig::message(o_.shards);
         const auto& whitening = it.system.whitening;
         const double baseline = lds::static_log_likelihood(whitening.words);
@@ -85,6 +92,7 @@ public:
             if (gain > 0) {
                 best = value;
                 best_iteration = iteration;
+                begun_ = true;
                 // here and not after the M-step, so that the file always holds a system with its own
                 // covariances
                 if (ranks_.first()) {
@@ -108,6 +116,8 @@ public:
     ig::Index horizon() const { return o_.em_lags.value_or(default_em_lags); }
     /// The system in the file, after runs of several candidates.
     const std::pair<Candidate, ig::Index>& selected() const { return of_selected_; }
+    /// Whether there is a system in the file.
+    bool begun() const { return begun_; }
     /// Whether a rank received a signal to end; the same on all ranks.
     bool interrupted() const { return interrupted_; }
     double best_perplexity() const { return -selected_; }
@@ -119,10 +129,15 @@ private:
     std::optional<HeldOut> predicted(const lds::Lds<float>& system, const lds::SteadyState& steady) {
         if (o_.dev.empty()) return std::nullopt;
         std::array<double, 4> numbers = {};
-        if (dev_)
-            numbers = HeldOut(lds::TextFilter<float>(system, steady), system.whitening, dev_->tokens(),
-                              counted_.boundary())
-                          .numbers();
+        try {
+            if (dev_)
+                numbers = HeldOut(lds::TextFilter<float>(system, steady), system.whitening, dev_->tokens(),
+                                  counted_.boundary())
+                              .numbers();
+        } catch (const ig::NumericError&) {
+            if (!o_.select) throw;
+            numbers.fill(std::numeric_limits<double>::quiet_NaN());  // which ends the candidate on all ranks
+        }
         ig::distributed::broadcast(ranks_, std::span<double>(numbers));
         return HeldOut(numbers);
     }
@@ -174,42 +189,30 @@ private:
     program::Ranks& ranks_;
     std::optional<ig::text::Corpus> dev_;  // on the first rank
     std::optional<files::CsvLog> log_;
-    bool interrupted_ = false;
+    bool interrupted_ = false, begun_ = false;
     double selected_ = -std::numeric_limits<double>::infinity();  // minus the perplexity
     std::pair<Candidate, ig::Index> of_selected_ = {};
 };
 
-void check(const FitCommand& o) {
-    ig::require("fit", "--iterations", o.iterations, 0);
-    ig::require("fit", "--checkpoint-seconds", o.checkpoint_seconds, 0);
-    ig::require("fit", "--shards", o.shards, 0, ig::Index{1} << 20);
-    ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
-    for (const double kappa : o.pseudo_counts)
-        if (kappa != 0 && !(kappa >= 1e-6 && kappa <= 1e12))
-            throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", kappa,
-                                             ", expected 0, or a number from 1e-6 to 1e12"));
-    for (const auto& [name, count] :
-         {std::pair("--pseudo-counts", o.pseudo_counts.size()), std::pair("--states", o.states.size()),
-          std::pair("--ssid-lags", o.ssid_lags.size())})
-        if (!o.select && count > 1)
-            throw ig::UsageError(ig::message("fit: found ", count, " values of ", name,
-                                             ", expected one; --select chooses among several"));
-    if (o.select && o.dev.empty())
-        throw ig::UsageError("fit: --select chooses by the prediction of a held-out text; give --dev too");
-}
-
-/// Throws unless the files of a fit may be written.
-void require_outputs(const FitCommand& given) {
-    files::Outputs()
-        .read("--train", given.train)
-        .read("--vocabulary-from", given.vocabulary_from)
-        .read("--counts", given.counts)
-        .read("--dev", given.dev)
-        .write("--model", given.model, model_kind())
-        .write("--model", identification_file(given.model), identification_kind())
-        .write_unmarked("--model", given.model + ".lock", false)
-        .write("--log", given.log, files::table("log of `lds_text fit`", fit_header))
-        .check();
+/// Fits all candidates; those of --select that cannot be fitted are left out. `last`: the last iteration.
+void fit_all(Fit& fit, const FitCommand& o, const std::vector<Candidate>& all, ig::Index& last) {
+    for (const Candidate& c : all) {
+        const auto left_out = [&](const ig::Error& error) {
+            if (!o.select) throw;
+            say("%g pseudo-counts, %td states, %td blocks: left out: %s\n", c.pseudo_counts, c.states,
+                c.ssid_lags, error.what());
+        };
+        try {
+            last = fit.run(c);
+        } catch (const ig::UsageError& error) {
+            left_out(error);
+        } catch (const ig::NumericError& error) {
+            left_out(error);
+        }
+        if (fit.interrupted()) break;
+    }
+    if (!fit.begun())
+        throw ig::NumericError("fit: none of the ", all.size(), " candidates of --select could be fitted");
 }
 
 /// The command on one of its ranks. The first alone checks files, before any rank continues: the others would
@@ -240,17 +243,13 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     interrupt::catch_signals();
     const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end());
     const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)), ranks);
+    counted.require_horizon(o.em_lags.value_or(default_em_lags));
     Fit fit(o, counted, ranks);
     ig::Index last = 0;
-    bool begun = false;  // whether there is a system in the file
     try {
-        for (const Candidate& c : candidates(o, counted)) {
-            last = fit.run(c);
-            begun = true;
-            if (fit.interrupted()) break;
-        }
+        fit_all(fit, o, candidates(o, counted), last);
     } catch (const IdentificationInterrupted&) {
-        if (!begun) {
+        if (!fit.begun()) {
             const std::string state = identification_file(o.model);
             interrupt::out() << "Interrupted in subspace identification"
                              << (files::exists(state) ? "; its state is in '" + state +

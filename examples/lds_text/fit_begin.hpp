@@ -1,4 +1,4 @@
-/// @file fit_begin.hpp  The start of a fit: candidates, start values, or the file to resume from.
+/// @file fit_begin.hpp  The start of a fit: checks, candidates, start values, or the file to resume from.
 #pragma once
 
 #include <charconv>
@@ -6,11 +6,13 @@
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <limits>
 #include <locale>
 #include <numeric>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../shared/ranks.hpp"
@@ -28,6 +30,46 @@ struct Candidate {
 };
 
 inline constexpr ig::Index default_em_lags = 7, default_ssid_lags = 4, default_states = 200;
+
+/// Throws UsageError for options out of range.
+inline void check(const FitCommand& o) {
+    ig::require("fit", "--iterations", o.iterations, 0);
+    ig::require("fit", "--checkpoint-seconds", o.checkpoint_seconds, 0);
+    ig::require("fit", "--shards", o.shards, 0, ig::Index{1} << 20);
+    ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
+    for (const ig::Index states : o.states) ig::require("fit", "--states", states, 1);
+    for (const ig::Index lags : o.ssid_lags) ig::require("fit", "--ssid-lags", lags, 2, 500);
+    ig::require("fit", "--em-lags", o.em_lags.value_or(default_em_lags), 1, 1000);
+    if (o.random_start && o.scaled)
+        throw ig::UsageError("fit: --scaled has no effect with --random-start; leave one of them out");
+    for (const double kappa : o.pseudo_counts)
+        if (kappa != 0 && !(kappa >= 1e-6 && kappa <= 1e12))
+            throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", kappa,
+                                             ", expected 0, or a number from 1e-6 to 1e12"));
+    for (const auto& [name, count] :
+         {std::pair("--pseudo-counts", o.pseudo_counts.size()), std::pair("--states", o.states.size()),
+          std::pair("--ssid-lags", o.ssid_lags.size())})
+        if (!o.select && count > 1)
+            throw ig::UsageError(ig::message("fit: found ", count, " values of ", name,
+                                             ", expected one; --select chooses among several"));
+    if (o.select && o.dev.empty())
+        throw ig::UsageError("fit: --select chooses by the prediction of a held-out text; give --dev too");
+}
+
+/// Throws unless the files of a fit may be written, and --dev may be read.
+inline void require_outputs(const FitCommand& given) {
+    files::Outputs()
+        .read("--train", given.train)
+        .read("--vocabulary-from", given.vocabulary_from)
+        .read("--counts", given.counts)
+        .read("--dev", given.dev)
+        .write("--model", given.model, model_kind())
+        .write("--model", identification_file(given.model), identification_kind())
+        .write_unmarked("--model", given.model + ".lock", false)
+        .write("--log", given.log, files::table("log of `lds_text fit`", fit_header))
+        .check();
+    require_texts(given.dev);
+}
 
 /// Every combination of the lists. Default pseudo-counts are shares of the tokens, divided among the types.
 inline std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrences& counted) {
@@ -74,18 +116,20 @@ inline std::string digits(double x, int count = 12) {
 
 /// The system that EM begins with for a candidate: that of subspace identification, or a random one.
 inline System start(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments,
-                    const ig::text::Vocabulary& vocabulary, program::Ranks& ranks) {
+                    const CoOccurrences& counted, program::Ranks& ranks) {
     Stopwatch clock;
     System it;
-    it.vocabulary = vocabulary;
+    it.vocabulary = counted.vocabulary();
+    const std::uint64_t seed = o.seed.value_or(1);
     if (o.random_start) {
-        it.system = random_system(moments.whitening(), c.states, o.seed);
+        it.system = random_system(moments.whitening(), c.states, seed);
         say("random start\n");
     } else {
         // the candidates of --select run in turn, and would find each other's file
         auto found = identify(
-            moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = o.seed}},
-            o.select ? "" : identification_file(o.model), o.checkpoint_seconds, o.go_on, ranks, o.shards > 0);
+            moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = seed}},
+            o.select ? "" : identification_file(o.model), o.checkpoint_seconds, o.go_on,
+            counted.checksum(2 * c.ssid_lags - 1), ranks, o.shards > 0);
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
         say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
@@ -98,7 +142,12 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
                 {"lds_text.sentences", moments.made_with().boundary >= 0 ? "1" : "0"},
                 {"lds_text.pseudo_counts", digits(c.pseudo_counts, 17)},
                 {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))},
-                {"lds_text.ssid_lags", ig::message(c.ssid_lags)}};
+                {"lds_text.ssid_lags", ig::message(c.ssid_lags)},
+                {"lds_text.start", o.random_start ? "--random-start"
+                                   : o.scaled     ? "--scaled"
+                                                  : ""},
+                {"lds_text.seed", ig::message(seed)},
+                {"lds_text.pairs", counted.checksum(o.em_lags.value_or(default_em_lags))}};
     if (o.shards > 0) it.notes["lds_text.shards"] = ig::message(o.shards);
     if (o.select) it.notes["lds_text.selected"] = "1";
     return it;
@@ -146,14 +195,31 @@ inline FitCommand with_stored(FitCommand o) {
     if (it.notes.contains("lds_text.shards"))
         o.shards = take("--shards", o.shards > 0 ? std::optional(o.shards) : std::nullopt,
                         noted<ig::Index>(it, o.model, "lds_text.shards", 1, 1 << 20, 0));
+    const auto begun_without = [&](const std::string& option, const std::string& stored) {
+        throw ig::UsageError(ig::message("--resume: '", o.model, "' was begun with ", stored, ", not with ",
+                                         option, "; leave the option out"));
+    };
+    if (const auto at = it.notes.find("lds_text.start"); at != it.notes.end())
+        for (const auto& [option, given] :
+             {std::pair("--random-start", o.random_start), std::pair("--scaled", o.scaled)})
+            if (given && at->second != option)
+                begun_without(option, at->second.empty() ? "subspace identification" : at->second);
+    if (const auto at = it.notes.find("lds_text.seed"); at != it.notes.end() && o.seed)
+        if (const auto given = ig::message(*o.seed); given != at->second)
+            begun_without("--seed " + given, "--seed " + at->second);
     if (o.pseudo_counts.empty() && it.notes.contains("lds_text.pseudo_counts"))
         o.pseudo_counts = {noted<double>(it, o.model, "lds_text.pseudo_counts", 0, 1e12, 0)};
     return o;
 }
 
 /// The system that a fit resumes with: that of the file, if it was begun with these counts.
-inline System resumed(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments) {
+inline System resumed(const FitCommand& o, const Candidate& c, const lds::LagMoments<float>& moments,
+                      const CoOccurrences& counted) {
     System it = lds::load_lds<float>(o.model);
+    if (it.vocabulary.checksum() != counted.vocabulary().checksum())
+        throw ig::DataError(ig::message("'", o.model,
+                                        "' has other words than these counts; resume with the text and "
+                                        "options it was begun with"));
     if (it.system.whitening.mu != moments.whitening().mu)
         throw ig::DataError(
             ig::message("'", o.model, "' has other word frequencies than these counts with ", c.pseudo_counts,
@@ -166,6 +232,14 @@ inline System resumed(const FitCommand& o, const Candidate& c, const lds::LagMom
         throw ig::DataError(ig::message(
             "'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
             " --sentences, but these counts are of the other kind; resume with the same options"));
+    // Files of 0.1.0 have no checksum; one of counts and one of a text (--matrix-free) cannot be compared.
+    const std::string pairs = counted.checksum(o.em_lags.value_or(default_em_lags));
+    const auto begun = it.notes.find("lds_text.pairs");
+    if (begun != it.notes.end() && begun->second != pairs && begun->second[0] == pairs[0])
+        throw ig::DataError(
+            ig::message("'", o.model, "' was begun with ", begun->second, ", but this call reads ", pairs,
+                        " with the same word frequencies; resume with the text it was ", "begun with"));
+    it.notes["lds_text.pairs"] = pairs;
     it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), iteration));
     return it;
 }

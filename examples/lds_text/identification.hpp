@@ -30,22 +30,24 @@ inline files::Kind identification_kind() {
 
 /// subspace_identification with a progress bar. The state goes to `file`, unless its name is empty, after a
 /// product of the singular vectors if `seconds` have passed since the last time; with `go_on` the work starts
-/// from it. `shared`: by rows that the ranks share, with the same bits for any number of ranks; the first
-/// writes the file. Throws IdentificationInterrupted after a signal, DataError for a file of other counts or
-/// options.
+/// from it, if it was begun with pairs of the same checksum `pairs_of`. `shared`: by rows that the ranks share,
+/// with the same bits for any number of ranks; the first writes the file. Throws IdentificationInterrupted after
+/// a signal, DataError for a file of other counts or options.
 inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
                                      const lds::SubspaceOptions& options, const std::string& file,
-                                     double seconds, bool go_on, program::Ranks& ranks, bool shared) {
+                                     double seconds, bool go_on, const std::string& pairs_of,
+                                     program::Ranks& ranks, bool shared) {
     const auto& mu = moments.whitening().mu;
     const auto made_with = moments.made_with();
     ig::Index pairs = 0;
     for (ig::Index k = 1; k < 2 * options.lags; ++k) pairs += moments.pairs(k);
-    const std::string settings = ig::message(
+    const std::string before = ig::message(  // what 0.1.0 wrote
         options.states, " states, ", options.lags, " blocks, seed ", options.svd.seed, ", boundary ",
         made_with.boundary, ", ", pairs, " pairs of words with frequencies ",
         ig::file::hex16(
             ig::file::hash_bytes({reinterpret_cast<const char*>(mu.data()), mu.size() * sizeof(double)})),
         shared ? ", by rows" : "");
+    const std::string settings = before + ", " + pairs_of;
 
     program::Progress bar("subspace identification");
     program::Stopwatch since;
@@ -53,7 +55,7 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
     if (go_on && !file.empty() && files::exists(file)) {
         const auto in = ig::io::Safetensors::open(file);
         const auto at = in.metadata().find("lds_text.identification");
-        if (at == in.metadata().end() || at->second != settings)
+        if (at == in.metadata().end() || (at->second != settings && at->second != before))
             throw ig::DataError(ig::message(
                 "--resume: '", file, "' was begun with\n  ",
                 at == in.metadata().end() ? "another program" : at->second, "\nand this call has\n  ",

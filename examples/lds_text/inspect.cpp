@@ -15,13 +15,16 @@ int inspect(const InspectCommand& o) {
     ig::require("inspect", "--min-count", o.min_count, 0);
     ig::require("inspect", "--pairs", o.pairs, 1);
     ig::require("inspect", "--words", o.words, 1);
-    const auto it = lds::load_lds<float>(o.model);
+    auto it = lds::load_lds<float>(o.model);
     const auto& s = it.system;
     auto moduli = lds::schur<double>(s.A, "inspect").moduli();
     std::sort(moduli.rbegin(), moduli.rend());
-    const double tokens = static_cast<double>(it.vocabulary.total());
-    const auto dynamics = lds::dynamics(s, it.xx, std::min(o.pairs, s.states()), o.words,
-                                        tokens > 0 ? o.min_count / tokens : 0);
+    const auto known = frequent(it.vocabulary, o.min_count);
+    const bool any = std::ranges::find(known, true) != known.end();
+    for (std::size_t i = 0; i < known.size(); ++i)
+        if (!known[i]) it.system.whitening.mu[ig::Index(i)] = 0;  // which dynamics leaves out
+    auto dynamics = lds::dynamics(s, it.xx, std::min(o.pairs, s.states()), o.words);
+    if (!any) dynamics.clear();
     const auto iterations = it.log_likelihoods.empty() ? 0 : it.log_likelihoods.size() - 1;
     const auto words = [&](const std::vector<ig::Token>& of) {
         std::vector<std::string> list;
@@ -56,6 +59,7 @@ int inspect(const InspectCommand& o) {
         for (const auto& word : words(of)) joined += (joined.empty() ? "" : " ") + word;
         return joined;
     };
+    if (!any) say("no word occurs %g times; give a smaller --min-count\n", o.min_count);
     for (const auto& d : dynamics)
         say("%.3f  %s  ->  %s\n", d.strength, line(d.from).c_str(), line(d.to).c_str());
     return 0;

@@ -1,11 +1,23 @@
 /// @file main.cpp  The command line of lds_text: count, fit, embed, inspect, near, tag, rnn, start, plot.
 #include <CLI/CLI.hpp>
+#include <initializer_list>
+#include <isogloss/error.hpp>
 
 #include "../shared/program.hpp"
 #include "../shared/ranks.hpp"
 #include "commands.hpp"
 
 namespace {
+
+namespace ig = isogloss;
+
+/// Throws UsageError if any of these options of a command is given.
+void without(const CLI::App* command, const char* why, std::initializer_list<const char*> options) {
+    for (const char* option : options)
+        if (command->count(option) > 0)
+            throw ig::UsageError(
+                ig::message(command->get_name(), ": ", option, " has no effect ", why, "; leave it out"));
+}
 
 int work(int argc, char** argv) {
     CLI::App app(
@@ -63,7 +75,7 @@ int work(int argc, char** argv) {
         ->multi_option_policy(list);
     fit->add_option("--iterations", f.iterations, "iterations of EM");
     fit->add_option("--stop", f.stop, "stop when an iteration gains less than this, in nats per token");
-    fit->add_option("--seed", f.seed, "of the random numbers");
+    fit->add_option("--seed", f.seed, "of the random numbers [1]");
     auto* fit_threads = fit->add_option("--threads", f.threads, "threads; under mpirun 1 on each rank");
     fit->add_option(
         "--shards", f.shards,
@@ -125,7 +137,8 @@ int work(int argc, char** argv) {
     tag->add_option("--train", t.train, "tagged text")->required();
     tag->add_option("--dev", t.dev, "tagged text that chooses the epoch")->required();
     tag->add_option("--test", t.test, "tagged text")->required();
-    tag->add_option("--format", t.format, "of these")->check(CLI::IsMember({"conllu", "conll"}));
+    tag->add_option("--format", t.format, "of these; conll: entities as IOB1 or IOB2")
+        ->check(CLI::IsMember({"conllu", "conll"}));
     tag->add_option("--units", t.units, "hidden units");
     tag->add_option("--epochs", t.epochs, "passes");
     tag->add_option("--window", t.window, "also the vectors of this many words on either side");
@@ -211,14 +224,44 @@ int work(int argc, char** argv) {
         if (count_threads->count() == 0) c.threads = 1;
         if (fit_threads->count() == 0) f.threads = 1;
     }
-    if (*count) return lt::count(c);
-    if (*fit) return lt::fit(f);
+    if (*count) {
+        if (c.text.empty())
+            without(count, "with --add, whose files have words and distances",
+                    {"--vocabulary", "--vocabulary-from", "--vocabulary-to", "--min-count", "--lags",
+                     "--sentences", "--shard"});
+        if (!c.vocabulary_from.empty())
+            without(count, "with --vocabulary-from, whose words are taken", {"--vocabulary", "--min-count"});
+        return lt::count(c);
+    }
+    if (*fit) {
+        if (f.select)
+            without(fit, "with --select, which ends each candidate three iterations after its best",
+                    {"--stop"});
+        return lt::fit(f);
+    }
     program::require_alone(app.get_subcommands().front()->get_name(), "count and fit");
-    if (*embed) return lt::embed(e);
+    if (*embed) {
+        if (e.text.empty()) without(embed, "without --text", {"--out", "--states"});
+        return lt::embed(e);
+    }
     if (*inspect) return lt::inspect(i);
-    if (*near) return lt::near(n);
-    if (*tag) return lt::tag(t);
-    if (*rnn) return lt::rnn(r);
+    if (*near) {
+        if (n.text.empty()) without(near, "without --text", {"--occurrences"});
+        else without(near, "with --text", {"--min-count"});
+        return lt::near(n);
+    }
+    if (*tag) {
+        if (t.model.empty()) without(tag, "without --model", {"--states"});
+        if (t.model.empty() && t.vectors.empty()) without(tag, "without vectors", {"--window"});
+        if (t.features == "lexical") without(tag, "with --features lexical", {"--units", "--batch"});
+        else without(tag, "without --features lexical", {"--min-count"});
+        return lt::tag(t);
+    }
+    if (*rnn) {
+        if (r.model.empty()) without(rnn, "at a random start", {"--rms", "--gain", "--power"});
+        else without(rnn, "with --model, whose values are taken", {"--init"});
+        return lt::rnn(r);
+    }
     if (*start) return lt::start(s);
     return lt::plot(p);
 }

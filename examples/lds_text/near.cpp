@@ -38,6 +38,7 @@ public:
     Group(bool json, const std::string& word, const std::string& title) : json_(json) {
         if (json) all_["word"] = word;
         else say("%s\n", title.c_str());
+        if (json) all_["near"] = program::Json::array();
     }
     /// The place in the text.
     void context(const std::string& line) {
@@ -59,16 +60,17 @@ private:
 
 void of_types(const NearCommand& o, const lds::LdsFile<float>& it, ig::Token word) {
     const auto v = lds::type_embedding(it.system, it.xx);
-    const auto& mu = it.system.whitening.mu;
-    const double least = o.min_count / std::max(1.0, static_cast<double>(it.vocabulary.total()));
+    const auto known = frequent(it.vocabulary, o.min_count);
     Group group(o.json, it.vocabulary.word(word), it.vocabulary.word(word) + ", as a word");
     ig::Index shown = 0;
     for (const auto& [cosine, i] : by_cosine(v, word)) {
-        if (mu[i] < least) continue;
+        if (!known[std::size_t(i)]) continue;
         group.add(cosine, "word", it.vocabulary.word(static_cast<ig::Token>(i)));
         if (++shown == o.count) break;
     }
     group.finish();
+    if (shown == 0 && !o.json)
+        say("  no other word occurs %g times; give a smaller --min-count\n", o.min_count);
 }
 
 /// The words around a token within its line, the token itself in brackets.

@@ -48,6 +48,10 @@ struct Log {
                 throw ig::DataError(
                     ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line), ", expected ",
                                 of_network ? rnn_header : "iteration,log_likelihood,above_static,…"));
+            if (!points.empty() && *at <= static_cast<double>(points.back().at))
+                throw ig::DataError(ig::message(
+                    path, ":", lines.line(), ": iteration ", *at, " comes after ", points.back().at,
+                    ": the log has several candidates, of `fit --select`; draw the log of a fit of one"));
             points.push_back({static_cast<ig::Index>(*at), *value,
                               of_network ? files::csv_number(fields[2]) : std::nullopt});
         }

@@ -59,7 +59,8 @@ struct RecurrentModel {
     ig::Loss<float> loss;
 };
 
-/// The learning rate: constant until validation stops improving, then geometric until it stops again.
+/// The learning rate: constant until an epoch improves validation by less than 0.3 %, then geometric; the second
+/// later epoch of this kind, next to the first or not, is the last.
 struct Schedule {
     double rate, decay, before;
     bool falling = false, over = false;
@@ -163,6 +164,12 @@ public:
         if (going_on) load();
         else if (o_.resume)
             say("'%s' does not exist yet: the training starts from the beginning\n", state().c_str());
+        if (!going_on) {
+            best_ = schedule_.before = perplexity(valid_);
+            if (!std::isfinite(best_))
+                throw ig::NumericError("rnn: the perplexity of --valid before training is ", best_,
+                                       "; use smaller start values (--gain, --rms, --init)");
+        }
         // The test text is evaluated if validation is the best so far; otherwise the column is empty.
         log_.emplace(o_.log, rnn_header, [&](std::string_view row) {
             std::istringstream in{std::string(row)};
@@ -170,15 +177,17 @@ public:
             return going_on && in >> of && of < epoch_;
         });
         if (!going_on) {
-            best_ = schedule_.before = perplexity(valid_);
             if (test_) at_best_ = perplexity(*test_);
             row(0, 0, best_, test_.has_value(), 0);
             keep_best();
             save();
         }
-        say("%td words, %td units, %s start; validation before training %.2f\n", start_.vocabulary.size(),
-            start_.units, start_.system ? "system's" : "random", going_on ? schedule_.before : best_);
-        if (going_on) say("resume at epoch %td, batch %td\n", std::ptrdiff_t(epoch_), std::ptrdiff_t(batch_));
+        say("%td words, %td units, %s start; ", start_.vocabulary.size(), start_.units,
+            start_.system ? "system's" : "random");
+        if (going_on)
+            say("resume at epoch %td, batch %td; best validation so far %.2f\n", std::ptrdiff_t(epoch_),
+                std::ptrdiff_t(batch_), best_);
+        else say("validation before training %.2f\n", best_);
         while (!over())
             if (!run_epoch() && !over()) return interrupted();
         say("best validation %.2f in epoch %td", best_, std::ptrdiff_t(best_epoch_));
@@ -239,6 +248,7 @@ private:
             if (part.first) network_.g.reset();
             nats_ += network_.g.forward(network_.loss, {network_.x, part.input}, {network_.y, part.target});
             tokens_ += static_cast<double>(network_.g.predicted(network_.loss));
+            if (!std::isfinite(nats_)) diverged();
             network_.g.backward(network_.loss);
             sgd_.step();
             batch_ = static_cast<std::uint64_t>(part.index) + 1;
@@ -246,6 +256,7 @@ private:
             if (batch_ % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
         }
         const double trained = std::exp(nats_ / tokens_), now = perplexity(valid_);
+        if (!std::isfinite(trained) || !std::isfinite(now)) diverged();
         const bool better = now < best_;
         if (better) {
             best_ = now;
@@ -263,6 +274,13 @@ private:
         batch_ = 0, nats_ = tokens_ = 0;
         save();
         return interrupt::wanted == 0;
+    }
+    [[noreturn]] void diverged() const {
+        throw ig::NumericError("rnn: the training diverges in epoch ", epoch_, " at rate ", schedule_.rate,
+                               "; use a smaller --rate or --clip",
+                               o_.save.empty() ? std::string()
+                                               : ig::message(". The network of epoch ", best_epoch_,
+                                                             ", the best so far, is in '", o_.save, "'"));
     }
     int interrupted() {
         save();
@@ -295,6 +313,11 @@ int rnn(const RnnCommand& o) {
     ig::require("rnn", "--checkpoint-every", o.checkpoint_every, 1);
     ig::require("rnn", "--epochs", o.epochs, 0);
     ig::require("rnn", "--epsilon", o.epsilon, 0, 1);
+    ig::require("rnn", "--decay", o.patience_decay, ig::Exclusive{0}, 1);
+    ig::require("rnn", "--init", o.init, ig::Exclusive{0});
+    ig::require("rnn", "--rms", o.rms, ig::Exclusive{0});
+    ig::require("rnn", "--gain", o.gain, 0);
+    ig::require("rnn", "--power", o.power, 0, 1);
     if (o.save.empty() && o.resume)
         throw ig::UsageError("rnn: --resume continues from what --save has written; give both");
     std::optional<files::Lock> lock;

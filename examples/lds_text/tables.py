@@ -5,11 +5,14 @@
     python3 tables.py --results tags.csv --page taggers.md --check
 
 One row per corpus, features and seed, written when its tagger is trained, so that an interrupted table can be resumed. Without a program nothing
-is trained. p is from McNemar's test of correctly tagged words (ewt), or approximate randomisation of F1 (conll), with the same seed: taggers that
+is trained. FILE.inputs beside the results has the checksums of the systems, vectors and corpora and the epochs, and a table is resumed only with
+the same. p is from McNemar's test of correctly tagged words (ewt), or approximate randomisation of F1 (conll), with the same seed: taggers that
 see words are compared with the words alone, the others with the smoothed states alone.
 """
 import argparse
 import csv
+import hashlib
+import io
 import json
 import os
 import statistics
@@ -40,46 +43,113 @@ VARIANTS = {
 }
 
 
+def replace(path, text):
+    """Writes a file as a whole: whoever reads it finds the old or the new one."""
+    with open(path + ".new", "w", newline="", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".new", path)
+
+
 class Results:
     """A file with one row per tagger."""
 
     def __init__(self, path):
         self.path, self.rows = path, []
         if os.path.exists(path):
-            with open(path, newline="", encoding="utf-8") as file:
-                self.rows = list(csv.DictReader(file))
-            if self.rows and list(self.rows[0]) != FIELDS:
-                sys.exit(f"tables.py: '{path}' is not a table of this program; it was left unchanged. Give --results another name")
+            with open(path, newline="", encoding="utf-8", errors="replace") as file:
+                reader = csv.DictReader(file)
+                if (reader.fieldnames or FIELDS) != FIELDS:
+                    sys.exit(f"tables.py: '{path}' is not a table of this program; it was left unchanged. Give --results another name")
+                self.rows = list(reader)
+
+    @staticmethod
+    def key(row):
+        return row["corpus"], row["features"], str(row["seed"])
 
     def has(self, corpus, name, seed):
-        return any((r["corpus"], r["features"], r["seed"]) == (corpus, name, str(seed)) for r in self.rows)
+        """Whether there is a row, compared with the features that it should be compared with."""
+        return any(self.key(r) == (corpus, name, str(seed)) and r["against"] == VARIANTS[name][2] for r in self.rows)
 
     def keep(self, row):
-        self.rows.append({key: str(value) for key, value in row.items()})
-        with open(self.path + ".new", "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows)
-        os.replace(self.path + ".new", self.path)
+        row = {key: str(value) for key, value in row.items()}
+        at = next((i for i, r in enumerate(self.rows) if self.key(r) == self.key(row)), len(self.rows))
+        self.rows[at:at + 1] = [row]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        replace(self.path, text.getvalue())
+
+
+def digest(paths):
+    """Checksum of files; none if one is missing, which the program will report."""
+    whole = hashlib.sha256()
+    for path in paths:
+        if not os.path.isfile(path):
+            return None
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                whole.update(block)
+        whole.update(b"\0")
+    return whole.hexdigest()
+
+
+class Inputs:
+    """FILE.inputs beside the results: the epochs, and checksums of what the taggers of the table were trained on."""
+
+    def __init__(self, o):
+        self.path, self.known = o.results + ".inputs", {}
+        if os.path.exists(self.path):
+            try:
+                with open(self.path, encoding="utf-8") as file:
+                    self.known = dict(json.load(file))
+            except (ValueError, TypeError):
+                sys.exit(f"tables.py: '{self.path}' is not a list of the inputs of a table; it was left unchanged. Give --results another name")
+        self.given = {"epochs": o.epochs}
+        self.given.update((corpus, digest(os.path.join(o.data, file) for file in CORPORA[corpus][1:])) for corpus in o.corpora)
+        self.given.update((source, digest([getattr(o, source)])) for source in ("system", "ssid", "word2vec") if getattr(o, source))
+        for name, value in self.given.items():
+            if self.known.get(name, value) != value:
+                what = f"--epochs {self.known[name]}, not {value}" if name == "epochs" else f"another {name}"
+                sys.exit(f"tables.py: '{o.results}' was made with {what}. Give what it was made with, or --results another name")
+
+    def keep(self, rows):
+        """Notes the inputs of these rows. Those of a table without such a file are taken to be the ones that are given."""
+        used = {name for r in rows for name in ("epochs", r["corpus"], VARIANTS.get(r["features"], [""])[0])}
+        new = {name: value for name, value in self.given.items() if value is not None and name in used}
+        if not new.items() <= self.known.items():
+            self.known.update(new)
+            replace(self.path, json.dumps(self.known, indent=1) + "\n")
+
+
+def tags_of(o, corpus, name, seed):
+    """The file for the tags of a tagger."""
+    return os.path.join(o.results + ".tags", f"{corpus}.{name.replace(', ', '+').replace(' ', '_')}.{seed}")
+
+
+def make(o, results, corpus, name, seed):
+    """Trains a tagger, after the one that it is compared with where that one's tags are missing, and keeps the row."""
+    other = VARIANTS[name][2]
+    if other and not os.path.exists(tags_of(o, corpus, other, seed)):
+        source = VARIANTS[other][0]
+        if source and not getattr(o, source):
+            sys.exit(f"tables.py: '{name}' is compared with '{other}', seed {seed}, whose tags '{tags_of(o, corpus, other, seed)}' are missing; "
+                     f"give --{source}, which makes them")
+        make(o, results, corpus, other, seed)
+    results.keep(train(o, corpus, name, seed))
 
 
 def train(o, corpus, name, seed):
     source, options, other = VARIANTS[name]
     form, *files = CORPORA[corpus]
-
-    def tags(of):
-        return os.path.join(o.results + ".tags", f"{corpus}.{of.replace(', ', '+').replace(' ', '_')}.{seed}")
-
-    call = [o.program, "tag", "--format", form, "--epochs", o.epochs, "--seed", seed, "--threads", 1, "--predictions", tags(name), "--overwrite",
-            "--json", *options]
+    call = [o.program, "tag", "--format", form, "--epochs", o.epochs, "--seed", seed, "--threads", 1, "--predictions",
+            tags_of(o, corpus, name, seed), "--overwrite", "--json", *options]
     if source:
         call += ["--vectors" if source == "word2vec" else "--model", getattr(o, source)]
     for option, file in zip(("--train", "--dev", "--test"), files):
         call += [option, os.path.join(o.data, file)]
-    if other and os.path.exists(tags(other)):
-        call += ["--against", tags(other)]
-    else:
-        other = ""
+    if other:
+        call += ["--against", tags_of(o, corpus, other, seed)]
     done = subprocess.run([str(a) for a in call], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"tables.py: {' '.join(map(str, call))}\n{done.stderr}")
@@ -97,8 +167,8 @@ def table(rows, corpus):
         if not of:
             continue
         means = [f"{statistics.mean(float(r[part]) for r in of):.2f}" for part in ("test", "dev")]
-        lines.append(f"| {name} | {', '.join(r['test'] for r in of)} | {means[0]} | {of[0]['against'] or '–'} | "
-                     f"{', '.join(r['p'] for r in of if r['p']) or '–'} | {means[1]} |")
+        lines.append(f"| {name} | {', '.join(r['test'] for r in of)} | {means[0]} | {max(r['against'] for r in of) or '–'} | "
+                     f"{', '.join(r['p'] or '–' for r in of) if any(r['p'] for r in of) else '–'} | {means[1]} |")
     return "\n".join(lines) + "\n"
 
 
@@ -134,26 +204,34 @@ def main():
     if not o.program and not os.path.exists(o.results):
         sys.exit(f"tables.py: there is no results file '{o.results}'; name one by --results, or a program that makes it")
     results = Results(o.results)
+    old = None  # the page as it is
+    if o.page and os.path.exists(o.page):
+        with open(o.page, encoding="utf-8", errors="replace") as file:
+            old = file.read()
+        if old and not old.startswith(PAGE.splitlines()[0] + "\n"):
+            sys.exit(f"tables.py: --page '{o.page}' is not a page of this program; it was left unchanged. Give --page another name")
+    if o.check and old is None:
+        sys.exit(f"tables.py: there is no page '{o.page}' to check. Make it without --check")
     if o.program and not o.check:
+        inputs = Inputs(o)
+        inputs.keep(results.rows)
         os.makedirs(o.results + ".tags", exist_ok=True)
         for seed in o.seeds:  # seed by seed: a table stopped early is complete over fewer seeds
             for corpus in o.corpora:
                 for name in VARIANTS:
                     source = VARIANTS[name][0]
                     if name in o.features and (not source or getattr(o, source)) and not results.has(corpus, name, seed):
-                        results.keep(train(o, corpus, name, seed))
+                        make(o, results, corpus, name, seed)
+                        inputs.keep(results.rows)
     tables = "\n".join(table(results.rows, corpus) for corpus in CORPORA if any(r["corpus"] == corpus for r in results.rows))
     if not o.page:
         print(tables)
         return
     made = PAGE.format(tables=tables)
     if not o.check:
-        with open(o.page, "w", encoding="utf-8") as file:
-            file.write(made)
-        return
-    with open(o.page, encoding="utf-8") as file:
-        if file.read() != made:
-            sys.exit(f"tables.py: '{o.page}' is not made from '{o.results}'. Run it without --check")
+        replace(o.page, made)
+    elif old != made:
+        sys.exit(f"tables.py: '{o.page}' is not made from '{o.results}'. Run it without --check")
 
 
 main()

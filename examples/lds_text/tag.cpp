@@ -209,6 +209,7 @@ int tag(const TagCommand& o) {
     task.train = read_tagged(o.train, o.format, task.tags);
     task.dev = read_tagged(o.dev, o.format, task.tags);
     task.test = read_tagged(o.test, o.format, task.tags);
+    const auto of_other = read_tags(o, task.test);
     task.x = token_vectors(o, task.train);
     task.x_dev = token_vectors(o, task.dev);
     task.x_test = token_vectors(o, task.test);
@@ -225,15 +226,17 @@ int tag(const TagCommand& o) {
             for (const auto t : best.tags()) out.write(task.tags.names[std::size_t(t)] + "\n");
         });
     }
+    if (!o.json)
+        say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best.on_dev(), task.measure,
+            100 * on_test);
     std::optional<Comparison> beside;
-    if (!o.against.empty()) beside = compare(o, task.test, best.tags(), task.tags);
+    if (!o.against.empty()) beside = compare(o, task.test, best.tags(), of_other, task.tags);
     if (o.json) {
         program::Json all = {{"measure", task.measure}, {"dev", best.on_dev()}, {"test", on_test}};
         if (beside) all["against"] = as_json(o, *beside);
         std::cout << program::dump(all) << std::endl;
         return 0;
     }
-    say("best on dev %.2f %%, there on test: %s %.2f %%\n", 100 * best.on_dev(), task.measure, 100 * on_test);
     if (beside) print(o, *beside);
     return 0;
 }

@@ -82,15 +82,27 @@ struct Comparison {
     double other_f1 = 0, p_f1 = 1;           ///< entities: F1 of the other, and randomised()
 };
 
-/// Compares tags with those of a file, `--predictions` of another call.
-inline Comparison compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found,
-                          Tags& tags) {
+/// The tags of --against, `--predictions` of another call; none without it. Throws DataError unless there is
+/// one for each word of the test text.
+inline std::vector<std::string> read_tags(const TagCommand& o, const TaggedText& text) {
+    std::vector<std::string> out;
+    if (o.against.empty()) return out;
     ig::file::LineReader lines(o.against);
+    for (std::string_view line; lines.next(line);) {
+        out.emplace_back(line);
+        require_tag(out.back(), o.format, o.against, lines.line());
+    }
+    if (out.size() != text.words.size())
+        throw ig::DataError(ig::message(o.against, ": holds ", out.size(), " tags, but the test text has ",
+                                        text.words.size(), " words"));
+    return out;
+}
+
+/// Compares tags with those of another tagger, read_tags().
+inline Comparison compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found,
+                          const std::vector<std::string>& of_other, Tags& tags) {
     std::vector<ig::Token> other;
-    for (std::string_view line; lines.next(line);) other.push_back(tags.number(std::string(line)));
-    if (other.size() != found.size())
-        throw ig::DataError(ig::message(o.against, ": holds ", other.size(), " tags, but the test text has ",
-                                        found.size(), " words"));
+    for (const std::string& tag : of_other) other.push_back(tags.number(tag));
     Comparison c;
     for (std::size_t i = 0; i < found.size(); ++i) {
         c.alone += found[i] == text.tags[i] && other[i] != text.tags[i];

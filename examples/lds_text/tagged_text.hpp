@@ -38,8 +38,21 @@ inline std::string lower(std::string word) {
     return word;
 }
 
-/// Reads a file in the format "conllu" or "conll". Throws DataError with file and line for a line that has
-/// not enough columns, and for a file without a word.
+/// Throws DataError for an empty tag, and in the format "conll" for one that is not O, I-TYPE or B-TYPE, the
+/// tags of IOB1 and IOB2.
+inline void require_tag(const std::string& tag, const std::string& format, const std::string& path,
+                        ig::Index line) {
+    const bool entity = tag.size() > 2 && (tag[0] == 'I' || tag[0] == 'B') && tag[1] == '-';
+    if (format == "conll" ? entity || tag == "O" : !tag.empty()) return;
+    throw ig::DataError(ig::message(path, ":", line, ": found the tag ", ig::in_quotes(tag), ", expected ",
+                                    format == "conll" ? "O, I-TYPE or B-TYPE, as in IOB1 and IOB2; convert "
+                                                        "tags of other schemes"
+                                                      : "one that is not empty"));
+}
+
+/// Reads a file in the format "conllu", whose columns end at tabs, or "conll", where any number of blanks lies
+/// between two. Throws DataError with file and line for a line that has not enough columns, an empty word or a
+/// tag that require_tag() refuses, and for a file without a word.
 inline TaggedText read_tagged(const std::string& path, const std::string& format, Tags& tags) {
     const bool conllu = format == "conllu";
     TaggedText out;
@@ -56,14 +69,22 @@ inline TaggedText read_tagged(const std::string& path, const std::string& format
         if ((conllu && line[0] == '#') || line.starts_with("-DOCSTART-")) continue;
         std::vector<std::string> columns{""};
         for (const char c : line)
-            if (c == '\t' || (!conllu && c == ' ')) columns.emplace_back();
-            else columns.back() += c;
+            if (c != '\t' && (conllu || c != ' ')) columns.back() += c;
+            else if (conllu || !columns.back().empty()) columns.emplace_back();
+        if (!conllu && columns.back().empty()) columns.pop_back();  // blanks at the end
+        if (columns.empty()) {
+            end_sentence();
+            continue;
+        }
         if (columns.size() < 4)
             throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", columns.size(),
                                             " columns, expected at least 4; is the format '", format,
                                             "' right?"));
         if (conllu && columns[0].find_first_not_of("0123456789") != std::string::npos) continue;
         out.words.push_back(columns[conllu ? 1 : 0]);
+        if (out.words.back().empty())
+            throw ig::DataError(ig::message(path, ":", lines.line(), ": the word is empty"));
+        require_tag(columns[3], format, path, lines.line());
         out.tags.push_back(tags.number(columns[3]));
     }
     end_sentence();
@@ -80,7 +101,7 @@ struct Entity {
     }
 };
 
-/// The entities of tags in IOB1: I-X continues or begins an entity, B-X begins a new one.
+/// The entities of tags in IOB1 or IOB2: I-X continues or begins an entity, B-X begins a new one.
 inline std::vector<Entity> entities(const TaggedText& text, const std::vector<ig::Token>& tags,
                                     const Tags& names) {
     std::vector<Entity> out;

@@ -29,6 +29,16 @@ inline bool is_token_file(const std::string& path) {
     return status && S_ISREG(status->st_mode) && files::begins_with(path, "isotoken");
 }
 
+/// Throws FileError for a missing text, DataError for an empty one.
+inline void require_texts(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+        const auto status = ig::file::file_status(path);
+        if (!status) ig::file::InputFile missing(path);  // says why
+        else if (S_ISREG(status->st_mode) && status->st_size == 0)
+            throw ig::DataError(ig::message(path, ": the text is empty; expected at least one line"));
+    }
+}
+
 /// Several texts as one; token files among them are mapped.
 class Texts {
 public:

@@ -377,19 +377,8 @@ def check_near():
     run("near", "--model", "once", "--words", "unicorn", status=1, says="'unicorn' is not a word of 'once'")
 
 
-def check_identification():
-    """Subspace identification is interrupted, and goes on to the bits of one that was not."""
-    state = 1
-    lines = []
-    for _ in range(3000):
-        words = []
-        for _ in range(20):
-            state = (state * 1103515245 + 12345) % 2**31
-            words.append(f"w{(state >> 16) % 1200}" if words and (state >> 8) % 3 else f"v{(state >> 16) % 300}")
-        lines.append(" ".join(words) + "\n")
-    write("many", "".join(lines))
-    fit = ["fit", "--train", "many", "--states", 60, "--iterations", 1, "--threads", 1, "--checkpoint-seconds", 0]
-    run(*fit, "--model", "at.once")
+def interrupted(fit):
+    """Interrupts a fit of in.parts in subspace identification."""
     for _ in range(5):
         for name in ("in.parts", "in.parts.ssid"):
             if os.path.exists(name):
@@ -403,6 +392,25 @@ def check_identification():
         if "Interrupted in subspace identification; its state is in" in said:
             break
     assert program.returncode == 130 and not os.path.exists("in.parts"), (program.returncode, said)
+
+
+def check_identification():
+    """Subspace identification is interrupted, and goes on to the bits of one that was not."""
+    state = 1
+    lines = []
+    for _ in range(3000):
+        words = []
+        for _ in range(20):
+            state = (state * 1103515245 + 12345) % 2**31
+            words.append(f"w{(state >> 16) % 1200}" if words and (state >> 8) % 3 else f"v{(state >> 16) % 300}")
+        lines.append(" ".join(words) + "\n")
+    write("many", "".join(lines))
+    fit = ["fit", "--train", "many", "--states", 60, "--iterations", 1, "--threads", 1, "--checkpoint-seconds", 0]
+    run(*fit, "--model", "at.once")
+    write("many.sorted", "".join(" ".join(sorted(line.split())) + "\n" for line in lines))
+    interrupted([*fit, "--matrix-free"])
+    run("fit", "--train", "many.sorted", *fit[3:], "--matrix-free", "--model", "in.parts", "--resume", status=1, says="was begun with")
+    interrupted(fit)
     run(*fit, "--model", "in.parts", "--seed", 2, "--resume", status=1, says="seed 1")
     run(*fit, "--model", "in.parts", "--resume", says="resume subspace identification after")
     assert content("in.parts") == content("at.once"), "an interrupted identification ends with other bits"

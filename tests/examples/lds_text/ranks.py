@@ -113,6 +113,8 @@ def check_fit():
     run(*call, "--model", "s1", "--shards", 4, "--threads", 1)
     together(2, *call, "--model", "s2")
     assert content("s1") == content("s2")
+    assert "left out" in together(2, *call, "--states", 100000, "--model", "s2")  # after the 5 of base
+    assert content("s1") == content("s2")
 
     # Stopped after iterations on two ranks, finished on four, and on one without mpirun.
     call = ["fit", "--counts", "whole", *base]

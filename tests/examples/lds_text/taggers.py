@@ -1,5 +1,6 @@
 """tables.py of lds_text with taggers of a moment: a table that goes on, pages made from it, and what it refuses."""
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +35,11 @@ def write(path, text):
 def rows():
     with open("tags.csv", newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def content(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def corpora():
@@ -78,6 +84,37 @@ with tempfile.TemporaryDirectory() as place:
         write("tags.csv", "".join(file.readlines()[:-1]))
     assert "'page.md' is not made from 'tags.csv'" in run("--results", "tags.csv", "--page", "page.md", "--check", status=1)
     assert open("page.md", encoding="utf-8").read() == made  # --check writes nothing
+
+    # other files are not the table's, and are left as they are
+    write("notes", "notes of my own\n")
+    for arguments in (["--results", "notes"], ["--results", "tags.csv", "--page", "notes"], ["--results", "tags.csv", "--page", "notes", "--check"]):
+        assert "left unchanged" in run(*arguments, status=1) and content("notes") == "notes of my own\n", arguments
+        assert "left unchanged" in run(PROGRAM, *base, *arguments, status=1) and content("notes") == "notes of my own\n", arguments
+    assert "there is no page 'none.md'" in run("--results", "tags.csv", "--page", "none.md", "--check", status=1)
+
+    # a table goes on with what it was made with, or not at all; one without that list gets it
+    again = [PROGRAM, "--results", "tags.csv", "--data", "data", "--seeds", 1, "--corpora", "ewt", "--features", "words", "filter"]
+    for other, says in ((["--epochs", 3, "--system", "m.lds"], "--epochs 2, not 3"), (["--epochs", 2, "--system", "s.lds"], "another system")):
+        assert says in run(*again, *other, status=1), says
+    inputs = content("tags.csv.inputs")
+    os.remove("tags.csv.inputs")
+    run(*again, "--epochs", 2, "--system", "m.lds")
+    made = json.loads(content("tags.csv.inputs"))
+    assert made == {name: json.loads(inputs)[name] for name in ("epochs", "ewt", "system")}, made
+    write("tags.csv.inputs", "[1, 2]")
+    assert "left unchanged" in run(*again, status=1)
+    os.remove("tags.csv.inputs")
+
+    # a reference whose tags are missing is trained again, and a row that was never compared is
+    before = rows()
+    old = [r if r["features"] != "filter" else dict(r, against="", p="") for r in before]
+    write("tags.csv", "\n".join([",".join(old[0]), *(",".join(f'"{v}"' for v in r.values()) for r in old)]) + "\n")
+    os.remove("tags.csv.tags/ewt.smoother.1")
+    assert "give --system" in run(PROGRAM, *base, "--seeds", 9, "--corpora", "ewt", "--features", "word2vec", "--word2vec", "w2v", status=1)
+    run(PROGRAM, *base, "--seeds", 1, "--corpora", "ewt", "--features", "filter", "--system", "m.lds")
+    assert [r for r in rows() if r["corpus"] == "ewt"] == [r for r in before if r["corpus"] == "ewt"] and os.path.exists("tags.csv.tags/ewt.smoother.1")
+    write("p.csv", "corpus,features,seed,dev,test,against,p\newt,filter,1,90,90,,\newt,filter,2,90,91,smoother,0.5\n")
+    assert "| filter | 90, 91 | 90.50 | smoother | –, 0.5 |" in run("--results", "p.csv"), run("--results", "p.csv")
 
     assert "no results file 'none.csv'" in run("--results", "none.csv", status=1) and not os.path.exists("none.csv")
     assert "is not a table of this program" in run("--results", "text", status=1)
