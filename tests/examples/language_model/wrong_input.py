@@ -92,7 +92,7 @@ def models():
     refuses("sample", "--model", "model", "--words", 0, says="--words = 0")
     refuses("sample", "--model", "model", "--temperature", -1, says="--temperature = -1")
     refuses("sample", "--model", "model", "--prompt", "two\nlines", says="line feed")
-    refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 0, says="batch = 0")
+    refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 0, says="--columns is 0")
     refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 10**9, says="at most 100000")
     refuses("score", "--model", "model", "--text", "valid.txt", "--batch", -2, says="batch = -2")
     refuses("score", "--model", "model", "--text", "valid.txt", "--threads", 0, says="threads")
