@@ -127,7 +127,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       any);
     f("clip", o.clip, Kind::training,
       "largest norm of the whole gradient, for ruop and rbpm of the step in the metric; 0: no limit", any);
-    f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
+    f("weight-decay", o.weight_decay, Kind::training,
+      "weight decay; for ruop and rbpm of the word vectors alone", any);
     f("keep-weights", o.keep_weights, Kind::training,
       "probability that dropout keeps an entry of a recurrent matrix, drawn for a whole segment", any);
     f("schedule", o.schedule, Kind::training,
