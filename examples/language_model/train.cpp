@@ -148,7 +148,7 @@ void require_outputs(const Options& o) {
         .write("--model", o.model, model_kind())
         .write("--model", o.model + ".train", model_kind())
         .write_unmarked("--model", o.model + ".lock", false)
-        .write("--log", o.log, files::table("log of language_model", Log::header))
+        .write("--log", o.log, Log::kind())
         .check();
 }
 

@@ -78,8 +78,9 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
     else start(values);
     if (!from) checkpoint_.state("health", health_).number("cpu_seconds", state_.cpu_seconds);
     stepped_ = state_.epoch > 1 || state_.batch > 0;
+    if (o_.subspace && ranks_.first()) subspace_.emplace(g_.parameter("E"), g_.parameter("softmax.W"));
     if (ranks_.first())
-        log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
+        log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1, o_.subspace);
     introduce();
 }
 
@@ -182,6 +183,10 @@ void Training::introduce() {
               << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
               << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
               << (o_.weight_decay > 0 && update_.natural() ? ", weight decay of the word vectors alone" : "")
+              << (subspace_ ? "\nsubspace    averaged distance of word vectors and softmax " +
+                                  fixed(subspace_->readings().back().distance, 4) +
+                                  (stepped_ ? " as resumed" : " at the start")
+                            : "")
               << "\n            valid: perplexity of the validation text, every token predicted once, line "
                  "ends and <unk>\n"
               << "            included, in " << counted(o_.batch, "column")
@@ -337,7 +342,8 @@ bool Training::finish_epoch() {
                   .clipped_share = health_.clipped_share(),
                   .largest_row = longest.square,
                   .largest_row_word = vocabulary_.word(longest.word),
-                  .tau_log_v = soft ? std::optional(reach) : std::nullopt};
+                  .tau_log_v = soft ? std::optional(reach) : std::nullopt,
+                  .subspace = subspace_ ? std::optional(subspace_->read().distance) : std::nullopt};
     std::cout << "epoch " << row.epoch << "  train " << fixed(row.train_perplexity, 2) << "  valid "
               << fixed(row.valid_perplexity, 2) << (better ? "  (best)" : "") << "  rate " << exact(row.rate)
               << "  " << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
@@ -347,7 +353,8 @@ bool Training::finish_epoch() {
               << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
               << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
                              " nats a token"
-                       : "");
+                       : "")
+              << (row.subspace ? "  subspace distance " + fixed(*row.subspace, 4) : "");
     if (ranks_.size() > 1) {
         const double waited = parallel_.waited();
         std::cout << "\n        ranks: " << fixed(waited - waited_, 2)

@@ -4,6 +4,7 @@
 #include <array>
 #include <isogloss/distributed/data_parallel.hpp>
 #include <isogloss/io.hpp>
+#include <isogloss/metric/subspace_monitor.hpp>
 #include <optional>
 #include <string>
 
@@ -98,6 +99,7 @@ private:
     std::string started_;  // the line to print on word vectors from a file
     ig::io::Checkpoint checkpoint_, best_;
     std::optional<Log> log_;
+    std::optional<ig::SubspaceMonitor<float>> subspace_;  // on the first rank, with --subspace
     bool stepped_ = false;  // whether the parameters are no longer the start values
 };
 
