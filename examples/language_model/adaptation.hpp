@@ -49,9 +49,25 @@ template <class O> void require_dynamic(const O& o) {
             ig::message("--dynamic-steps is ", steps, ", expected at least 1 and at most ", most_size));
 }
 
-/// Loads a model that these options can adapt.
-template <class O> LoadedModel load_adaptable(const O& o) {
-    return load_model(o.model, of_a_text(o.dynamic) ? statistics_columns : 1, o.dynamic_steps.value_or(5));
+/// Steps of a segment of --dynamic: as requested or by default, and no more than the text has.
+inline ig::Index segment_of(const std::optional<ig::Index>& asked, const ig::text::Corpus& corpus) {
+    return std::min(asked.value_or(5), std::max<ig::Index>(1, corpus.size()));
+}
+
+/// The text of gradient statistics, in columns of segments.
+struct StatisticsText {
+    std::string path;
+    ig::text::Corpus corpus;
+    ig::Index columns;
+};
+
+/// That of --dynamic-text, if the rule uses one; `steps`: of a segment.
+template <class O> std::optional<StatisticsText> statistics_of(const O& o, ig::Index steps,
+                                                               const ig::text::Vocabulary& vocabulary) {
+    if (!of_a_text(o.dynamic)) return std::nullopt;
+    auto corpus = ig::text::Corpus::read(o.dynamic_text, vocabulary);
+    const ig::Index columns = std::clamp<ig::Index>(corpus.size() / steps, 1, statistics_columns);
+    return StatisticsText{o.dynamic_text, std::move(corpus), columns};
 }
 
 /// The update of a rule of --dynamic, with the defaults of that rule: for rms those of the published code,
@@ -111,11 +127,9 @@ inline ig::Index window_of(const std::optional<ig::Index>& asked, const ig::text
 }
 
 /// Collects the gradient statistics of a rule over a text; returns a line to print. `shown`: show progress.
-inline std::string collect(LoadedModel& it, const std::string& path, ig::Index steps, Adaptation& update,
+inline std::string collect(LoadedModel& it, const StatisticsText& text, ig::Index steps, Adaptation& update,
                            bool shown) {
-    const auto corpus = ig::text::Corpus::read(path, it.vocabulary);
-    const ig::Index columns = std::clamp<ig::Index>(corpus.size() / steps, 1, statistics_columns);
-    auto batches = in_order(corpus, it.vocabulary, steps, columns);
+    auto batches = in_order(text.corpus, it.vocabulary, steps, text.columns);
     const ig::Index count = batches.count();
     Progress progress("statistics", shown);
     collect_mean_squares(*it.g, it.model.nll, it.model.x, it.model.y, std::move(batches), update,
@@ -125,8 +139,8 @@ inline std::string collect(LoadedModel& it, const std::string& path, ig::Index s
                          });
     progress.clear();
     return ig::message("statistics  of the gradients of ", grouped(count), " batches of ",
-                       counted(columns, "column"), " by ", counted(steps, "step"), "; ",
-                       describe(corpus, path));
+                       counted(text.columns, "column"), " by ", counted(steps, "step"), "; ",
+                       describe(text.corpus, text.path));
 }
 
 }  // namespace lm

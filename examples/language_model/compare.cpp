@@ -64,10 +64,10 @@ std::vector<std::pair<ig::Token, float>> with_probabilities(Distribution p, ig::
 /// Runs both models over the text together.
 class Comparer {
 public:
-    explicit Comparer(const CompareOptions& o)
-        : o_(o), models_{load_model(o.model, o.columns), load_model(o.against, o.columns)} {
+    /// For two models of one vocabulary, in at most `columns` columns.
+    Comparer(const CompareOptions& o, LoadedModel first, LoadedModel second, ig::Index columns)
+        : o_(o), columns_(columns), models_{std::move(first), std::move(second)} {
         const auto& a = models_[0].vocabulary;
-        require_same_vocabulary("compare", a, models_[1].vocabulary);
         const ig::Index V = a.size(), special = a.has_unk() + a.has_eos();
         for (const auto& [name, value] :
              {std::pair("--neighbours", o.neighbours), std::pair("--frequent", o.frequent),
@@ -88,8 +88,6 @@ public:
         }
     }
 
-    const ig::text::Vocabulary& vocabulary() const { return models_[0].vocabulary; }
-
     /// Compares the predictions of a text, which must outlive the result.
     const Comparison& run(const ig::text::Corpus& corpus) {
         const auto& vocabulary = models_[0].vocabulary;
@@ -102,7 +100,7 @@ public:
         const ig::Index T = std::min(models_[0].g->capacity().time, models_[1].g->capacity().time),
                         V = vocabulary.size();
         auto batches =
-            corpus.batches({T, o_.columns}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()});
+            corpus.batches({T, columns_}, {.tail = ig::text::Tail::pad, .predict_first = vocabulary.eos()});
         std::array<std::vector<float>, 2> p;
         for (auto& block : p) block.resize(static_cast<std::size_t>(64 * V));
         Progress progress("comparison");
@@ -117,7 +115,7 @@ public:
                     models_[k].g->probabilities(models_[k].model.o, first, {p[k].data(), some, V});
                 for (ig::Index r = 0; r < some; ++r) {
                     if (batch.target.data[first + r] == ig::not_predicted) continue;
-                    const ig::Index t = (first + r) / o_.columns, b = (first + r) % o_.columns;
+                    const ig::Index t = (first + r) / columns_, b = (first + r) % columns_;
                     const auto row = [&](std::size_t k) {
                         return Distribution(p[k]).subspan(static_cast<std::size_t>(r * V),
                                                           static_cast<std::size_t>(V));
@@ -199,6 +197,7 @@ private:
     }
 
     const CompareOptions& o_;
+    ig::Index columns_;
     std::array<LoadedModel, 2> models_;
     std::array<std::vector<ig::Token>, 2> lists_;
     std::vector<ig::Token> frequent_;
@@ -216,8 +215,13 @@ int compare(const CompareOptions& o) {
         .write("--csv", o.csv, files::table("table of `language_model compare`", comparison_header))
         .check();
     ig::threads(o.threads);
-    Comparer comparer(o);
-    const auto corpus = read_text(o.text, comparer.vocabulary());
+    auto first = read_model(o.model), second = read_model(o.against);
+    require_same_vocabulary("compare", first.vocabulary, second.vocabulary);
+    const auto corpus = read_text(o.text, first.vocabulary);
+    const ig::Index steps = std::min(first.options.bptt, second.options.bptt);
+    const Extent size = extent_of(corpus.size(), o.columns, steps);
+    Comparer comparer(o, build_model(std::move(first), size), build_model(std::move(second), size),
+                      size.columns);
     std::cout << "text        " << describe(corpus, o.text) << std::endl;
     const Comparison& found = comparer.run(corpus);
     print(o, found);

@@ -1,6 +1,7 @@
 /// @file evaluate.cpp  Perplexity of a text.
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "commands.hpp"
 #include "mixing.hpp"
@@ -17,9 +18,10 @@ auto shown_by(Progress& progress) {
     };
 }
 
-// Evaluates with a cache, dynamic evaluation, or both, in one column.
+// Evaluates with a cache, dynamic evaluation, or both, in one column and segments of as many steps as the graph.
 ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
-                                   Report& report, std::optional<double>& without) {
+                                   const std::optional<StatisticsText>& statistics, Report& report,
+                                   std::optional<double>& without) {
     Graph& g = *it.g;
     const Model& m = it.model;
     const ig::NeuralCacheOptions defaults, cache{.window = window_of(o.cache_window, corpus),
@@ -36,7 +38,7 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
         report.values["cache"] = {
             {"window", cache.window}, {"flatness", cache.flatness}, {"weight", cache.weight}};
     }
-    const ig::Index steps = o.dynamic.empty() ? it.options.bptt : o.dynamic_steps.value_or(5);
+    const ig::Index steps = g.capacity().time;
     auto batches = in_order(corpus, it.vocabulary, steps);
     Progress progress("evaluation", !o.json);
     const auto go_on = shown_by(progress);
@@ -53,7 +55,7 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
         report.line(update.description(steps));
         report.values["dynamic"] = {
             {"rule", o.dynamic}, {"rate", update.rate()}, {"decay", update.decay()}, {"steps", steps}};
-        if (of_a_text(o.dynamic)) report.line(collect(it, o.dynamic_text, steps, update, !o.json));
+        if (statistics) report.line(collect(it, *statistics, steps, update, !o.json));
         p = evaluate_dynamically(g, m.nll, m.x, m.y, batches, update, [&](const ig::text::Batch& batch) {
             if (trials) trials->add(g, m.nll, h, batch.target);
             return go_on(batch.index + 1, batches.count());
@@ -66,12 +68,12 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
 
 // Evaluates with a softmax temperature, a mixture with other predictions, or both.
 ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
-                              Report& report) {
+                              ig::Index columns, Report& report) {
     const auto weights = all_weights(o);
     const double temperature = o.softmax_temperature.value_or(1);
     Progress progress("evaluation", !o.json);
     const auto go_on = shown_by(progress);
-    auto own = token_nats(it, corpus, o.columns, temperature, go_on);
+    auto own = token_nats(it, corpus, columns, temperature, go_on);
     const Mixture mixture = mixture_of(o, it, std::move(own), corpus, go_on);
     progress.clear();
     if (o.softmax_temperature) {
@@ -95,7 +97,7 @@ int evaluate(const EvaluateOptions& o) {
     if (is_mixed(o)) all_weights(o);
     if (o.softmax_temperature)
         ig::require("evaluate", "--softmax-temperature", *o.softmax_temperature, 0.01, 100);
-    const bool adaptive = o.cache || !o.dynamic.empty();
+    const bool dynamic = !o.dynamic.empty(), adaptive = o.cache || dynamic;
     if (adaptive && o.columns != 1)
         throw ig::UsageError(
             ig::message("--columns is ", o.columns, ", expected 1 with ", o.cache ? "--cache" : "--dynamic",
@@ -105,8 +107,13 @@ int evaluate(const EvaluateOptions& o) {
                                          o.cache ? "--cache" : "--dynamic",
                                          ", which work on the weights and states in float"));
     const auto packed = o.precision == "fp32" ? std::nullopt : std::optional(precision_of(o.precision));
-    auto it = adaptive ? load_adaptable(o) : load_model(o.model, o.columns, 1, packed);
-    const auto corpus = read_text(o.text, it.vocabulary);
+    auto file = read_model(o.model);
+    const auto corpus = read_text(o.text, file.vocabulary);
+    const Extent size = extent_of(corpus.size(), o.columns,
+                                  dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
+    const auto statistics = statistics_of(o, size.steps, file.vocabulary);
+    auto it =
+        build_model(std::move(file), {statistics ? statistics->columns : size.columns, size.steps}, packed);
     const double unigram = unigram_perplexity(it.vocabulary, corpus);
     Report report(o.json);
     report.line("text        " + describe(corpus, o.text));
@@ -121,21 +128,20 @@ int evaluate(const EvaluateOptions& o) {
     ig::Perplexity p;
     std::optional<double> without;  // the cache
     if (adaptive) {
-        p = evaluate_adaptively(o, it, corpus, report, without);
+        p = evaluate_adaptively(o, it, corpus, statistics, report, without);
         count_characters(p, it.vocabulary);
     } else if (is_mixed(o) || o.softmax_temperature) {
-        p = evaluate_mixed(o, it, corpus, report);
+        p = evaluate_mixed(o, it, corpus, size.columns, report);
         count_characters(p, it.vocabulary);
     } else {
         Progress progress("evaluation", !o.json);
-        p = *measure(*it.g, it.model, corpus, it.vocabulary, o.columns, it.g->capacity().time,
-                     shown_by(progress));
+        p = *measure(*it.g, it.model, corpus, it.vocabulary, size.columns, size.steps, shown_by(progress));
     }
-    report.line(describe(p, corpus, it.vocabulary, o.columns));
+    report.line(describe(p, corpus, it.vocabulary, size.columns));
     if (without) report.line("    with the cache; without it perplexity " + fixed(*without, 2));
     add_perplexity(report.values, p);
     if (without) report.values["perplexity_without_cache"] = *without;
-    report.values["columns"] = o.columns;
+    report.values["columns"] = size.columns;
     report.values["vocabulary_checksum"] = ig::file::hex16(it.vocabulary.checksum());
     report.finish();
     return 0;

@@ -29,6 +29,7 @@ struct Row {
     double largest_row = 0;  ///< squared length of the longest word vector
     std::string largest_row_word;
     std::optional<double> tau_log_v;  ///< for a loss with a soft term
+    std::optional<double> subspace;   ///< averaged distance of word vectors and softmax, with --subspace
 };
 
 /// A word as a field of a CSV file, on one line.
@@ -40,7 +41,8 @@ inline std::string csv_field(std::string word) {
 }
 
 /// The log of trainings: a row per epoch, each on disk at once. The column `run` distinguishes trainings in
-/// one file. Throws FileError if the file has another header.
+/// one file. A last column `subspace_distance` is there if a training in it had --subspace. Throws FileError if
+/// the file has another header.
 class Log {
 public:
     static constexpr const char* header =
@@ -48,29 +50,62 @@ public:
         "second,soft_term,gradient_norm,largest_gradient_norm,clipped_share,largest_row,largest_row_word,"
         "tau_log_v,cpu_seconds";
 
+    /// The header with the column of --subspace.
+    static std::string wide_header() { return std::string(header) + ",subspace_distance"; }
+    /// A file with one of the two headers, which may be continued.
+    static files::Kind kind() {
+        return {"log of language_model", [](const std::string& path) {
+                    return files::begins_with(path, std::string(header) + '\n') || is_wide(path);
+                }};
+    }
+
     /// `epochs`: how many the run has completed. Rows of this run for later epochs, left by a program that
-    /// was killed before its checkpoint, are removed, as is an incomplete row.
-    Log(const std::string& path, std::string run, ig::Index epochs)
+    /// was killed before its checkpoint, are removed, as is an incomplete row. `subspace`: the column of
+    /// --subspace is needed, and added to a log without it, empty in the rows so far.
+    Log(const std::string& path, std::string run, ig::Index epochs, bool subspace = false)
         : run_(std::move(run)),
-          csv_(path, header, [&](std::string_view row) { return !is_later(row, epochs); }) {}
+          wide_(widened(path, subspace)),
+          csv_(path, wide_ ? wide_header() : header,
+               [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
-        csv_.append(ig::message(
-            run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',', exact(r.train_perplexity), ',',
-            r.valid_tokens, ',', exact(r.valid_perplexity), ',', exact(r.seconds), ',',
-            exact(static_cast<double>(r.train_tokens) / r.seconds), ',', exact(r.soft_term), ',',
-            exact(r.gradient_norm), ',', exact(r.largest_gradient_norm), ',', exact(r.clipped_share), ',',
-            exact(r.largest_row), ',', csv_field(r.largest_row_word), ',',
-            r.tau_log_v ? exact(*r.tau_log_v) : "", ',', exact(r.cpu_seconds)));
+        csv_.append(
+            ig::message(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
+                        exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',',
+                        exact(r.seconds), ',', exact(static_cast<double>(r.train_tokens) / r.seconds), ',',
+                        exact(r.soft_term), ',', exact(r.gradient_norm), ',', exact(r.largest_gradient_norm),
+                        ',', exact(r.clipped_share), ',', exact(r.largest_row), ',',
+                        csv_field(r.largest_row_word), ',', r.tau_log_v ? exact(*r.tau_log_v) : "", ',',
+                        exact(r.cpu_seconds), wide_ ? "," : "", r.subspace ? exact(*r.subspace) : ""));
     }
 
 private:
+    static bool is_wide(const std::string& path) {
+        return !path.empty() && files::exists(path) && files::begins_with(path, wide_header() + '\n');
+    }
+    // Whether the log has the column of --subspace, after it was added if it is wanted.
+    static bool widened(const std::string& path, bool wanted) {
+        if (is_wide(path)) return true;
+        const std::string narrow = std::string(header) + '\n';
+        if (!wanted || path.empty() || !files::exists(path) || !files::begins_with(path, narrow))
+            return wanted;
+        const std::string before = ig::file::InputFile(path).read_all();
+        std::string after = wide_header() + '\n';
+        for (std::size_t at = narrow.size(), end = 0; (end = before.find('\n', at)) != std::string::npos;
+             at = end + 1)
+            after.append(before, at, end - at) += ",\n";
+        ig::file::OutputFile out(path);
+        out.write(after);
+        out.commit();
+        return true;
+    }
     bool is_later(std::string_view row, ig::Index epochs) const {
         if (!row.starts_with(run_ + ",")) return false;
         return std::strtoll(std::string(row.substr(run_.size() + 1)).c_str(), nullptr, 10) > epochs;
     }
 
     std::string run_;
+    bool wide_;
     files::CsvLog csv_;
 };
 
@@ -78,7 +113,7 @@ private:
 inline void refuse_earlier_log(const std::string& path) {
     std::ifstream in(path);
     std::string line;
-    if (!path.empty() && std::getline(in, line) && line != Log::header &&
+    if (!path.empty() && std::getline(in, line) && line != Log::header && line != Log::wide_header() &&
         line.starts_with("run,epoch,rate,train_tokens,"))
         throw ig::FileError(
             ig::message("'", path,

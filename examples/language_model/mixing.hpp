@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "adaptation.hpp"
@@ -55,9 +56,11 @@ template <class O, class GoOn> Mixture mixture_of(const O& o, const LoadedModel&
     Mixture mixture;
     mixture.add(o.model, std::move(own));
     for (const auto& path : o.mix_with) {
-        auto other = load_model(path, o.columns);
-        require_same_vocabulary("--mix-with '" + path + "'", it.vocabulary, other.vocabulary);
-        mixture.add(path, token_nats(other, corpus, o.columns, 1, go_on));
+        auto file = read_model(path);
+        require_same_vocabulary("--mix-with '" + path + "'", it.vocabulary, file.vocabulary);
+        const Extent size = extent_of(corpus.size(), o.columns, file.options.bptt);
+        auto other = build_model(std::move(file), size);
+        mixture.add(path, token_nats(other, corpus, size.columns, 1, go_on));
     }
     for (const auto& path : o.mix_probabilities)
         mixture.add(path, read_probabilities(path, corpus.size(), corpus.source()));

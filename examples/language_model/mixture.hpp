@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <isogloss/error.hpp>
 #include <isogloss/file/reader.hpp>
 #include <isogloss/metric/perplexity.hpp>
@@ -19,8 +20,9 @@
 namespace lm {
 
 /// The probabilities of the tokens of a text in a file: numbers in [0, 1] separated by white space, one for
-/// each of the `tokens`, line ends included. Returns -log p, infinite for 0. Throws DataError with file and
-/// line for anything else; `text` names the text in messages.
+/// each of the `tokens`, line ends included; a number above 0 that is too small for a double, such as 1e-400, is
+/// taken for the smallest double above 0, about 5e-324. Returns -log p, infinite for 0. Throws DataError with
+/// file and line for anything else; `text` names the text in messages.
 inline std::vector<double> read_probabilities(const std::string& path, ig::Index tokens,
                                               const std::string& text) {
     ig::file::LineReader reader(path);
@@ -29,7 +31,12 @@ inline std::vector<double> read_probabilities(const std::string& path, ig::Index
         ig::text::for_each_word(line, [&](std::string_view word) {
             double p = 0;
             const char* const end = word.data() + word.size();
-            const auto read = std::from_chars(word.data(), end, p);
+            auto read = std::from_chars(word.data(), end, p);
+            if (read.ec == std::errc::result_out_of_range &&
+                std::strtod(std::string(word).c_str(), nullptr) < 1) {
+                p = word.starts_with('-') ? -1 : std::numeric_limits<double>::denorm_min();
+                read.ec = {};
+            }
             if (read.ec != std::errc() || read.ptr != end || !(p >= 0 && p <= 1))
                 throw ig::DataError(ig::message(
                     path, ":", reader.line(), ": ", ig::in_quotes(word),

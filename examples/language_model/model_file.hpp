@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "../shared/outputs.hpp"
 #include "model.hpp"
@@ -70,6 +71,37 @@ inline files::Kind model_kind() {
             }};
 }
 
+/// A model file that was read, and the graph not yet built.
+struct ModelFile {
+    ig::io::Safetensors file;
+    Options options;
+    ig::text::Vocabulary vocabulary;
+};
+
+/// Reads a model, in float or as stored by `convert`.
+inline ModelFile read_model(const std::string& path) {
+    auto file = ig::io::widened(ig::io::Safetensors::open(path));
+    Options options = stored_options(file);
+    auto vocabulary = stored_vocabulary(file);
+    return {std::move(file), std::move(options), std::move(vocabulary)};
+}
+
+/// Columns and steps of passes over a text.
+struct Extent {
+    ig::Index columns, steps;
+};
+
+/// As requested by --columns and for a segment, but no more than a text of so many tokens fills: the rest would
+/// be memory and work for padding. Throws UsageError for columns out of range.
+inline Extent extent_of(ig::Index tokens, ig::Index columns, ig::Index steps) {
+    if (columns < 1 || columns > most_size)
+        throw ig::UsageError(
+            ig::message("--columns is ", columns, ", expected at least 1 and at most ", most_size));
+    columns = std::clamp<ig::Index>(columns, 1, std::max<ig::Index>(tokens, 1));
+    const ig::Index length = std::max<ig::Index>(1, (tokens + columns - 1) / columns);
+    return {columns, std::min(steps, length)};
+}
+
 /// A model from a file, ready to run.
 struct LoadedModel {
     Options options;
@@ -83,15 +115,12 @@ inline ig::Precision precision_of(const std::string& name) {
     return name == "int8" ? ig::Precision::int8 : name == "bf16" ? ig::Precision::bf16 : ig::Precision::full;
 }
 
-/// Reads a model, in float or as stored by `convert`, for passes of as many steps as in training, or `time`
-/// if that is more, and at most `batch` columns. With `packed` its matrices are packed in that precision.
-inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Index time = 1,
-                              std::optional<ig::Precision> packed = {}) {
-    if (batch > most_size)
-        throw ig::UsageError(ig::message(batch, " parallel columns requested, expected at most ", most_size));
-    const auto file = ig::io::widened(ig::io::Safetensors::open(path));
-    LoadedModel it{stored_options(file), stored_vocabulary(file), nullptr, {}};
-    const ig::GraphOptions sizes{.time = std::max(time, it.options.bptt), .batch = batch};
+/// Builds a model that was read, for passes of at most these steps and columns. With `packed` its matrices are
+/// packed in that precision.
+inline LoadedModel build_model(ModelFile from, Extent most, std::optional<ig::Precision> packed = {}) {
+    LoadedModel it{std::move(from.options), std::move(from.vocabulary), nullptr, {}};
+    const ig::io::Safetensors file = std::move(from.file);
+    const ig::GraphOptions sizes{.time = most.steps, .batch = most.columns};
     it.g = std::make_unique<Graph>(packed ? ig::GraphOptions{.gradients = false} : sizes);
     it.model = build(*it.g, it.options, it.vocabulary.size());
     ig::io::Checkpoint().model(*it.g).load(file, ig::io::Restore::parameters);
@@ -101,6 +130,13 @@ inline LoadedModel load_model(const std::string& path, ig::Index batch, ig::Inde
     }
     it.g->training(false);
     return it;
+}
+
+/// Reads and builds a model for passes of as many steps as in training and at most `batch` columns.
+inline LoadedModel load_model(const std::string& path, ig::Index batch) {
+    auto file = read_model(path);
+    const ig::Index steps = file.options.bptt;
+    return build_model(std::move(file), {batch, steps});
 }
 
 /// Throws DataError, beginning with `who`, if two models do not predict the same types.

@@ -69,7 +69,7 @@ struct Options {
     ig::Index epochs = 3, patience = 0, checkpoint_every = 500;
     double runaway = 2;
     int threads = 2;
-    bool resume = false, overwrite = false;
+    bool subspace = false, resume = false, overwrite = false;
 };
 
 /// Calls f(name, member, kind, help, choices) for every option; choices are empty if any value is allowed.
@@ -127,7 +127,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       any);
     f("clip", o.clip, Kind::training,
       "largest norm of the whole gradient, for ruop and rbpm of the step in the metric; 0: no limit", any);
-    f("weight-decay", o.weight_decay, Kind::training, "weight decay", any);
+    f("weight-decay", o.weight_decay, Kind::training,
+      "weight decay; for ruop and rbpm of the word vectors alone", any);
     f("keep-weights", o.keep_weights, Kind::training,
       "probability that dropout keeps an entry of a recurrent matrix, drawn for a whole segment", any);
     f("schedule", o.schedule, Kind::training,
@@ -181,6 +182,9 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("test", o.test, Kind::run, "test text, evaluated at the end", any);
     f("model", o.model, Kind::run, "where the best model goes; FILE.train beside it holds the training", any);
     f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
+    f("subspace", o.subspace, Kind::run,
+      "head free: after every epoch, the distance between the column spaces of word vectors and softmax",
+      any);
     f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA; with --train, only the corpus of a preset",
       Choices{"ptb", "wikitext-2"});
     f("preset", o.preset, Kind::run,
@@ -413,6 +417,10 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
             ig::message("--update ", o.update,
                         " needs --head free: the metric is that of a layer's units, and a tied "
                         "table is both the head's and the words'"));
+    if (o.subspace && o.head == "tied")
+        throw ig::UsageError(
+            "--subspace needs --head free: with --head tied word vectors and softmax are one table, and the "
+            "distance is 0");
     if (o.freeze && o.vectors.empty() && o.start.empty() && o.start_from.empty())
         throw ig::UsageError(
             "--freeze is given without --vectors, --start or --start-from: the word vectors would stay "

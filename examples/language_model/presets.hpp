@@ -40,7 +40,7 @@ inline void apply_awd(Options& o, const std::string& corpus) {
     o.head = "tied";
     o.head_bias = true;
     o.loss = "ce";
-    o.gamma.reset();
+    o.gamma = o.alpha = o.beta = std::nullopt;
     o.ar = 2;
     o.tar = 1;
     o.init = 0.05;
@@ -110,6 +110,7 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
     o.head_bias = true;
     o.loss = highway ? "ce" : "al";
     o.gamma = wikitext ? 1.25 : 0.65;
+    o.alpha = o.beta = std::nullopt;  // those of a model to start from
     o.ar = o.tar = 0;
     o.keep_weights = 1;
     o.temperature = 20;

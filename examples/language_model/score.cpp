@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -43,26 +44,36 @@ void print(const std::vector<Line>& lines, bool json, bool& titled) {
 
 int score(const ScoreOptions& o) {
     ig::threads(o.threads);
-    auto it = load_model(o.model, o.batch, 1, precision_of(o.precision));
+    ig::require("score", "--batch", o.batch, 1, most_size);
+    auto file = read_model(o.model);
+    const auto vocabulary = file.vocabulary;
     auto reader =
         o.text == "-" ? ig::file::LineReader(std::cin, "standard input") : ig::file::LineReader(o.text);
     // Without sorting, lines are scored and written a window at a time, so that input of any length will do.
     const std::size_t window =
         o.sort.empty() ? static_cast<std::size_t>(64 * o.batch) : std::numeric_limits<std::size_t>::max();
     std::vector<Line> lines;
+    std::optional<LoadedModel> it;  // built for no more columns than there are lines
+    const auto score_lines = [&] {
+        if (!it) {
+            const Extent size{std::clamp<ig::Index>(std::ssize(lines), 1, o.batch), file.options.bptt};
+            it = build_model(std::move(file), size, precision_of(o.precision));
+        }
+        score_all(*it, lines);
+    };
     bool titled = false;
     for (std::string_view text; reader.next(text);) {
         Line& line = lines.emplace_back();
         line.text = text;
-        line.unknowns = it.vocabulary.encode_checked(text, line.tokens, {reader.name(), reader.line()});
+        line.unknowns = vocabulary.encode_checked(text, line.tokens, {reader.name(), reader.line()});
         if (lines.size() < window) continue;
-        score_all(it, lines);
+        score_lines();
         print(lines, o.json, titled);
         lines.clear();
     }
     if (reader.line() == 0)
         throw ig::DataError(ig::message(reader.name(), ": the text is empty; expected at least one line"));
-    score_all(it, lines);
+    score_lines();
     if (!o.sort.empty())
         std::stable_sort(lines.begin(), lines.end(),
                          [by_mean = o.sort == "mean"](const Line& a, const Line& b) {

@@ -38,8 +38,9 @@ void require_same_architecture(const Options& o, const Options& model) {
                                          ". Leave these options out, or train without ", name));
 }
 
-/// The options of this run: those of the command line override a preset, which overrides those stored, those
-/// of the model or system to start from, or the defaults. The table takes the width of given word vectors.
+/// The options of this run: those of the command line override a preset, which overrides those of the model or
+/// system to start from, or the defaults. A training that is resumed keeps those stored: its own preset changes
+/// none, and another none of Kind::run. The table takes the width of given word vectors.
 Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored,
                 const StartValues& from, ig::Index ranks) {
     std::optional<Options> start;
@@ -48,13 +49,15 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (from.system) start = options_of_system(*from.system, given.cell);
     Options o = stored ? *stored : start ? options_of_model(*start) : Options{};
     if (!given.corpus.empty()) o.corpus = given.corpus;
-    if (!given.preset.empty()) {
-        if (o.corpus.empty() && given.train.empty()) o.corpus = "ptb";
+    const bool preset = !given.preset.empty() && !(stored && stored->preset == given.preset);
+    if (preset) {
+        if (!stored && o.corpus.empty() && given.train.empty()) o.corpus = "ptb";
         apply_preset(o, given.preset, o.corpus);
         if (named.contains("units") && !named.contains("embedding")) o.embedding = 0;
+        if (stored) o.epochs = stored->epochs, o.patience = stored->patience;
     }
     if (given.units.size() > 1 && !named.contains("layers")) o.layers.reset();  // the list gives their number
-    if (start || !given.preset.empty()) {  // named options replace equivalent ones there
+    if (start || preset) {  // named options replace equivalent ones there
         if (named.contains("alpha") && !named.contains("gamma")) o.gamma.reset();
         if (named.contains("gamma") && !named.contains("alpha")) o.alpha.reset();
         if (named.contains("schedule") && given.schedule != o.schedule) o.decay.reset();
@@ -63,7 +66,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     }
     copy_named(given, o, named);
     if (stored && o.precision == "auto") o.precision = stored->precision;
-    if (!given.preset.empty() && !named.contains("head-bias")) {  // presets of 0.1.0 had none
+    if (preset && !named.contains("head-bias")) {  // presets of 0.1.0 had none
         if (stored) o.head_bias = stored->head_bias;
         else if (start) o.head_bias = start->head_bias;
     }
@@ -107,12 +110,19 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     for (const char* name : {"damping", "floor", "head-rate", "table-rate"})
         require(natural, name, "--update " + o.update);
     require(!o.freeze, "table-rate", "--freeze");
+    require(!(natural && o.freeze), "weight-decay",
+            "--update " + o.update + " and --freeze: it is that of the word vectors alone");
+    require(o.shards > 1, "overlap", "--shards 1, the default of one process");
     require(!starts, "vectors", source + ", whose word vectors they are");
     require(o.schedule == "decay", "decay-from", "--schedule " + o.schedule);
     require(o.schedule != "one-cycle", "decay", "--schedule " + o.schedule);
     require(o.schedule == "one-cycle", "warm-up", "--schedule " + o.schedule);
     require(o.scheme == "recurrent", "keep-between", "--scheme " + o.scheme);
     require(*o.layers > 1, "keep-between", "--layers 1");
+    if (o.unit_rows && o.update == "asgd" && !o.freeze)
+        throw ig::UsageError(
+            "--unit-rows holds word vectors at norm 1, which the averages of --update asgd are "
+            "not; leave one of them out");
 }
 
 /// Throws if a file that --resume opens again has a name that is not UTF-8, which cannot be stored.
@@ -142,7 +152,7 @@ void require_outputs(const Options& o) {
         .write("--model", o.model, model_kind())
         .write("--model", o.model + ".train", model_kind())
         .write_unmarked("--model", o.model + ".lock", false)
-        .write("--log", o.log, files::table("log of language_model", Log::header))
+        .write("--log", o.log, Log::kind())
         .check();
 }
 

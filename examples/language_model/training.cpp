@@ -77,7 +77,10 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
     if (from) load(*from);
     else start(values);
     if (!from) checkpoint_.state("health", health_).number("cpu_seconds", state_.cpu_seconds);
-    if (ranks_.first()) log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
+    stepped_ = state_.epoch > 1 || state_.batch > 0;
+    if (o_.subspace && ranks_.first()) subspace_.emplace(g_.parameter("E"), g_.parameter("softmax.W"));
+    if (ranks_.first())
+        log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1, o_.subspace);
     introduce();
 }
 
@@ -179,6 +182,11 @@ void Training::introduce() {
               << (o_.precision == "bf16" ? ", products in bfloat16" : "")
               << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
               << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
+              << (o_.weight_decay > 0 && update_.natural() ? ", weight decay of the word vectors alone" : "")
+              << (subspace_ ? "\nsubspace    averaged distance of word vectors and softmax " +
+                                  fixed(subspace_->readings().back().distance, 4) +
+                                  (stepped_ ? " as resumed" : " at the start")
+                            : "")
               << "\n            valid: perplexity of the validation text, every token predicted once, line "
                  "ends and <unk>\n"
               << "            included, in " << counted(o_.batch, "column")
@@ -219,8 +227,17 @@ std::optional<ig::Perplexity> Training::perplexity(const ig::text::Corpus& corpu
     return all ? found : std::nullopt;
 }
 
+// Throws NumericError if a parameter is not finite: such a model is neither saved nor evaluated.
+void Training::require_finite() {
+    for (const auto* p : g_.parameters())
+        if (const auto bad = ig::kernel::first_non_finite(p->size(), p->value); bad != p->size())
+            throw ig::NumericError(ig::message("the weight '", p->name, "' is ", p->value[bad], " at row ",
+                                               bad / p->cols, ", column ", bad % p->cols));
+}
+
 // The states of all ranks are gathered, then the first writes them.
 void Training::save() {
+    require_finite();
     parallel_.gather_states();
     if (ranks_.first()) checkpoint_.save(o_.model + ".train", metadata(to_json(o_)));
 }
@@ -234,37 +251,18 @@ int Training::run() {
         std::cout << "resume      " << counted(static_cast<ig::Index>(state_.epoch) - 1, "epoch")
                   << " are done and no more were requested"
                   << (o_.schedule == "one-cycle" ? "" : "; raise --epochs to continue") << std::endl;
-    save();
-    while (state_.epoch <= epochs && stop() == Stop::none)
-        if (!run_epoch() || !finish_epoch()) return interrupted();
+    try {
+        save();
+        while (state_.epoch <= epochs && stop() == Stop::none)
+            if (!run_epoch() || !finish_epoch()) return interrupted();
+    } catch (const ig::NumericError& error) {
+        if (!stepped_) throw;  // the start values are to blame
+        return diverged(error.what());
+    }
     const Stop why = state_.epoch <= epochs ? stop() : Stop::none;
     explain(why);
     const int status = finish_run();
     return status == 0 && why == Stop::runaway ? 3 : status;
-}
-
-void Training::explain(Stop why) {
-    if (why == Stop::none) return;
-    std::cout << "\nThe training stops after epoch " << state_.epoch - 1 << " of " << o_.epochs << ": ";
-    if (why == Stop::patience) {
-        std::cout << counted(static_cast<ig::Index>(state_.epoch - 1 - state_.best_epoch), "epoch")
-                  << " without a new best. To continue: --resume with another --patience" << std::endl;
-        return;
-    }
-    const auto longest = longest_row(g_.parameter("E").values());
-    const double reach = o_.temperature * std::log(static_cast<double>(vocabulary_.size()));
-    std::cout << "it has run away. The validation\nperplexity is " << fixed(std::exp(health_.validation), 2)
-              << ", more than " << exact(o_.runaway) << " times the best, " << fixed(std::exp(state_.best), 2)
-              << " of epoch " << state_.best_epoch
-              << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
-              << ig::in_quotes(vocabulary_.word(longest.word)) << "). ";
-    if (o_.loss != "ce" && o_.target == "held")
-        std::cout << "The soft target is held constant and read off that table: once |e|^2\nnears tau ln V = "
-                  << fixed(reach, 1)
-                  << " it asks for ever longer vectors. Train with --target differentiated, or lower\n--rate "
-                     "or --gamma.";
-    else std::cout << "Lower --rate or --clip.";
-    std::cout << " To continue nevertheless: --resume --runaway 0" << std::endl;
 }
 
 bool Training::run_epoch() {
@@ -282,6 +280,7 @@ bool Training::run_epoch() {
                  hard = o_.loss == "mixture" ? 1 - *o_.beta : 1;
     for (const auto& batch : batches) {
         const Sums sums = gradients(batch);
+        stepped_ = true;
         const auto done = (static_cast<double>(batch.index) + 0.5) / static_cast<double>(batches.count());
         const Step step = update_.step(rate_of(batch, done));
 
@@ -308,6 +307,7 @@ bool Training::run_epoch() {
 bool Training::finish_epoch() {
     const CpuTime cpu;
     update_.swap();
+    require_finite();
     std::optional<ig::Perplexity> valid;
     {
         Progress progress("validation");
@@ -342,7 +342,8 @@ bool Training::finish_epoch() {
                   .clipped_share = health_.clipped_share(),
                   .largest_row = longest.square,
                   .largest_row_word = vocabulary_.word(longest.word),
-                  .tau_log_v = soft ? std::optional(reach) : std::nullopt};
+                  .tau_log_v = soft ? std::optional(reach) : std::nullopt,
+                  .subspace = subspace_ ? std::optional(subspace_->read().distance) : std::nullopt};
     std::cout << "epoch " << row.epoch << "  train " << fixed(row.train_perplexity, 2) << "  valid "
               << fixed(row.valid_perplexity, 2) << (better ? "  (best)" : "") << "  rate " << exact(row.rate)
               << "  " << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
@@ -352,7 +353,8 @@ bool Training::finish_epoch() {
               << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
               << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
                              " nats a token"
-                       : "");
+                       : "")
+              << (row.subspace ? "  subspace distance " + fixed(*row.subspace, 4) : "");
     if (ranks_.size() > 1) {
         const double waited = parallel_.waited();
         std::cout << "\n        ranks: " << fixed(waited - waited_, 2)
@@ -369,37 +371,6 @@ bool Training::finish_epoch() {
     state_.nats = state_.tokens = state_.seconds = state_.cpu_seconds = 0;
     save();
     return true;
-}
-
-int Training::finish_run() {
-    ranks_.barrier();  // wait until the first has written the best model
-    ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.model), ig::io::Restore::parameters);
-    std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
-    const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus) {
-        const auto p = perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });
-        if (p)
-            std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch)
-                      << std::endl;
-        return p.has_value();
-    };
-    // From here on the graph holds the best model, so a Ctrl-C must not write FILE.train.
-    if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
-        return 0;
-    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
-    interrupt::out() << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is "
-                        "missing."
-                     << std::endl;
-    return interrupt::status();
-}
-
-int Training::interrupted() {
-    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
-    save();
-    interrupt::out() << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
-                     << "; the training is in '" << o_.model
-                     << ".train'. To continue: language_model train --model " << o_.model << " --resume"
-                     << std::endl;
-    return interrupt::status();
 }
 
 }  // namespace lm

@@ -4,6 +4,7 @@
 #include <array>
 #include <isogloss/distributed/data_parallel.hpp>
 #include <isogloss/io.hpp>
+#include <isogloss/metric/subspace_monitor.hpp>
 #include <optional>
 #include <string>
 
@@ -49,8 +50,8 @@ public:
     /// `from`: the FILE.train to resume from. `start`: for a new training.
     Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from, const StartValues& start);
 
-    /// Trains; returns the exit status: 0, 3 if the training diverged, or that of the signal that interrupted
-    /// it, 130 after Ctrl-C.
+    /// Trains; returns the exit status: 0, 3 if the training has run away, in perplexity or to numbers that are
+    /// not finite, or that of the signal that interrupted it, 130 after Ctrl-C.
     int run();
 
 private:
@@ -64,6 +65,7 @@ private:
     bool finish_epoch();
     int finish_run();
     int interrupted();
+    int diverged(const std::string& cause);
     Stop stop() const {
         return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation);
     }
@@ -76,6 +78,7 @@ private:
     template <class GoOn>
     std::optional<ig::Perplexity> perplexity(const ig::text::Corpus& corpus, GoOn&& go_on);
     double rate_of(const ig::text::Batch& batch, double done) const;
+    void require_finite();
     void save();
 
     Ranks& ranks_;
@@ -96,6 +99,8 @@ private:
     std::string started_;  // the line to print on word vectors from a file
     ig::io::Checkpoint checkpoint_, best_;
     std::optional<Log> log_;
+    std::optional<ig::SubspaceMonitor<float>> subspace_;  // on the first rank, with --subspace
+    bool stepped_ = false;  // whether the parameters are no longer the start values
 };
 
 }  // namespace lm

@@ -1,6 +1,12 @@
 /// @file tune.cpp  The best cache, dynamic evaluation, temperature or mixture on a validation text.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <iostream>
+#include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands.hpp"
@@ -32,6 +38,58 @@ void print_table(const std::string& corner, const List& a, const List& b, Value&
     }
 }
 
+// A perplexity for people and for programs: "inf" and null where it is not finite.
+std::string in_words(double perplexity) { return std::isfinite(perplexity) ? fixed(perplexity, 2) : "inf"; }
+Json in_json(double perplexity) { return std::isfinite(perplexity) ? Json(perplexity) : Json(); }
+
+// The smallest of some perplexities, of which those that are not finite were explained by `error`, the message of
+// an exception. Throws NumericError if all are.
+std::size_t best_of(const List& perplexities, std::string error) {
+    const auto best = std::min_element(perplexities.begin(), perplexities.end());
+    if (std::isfinite(*best)) return static_cast<std::size_t>(best - perplexities.begin());
+    if (error.starts_with("isogloss: ")) error.erase(0, 10);
+    throw ig::NumericError("tune: no perplexity is finite with any of these options",
+                           error.empty() ? "" : "; with the last, " + error);
+}
+
+// A part of a table: rows from a and columns from c, without row b and column d.
+struct Part {
+    std::size_t a, b, c, d;
+};
+
+// Fills a part of a table of `columns` columns with what pass(part) returns, row by row. Where that throws
+// NumericError, because some cell has no finite value, each half is filled by itself, and such a cell keeps its
+// value; `error` becomes the message.
+template <class Pass>
+void fill_part(List& table, std::size_t columns, const Part& part, std::string& error, Pass&& pass) {
+    try {
+        const List found = pass(part);
+        auto next = found.begin();
+        for (std::size_t i = part.a; i < part.b; ++i)
+            for (std::size_t j = part.c; j < part.d; ++j) table[i * columns + j] = *next++;
+    } catch (const ig::NumericError& e) {
+        Part one = part, other = part;
+        if (part.d - part.c > 1) one.d = other.c = (part.c + part.d) / 2;
+        else one.b = other.a = (part.a + part.b) / 2;
+        error = e.what();
+        if (one.a == one.b) return;  // it was a single cell
+        fill_part(table, columns, one, error, pass);
+        fill_part(table, columns, other, error, pass);
+    }
+}
+
+// A word of a command line as a shell reads it, in quotes where it needs them.
+std::string shell_word(const std::string& word) {
+    const std::string plain = "_./:=@%+,-";
+    if (!word.empty() && std::ranges::all_of(word, [&](unsigned char c) {
+            return std::isalnum(c) || c >= 0x80 || plain.find(static_cast<char>(c)) != std::string::npos;
+        }))
+        return word;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
+
 // Reports the best options and their perplexity.
 void report_best(Report& report, const std::string& options, double perplexity) {
     report.line(ig::message("best        ", options, ": perplexity ", fixed(perplexity, 2)));
@@ -41,66 +99,86 @@ void report_best(Report& report, const std::string& options, double perplexity) 
 void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
     const List flatness = list_or(o.cache_flatness, {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1}),
                weight = list_or(o.cache_weight, {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4});
-    const ig::Index window = window_of(o.cache_window, corpus);
-    Progress progress("cache", !o.json);
-    const auto trials = evaluate_neural_cache(*it.g, it.model.nll, it.g->hidden(it.model.o), it.model.x,
-                                              it.model.y, in_order(corpus, it.vocabulary, it.options.bptt),
-                                              window, flatness, weight, [&](ig::Index done, ig::Index all) {
-                                                  progress.update(done, all, [] { return std::string(); });
-                                                  return true;
-                                              });
-    progress.clear();
+    // The text to be evaluated later may be longer than this one, and fill more of the window.
+    const ig::Index window = o.cache_window.value_or(ig::NeuralCacheOptions().window);
+    const std::size_t columns = weight.size();
+    List table(flatness.size() * columns, std::numeric_limits<double>::infinity());
+    const auto some = [](const List& of, std::size_t first, std::size_t last) {
+        return List(of.begin() + static_cast<std::ptrdiff_t>(first),
+                    of.begin() + static_cast<std::ptrdiff_t>(last));
+    };
+    for (const double theta : flatness)  // before a part of the table hides another
+        for (const double lambda : weight)
+            require_neural_cache(
+                ig::NeuralCacheOptions{.window = window, .flatness = theta, .weight = lambda});
+    std::string error;
+    fill_part(table, columns, {0, flatness.size(), 0, columns}, error, [&](const Part& part) {
+        Progress progress("cache", !o.json);
+        const auto trials = evaluate_neural_cache(
+            *it.g, it.model.nll, it.g->hidden(it.model.o), it.model.x, it.model.y,
+            in_order(corpus, it.vocabulary, it.g->capacity().time), window_of(o.cache_window, corpus),
+            some(flatness, part.a, part.b), some(weight, part.c, part.d), [&](ig::Index done, ig::Index all) {
+                progress.update(done, all, [] { return std::string(); });
+                return true;
+            });
+        List found;
+        for (const auto& trial : trials.all()) found.push_back(trial.perplexity.value());
+        return found;
+    });
     report.line(ig::message(
         "cache       window ", grouped(window),
         ", one column in order, a line end fed first; perplexities by flatness (rows) and weight"));
     if (!o.json)
-        print_table("flatness", flatness, weight, [&](std::size_t i, std::size_t j) {
-            return fixed(trials.all()[i * weight.size() + j].perplexity.value(), 2);
-        });
-    for (const auto& trial : trials.all())
+        print_table("flatness", flatness, weight,
+                    [&](std::size_t i, std::size_t j) { return in_words(table[i * columns + j]); });
+    for (std::size_t k = 0; k < table.size(); ++k)
         report.values["trials"].push_back({{"window", window},
-                                           {"flatness", trial.flatness},
-                                           {"weight", trial.weight},
-                                           {"perplexity", trial.perplexity.value()}});
-    const auto& best = trials.best();
-    report_best(report,
-                ig::message("--cache --cache-window ", window, " --cache-flatness ", exact(best.flatness),
-                            " --cache-weight ", exact(best.weight)),
-                best.perplexity.value());
+                                           {"flatness", flatness[k / columns]},
+                                           {"weight", weight[k % columns]},
+                                           {"perplexity", in_json(table[k])}});
+    const std::size_t best = best_of(table, error);
+    report_best(
+        report,
+        ig::message("--cache --cache-window ", window, " --cache-flatness ", exact(flatness[best / columns]),
+                    " --cache-weight ", exact(weight[best % columns])),
+        table[best]);
 }
 
-void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
+void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
+                  const std::optional<StatisticsText>& statistics, Report& report) {
     Adaptation update(*it.g, o.dynamic, o.dynamic_table_rate);
     const double rate = update.rate();
     const List rates = list_or(o.dynamic_rate, {rate / 4, rate / 2, rate, 2 * rate}),
                decays = list_or(o.dynamic_decay, {update.decay()});
-    const ig::Index steps = o.dynamic_steps.value_or(5);
-    if (of_a_text(o.dynamic)) report.line(collect(it, o.dynamic_text, steps, update, !o.json));
+    const ig::Index steps = it.g->capacity().time;
+    if (statistics) report.line(collect(it, *statistics, steps, update, !o.json));
     report.line(ig::message("dynamic     ", o.dynamic, ", segments of ", counted(steps, "step"),
                             ", one column in order, a line end fed first; perplexities by rate (rows) and "
                             "decay"));
-    double best = 0;
-    std::string setting;
+    List table;
+    std::string error;
     const auto run = [&](std::size_t i, std::size_t j) {
         auto batches = in_order(corpus, it.vocabulary, steps);
         const ig::Index count = batches.count();
         Progress progress("dynamic", !o.json);
         update.rate(rates[i]);
         update.decay(decays[j]);
-        const double p =
-            evaluate_dynamically(*it.g, it.model.nll, it.model.x, it.model.y, std::move(batches), update,
-                                 [&](const ig::text::Batch& batch) {
-                                     progress.update(batch.index + 1, count, [] { return std::string(); });
-                                     return true;
-                                 })
-                .value();
-        if (setting.empty() || p < best) {
-            best = p;
-            setting = ig::message("--dynamic-rate ", exact(rates[i]), " --dynamic-decay ", exact(decays[j]));
+        double p = std::numeric_limits<double>::infinity();
+        try {
+            p = evaluate_dynamically(*it.g, it.model.nll, it.model.x, it.model.y, std::move(batches), update,
+                                     [&](const ig::text::Batch& batch) {
+                                         progress.update(batch.index + 1, count,
+                                                         [] { return std::string(); });
+                                         return true;
+                                     })
+                    .value();
+        } catch (const ig::NumericError& e) {  // a rate that is too large: the next may not be
+            error = e.what();
         }
+        table.push_back(p);
         report.values["trials"].push_back(
-            {{"rate", rates[i]}, {"decay", decays[j]}, {"steps", steps}, {"perplexity", p}});
-        return fixed(p, 2);
+            {{"rate", rates[i]}, {"decay", decays[j]}, {"steps", steps}, {"perplexity", in_json(p)}});
+        return in_words(p);
     };
     if (o.json) {
         for (std::size_t i = 0; i < rates.size(); ++i)
@@ -108,11 +186,18 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     } else {
         print_table("rate", rates, decays, run);
     }
-    report_best(report, ig::message("--dynamic ", o.dynamic, " ", setting, " --dynamic-steps ", steps), best);
+    const std::size_t best = best_of(table, error);
+    std::string options = ig::message(
+        "--dynamic ", o.dynamic, " --dynamic-rate ", exact(rates[best / decays.size()]), " --dynamic-decay ",
+        exact(decays[best % decays.size()]), " --dynamic-steps ", o.dynamic_steps.value_or(5));
+    if (o.dynamic_table_rate) options += " --dynamic-table-rate " + exact(*o.dynamic_table_rate);
+    if (statistics) options += " --dynamic-text " + shell_word(o.dynamic_text);
+    report_best(report, options, table[best]);
 }
 
 // Tunes the temperature of the softmax, then the mixture weights under it, or one of the two.
-void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
+void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, ig::Index columns,
+                  Report& report) {
     Progress progress("pass", !o.json);
     const auto go_on = [&](ig::Index done, ig::Index all) {
         progress.update(done, all, [] { return std::string(); });
@@ -121,10 +206,10 @@ void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     std::string setting;
     Tempered own;
     if (o.softmax_temperature) {
-        report.line(ig::message("softmax     by Newton's method, in ", counted(o.columns, "column"),
+        report.line(ig::message("softmax     by Newton's method, in ", counted(columns, "column"),
                                 ", a line end fed first"));
         own = tune_temperature(
-            it, corpus, o.columns,
+            it, corpus, columns,
             [&](double temperature, double nats) {
                 progress.clear();
                 report.line(ig::message("            temperature ", fixed(temperature, 4), ": perplexity ",
@@ -135,7 +220,7 @@ void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
             go_on);
         setting = "--softmax-temperature " + exact(own.temperature);
     } else {
-        own.nats = token_nats(it, corpus, o.columns, 1, go_on);
+        own.nats = token_nats(it, corpus, columns, 1, go_on);
     }
     const Mixture mixture = mixture_of(o, it, std::move(own.nats), corpus, go_on);
     progress.clear();
@@ -143,9 +228,10 @@ void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     if (is_mixed(o)) {
         weights = mixture.best_weights();
         report_mixture(report, mixture, weights);
-        for (const auto& path : o.mix_with) setting += (setting.empty() ? "" : " ") + ("--mix-with " + path);
+        for (const auto& path : o.mix_with)
+            setting += (setting.empty() ? "" : " ") + ("--mix-with " + shell_word(path));
         for (const auto& path : o.mix_probabilities)
-            setting += (setting.empty() ? "" : " ") + ("--mix-probabilities " + path);
+            setting += (setting.empty() ? "" : " ") + ("--mix-probabilities " + shell_word(path));
         setting += " --mix-weight";
         for (std::size_t k = 1; k < weights.size(); ++k) setting += " " + exact(weights[k]);
     }
@@ -168,14 +254,18 @@ int tune(const TuneOptions& o) {
         throw ig::UsageError(
             ig::message("--columns is ", o.columns, ", expected 1 with ", dynamic ? "--dynamic" : "the cache",
                         ": what a word adapts the model to is the text right before the next"));
-    auto it = mixed ? load_model(o.model, o.columns) : load_adaptable(o);
-    const auto corpus = read_text(o.text, it.vocabulary);
+    auto file = read_model(o.model);
+    const auto corpus = read_text(o.text, file.vocabulary);
+    const Extent size = extent_of(corpus.size(), o.columns,
+                                  dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
+    const auto statistics = statistics_of(o, size.steps, file.vocabulary);
+    auto it = build_model(std::move(file), {statistics ? statistics->columns : size.columns, size.steps});
     Report report(o.json);
     report.line("text        " + describe(corpus, o.text));
     report.values["text"] = counts_of(corpus);
     report.values["trials"] = Json::array();
-    if (mixed) tune_mixture(o, it, corpus, report);
-    else if (dynamic) tune_dynamic(o, it, corpus, report);
+    if (mixed) tune_mixture(o, it, corpus, size.columns, report);
+    else if (dynamic) tune_dynamic(o, it, corpus, statistics, report);
     else tune_cache(o, it, corpus, report);
     report.finish();
     return 0;

@@ -52,6 +52,10 @@ def tune():
     assert f"{rows[1][3]:.2f}" == f"{perplexity(evaluate(*CACHE)):.2f}" and rows[0][1] == perplexity(evaluate())
     best = re.search(r"best        (--cache .*): perplexity ([\d.]+)\n", out)
     assert float(best.group(2)) == min(x for row in rows for x in row[1:]) == perplexity(evaluate(*best.group(1).split()))
+    # The window is the one asked for, though this text is shorter: the next may not be.
+    for window, asked in [(5000, ["--cache-window", 5000]), (2000, [])]:
+        out = run("tune", "--model", "m", "--text", "valid.txt", *asked, "--cache-flatness", 0.5, "--cache-weight", 0.2).stdout
+        assert f"--cache-window {window} --cache-flatness 0.5" in out, out
     out = run("tune", "--model", "m", "--text", "again.txt", "--dynamic", "sgd", "--dynamic-rate", 0, 0.2, "--dynamic-decay", 0.01, 0).stdout
     best = re.search(r"best        (--dynamic .*): perplexity ([\d.]+)\n", out)
     assert "--dynamic-rate 0.2 --dynamic-decay" in best.group(1), out
@@ -84,7 +88,7 @@ def wrong():
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-steps", 0, says="--dynamic-steps is 0")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", -1, says="rate = -1")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-decay", 2, says="decay = 2")
-    refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e300", says="finite")
+    refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e300", says="rate = 1e+300")
     refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
     refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, says="--dynamic is tuned without the cache")
     refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")

@@ -2,6 +2,8 @@
 import json
 import math
 import re
+import shlex
+import shutil
 
 from program import Folder, read, rows, run, sentences, train, write
 
@@ -102,6 +104,15 @@ def mixed():
     write("flat.txt", "1e-9 " * 899 + "0")
     best, value, _ = tune("--mix-probabilities", "flat.txt")
     assert float(best[3]) < 1e-5 and value == float(f"{plain:.2f}"), best
+    # A probability below the smallest double is that, not 0.
+    write("tiny.txt", "0.5 " * 899 + "1e-400")
+    write("least.txt", "0.5 " * 899 + "5e-324")
+    assert perplexity("--mix-probabilities", "tiny.txt", "--mix-weight", 1) == perplexity("--mix-probabilities", "least.txt", "--mix-weight", 1)
+    # A name with a blank and a quote comes as a shell reads it.
+    shutil.copy("weak", "a b's model")
+    (found,) = [json.loads(run("tune", "--model", "m", *V, "--mix-with", "a b's model", "--json").stdout)["best"]]
+    assert found["options"].startswith("--mix-with 'a b'\\''s model' --mix-weight "), found
+    assert f"{perplexity(*shlex.split(found['options'])):.6f}" == f"{found['perplexity']:.6f}"
     both, value, out = tune("--softmax-temperature", "--mix-with", "weak", "--columns", 2)
     assert f"{perplexity(*both):.2f}" == f"{value:.2f}", out
 
@@ -130,7 +141,7 @@ def wrong():
     for content, says in [("0.5 " * 899, "f.txt: 899 probabilities in it, expected 900, one for each token of 'valid.txt'"),
                           ("0.5\n" * 901, "f.txt: 901 probabilities"), ("0.5\n0.1 1.01\n", "f.txt:2: '1.01' is not a probability"),
                           ("-3.5\n", "f.txt:1: '-3.5' is not a probability; expected numbers from 0 to 1, one for each token of 'valid.txt', not their log"),
-                          ("0.5\nking\n", "f.txt:2: 'king'"), ("nan\n", "f.txt:1: 'nan'"), ("0.5x\n", "f.txt:1: '0.5x'")]:
+                          ("0.5\nking\n", "f.txt:2: 'king'"), ("nan\n", "f.txt:1: 'nan'"), ("1e400\n", "f.txt:1: '1e400'"), ("-1e-400\n", "f.txt:1: '-1e-400'"), ("0.5x\n", "f.txt:1: '0.5x'")]:
         write("f.txt", content)
         refuses("evaluate", *file, says=says)
     write("f.txt", "0.5 " * 4 + "0 " + "0.5 " * 895)

@@ -74,6 +74,11 @@ with Folder():
     together(4, "stopped", [*RECIPES[0], *long, "--resume"])
     same_training("stopped", "whole4")
 
+    # What diverges on one of them ends all, with one report.
+    done = together(2, "away", ["--rate", "1e38"], status=3)
+    assert done.stdout.count("it has run away (") == 1 and "'away' was not written" in done.stdout and not os.path.exists("away"), done
+    assert not errors(done), done
+
     # What is wrong is said once.
     for options, says in [(["--shards", 2], "--shards is 2, expected at least the 4 ranks"), (["--batch", 3], "--shards is 3"),
                           (["--keep", 2], "keep"), (["--train", "none.txt"], "none.txt")]:

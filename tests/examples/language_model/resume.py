@@ -1,4 +1,5 @@
 """Trainings that are killed or interrupted at random moments end with the bits of one that was left alone."""
+import json
 import os
 import random
 import signal
@@ -78,6 +79,28 @@ def more_epochs():
     same_training("once", "twice")
 
 
+def preset_again():
+    """On resuming, a preset changes nothing that the training was begun with; an option on the command line does."""
+    texts = ["--train", "train.txt", "--valid", "valid.txt", "--threads", 1]
+    tiny = ["--units", 8, "--batch", 4, "--bptt", 10]
+
+    def stored(model):
+        options = json.loads(tensors(model + ".train")[1]["language_model"])
+        return [options[name] for name in ("units", "epochs", "patience")]
+
+    run("train", "--model", "p", *texts, "--preset", "small", *tiny, "--epochs", 2, "--patience", 7)
+    run("train", "--model", "p", "--resume", "--preset", "small")
+    assert stored("p") == [8, 2, 7], stored("p")
+    run("train", "--model", "p", "--resume", "--preset", "small", *tiny, "--epochs", 3)
+    assert stored("p") == [8, 3, 7], stored("p")
+    error = run("train", "--model", "p", "--resume", "--preset", "medium", status=1).stderr
+    assert "--units (650 given, 8 stored)" in error, error
+    # Begun without it, with the same options.
+    run("train", "--model", "same", *texts, "--head-bias", *tiny, "--epochs", 1, "--patience", 7)
+    run("train", "--model", "same", "--resume", "--preset", "small", *tiny)
+    assert stored("same") == [8, 1, 7], stored("same")
+
+
 def refused():
     """What does not fit the training that is there is refused, and changes nothing."""
     before = read("twice.train")
@@ -129,4 +152,5 @@ if __name__ == "__main__":
         write_texts()
         killed_at_random()
         more_epochs()
+        preset_again()
         refused()

@@ -106,6 +106,12 @@ def presets():
     # One width for all is stored as one number, however it was said.
     train("even", "--train", "train.txt", "--valid", "valid.txt", "--units", "8,8,8", "--epochs", 1)
     assert '"units":8' in tensors("even")[1]["language_model"] and '"layers":3' in tensors("even")[1]["language_model"]
+    # The weights of a loss in a model to start from are not those of the preset.
+    for number, loss in enumerate([["--alpha", 5], ["--loss", "mixture", "--beta", 0.5]]):
+        train(f"begun{number}", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--head-bias", *loss)
+        train("on", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--start-from", f"begun{number}", "--preset", "small")
+        assert '"alpha":null' in tensors("on")[1]["language_model"] and '"beta":null' in tensors("on")[1]["language_model"]
+        assert '"gamma":0.65' in tensors("on")[1]["language_model"] and '"loss":"al"' in tensors("on")[1]["language_model"]
     missing = run("train", "--model", "q", "--preset", "small", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
     assert "data/ptb/ptb.train.txt' does not exist" in missing and "ISOGLOSS_DATA" in missing, missing
     large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr

@@ -53,6 +53,11 @@ def options_out_of_range():
                     "--loss ce --temperature 20", "--cell gru --depth 3", "--update adam --damping 0.1", "--schedule plateau --decay-from 3",
                     "--schedule one-cycle --decay 0.5", "--schedule decay --warm-up 0.2", "--scheme tied --keep-between 0.5", "--layers 1 --keep-between 0.5 --scheme recurrent"]:
         refuses("train", "--model", "m", *TEXTS, *options.split(), says="has no effect with " + " ".join(options.split()[:2]))
+    refuses("train", "--model", "m", *TEXTS, *"--update asgd --unit-rows".split(), says="which the averages of --update asgd are not")
+    refuses("train", "--model", "m", *TEXTS, "--overlap", says="--overlap has no effect with --shards 1")
+    refuses("train", "--model", "m", *TEXTS, "--overlap", "--shards", 1, says="--overlap has no effect with --shards 1")
+    refuses("train", "--model", "m", *TEXTS, *"--update rbpm --head free --start-from free --freeze --weight-decay 1".split(),
+            says="--weight-decay has no effect with --update rbpm and --freeze")
     refuses("train", "--model", "m", "--train", "train.txt", says="--train is given without --valid")
     refuses("train", "--model", "m", "--valid", "valid.txt", says="--valid is given without --train")
 
@@ -92,7 +97,7 @@ def models():
     refuses("sample", "--model", "model", "--words", 0, says="--words = 0")
     refuses("sample", "--model", "model", "--temperature", -1, says="--temperature = -1")
     refuses("sample", "--model", "model", "--prompt", "two\nlines", says="line feed")
-    refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 0, says="batch = 0")
+    refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 0, says="--columns is 0")
     refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 10**9, says="at most 100000")
     refuses("score", "--model", "model", "--text", "valid.txt", "--batch", -2, says="batch = -2")
     refuses("score", "--model", "model", "--text", "valid.txt", "--threads", 0, says="threads")
@@ -162,6 +167,7 @@ with Folder():
     write("valid.txt", sentences(50, seed=2))
     train("model", *TEXTS, "--epochs", 1)
     os.rename("model.train", "kept")
+    train("free", *TEXTS, "--epochs", 1, "--head", "free")
     options_out_of_range()
     texts()
     models()

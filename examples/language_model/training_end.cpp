@@ -1,0 +1,91 @@
+/// @file training_end.cpp  How a training ends: complete, stopped, run away or interrupted.
+#include <algorithm>
+#include <csignal>
+
+#include "../shared/interrupt.hpp"
+#include "training.hpp"
+
+namespace lm {
+
+void Training::explain(Stop why) {
+    if (why == Stop::none) return;
+    std::cout << "\nThe training stops after epoch " << state_.epoch - 1 << " of " << o_.epochs << ": ";
+    if (why == Stop::patience) {
+        std::cout << counted(static_cast<ig::Index>(state_.epoch - 1 - state_.best_epoch), "epoch")
+                  << " without a new best. To continue: --resume with another --patience" << std::endl;
+        return;
+    }
+    const auto longest = longest_row(g_.parameter("E").values());
+    const double reach = o_.temperature * std::log(static_cast<double>(vocabulary_.size()));
+    std::cout << "it has run away. The validation\nperplexity is " << fixed(std::exp(health_.validation), 2)
+              << ", more than " << exact(o_.runaway) << " times the best, " << fixed(std::exp(state_.best), 2)
+              << " of epoch " << state_.best_epoch
+              << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
+              << ig::in_quotes(vocabulary_.word(longest.word)) << "). ";
+    if (o_.loss != "ce" && o_.target == "held")
+        std::cout << "The soft target is held constant and read off that table: once |e|^2\nnears tau ln V = "
+                  << fixed(reach, 1)
+                  << " it asks for ever longer vectors. Begin again with\n--target differentiated, or with a "
+                     "lower --rate or --gamma.";
+    else std::cout << "Begin again with a lower --rate or --clip.";
+    std::cout << " To continue nevertheless: --resume --runaway 0" << std::endl;
+}
+
+// The training has come to a number that is not finite, as `cause`, a message of the library, says. With several
+// ranks, others are in the midst of a step: all are ended.
+int Training::diverged(const std::string& cause) {
+    const std::string whole = cause.starts_with("isogloss: ") ? cause.substr(10) : cause;
+    const auto what =
+        whole.substr(0, std::min({whole.find("; "), whole.find(". "), whole.find(" (training step")}));
+    const std::string model =
+        state_.best_epoch == 0
+            ? "No epoch was completed: '" + o_.model + "' was not written."
+            : ig::message("The best model, of epoch ", state_.best_epoch, ", is in '", o_.model, "'.");
+    const std::string text = ig::message(
+        "\nThe training stops in epoch ", state_.epoch, " of ", o_.epochs, ", after batch ", state_.batch,
+        ": it has run away (", what,
+        ").\n--resume would come to the same: rates are fixed once a training has begun. Begin again with "
+        "--overwrite\nand a lower --rate",
+        update_.natural() ? ", --head-rate or --table-rate." : " or --clip.");
+    if (ranks_.size() > 1) ranks_.end(3, text + '\n' + model);
+    std::cout << text << std::endl;
+    if (state_.best_epoch == 0) {
+        std::cout << model << std::endl;
+        return 3;
+    }
+    const int status = finish_run();
+    return status == 0 ? 3 : status;
+}
+
+int Training::finish_run() {
+    ranks_.barrier();  // wait until the first has written the best model
+    ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.model), ig::io::Restore::parameters);
+    std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
+    const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus) {
+        const auto p = perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });
+        if (p)
+            std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch)
+                      << std::endl;
+        return p.has_value();
+    };
+    // From here on the graph holds the best model, so a Ctrl-C must not write FILE.train.
+    if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
+        return 0;
+    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
+    interrupt::out() << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is "
+                        "missing."
+                     << std::endl;
+    return interrupt::status();
+}
+
+int Training::interrupted() {
+    if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
+    save();
+    interrupt::out() << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
+                     << "; the training is in '" << o_.model
+                     << ".train'. To continue: language_model train --model " << o_.model << " --resume"
+                     << std::endl;
+    return interrupt::status();
+}
+
+}  // namespace lm
