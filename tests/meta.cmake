@@ -189,6 +189,8 @@ endforeach()
 tests_in_python(docs/tables ../examples/language_model/tables.py report --check)
 tests_in_python(docs/synthetic_table ../examples/synthetic/table.py --print-only --check --parts minibatch --seconds 30
                 --results ${PROJECT_SOURCE_DIR}/examples/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/examples/synthetic_table.md)
+tests_in_python(docs/taggers ../examples/lds_text/tables.py --check
+                --results ${PROJECT_SOURCE_DIR}/examples/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lds/taggers.md)
 tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
 include(docs/programs.cmake)
 
