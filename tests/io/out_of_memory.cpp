@@ -46,6 +46,7 @@ template <class F, class After> int fail_everywhere(Allowed allowed, F&& f, Afte
             }
             CAPTURE(k, for_good, foreign);
             REQUIRE(foreign.empty());
+            REQUIRE(k < 100'000);  // f never succeeds
             if (bad_alloc && !for_good) REQUIRE(allowed == Allowed::bad_alloc);
             if (error || bad_alloc) {
                 ++failures;
@@ -203,7 +204,7 @@ TEST_CASE("Updates that get no memory for their state can be made again", "[io][
         CHECK(failures > 0);
     };
     check([&] { Adam<float>(m.g.parameters(), {}); });
-    check([&] { AveragedSgd<float>(m.g.parameters(), {}); });
+    check([&] { AveragedSgd<float>(m.g.parameters("!rows_of_norm_1"), {}); });
     check([&] { Riemannian<float>(m.g, "highway_of_5.*", {}); });
     Graph<float> g({});
     g.weight("E", 500, 500, constant(0));
