@@ -105,6 +105,18 @@ def of_these_seconds():
     assert [r['method'] for r in made] == list(script.CHARS_METHODS) and len(rows('mixed.csv')) == 5 + len(made), made
 
 
+def diverges():
+    """A run whose numbers are no longer finite has a result; a program that fails has none."""
+    seen = script.run(PROGRAM, '--task reber --length 2000 --units 6 --metric gradient --sgd-rate 1e38 --rounds 9')
+    assert float(seen['validation_bits']) < 3, seen
+    try:
+        script.run(PROGRAM, '--task chess')
+    except SystemExit as error:
+        assert 'chess' in str(error)
+    else:
+        raise AssertionError('chess was played')
+
+
 def goes_on():
     """Stopped while it runs: no row is lost, none is there twice, and one that was cut short is made again."""
     how = ['--program', PROGRAM, '--parts', 'chars', '--chars', '0.05', '--text', 'text.txt', '--validation-lines', '10', '--seeds', '1', '2',
@@ -166,6 +178,7 @@ with tempfile.TemporaryDirectory() as place:
     runaways()
     page()
     of_these_seconds()
+    diverges()
     goes_on()
     refuses()
     os.chdir(SOURCES)
