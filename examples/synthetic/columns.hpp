@@ -7,6 +7,11 @@
 
 #include "tasks.hpp"
 
+// The number of columns requested, or fewer so that each has at least two symbols.
+inline tasks::Index wanted_columns(tasks::Index requested, const tasks::Text& text) {
+    return std::clamp<tasks::Index>(requested, 1, std::max<tasks::Index>(1, (text.size() - 1) / 2));
+}
+
 // At most `wanted` evenly spaced places in the first n symbols: where the source begins a line, or anywhere
 // in a text without such places.
 inline std::vector<tasks::Index> places(const tasks::Text& text, tasks::Index wanted, tasks::Index n) {

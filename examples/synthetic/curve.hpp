@@ -26,17 +26,20 @@ public:
         double seconds, training_bits, choice_bits;
         tasks::Index start;
     };
+    // Reads tables written by --csv, which are drawn beside the curve of this call. Throws FileError for another
+    // table.
+    explicit Curve(const std::vector<std::string>& beside) {
+        for (const auto& file : beside)
+            beside_.emplace_back(std::filesystem::path(file).stem().string(), read(file));
+    }
     void add(const Point& p) { points_.push_back(p); }
 
-    // Draws the curve of this call under its name, and those of tables written by --csv. The axes begin where the
-    // first curve enters the range of bits, which ends a tenth above the worst end of a curve. Throws FileError for
-    // another table, and as plot::Figure.
-    void draw(const std::string& path, const std::string& name, double entropy,
-              const std::vector<std::string>& beside) const {
-        std::vector<std::pair<std::string, std::vector<Point>>> curves;
+    // Draws the curve of this call under its name, and those beside it. The axes begin where the first curve
+    // enters the range of bits, which ends a tenth above the worst end of a curve. Throws as plot::Figure.
+    void draw(const std::string& path, const std::string& name, double entropy) const {
+        std::vector<Named> curves;
         if (points_.size() > 1) curves.emplace_back(name, points_);
-        for (const auto& file : beside)
-            curves.emplace_back(std::filesystem::path(file).stem().string(), read(file));
+        curves.insert(curves.end(), beside_.begin(), beside_.end());
 
         const double never = std::numeric_limits<double>::infinity();
         double lowest = std::isfinite(entropy) ? entropy : never, top = 0, from = never;
@@ -81,6 +84,8 @@ public:
     }
 
 private:
+    using Named = std::pair<std::string, std::vector<Point>>;
+
     // The points of a table written by --csv.
     static std::vector<Point> read(const std::string& file) {
         isogloss::file::LineReader table(file);
@@ -104,4 +109,5 @@ private:
     }
 
     std::vector<Point> points_;
+    std::vector<Named> beside_;
 };

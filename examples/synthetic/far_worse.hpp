@@ -4,9 +4,10 @@
 // From the bits of the training text, and bits and success of another: true if these are more than 1 bit
 // higher; or, since bits can be few (a line of anbn has one random event in two thousand symbols, an answer
 // of xor costs 1 bit without any model), more than three times as many and 0.05 higher, unless success there
-// is at least 99 %: a few confident wrong answers do not count. `success`: 0 or not a number if unknown.
+// is at least 99 %: a few confident wrong answers do not count. Bits that are not a number are far worse.
+// `success`: 0 or not a number if unknown.
 // table.py uses the same rule.
 inline bool far_worse(double trained_bits, double bits, double success) {
-    if (bits > trained_bits + 1) return true;
+    if (!(bits <= trained_bits + 1)) return true;
     return bits > 3 * trained_bits && bits > trained_bits + 0.05 && !(success >= 0.99);
 }

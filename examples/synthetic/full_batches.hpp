@@ -14,14 +14,14 @@
 class FullBatches final : public GraphModel<double> {
 public:
     FullBatches(const Options& options, const Text& text)
-        : FullBatches(options, text, Columns(text, wanted_columns(options, text))) {}
+        : FullBatches(options, text, Columns(text, wanted_columns(options.columns, text))) {}
 
     void round() override { training_->round(); }
-    // The training text doubles, from its first 2^-doublings to the whole for the last half of the time.
+    // The training text doubles, from its first 2^-doublings to the whole for the last half of the training.
     void prepare(double share) override {
-        const Index left = static_cast<Index>(
+        left_ = static_cast<Index>(
             std::min(static_cast<double>(doublings_), std::floor(-std::log2(std::clamp(share, 1e-9, 1.0)))));
-        const Index n = part(left);
+        const Index n = part(left_);
         if (n != length_) train_on(n);
         else if (interrupted_) training_->resume();
         interrupted_ = false;
@@ -42,6 +42,7 @@ public:
         GraphModel<double>::parts(c);
         c.state("training", *training_);
     }
+    Index doublings() const override { return left_; }
     void go_on() override {
         GraphModel<double>::go_on();
         interrupted_ = true;
@@ -54,11 +55,12 @@ private:
               // blocks of logits that fit a cache, plus 20 bytes of the loss for every position
               {.time = longest(options, text),
                .batch = all.count(),
-               .seed = options.seed,
+               .seed = options.network_seed(),
                .budget = (1 << 20) + 24 * longest(options, text) * all.count()}),
           text_(text),
-          wanted_(wanted_columns(options, text)),
-          doublings_(options.doublings) {
+          wanted_(wanted_columns(options.columns, text)),
+          doublings_(options.doublings),
+          left_(options.doublings) {
         const auto a = add_sparse(options, text);
         training_.emplace(g, l);
         auto to_predict = counts(text, true);
@@ -93,7 +95,8 @@ private:
     static Index longest(const Options& options, const Text& text) {
         Index most = 0;
         for (Index left = 0; left <= options.doublings; ++left)
-            most = std::max(most, Columns(text, wanted_columns(options, text), part(text, left)).length());
+            most = std::max(most,
+                            Columns(text, wanted_columns(options.columns, text), part(text, left)).length());
         return most;
     }
     void train_on(Index n) {
@@ -106,7 +109,8 @@ private:
     }
 
     const Text& text_;
-    Index wanted_, length_ = 0, doublings_;  // columns; current symbols of the text; number of doublings
+    Index wanted_, length_ = 0;  // columns; current symbols of the text
+    Index doublings_, left_;     // of the text: in all, and still to come
     bool interrupted_ = false;
     std::vector<Token> x_, y_;
     std::unique_ptr<ig::SearchStep<double>> softmax_, transition_;

@@ -25,11 +25,6 @@ inline std::vector<double> counts(const Text& text, bool predicted_alone) {
     return n;
 }
 
-// The number of columns requested, or fewer so that each has at least two symbols.
-inline Index wanted_columns(const Options& o, const Text& text) {
-    return std::clamp<Index>(o.columns, 1, std::max<Index>(1, (text.size() - 1) / 2));
-}
-
 template <class T> struct GraphModel : Learner {
     ig::Graph<T> g;
     ig::Tokens x, y;
@@ -64,7 +59,7 @@ template <class T> struct GraphModel : Learner {
         const ig::SparseRecurrentOptions network{.units = options.units,
                                                  .edges = options.edges,
                                                  .activation = options.named_activation(),
-                                                 .seed = options.seed,
+                                                 .seed = options.network_seed(),
                                                  .longest = options.longest,
                                                  .frequencies = counts(text, false),
                                                  .bound = options.named_bound()};

@@ -41,13 +41,14 @@ private:
 // A model in training.
 struct Learner {
     virtual ~Learner() = default;
-    virtual void prepare(double) {}                         // before a round: the share of time used
-    virtual void round() = 0;                               // one round of training
+    virtual void prepare(double) {}  // before a round: the share of the training that is done
+    virtual void round() = 0;        // one round of training
     virtual Foreseen foresee(const tasks::Text& text) = 0;  // predicts each symbol from those before
     virtual std::vector<tasks::Token> sample(tasks::Index length, std::uint64_t seed) = 0;
     virtual void keep() = 0;   // stores the model as the best so far
     virtual void stop() = 0;   // stores the state of training, and restores the best model
     virtual void go_on() = 0;  // after a load: resumes training where it stopped
     virtual void parts(isogloss::io::Checkpoint& c) = 0;  // names all contents of a file
+    virtual tasks::Index doublings() const { return 0; }  // of the training text, still to come
     virtual std::string state() const { return {}; }      // learning rates and the like
 };

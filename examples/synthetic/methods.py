@@ -1,34 +1,38 @@
 """The contents of the tables of table.py: tasks, methods and parts by name, each with its options for the program."""
-# Options common to all methods; `--units`, `--edges` and `--slowest` are those of the sparse networks, others override them.
+# Options common to all methods; `--units` are those of networks on graphs, others override them.
 TASKS = {
     'alphabet': '--task alphabet --length 100000 --validation-length 50000',
-    'music': '--task music --edges 20 --length 100000 --validation-length 50000',
-    'anbn': '--task anbn --units 10 --slowest 2000 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
-    'xor, L = 10, answer': '--task xor --units 10 --edges 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
+    'music': '--task music --length 100000 --validation-length 50000',
+    'anbn': '--task anbn --units 10 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
+    'xor, L = 10, answer': '--task xor --units 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
 }
+# Those of networks on graphs alone; the program refuses options without effect.
+GRAPHS = {'alphabet': '', 'music': '--edges 20', 'anbn': '--slowest 2000', 'xor, L = 10, answer': '--edges 10'}
 # The whole text as one sequence, with line search.
-FULL = '--training full --form quasi_diagonal --columns 1 --bound 0'
+SEQUENCE = '--training full --columns 1 --bound 0'
+FULL = f'{SEQUENCE} --form quasi_diagonal'
 # Distant xor at increasing distances, by GLNN with RUOP only: lines and seconds for each.
 XOR = f'{FULL} --task xor --units 10 --edges 10 --metric ruop --validation-length 50000'
 CURVE = {
-    'L = 10': '--answer-only --bits 10 --lines 2000 --seconds 12',
-    'L = 20': '--answer-only --bits 20 --lines 2000 --seconds 30',
-    'L = 50': '--answer-only --bits 50 --lines 2000 --seconds 40',
-    'L = 100': '--answer-only --bits 100 --lines 2000 --seconds 60',
-    'L = 10, every symbol': '--bits 10 --lines 2000 --seconds 40',
+    'L = 10': '--answer-only --bits 10 --lines 2000',
+    'L = 20': '--answer-only --bits 20 --lines 2000',
+    'L = 50': '--answer-only --bits 50 --lines 2000',
+    'L = 100': '--answer-only --bits 100 --lines 2000',
+    'L = 10, every symbol': '--bits 10 --lines 2000',
 }
+CURVE_SECONDS = {'L = 10': 12, 'L = 20': 30, 'L = 50': 40, 'L = 100': 60, 'L = 10, every symbol': 40}
 CURVE_METHODS = {'xor, lines of L bits': '', 'xor, lines of 2 to L bits': '--training-bits-from 2'}
 GROWING = '--conjugate --up 1.3 --doublings 3'
 METHODS = {
     'GLNN, RUOP': f'--network glnn --metric ruop {FULL}',
     'GLNN, RBPM': f'--network glnn --metric rbpm {FULL}',
-    'GLNN, gradient': f'--network glnn --metric gradient {FULL}',
+    'GLNN, gradient': f'--network glnn --metric gradient {SEQUENCE}',
     'GLNN, RUOP, growing': f'--network glnn --metric ruop {FULL} {GROWING}',
     'GLNN, RBPM, growing': f'--network glnn --metric rbpm {FULL} {GROWING}',
-    'GLNN, gradient, growing': f'--network glnn --metric gradient {FULL} {GROWING}',
+    'GLNN, gradient, growing': f'--network glnn --metric gradient {SEQUENCE} {GROWING}',
     'GNN, RUOP': f'--network gnn --metric ruop {FULL}',
     'RNN, RUOP': f'--network rnn --metric ruop {FULL}',
-    'RNN, gradient': f'--network rnn --metric gradient {FULL}',
+    'RNN, gradient': f'--network rnn --metric gradient {SEQUENCE}',
     'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
     'LSTM 64, RUOP': '--network lstm --metric ruop --units 64',
     'HMM, 20 states': '--network hmm --units 20',
@@ -36,16 +40,14 @@ METHODS = {
 }
 # Every method with the program's default training: 16 columns, the full form for graphs with few edges.
 STEPS = 'minibatch'
-# V within ± 4 in all rows of networks on graphs except on anbn, where V is the counter.
 SOURCES = {
-    'alphabet': TASKS['alphabet'] + ' --bound 4',
-    'music': TASKS['music'] + ' --bound 4',
-    'anbn': TASKS['anbn'] + ' --bound 0',
-    'xor, L = 10, answer': TASKS['xor, L = 10, answer'] + ' --bound 4',
-    'reber': '--task reber --length 100000 --validation-length 50000 --bound 4',
-    'dyck': '--task dyck --length 100000 --validation-length 50000 --bound 4',
-    'copy': '--task copy --length 100000 --validation-length 50000 --bound 4',
+    **TASKS,
+    'reber': '--task reber --length 100000 --validation-length 50000',
+    'dyck': '--task dyck --length 100000 --validation-length 50000',
+    'copy': '--task copy --length 100000 --validation-length 50000',
 }
+# V within ± 4 in all rows of networks on graphs except on anbn, where V is the counter.
+STEPS_GRAPHS = {task: f"{GRAPHS.get(task, '')} --bound {0 if task == 'anbn' else 4}" for task in SOURCES}
 # In the order of the runs: minibatches of a GLNN and its peers, full batches, other networks.
 STEPS_METHODS = {
     'GLNN, RUOP, full form': '--metric ruop --form full',

@@ -12,10 +12,12 @@
 class Minibatches final : public GraphModel<float> {
 public:
     Minibatches(const Options& options, const Text& text)
-        : Minibatches(options, text,
-                      Readers(text, wanted_columns(options, text), options.lasting, options.seed)) {}
+        : Minibatches(
+              options, text,
+              Readers(text, wanted_columns(options.columns, text), options.lasting, options.network_seed())) {
+    }
 
-    // Rates decay to 0 over the last part of the time.
+    // Rates decay to 0 over the last part of the training.
     void prepare(double share) override {
         const double part = share <= anneal_ ? 1 : std::max(0.0, (1 - share) / (1 - anneal_));
         if (network_) network_->rate(rate_ * part), head_->rate(head_rate_ * part);
@@ -53,7 +55,7 @@ private:
     Minibatches(const Options& options, const Text& text, Readers readers)
         : GraphModel<float>(text, {.time = std::min(options.steps, readers.circle()),
                                    .batch = readers.count(),
-                                   .seed = options.seed}),
+                                   .seed = options.network_seed()}),
           readers_(std::move(readers)),
           anneal_(options.anneal),
           adam_rate_(options.adam_rate),

@@ -26,7 +26,7 @@ struct Progress {
 };
 
 inline std::map<std::string, std::string> metadata(const Options& o) {
-    nlohmann::json json = {{"level", o.level}};
+    nlohmann::json json = {{"level", o.level}, {"start", o.start}, {"doublings", o.doublings}};
     each_stored(o, [&](const char* name, const auto& value, const char*) { json[name] = value; });
     return {{metadata_key, json.dump()}};
 }
@@ -42,14 +42,16 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
     Options o;
     std::string wrong;
     try {
-        json.at("level").get_to(o.level);
-        each_stored(o, [&](const char* name, auto& value, const char*) {
+        const auto take = [](const char* name, const nlohmann::json& found, auto& value) {
             using Value = std::decay_t<decltype(value)>;
-            const auto& found = json.at(name);
             if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !found.is_number_integer())
                 throw isogloss::DataError(message(name, " is ", found.dump(), ", expected a whole number"));
             found.get_to(value);
-        });
+        };
+        json.at("level").get_to(o.level);
+        each_stored(o, [&](const char* name, auto& value, const char*) { take(name, json.at(name), value); });
+        take("start", json.value("start", nlohmann::json(0)), o.start);  // absent in earlier files
+        take("doublings", json.value("doublings", nlohmann::json(0)), o.doublings);
         wrong = fault(o);
     } catch (const nlohmann::json::exception& error) {
         wrong = error.what();

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <isogloss/kernel/activation.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tasks.hpp"
@@ -24,6 +26,8 @@ struct Options {
     tasks::Index fewest_training_bits = 0;                       // xor; 0: as in validation
     tasks::Index min_count = 0;
     std::uint64_t seed = 1;
+    tasks::Index start = 0;      // which of --starts
+    tasks::Index doublings = 0;  // full batches: of the training text, still to come
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
     bool conjugate = false;
     double adam_rate = 0.003, sgd_rate = 0, natural_rate = 0, head_rate = 0, natural_damping = 0,
@@ -32,11 +36,13 @@ struct Options {
 
     // of a call
     double seconds = 60, anneal = 0.3;
-    tasks::Index rounds = 0, starts = 1, doublings = 0, sample = 0;
+    tasks::Index rounds = 0, starts = 1, sample = 0;
     std::string text, valid, save, load, csv, curve, write;
     std::vector<std::string> beside;
     bool chars = false, words = false, overwrite = false, json = false;
 
+    // Of graph, start values and readers; `seed` alone is that of the texts.
+    std::uint64_t network_seed() const { return seed + 1000 * static_cast<std::uint64_t>(start); }
     const tasks::Task& named_task() const { return tasks::named(task); }
     // The bound of V. On minibatches states are carried over more steps than gradients flow, and a unit cut
     // off by s' = 0 stays so.
@@ -131,21 +137,21 @@ template <class O, class F> void each_stored(O& o, F&& f) {
 }
 
 // Options for how a task draws its texts: without meaning for a given text.
-inline constexpr std::initializer_list<const char*> task_options = {"--task",
-                                                                    "--length",
-                                                                    "--lines",
-                                                                    "--validation-length",
-                                                                    "--insert-digits",
-                                                                    "--bits",
-                                                                    "--shortest",
-                                                                    "--insert-capitals",
-                                                                    "--training-bits-from",
-                                                                    "--validation-longest",
-                                                                    "--answer-only",
-                                                                    "--longest",
-                                                                    "--depth",
-                                                                    "--lag",
-                                                                    "--noise"};
+inline const std::vector<const char*> task_options = {"--task",
+                                                      "--length",
+                                                      "--lines",
+                                                      "--validation-length",
+                                                      "--insert-digits",
+                                                      "--bits",
+                                                      "--shortest",
+                                                      "--insert-capitals",
+                                                      "--training-bits-from",
+                                                      "--validation-longest",
+                                                      "--answer-only",
+                                                      "--longest",
+                                                      "--depth",
+                                                      "--lag",
+                                                      "--noise"};
 
 // The error in stored options, from the command line or from a file; empty if there is none.
 inline std::string fault(const Options& o) {
@@ -166,19 +172,33 @@ inline std::string fault(const Options& o) {
                                      one_of("--activation", o.activation, {"tanh", "logistic"}),
                                      one_of("the level of the text", o.level, {"task", "chars", "words"})})
         if (!wrong.empty()) return wrong;
-    constexpr tasks::Index most = tasks::Index{1} << 31;
-    const auto within = [](tasks::Index v, tasks::Index least) { return v >= least && v <= most; };
-    if (!(o.bound >= 0 || o.bound == -1) || !(o.pull >= 0) || !within(o.lasting, 1))
-        return message("found bound = ", o.bound, ", pull = ", o.pull, ", lasting = ", o.lasting,
-                       "; expected bound ≥ 0 or -1, pull ≥ 0 and lasting ≥ 1");
+    const auto within = [](tasks::Index v, tasks::Index least,
+                           tasks::Index greatest = tasks::Index{1} << 31) {
+        return v >= least && v <= greatest;
+    };
+    const auto sound = [](double v) { return v >= 0 && std::isfinite(v); };
+    for (const auto& [name, value] :
+         {std::pair("--pull", o.pull), std::pair("--slowest", o.longest),
+          std::pair("--start-rate", o.start_rate), std::pair("--adam-rate", o.adam_rate),
+          std::pair("--sgd-rate", o.sgd_rate), std::pair("--natural-rate", o.natural_rate),
+          std::pair("--head-rate", o.head_rate), std::pair("--natural-damping", o.natural_damping)})
+        if (!sound(value)) return message(name, " is ", value, ", expected a finite number of at least 0");
+    for (const auto& [name, value] : {std::pair("--bound", o.bound), std::pair("--natural-floor", o.floor)})
+        if (!sound(value) && value != -1)
+            return message(name, " is ", value,
+                           ", expected a finite number of at least 0, or -1 for the default");
     if (!within(o.units, 1) || !within(o.edges, 1) || !within(o.columns, 1) || !within(o.steps, 1) ||
-        !within(o.length, 2) || !within(o.lines, 0) || !within(o.validation_length, 0) ||
-        !within(o.min_count, 0))
-        return message(
-            "found units = ", o.units, ", edges = ", o.edges, ", columns = ", o.columns,
-            ", steps = ", o.steps, ", length = ", o.length, ", lines = ", o.lines,
-            ", validation length = ", o.validation_length, ", min count = ", o.min_count,
-            "; expected length ≥ 2, lines, validation length and min count ≥ 0, the others ≥ 1, and "
-            "all at most 2^31");
+        !within(o.lasting, 1) || !within(o.min_count, 0))
+        return message("found units = ", o.units, ", edges = ", o.edges, ", columns = ", o.columns,
+                       ", steps = ", o.steps, ", lasting = ", o.lasting, ", min count = ", o.min_count,
+                       "; expected min count ≥ 0, the others ≥ 1, and all at most 2^31");
+    if (!within(o.length, 2, tasks::longest_text) || !within(o.lines, 0, tasks::longest_text) ||
+        !within(o.validation_length, 0, tasks::longest_text))
+        return message("found length = ", o.length, ", lines = ", o.lines,
+                       ", validation length = ", o.validation_length,
+                       "; expected length ≥ 2, the others ≥ 0, and all at most ", tasks::longest_text);
+    if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20))
+        return message("found start = ", o.start, ", doublings = ", o.doublings,
+                       "; expected 0 to 999 and 0 to 20");
     return {};
 }

@@ -3,9 +3,9 @@
     python3 table.py --program build/release/examples/synthetic --seconds 6 --long 30 --seeds 1 2 3 4 5 --results results.csv
 
 Rows named "growing" begin with an eighth of the text, which doubles three times, and use conjugate directions.
-Runs in the results file are not repeated; calls with other seeds may add to the same file. At the end the tables are
-printed from it as Markdown: mean, standard deviation and median over the seeds. For compressors the figure is what the
-validation text adds to the compressed training text.
+Runs in the results file are not repeated; calls with other seeds or seconds may add to the same file. At the end the
+tables are printed from its rows of these seconds as Markdown: mean, standard deviation and median over the seeds. For
+compressors the figure is what the validation text adds to the compressed training text.
 """
 import argparse
 import bz2
@@ -22,17 +22,20 @@ import sys
 import tempfile
 import zlib
 
-from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, FAR, LONG, LONG_RUNS, METHODS, SOURCE, SOURCES, STEPS, STEPS_METHODS, TASKS,
-                     XOR)
+from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, FAR, GRAPHS, LONG, LONG_RUNS, METHODS, SOURCE, SOURCES,
+                     STEPS, STEPS_GRAPHS, STEPS_METHODS, TASKS, XOR)
 
-COLUMNS = ['task', 'method', 'seed', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated']
+COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated']
 BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'tinyshakespeare.txt')
 
 
 def run(program, arguments, *more):
     out = subprocess.run([program, *arguments.split(), *more], capture_output=True, text=True, check=False)
-    if out.returncode:
+    # status 1 with a result: the numbers of the network were no longer finite, which is the result of this run
+    if out.returncode and (out.returncode != 1 or 'validation_bits=' not in out.stdout):
         raise SystemExit(f'{program} {" ".join([arguments, *more])}\n{out.stderr}')
+    if out.returncode:
+        print(f'{program} {" ".join([arguments, *more])}\n{out.stderr}', file=sys.stderr)
     return dict(part.split('=') for line in out.stdout.splitlines()[-4:] if '_bits=' in line for part in line.split())
 
 
@@ -61,11 +64,25 @@ def compress(program, task, seed, method):
     return 8 * (size(train + valid) - size(train)) / len(valid)
 
 
-class Results:
-    """A file with one row per run; runs that it contains are not repeated."""
+def seconds_of(o, task, method):
+    """The computing time of a run, as in its row; none for compressors and sources."""
+    if method in COMPRESSORS or method == SOURCE:
+        return ''
+    if method == LONG:
+        return f'{o.long * (4 if task == "anbn" else 1):g}'
+    return f'{o.far if task in FAR else o.chars if task == CHARS else CURVE_SECONDS.get(task, o.seconds):g}'
 
-    def __init__(self, path, reads_only):
-        self.path, self.rows = path, {}
+
+def on_graph(how, options):
+    """The options, for a network on a graph; others have none of them."""
+    return '' if re.search('--network (lstm|hmm)', how) else options
+
+
+class Results:
+    """A file with one row per run; runs that it contains are not repeated. `rows` are those of these seconds."""
+
+    def __init__(self, path, reads_only, o):
+        self.path, self.rows, self.o = path, {}, o
         if not os.path.exists(path) and not reads_only:
             with open(path, 'w') as f:
                 csv.writer(f).writerow(COLUMNS)
@@ -75,16 +92,19 @@ class Results:
             content = f.read()
         whole = content[:content.rfind('\n') + 1]
         if not whole.startswith(','.join(COLUMNS)):
-            raise SystemExit(f"table.py: '{path}' does not begin with {','.join(COLUMNS)}; it was left unchanged. Give --results another name")
+            raise SystemExit(f"table.py: '{path}' does not begin with {','.join(COLUMNS)}; it was left unchanged. Give --results "
+                             "another name; to rows of an earlier version add the column seconds, empty for compressors and sources")
         if whole != content and not reads_only:  # a row truncated when the machine stopped
             os.truncate(path, len(whole.encode()))
         for row in csv.DictReader(whole.splitlines()):
-            self.rows[row['task'], row['method'], int(row['seed'])] = row
+            if row['seconds'] == seconds_of(o, row['task'], row['method']):
+                self.rows[row['task'], row['method'], int(row['seed'])] = row
 
     def keep(self, task, method, seed, *row):
+        row = [task, method, seed, seconds_of(self.o, task, method), *row]
         with open(self.path, 'a') as f:
-            csv.writer(f).writerow([task, method, seed, *row])
-        self.rows[task, method, seed] = dict(zip(COLUMNS, map(str, [task, method, seed, *row])))
+            csv.writer(f).writerow(row)
+        self.rows[task, method, seed] = dict(zip(COLUMNS, map(str, row)))
 
 
 class Runs:
@@ -99,7 +119,7 @@ class Runs:
     def train(self, task, method, seed, arguments, *more):
         if self.has(task, method, seed):
             return
-        seen = run(self.program, f'{arguments} --seed {seed}', *more)
+        seen = run(self.program, f'{arguments} --seconds {seconds_of(self.results.o, task, method)} --seed {seed}', *more)
         floor = seen['entropy_bits'].replace('unknown', '')
         self.results.keep(task, method, seed, seen['validation_bits'], floor, seen.get('success', ''), seen.get('longer_success', ''),
                           seen['training_bits'], seen['saturated'])
@@ -125,7 +145,7 @@ class Runs:
         with tempfile.TemporaryDirectory() as folder:
             train, valid = split(o.text, o.validation_lines, folder)
             for method, how in CHARS_METHODS.items():
-                self.train(CHARS, method, seed, f'{how} --chars --seconds {o.chars}', '--text', train, '--valid', valid,
+                self.train(CHARS, method, seed, f'{how} --chars', '--text', train, '--valid', valid,
                            '--csv', curve_of(o.results, method, seed))
 
     def draw(self, o):
@@ -164,16 +184,16 @@ def curve_of(results, method, seed):
 
 def run_all(o, runs, wanted):
     """Seed by seed, so that a table stopped early is complete over fewer seeds."""
-    for seed in o.seeds:
+    for seed in o.seeds or range(1, 6):
         for task, source in TASKS.items():
             if wanted(LONG):
-                runs.train(task, LONG, seed, f'{source} {LONG_RUNS[task]} --seconds {o.long * (4 if task == "anbn" else 1)}')
+                runs.train(task, LONG, seed, f'{source} {GRAPHS[task]} {LONG_RUNS[task]}')
         if wanted(STEPS):
             for task, source in SOURCES.items():
                 runs.of_source(task, source, seed)
             for method, how in STEPS_METHODS.items():
                 for task, source in SOURCES.items():
-                    runs.train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
+                    runs.train(task, method, seed, f'{source} {on_graph(how, STEPS_GRAPHS[task])} {how}')
             for task, source in SOURCES.items():
                 for method in COMPRESSORS:
                     runs.compressed(task, source, method, seed)
@@ -183,14 +203,14 @@ def run_all(o, runs, wanted):
                     runs.train(task, method, seed, f'{XOR} {source} {how}')
         for task, methods in FAR.items():
             for method, how in methods.items() if wanted(task) else ():
-                runs.train(task, method, seed, f'{how} --seconds {o.far}')
+                runs.train(task, method, seed, how)
         if wanted(CHARS):
             runs.characters(o, seed)
         for task, source in TASKS.items():
             if not wanted(task):
                 continue
             for method, how in METHODS.items():
-                runs.train(task, method, seed, f'{source} {how} --seconds {o.seconds}')
+                runs.train(task, method, seed, f'{source} {on_graph(how, GRAPHS[task])} {how}')
             for method in COMPRESSORS:
                 runs.compressed(task, source, method, seed)
     if wanted(CHARS):
@@ -207,7 +227,7 @@ def main():
     parser.add_argument('--chars', type=float, default=1800, help='seconds of each row of chars')
     parser.add_argument('--text', default=BUNDLED, help='chars: the text; another one needs another results file')
     parser.add_argument('--validation-lines', type=int, default=4000, help='chars: last lines of the text, which are validated on')
-    parser.add_argument('--seeds', nargs='+', type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument('--seeds', nargs='+', type=int, help='to run, by default 1 to 5, and to print, by default all there are')
     parser.add_argument('--results', default='results.csv', help='curves of chars go into RESULTS_curves, their figure into RESULTS.svg')
     parser.add_argument('--print-only', action='store_true', help='run nothing')
     parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
@@ -217,15 +237,17 @@ def main():
     if not (o.program or o.print_only):
         parser.error('--program is needed, except with --print-only')
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the current run
-    results = Results(o.results, o.print_only)
-    known = results.rows
+    results = Results(o.results, o.print_only, o)
 
     def wanted(part):
         return o.parts is None or part in o.parts
 
     if not o.print_only:
         run_all(o, Runs(o.program, results), wanted)
+    known = {key: row for key, row in results.rows.items() if not o.seeds or key[2] in o.seeds}
     if o.page:
+        if not any(task in SOURCES and method in STEPS_METHODS for task, method, _ in known):
+            raise SystemExit(f"table.py: '{o.results}' has no run of {o.seconds:g} seconds and these seeds to make '{o.page}' of; change --seconds")
         made = PAGE.format(seconds=o.seconds, table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
         if o.check:
             if open(o.page).read() != made:
@@ -266,27 +288,32 @@ def runaway(row):
     if not row.get('training_bits'):
         return False
     bits, trained = float(row['bits']), float(row['training_bits'])
-    return bits > trained + 1 or (bits > 3 * trained and bits > trained + 0.05 and not float(row['success'] or 0) >= 0.99)
+    return not bits <= trained + 1 or (bits > 3 * trained and bits > trained + 0.05 and not float(row['success'] or 0) >= 0.99)
+
+
+def bits_of(row):
+    return math.inf if math.isnan(float(row['bits'])) else float(row['bits'])
 
 
 def table(known, tasks, methods, median=False):
-    """Markdown: mean and standard deviation over the seeds, or the median, with their number, and successes."""
+    """Markdown: mean and standard deviation over the seeds, or the median, with their number, and successes. Bits that are
+    not a number count as more than any."""
     last = ' runaways |' if median else ''
     lines = ['| | ' + ' | '.join(tasks) + ' |' + last, '|---|' + '---|' * (len(tasks) + median)]
     for method in methods:
         cells, runs, away = [], 0, 0
         for task in tasks:
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
-            bits = [float(r['bits']) for r in rows]
+            bits = [bits_of(r) for r in rows]
             success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
             runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
             own = {seed: float(r['bits']) for (t, m, seed), r in known.items() if (t, m) == (task, SOURCE)}
-            times = [float(r['bits']) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
+            times = [bits_of(r) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
             cell = '–'
             if bits and median:
                 cell = f'{statistics.median(bits):.4f}' + (f', × {statistics.median(times):.3f}' if times and method != SOURCE else '') + f' ({len(bits)})'
             elif bits:
-                spread = statistics.stdev(bits) if len(bits) > 1 else math.nan
+                spread = statistics.stdev(bits) if len(bits) > 1 and math.inf not in bits else math.nan
                 cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'
             if success:
                 solved = sum(v >= 0.99 for v in success)

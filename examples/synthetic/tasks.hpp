@@ -21,15 +21,18 @@ using isogloss::Index;
 using isogloss::message;
 using isogloss::Token;
 
+// The most symbols of a text, and the greatest bits and n of a line: a line is drawn as a whole.
+inline constexpr Index longest_text = 100'000'000, longest_line = 1'000'000;
+
 // Options of a source; each task reads its own part.
 struct Options {
     double insert_digits = 0.1;    // alphabet: probability p1 of 0…9 after a letter, [0, 1]
     double insert_capitals = 0.1;  // alphabet: probability p2 of nine capitals after a digit 0…8, [0, 1]
-    Index bits = 10;               // xor: L ≥ 2 random bits in a line
+    Index bits = 10;               // xor: L random bits in a line, 2 … longest_line
     Index fewest_bits = 0;         // xor: 0, or L is drawn for each line from this (≥ 2) to bits
     bool answer_only = false;      // xor: only the answer is predicted
-    Index shortest = 1, longest = 1000;  // anbn: 1 ≤ shortest ≤ n ≤ longest
-    Index depth = 10;                    // dyck: D ≥ 2 open brackets at most
+    Index shortest = 1, longest = 1000;  // anbn: 1 ≤ shortest ≤ n ≤ longest ≤ longest_line
+    Index depth = 10;                    // dyck: D open brackets at most, 2 … longest_line
     Index lag = 2;                       // copy: k ≥ 1 symbols back
     double noise = 0.1;                  // copy: probability of a random symbol instead, [0, 1]
 };
@@ -144,7 +147,7 @@ inline constexpr Task distant_xor = {
     "xor",
     "01X=\n",
     [](const Options& o) {
-        isogloss::require<DataError>("xor", "bits", o.bits, 2);
+        isogloss::require<DataError>("xor", "bits", o.bits, 2, longest_line);
         if (o.fewest_bits != 0 && (o.fewest_bits < 2 || o.fewest_bits > o.bits))
             throw DataError(
                 message("xor: found lines of ", o.fewest_bits, " to ", o.bits,
@@ -233,9 +236,9 @@ inline constexpr Task anbn = {
     "anbn",
     "ab\n",
     [](const Options& o) {
-        if (!(o.shortest >= 1 && o.longest >= o.shortest))
+        if (!(o.shortest >= 1 && o.longest >= o.shortest && o.longest <= longest_line))
             throw DataError(message("anbn: found n from ", o.shortest, " to ", o.longest,
-                                    ", expected 1 ≤ shortest ≤ longest"));
+                                    ", expected 1 ≤ shortest ≤ longest ≤ ", longest_line));
     },
     [](const Options& o, Dice& dice, Text& out) {
         const Index n = o.shortest + dice.below(o.longest - o.shortest + 1);
@@ -287,7 +290,7 @@ inline constexpr Task reber = {"reber",
 inline constexpr Task dyck = {
     "dyck",
     "()\n",
-    [](const Options& o) { isogloss::require<DataError>("dyck", "depth", o.depth, 2); },
+    [](const Options& o) { isogloss::require<DataError>("dyck", "depth", o.depth, 2, longest_line); },
     [](const Options& o, Dice& dice, Text& out) {
         Index open = 0;
         do {
@@ -337,7 +340,8 @@ inline const Task& named(std::string_view name) {
     throw DataError(message("task '", name, "': expected one of ", names));
 }
 
-// A text of exactly `length` symbols, or of `rounds` rounds if that is above 0.
+// A text of exactly `length` symbols, or of `rounds` rounds if that is above 0. Throws DataError for invalid
+// options, and for rounds that take more than longest_text symbols.
 inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Index length, Index rounds = 0) {
     task.check(o);
     if (rounds < 1) isogloss::require<DataError>("text", "symbols", length, 2);
@@ -348,6 +352,10 @@ inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Ind
     for (Index r = 0; rounds > 0 ? r < rounds : out.size() < length; ++r) {
         out.begins.push_back(out.size());
         task.round(o, dice, out);
+        if (rounds > 0 && out.size() > longest_text)
+            throw DataError(message("text: found ", out.size(), " symbols in the first ", r + 1, " of ",
+                                    rounds, " lines, expected at most ", longest_text,
+                                    "; draw fewer or shorter lines"));
     }
     out.whole = rounds > 0 || out.size() == length;
     if (rounds < 1) out.cut(length);

@@ -17,8 +17,8 @@ inline tasks::Text own_text(const std::string& path, const isogloss::text::Vocab
     tasks::Text text;
     text.x.assign(corpus.tokens().begin(), corpus.tokens().end());
     if (text.size() < 2)
-        throw isogloss::DataError(
-            isogloss::message("'", path, "': found ", text.size(), " symbol, expected at least 2"));
+        throw isogloss::DataError(isogloss::message("'", path, "': found ", text.size(),
+                                                    " symbol, expected at least 2; use a longer text"));
     text.predicted.assign(text.x.size(), 1);
     text.telling.assign(text.x.size(), 0);
     const bool words = vocabulary.level() == isogloss::text::Level::word;
@@ -39,6 +39,17 @@ struct Texts {
     bool own() const { return train.task == nullptr; }
 };
 
+// Throws DataError for a text of which nothing is to be predicted.
+inline void require_predicted(const tasks::Text& text, const char* which, const char* longer) {
+    const auto n = text.size() < 1 ? 0 : std::count(text.predicted.begin() + 1, text.predicted.end(), 1);
+    if (n < 1)
+        throw isogloss::DataError(
+            isogloss::message("the ", which, " text: found ", text.size(), " symbols, of which ", n,
+                              " are to be predicted after another, expected at least 1; "
+                              "make it longer by ",
+                              longer));
+}
+
 // Independent texts of a source.
 inline Texts drawn_texts(const Options& o) {
     const tasks::Task& task = o.named_task();
@@ -49,6 +60,9 @@ inline Texts drawn_texts(const Options& o) {
     t.train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
     t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other, 2000));
     t.valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
+    require_predicted(t.train, "training", o.lines > 0 ? "--lines" : "--length");
+    require_predicted(t.choice, "selection", "--validation-length");
+    require_predicted(t.valid, "validation", "--validation-length");
     t.entropy = tasks::entropy_rate(task, o.source);
     t.symbols = task.symbols;
     if (&task == &tasks::anbn && o.longest_validation > 0) {

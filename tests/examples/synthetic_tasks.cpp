@@ -46,6 +46,7 @@ TEST_CASE("A text is far worse than the one trained on by bits, or by their rati
     REQUIRE(!far_worse(0.0116, 0.2373, 0.993));  // xor: learned, and certain of a few wrong answers
     REQUIRE(!far_worse(0.9998, 1.0010, 0.51));   // xor: not learned at all
     REQUIRE(far_worse(0.3, 0.95, none));         // dyck has no success
+    REQUIRE((far_worse(0.3, none, 1) && far_worse(none, none, 1)));
 }
 
 TEST_CASE("A text's surprise under its own source is the entropy rate", "[synthetic]") {
@@ -236,4 +237,6 @@ TEST_CASE("Sources refuse what they cannot write", "[synthetic]") {
     REQUIRE_THROWS_MATCHES(generate(copy, {.noise = 1.5}, 1, 10), isogloss::DataError, says("noise = 1.5"));
     o.longest = 0;
     REQUIRE_THROWS_MATCHES(generate(anbn, o, 1, 10), isogloss::DataError, says("n from 1 to 0"));
+    o.longest = longest_line + 1;
+    REQUIRE_THROWS_MATCHES(generate(anbn, o, 1, 10), isogloss::DataError, says("n from 1 to 1000001"));
 }

@@ -1,5 +1,5 @@
 """table.py with runs of a moment: a table that is stopped and goes on, the characters of a text and their curves, what
-counts as a runaway, and a page that is not the file's."""
+counts as a runaway, rows of other seconds, and a page that is not the file's."""
 import csv
 import os
 import shutil
@@ -51,6 +51,8 @@ def runaways():
             ('0.9998', '1.0010', '0.51', False),  # xor: not learned at all
             ('0.3000', '0.9500', 'nan', True),   # dyck has no success
             ('1.5', '4.6', '', True),            # nor has a text of one's own
+            ('1.5', 'nan', '', True),
+            ('nan', 'nan', '1', True),
             ('', '3.07', '', False)]:            # a compressor
         row = {'training_bits': trained, 'bits': bits, 'success': success}
         assert script.runaway(row) == away, row
@@ -61,10 +63,10 @@ def page():
     with open('page.csv', 'w') as f:
         writer = csv.writer(f)
         writer.writerow(script.COLUMNS)
-        writer.writerow(['alphabet', script.SOURCE, 1, '1.5', '1.67205', '', '', '', ''])
-        writer.writerow(['alphabet', 'GLNN, Adam', 1, '1.8', '1.67205', '0.9', '', '1.7', '0'])
-        writer.writerow(['anbn', 'GLNN, Adam', 1, '0.3', '0.00995', '0', '', '0.012', '0.9'])
-        writer.writerow(['anbn', 'LSTM 64, Adam', 1, '0.023', '0.00995', '0', '', '0.021', '0'])
+        writer.writerow(['alphabet', script.SOURCE, 1, '', '1.5', '1.67205', '', '', '', ''])
+        writer.writerow(['alphabet', 'GLNN, Adam', 1, '1', '1.8', '1.67205', '0.9', '', '1.7', '0'])
+        writer.writerow(['anbn', 'GLNN, Adam', 1, '1', '0.3', '0.00995', '0', '', '0.012', '0.9'])
+        writer.writerow(['anbn', 'LSTM 64, Adam', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0'])
     how = ['--print-only', '--parts', 'minibatch', '--seconds', '1', '--results', 'page.csv', '--page', 'page.md']
     run(*how)
     with open('page.md') as f:
@@ -74,12 +76,45 @@ def page():
     assert line['LSTM 64, Adam'].endswith(' 0 of 1 |'), line
     run(*how, '--check')
     with open('page.csv', 'a') as f:
-        f.write('copy,"GLNN, Adam",1,0.7,0.67371,1.0,,0.68,0\r\n')
+        f.write('copy,"GLNN, Adam",1,1,0.7,0.67371,1.0,,0.68,0\r\n')
     assert "'page.md' is not made from 'page.csv'" in run(*how, '--check', status=1)
     with open('page.md') as f:
         assert f.read() == made  # --check writes nothing
     run(*how)
     run(*how, '--check')
+
+
+def of_these_seconds():
+    """Rows of other seconds are neither printed nor counted as done, and --seeds chooses among those of these."""
+    with open('mixed.csv', 'w') as f:
+        writer = csv.writer(f)
+        writer.writerow(script.COLUMNS)
+        for seed, seconds, bits in (1, 0.01, '2.5'), (1, 7, '1.5'), (2, 7, '1.7'), (3, 7, 'nan'), (1, 8, '1.9'):
+            writer.writerow(['chars', 'GLNN 200, RUOP', seed, seconds, bits, '', '', '', '1.5', '0'])
+    shown = {chars: run('--print-only', '--parts', 'chars', '--chars', chars, '--results', 'mixed.csv') for chars in ('0.01', '7', '8', '9')}
+    assert '| 2.5000 (1) |' in shown['0.01'] and '| 1.9000 (1) |' in shown['8'] and '(1)' not in shown['9'], shown
+    assert '| 1.7000 (3) | 1 of 3 |' in shown['7'], shown  # what is not a number is more than any
+    for seeds, cell in (['1'], '| 1.5000 (1) | 0 of 1 |'), (['1', '2'], '| 1.6000 (2) | 0 of 2 |'):
+        assert cell in run('--print-only', '--parts', 'chars', '--chars', '7', '--results', 'mixed.csv', '--seeds', *seeds)
+    assert 'no run of 9 seconds' in run('--print-only', '--seconds', '9', '--results', 'page.csv', '--page', 'none.md', status=1)
+    assert not os.path.exists('none.md')
+    how = ['--program', PROGRAM, '--parts', 'chars', '--chars', '0.02', '--text', 'text.txt', '--validation-lines', '10', '--seeds', '1',
+           '--results', 'mixed.csv']
+    run(*how)
+    made = [r for r in rows('mixed.csv') if r['seconds'] == '0.02']
+    assert [r['method'] for r in made] == list(script.CHARS_METHODS) and len(rows('mixed.csv')) == 5 + len(made), made
+
+
+def diverges():
+    """A run whose numbers are no longer finite has a result; a program that fails has none."""
+    seen = script.run(PROGRAM, '--task reber --length 2000 --units 6 --metric gradient --sgd-rate 1e38 --rounds 9')
+    assert float(seen['validation_bits']) < 3, seen
+    try:
+        script.run(PROGRAM, '--task chess')
+    except SystemExit as error:
+        assert 'chess' in str(error)
+    else:
+        raise AssertionError('chess was played')
 
 
 def goes_on():
@@ -129,6 +164,9 @@ def refuses():
     assert 'invalid choice' in run('--print-only', '--parts', 'chess', '--results', 'page.csv', status=2)
     assert "no results file 'none.csv'" in run('--print-only', '--results', 'none.csv', status=1) and not os.path.exists('none.csv')
     assert 'does not begin with' in run('--print-only', '--results', 'text.txt', status=1)
+    with open('earlier.csv', 'w') as f:
+        f.write(','.join(c for c in script.COLUMNS if c != 'seconds') + '\n')
+    assert 'add the column seconds' in run('--print-only', '--results', 'earlier.csv', status=1)
     assert 'cannot be held out' in run('--program', PROGRAM, '--parts', 'chars', '--text', 'text.txt', '--validation-lines', '900',
                                        '--results', 'new.csv', status=1)
 
@@ -139,6 +177,8 @@ with tempfile.TemporaryDirectory() as place:
         text.writelines(f'{k * k} is the square of {k}\n' for k in range(60))
     runaways()
     page()
+    of_these_seconds()
+    diverges()
     goes_on()
     refuses()
     os.chdir(SOURCES)

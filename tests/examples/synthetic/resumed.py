@@ -1,0 +1,161 @@
+"""What synthetic keeps: the best of several starts, the best state when training or a figure fails, the text chosen by
+in a later call, a text that had not grown to its end, and files of before."""
+import json
+import math
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'language_model'))
+from program import PROGRAM, crc64  # noqa: E402
+
+
+def run(*arguments, status=0, **more):
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120, check=False, **more)
+    assert done.returncode == status, (arguments, done)
+    return done
+
+
+def last(done):
+    return done.stdout.splitlines()[-1]
+
+
+def bits(done):
+    return float(last(done).split()[0].removeprefix('validation_bits='))
+
+
+def parts(path):
+    with open(path, 'rb') as f:
+        header = f.read(struct.unpack('<Q', f.read(8))[0])
+        return header, f.read()
+
+
+def stored(path):
+    return json.loads(json.loads(parts(path)[0])['__metadata__']['synthetic'])
+
+
+def tensor(path, name):
+    """Where a tensor is in the second part of a file."""
+    return slice(*json.loads(parts(path)[0])[name]['data_offsets'])
+
+
+def craft(path, header, data):
+    """A file with these parts and a checksum that is right."""
+    opening = b'{"__metadata__":{"isogloss.checksum":"'
+    assert header.startswith(opening), header
+    header = header.rstrip(b' ')
+    header = opening + b'0' * 16 + header[len(opening) + 16:] + b' ' * (-(len(header) + 8) % 64)
+    whole = struct.pack('<Q', len(header)) + header + data
+    with open(path, 'wb') as f:
+        f.write(whole.replace(b'0' * 16, b'%016x' % crc64(whole), 1))
+
+
+def starts():
+    """The best of several starts is the one in the file, whichever it is."""
+    winners = set()
+    for seed in '1', '2', '3', '4':
+        for how in ['--network', 'glnn', '--form', 'quasi_diagonal'], ['--network', 'hmm', '--units', '6']:
+            made = run('--task', 'reber', '--length', '3000', '--starts', '3', '--rounds', '10', '--seed', seed, *how, '--save', 'best')
+            seen = run('--load', 'best')
+            assert last(seen) == last(made), (made, seen)
+            winners.add(stored('best')['start'])
+            more = run('--load', 'best', '--rounds', '3', '--save', 'more')
+            assert bits(more) < bits(made) + 0.2 and last(run('--load', 'more')) == last(more), (made, more)
+    assert winners - {0} and winners <= {0, 1, 2}, winners
+
+
+def of_before():
+    """A file without the number of the start is of the first."""
+    made = run('--task', 'reber', '--length', '2000', '--rounds', '5', '--save', 'new')
+    header, data = parts('new')
+    old = header.replace(b',\\"start\\":0', b'').replace(b'\\"doublings\\":0,', b'')
+    assert len(old) < len(header), header
+    craft('old', old, data)
+    assert last(run('--load', 'old')) == last(made)
+    for key, value in (b'start', b'0.5'), (b'start', b'1000'), (b'doublings', b'-1'):
+        craft('old', header.replace(b'\\"%s\\":0' % key, b'\\"%s\\":%s' % (key, value)), data)
+        assert 'damaged' in run('--load', 'old', status=1).stderr
+
+
+def fails_at_the_end():
+    """A figure that cannot be drawn costs neither the model nor its result; a table that cannot be read is refused first."""
+    small = ['--task', 'reber', '--length', '2000', '--units', '6']
+    done = run(*small, '--rounds', '3', '--save', 'drawn', '--curve', 'curve.svg', status=1, env={**os.environ, 'PATH': '/nonexistent'})
+    assert 'gnuplot' in done.stderr and last(run('--load', 'drawn')) == last(done), done
+    with open('none.csv', 'w') as f:
+        f.write('nothing\n')
+    done = run(*small, '--curve', 'curve.svg', '--beside', 'none.csv', status=1)
+    assert 'not a learning curve' in done.stderr and 'rounds' not in done.stdout, done
+
+
+def diverges():
+    """Training that ends in numbers that are not finite leaves the best state."""
+    for name, how in {'sgd': ['--metric', 'gradient', '--sgd-rate', '1e38'], 'adam': ['--metric', 'gradient', '--adam-rate', '1e38']}.items():
+        done = run('--task', 'reber', '--length', '2000', '--units', '6', *how, '--rounds', '100', '--save', name, status=1)
+        assert 'not finite' in done.stderr and 'lower rates' in done.stderr, done
+        assert 0 < bits(done) < 3, done
+        assert last(run('--load', name)) == last(done)
+
+
+def not_a_number():
+    """Bits that are not a number are no success."""
+    run('--task', 'reber', '--length', '2000', '--units', '6', '--network', 'hmm', '--rounds', '2', '--save', 'hmm')
+    header, data = parts('hmm')
+    place = tensor('hmm', 'state/best/transition').start
+    craft('broken', header, data[:place] + struct.pack('<d', math.nan) + data[place + 8:])
+    done = run('--load', 'broken', status=1)
+    assert math.isnan(bits(done)) and 'not finite' in done.stderr, done
+
+
+def another_validation_text():
+    """The best moment is that on the text of the call, not on that of an earlier one."""
+    for name, content in ('train', 'abcab' * 400), ('easy', 'ab' * 300), ('hard', 'abcab' * 100):
+        with open(name, 'w') as f:
+            f.write(content)
+    for network in 'glnn', 'hmm':
+        how = ['--text', 'train', '--network', network, '--units', '6']
+        run(*how, '--valid', 'easy', '--rounds', '1', '--save', f'{network}.easy')
+        header, data = parts(f'{network}.easy')
+        place = tensor(f'{network}.easy', 'state/progress/bits').start
+        craft(f'{network}.easy', header, data[:place] + struct.pack('<d', 1e-3) + data[place + 8:])  # as if learned there
+        before = run('--load', f'{network}.easy', '--valid', 'hard')
+        after = run('--load', f'{network}.easy', '--valid', 'hard', '--text', 'train', '--rounds', '200')
+        assert bits(after) < bits(before) - 0.1, (before, after)
+
+
+def grows_on():
+    """A text that was to double when training was stopped is still to double in the next call."""
+    with subprocess.Popen([PROGRAM, '--task', 'music', '--training', 'full', '--length', '3000', '--units', '6', '--doublings', '3',
+                           '--seconds', '1000', '--save', 'growing'], stdout=subprocess.PIPE, text=True) as running:
+        while ' rounds ' not in running.stdout.readline():
+            assert running.poll() is None, running
+        running.send_signal(signal.SIGINT)
+        running.stdout.read()
+        assert running.wait() == 130, running
+    assert stored('growing')['doublings'] == 3, stored('growing')
+    assert '3 doublings' in run('--load', 'growing', '--doublings', '3', '--rounds', '1', status=1).stderr
+    run('--load', 'growing', '--rounds', '3', '--save', 'midway')  # 0, 1/3, 2/3 of the rounds
+    assert stored('midway')['doublings'] == 0
+    assert last(run('--load', 'growing', '--save', 'copy')) == last(run('--load', 'copy')) and stored('copy')['doublings'] == 3
+
+
+def by_rounds():
+    """--rounds alone: rates fall over the rounds, whatever the clock says."""
+    for share in '1', '0.2':
+        run('--task', 'reber', '--length', '2000', '--units', '6', '--metric', 'gradient', '--sgd-rate', '0.5', '--rounds', '20',
+            '--anneal', share, '--save', f'rate{share}')
+        rate, = struct.unpack('<d', parts(f'rate{share}')[1][tensor(f'rate{share}', 'state/sgd/rate')])
+        assert abs(rate - (0.5 if share == '1' else 0.5 * 0.05 / 0.8)) < 1e-12, rate  # the last round begins at 19/20
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, grows_on, by_rounds:
+        test()
+    os.chdir('/')
+print('passed')
