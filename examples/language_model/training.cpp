@@ -220,8 +220,7 @@ Training::Sums Training::gradients(const ig::text::Batch& batch) {
 }
 
 // Nothing if a rank received a signal to end.
-template <class GoOn>
-std::optional<ig::Perplexity> Training::perplexity(const ig::text::Corpus& corpus, GoOn&& go_on) {
+std::optional<ig::Perplexity> Training::perplexity(const ig::text::Corpus& corpus, const GoOn& go_on) {
     const auto found = measure(parallel_, model_, corpus, vocabulary_, o_.batch, o_.bptt, go_on);
     const bool all = parallel_.sum(std::array{found ? 0. : 1.})[0] == 0;
     return all ? found : std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <isogloss/distributed/data_parallel.hpp>
 #include <isogloss/io.hpp>
 #include <isogloss/metric/subspace_monitor.hpp>
@@ -75,8 +76,8 @@ private:
         bool interrupted;           // some rank received a signal to end
     };
     Sums gradients(const ig::text::Batch& batch);
-    template <class GoOn>
-    std::optional<ig::Perplexity> perplexity(const ig::text::Corpus& corpus, GoOn&& go_on);
+    using GoOn = std::function<bool(ig::Index done, ig::Index all)>;
+    std::optional<ig::Perplexity> perplexity(const ig::text::Corpus& corpus, const GoOn& go_on);
     double rate_of(const ig::text::Batch& batch, double done) const;
     void require_finite();
     void save();
