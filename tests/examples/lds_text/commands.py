@@ -6,42 +6,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
-    sys.exit(f"usage: {sys.argv[0]} PROGRAM, where PROGRAM is the lds_text that was built")
-PROGRAM = os.path.abspath(sys.argv[1])
-
-
-def run(*arguments, status=0, says=""):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
-    call = " ".join(map(str, arguments))
-    output = done.stdout + done.stderr
-    assert done.returncode == status, f"{call}\nstatus {done.returncode}, expected {status}\n{output}"
-    assert says in output, f"{call}\nsaid {output}\nexpected {says!r}"
-    return output
-
-
-def grammar(count, seed=1):
-    """Tagged sentences of a small grammar in which a word says much about the next."""
-    state = seed
-    nouns, verbs, places = "cat dog king queen".split(), "sees likes greets".split(), "garden house wood".split()
-
-    def pick(words):
-        nonlocal state
-        state = (state * 1103515245 + 12345) % 2**31
-        return words[(state >> 16) % len(words)]
-
-    for _ in range(count):
-        yield [("the", "DET"), (pick(nouns), "NOUN"), (pick(verbs), "VERB"), ("the", "DET"), (pick(nouns), "NOUN"),
-               ("in", "ADP"), ("the", "DET"), (pick(places), "NOUN")]
-
-
-def write(path, content):
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(content)
+from program import PROGRAM, content, grammar, run, write
 
 
 def text(sentences):
@@ -50,11 +18,6 @@ def text(sentences):
 
 def conllu(sentences):
     return "".join("".join(f"{i + 1}\t{w}\t{w}\t{t}\n" for i, (w, t) in enumerate(s)) + "\n" for s in sentences)
-
-
-def content(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def check_counts():

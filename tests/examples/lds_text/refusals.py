@@ -1,18 +1,9 @@
 """lds_text: options out of range or without effect, files of another kind, texts that do not fit: each is one sentence, and comes before the work."""
 import json
 import os
-import subprocess
-import sys
 import tempfile
 
-PROGRAM = os.path.abspath(sys.argv[1])
-
-
-def run(*arguments, status=0, says="", never="\0", stdin=None):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False, input=stdin)
-    output = done.stdout + done.stderr
-    assert done.returncode == status and says in output and never not in output, (arguments, done.returncode, output, says)
-    return output
+from program import content, grammar, run, write
 
 
 def refused(*arguments, says, stdin=None):
@@ -21,31 +12,6 @@ def refused(*arguments, says, stdin=None):
     output = run(*arguments, status=1, says=says, stdin=stdin)
     assert output.startswith("isogloss: ") and output.count("\n") == 1, output
     assert {name: content(name) for name in os.listdir(".")} == before, arguments
-
-
-def content(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def write(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def grammar(count, seed=1):
-    """Tagged sentences of a small grammar in which a word says much about the next."""
-    state = seed
-    nouns, verbs, places = "cat dog king queen".split(), "sees likes greets".split(), "garden house wood".split()
-
-    def pick(words):
-        nonlocal state
-        state = (state * 1103515245 + 12345) % 2**31
-        return words[(state >> 16) % len(words)]
-
-    for _ in range(count):
-        yield [("the", "DET"), (pick(nouns), "NOUN"), (pick(verbs), "VERB"), ("the", "DET"), (pick(nouns), "NOUN"),
-               ("in", "ADP"), ("the", "DET"), (pick(places), "NOUN")]
 
 
 def conll(sentences, blank=" "):
