@@ -9,6 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from grammar import grammar  # noqa: E402
+
 if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
     sys.exit(f"usage: {sys.argv[0]} PROGRAM, where PROGRAM is the language_model that was built")
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -68,16 +71,8 @@ def train(model, *arguments, **keywords):
 
 
 def sentences(count, seed=1):
-    """Lines of a small grammar, the same everywhere, in which a word says much about the next."""
-    state = seed
-    nouns, verbs, places = "cat dog king queen".split(), "sees likes greets".split(), "garden house wood".split()
-
-    def pick(words):
-        nonlocal state
-        state = (state * 1103515245 + 12345) % 2**31
-        return words[(state >> 16) % len(words)]
-
-    return "".join(f"the {pick(nouns)} {pick(verbs)} the {pick(nouns)} in the {pick(places)}\n" for _ in range(count))
+    """Lines of the small grammar."""
+    return "".join(" ".join(word for word, _ in words) + "\n" for words in grammar(count, seed))
 
 
 def write(path, content):

@@ -3,6 +3,9 @@ import os
 import subprocess
 import sys
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from grammar import grammar  # noqa: E402, F401
+
 if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
     sys.exit(f"usage: {sys.argv[0]} PROGRAM, where PROGRAM is the lds_text that was built")
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -15,21 +18,6 @@ def run(*arguments, status=0, says="", never="\0", stdin=None):
     assert done.returncode == status, f"{call}\nstatus {done.returncode}, expected {status}\n{output}"
     assert says in output and never not in output, f"{call}\nsaid {output}\nexpected {says!r} and not {never!r}"
     return output
-
-
-def grammar(count, seed=1):
-    """Tagged sentences of a small grammar in which a word says much about the next."""
-    state = seed
-    nouns, verbs, places = "cat dog king queen".split(), "sees likes greets".split(), "garden house wood".split()
-
-    def pick(words):
-        nonlocal state
-        state = (state * 1103515245 + 12345) % 2**31
-        return words[(state >> 16) % len(words)]
-
-    for _ in range(count):
-        yield [("the", "DET"), (pick(nouns), "NOUN"), (pick(verbs), "VERB"), ("the", "DET"), (pick(nouns), "NOUN"),
-               ("in", "ADP"), ("the", "DET"), (pick(places), "NOUN")]
 
 
 def write(path, text):
