@@ -70,14 +70,17 @@ template <class T, class A = Architecture> struct SkinnyGemm {
     /// C = A Bᵀ + beta C for packed A [m, k], B [n, k] and C [m, n], m ≤ most_transposed: computed as (B
     /// Aᵀ)ᵀ, so that B is read in place, and transposed in parts that stay in the cache.
     static void product_transposed(const T* packed, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
-        constexpr Index part = 32;
+        // Full row blocks, and whole cache lines of C.
+        constexpr Index part = sizeof(typename Micro::L) == 64 ? 32 : 48;
         alignas(64) T product[part * most_transposed];
         const Index m = c.rows, n = c.cols, k = b.cols;
         const typename Micro::KBlocks k_blocks(k);
         const typename Micro::Panels panels(m);
         const Index width = panels.groups * Micro::lanes;
         for (Index v = 0; v < n; v += part) {
-            const Index height = std::min(part, n - v);
+            const Index height = std::min(part, n - v), line = 64 / Index{sizeof(T)};
+            for (Index r = 0; r < m; ++r)
+                for (Index i = 0; i < height; i += line) __builtin_prefetch(c.row(r) + v + i, 1);
             for (Index block = 0; block < k_blocks.count; ++block) {
                 const Index i = k_blocks.begin(block), count = k_blocks.terms(block);
                 for (Index row = 0, rows; row < height; row += rows) {
