@@ -22,6 +22,7 @@ CURVE = {
 }
 CURVE_SECONDS = {'L = 10': 12, 'L = 20': 30, 'L = 50': 40, 'L = 100': 60, 'L = 10, every symbol': 40}
 CURVE_METHODS = {'xor, lines of L bits': '', 'xor, lines of 2 to L bits': '--training-bits-from 2'}
+# Networks on graphs by full batches, from the whole text and from a growing one.
 GROWING = '--conjugate --up 1.3 --doublings 3'
 METHODS = {
     'GLNN, RUOP': f'--network glnn --metric ruop {FULL}',
@@ -33,10 +34,6 @@ METHODS = {
     'GNN, RUOP': f'--network gnn --metric ruop {FULL}',
     'RNN, RUOP': f'--network rnn --metric ruop {FULL}',
     'RNN, gradient': f'--network rnn --metric gradient {SEQUENCE}',
-    'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
-    'LSTM 64, RUOP': '--network lstm --metric ruop --units 64',
-    'HMM, 20 states': '--network hmm --units 20',
-    'HMM, 50 states': '--network hmm --units 50',
 }
 # Every method with the program's default training: 16 columns, the full form for graphs with few edges.
 STEPS = 'minibatch'

@@ -210,9 +210,7 @@ def run_all(o, runs, wanted):
             if not wanted(task):
                 continue
             for method, how in METHODS.items():
-                runs.train(task, method, seed, f'{source} {on_graph(how, GRAPHS[task])} {how}')
-            for method in COMPRESSORS:
-                runs.compressed(task, source, method, seed)
+                runs.train(task, method, seed, f'{source} {GRAPHS[task]} {how}')
     if wanted(CHARS):
         runs.draw(o)
 
@@ -257,7 +255,7 @@ def main():
             f.write(made)
         return
     if any(map(wanted, [*TASKS, LONG])):
-        print(table(known, TASKS, [LONG, *METHODS, *COMPRESSORS]))
+        print(table(known, TASKS, [LONG, *METHODS]))
     if wanted('curve'):
         print(table(known, CURVE, CURVE_METHODS))
     if wanted(STEPS):
