@@ -30,6 +30,9 @@ BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data',
 
 
 def run(program, arguments, *more):
+    if not shutil.which(program):
+        raise SystemExit(f"table.py: there is no program '{program}'; build it (cmake --build --preset release --target synthetic), "
+                         'or give --program its path')
     out = subprocess.run([program, *arguments.split(), *more], capture_output=True, text=True, check=False)
     # status 1 with a result: the numbers of the network were no longer finite, which is the result of this run
     if out.returncode and (out.returncode != 1 or 'validation_bits=' not in out.stdout):

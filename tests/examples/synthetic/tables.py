@@ -82,6 +82,8 @@ def page():
         assert f.read() == made  # --check writes nothing
     run(*how)
     run(*how, '--check')
+    assert "there is no program './nothing'" in run('--program', './nothing', '--parts', 'chars', '--text', 'text.txt', '--validation-lines', '10',
+                                                   '--results', 'without.csv', status=1)
 
 
 def of_these_seconds():
