@@ -92,8 +92,27 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
     REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), UsageError, says("save_lds", "one of vectors"));
     CHECK(load_lds<TestType>(place / "model").notes == it.notes);  // as it was
 
-    it.system.A(0, 0) = std::numeric_limits<double>::quiet_NaN();
-    save_lds(place / "nan", it);
+    const double nan = std::numeric_limits<double>::quiet_NaN(),
+                 infinite = std::numeric_limits<double>::infinity();
+    wrong = it;
+    wrong.system.A(0, 0) = nan;
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("save_lds: A holds nan"));
+    wrong = it;
+    wrong.system.C(5, 1) = TestType(infinite);
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("save_lds: C holds inf"));
+    wrong = it;
+    wrong.xx_filtered(1, 1) = nan;
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("xx_filtered holds nan"));
+    CHECK(load_lds<TestType>(place / "model").notes == it.notes);
+
+    std::string bytes = contents(place / "model");
+    const auto bytes_of = [](const double& x) {
+        return std::string_view(reinterpret_cast<const char*>(&x), sizeof x);
+    };
+    const auto at = bytes.find(bytes_of(it.system.A(0, 1)));
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, sizeof nan, bytes_of(nan));
+    put(place / "nan", bytes);
     REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "nan"), FileError, says("A holds nan"));
     using Other = std::conditional_t<std::is_same_v<TestType, float>, double, float>;
     REQUIRE_THROWS_MATCHES(load_lds<Other>(place / "model"), FileError, says("'C'", "type"));

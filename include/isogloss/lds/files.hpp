@@ -248,7 +248,8 @@ template <class T> struct LdsFile {
 
 /// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in
 /// double, "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods". Throws UsageError, and writes
-/// nothing, for a system of vectors, and where the sizes of the parts differ.
+/// nothing, for a system of vectors, and where the sizes of the parts differ; NumericError likewise for a matrix
+/// that is not finite, which load_lds would refuse.
 template <class T> void save_lds(const std::filesystem::path& path, const LdsFile<T>& it) {
     require_consistent(it.system, "save_lds");
     const Index h = it.system.states(), V = it.system.vocabulary();
@@ -262,6 +263,16 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
         if (rows(*m) != h || cols(*m) != h)
             throw UsageError("save_lds: found second moments [", rows(*m), ", ", cols(*m), "] of ", h,
                              " states; fill xx and xx_filtered from the statistics of EM");
+    const auto require_finite = [](const std::string& name, const auto& m) {
+        for (const auto x : m)
+            if (!std::isfinite(x))
+                throw NumericError(
+                    "save_lds: ", name, " holds ", x,
+                    ", expected finite numbers; nothing was written. Keep the system from before "
+                    "the step that made it so");
+    };
+    require_finite("A", it.system.A), require_finite("M", it.system.M), require_finite("C", it.system.C);
+    require_finite("xx", it.xx), require_finite("xx_filtered", it.xx_filtered);
     const std::string words = it.vocabulary.to_text();
     const auto matrix = [](const std::string& name, const SmallMatrix& m) {
         return io::tensor_view<double>(name, {rows(m), cols(m)}, {m.data(), m.size()});
