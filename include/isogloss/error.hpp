@@ -1,6 +1,7 @@
 /// @file error.hpp  What the library throws, and how a message is built.
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <isogloss/config.hpp>
 #include <limits>
@@ -51,6 +52,21 @@ class NumericError : public Error {
     using Error::Error;
 };
 
+namespace detail {
+
+/// The shortest text that reads back as the same number: 1.000000001 is not shown as 1.
+template <class V> std::string in_full(V value) {
+    if constexpr (std::is_floating_point_v<V>) {
+        char text[64];
+        const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+        return {text, end};
+    } else {
+        return message(value);
+    }
+}
+
+}  // namespace detail
+
 /// An exclusive bound of a range, for `require`: above 0, below 1.
 struct Exclusive {
     double bound;
@@ -82,7 +98,7 @@ void require(std::string_view who, std::string_view option, V value, std::type_i
         (high.exclusive ? value < high.value : value <= high.value))
         return;
     const bool limited = high.value < std::numeric_limits<V>::max();
-    const std::string found = message(who, ": found ", option, " = ", value, ", expected ");
+    const std::string found = message(who, ": found ", option, " = ", detail::in_full(value), ", expected ");
     if (limited && !low.exclusive && !high.exclusive) throw E(found, low.value, " to ", high.value);
     throw E(found, std::is_floating_point_v<V> && !limited ? "a finite number " : "",
             low.exclusive                             ? "above "

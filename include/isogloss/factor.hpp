@@ -51,10 +51,15 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
     auto a = zeros<T>(x.rows, x.cols);
     for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, a.data() + i * x.cols);
     detail::require_finite(a, who);
+    T largest = 0;
+    for (const T value : a) largest = std::max(largest, std::abs(value));
+    if (!(largest > T(0))) throw NumericError(who, ": the matrix is zero and spans nothing");
+    // Squares of very large or small numbers leave the range of T. By a power of two, which rounds nothing.
+    const int exponent = std::ilogb(largest);
+    for (T& value : a) value = std::scalbn(value, -exponent);
     const auto [q, r] = xt::linalg::qr(a, xt::linalg::qrmode::reduced);
     const auto [u, s, v] = xt::linalg::svd(r);
     const T floor = s(0) * static_cast<T>(std::max(x.rows, x.cols)) * std::numeric_limits<T>::epsilon();
-    if (!(s(0) > T(0))) throw NumericError(who, ": the matrix is zero and spans nothing");
     Index rank = 0;
     while (rank < std::ssize(s) && s(rank) > floor) ++rank;
 
@@ -64,12 +69,6 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
     return out;
 }
 
-/// Singular values of a small matrix, in descending order.
-template <class T> Tensor<T, 1> singular_values(const Tensor<T, 2>& m) {
-    const auto [u, s, v] = xt::linalg::svd(m, false);
-    return s;
-}
-
 /// m = U diag(s) Vᵀ with k = min(rows, cols): U [rows, k], s descending, V [cols, k].
 template <class T> struct Svd {
     Tensor<T, 2> U;
@@ -77,11 +76,19 @@ template <class T> struct Svd {
     Tensor<T, 2> V;
 };
 
-/// Thin SVD of a matrix. Throws NumericError for values that are not finite.
+/// Thin SVD of a matrix. Throws UsageError for an empty matrix, NumericError for values that are not finite.
 template <class T> Svd<T> thin_svd(const Tensor<T, 2>& m, const char* who) {
+    if (m.size() == 0)
+        throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m),
+                         "], expected one that is not empty");
     detail::require_finite(m, who);
     const auto [u, s, v] = xt::linalg::svd(m, false);
     return {u, s, xt::transpose(v)};
+}
+
+/// Singular values of a small matrix, in descending order. Throws as thin_svd.
+template <class T> Tensor<T, 1> singular_values(const Tensor<T, 2>& m, const char* who = "singular_values") {
+    return thin_svd(m, who).s;
 }
 
 /// m = V diag(values) Vᵀ; values ascend, column j of V belongs to values[j].

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 
 #ifdef _OPENMP
@@ -37,7 +38,7 @@ inline int threads() { return detail::thread_count().load(std::memory_order_rela
 inline constexpr int most_threads = 1024;
 
 /// Sets the number of threads for all later passes of this process, 1 ≤ n ≤ most_threads. Without OpenMP at
-/// compile time every pass runs on one thread whatever n is. Results are bitwise the same for the same n;
+/// compile time every pass runs on one thread whatever n is. On one machine results are bitwise the same for the same n;
 /// another n may change the order of a few sums.
 ///
 /// Throws UsageError for any other n.
@@ -92,7 +93,8 @@ inline Index piece_count(Index n, Index grain, Index most) {
 }
 
 /// Runs f(first, last, piece) over [0, n) split into at most min(threads(), most) contiguous pieces, each
-/// except the last a multiple of `grain` ≥ 1 long. f must not throw. The split depends only on n, grain, most
+/// except the last a multiple of `grain` ≥ 1 long. If f throws, the exception of the first piece that did is
+/// rethrown when all have ended. The split depends only on n, grain, most
 /// and threads(); inside a parallel region, the calling thread runs all pieces. If SubnormalsAreZero is
 /// active for the caller, it is for all threads.
 template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
@@ -111,11 +113,19 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
         const bool flush = SubnormalsAreZero::active();
         const SubnormalsAreZero lifted(false);  // a thread created here would keep it permanently
         const int team = static_cast<int>(count);
+        std::exception_ptr thrown;  // none may leave the parallel region
+        Index thrown_by = count;
 #pragma omp parallel for schedule(static, 1) num_threads(team)
         for (Index i = 0; i < count; ++i) {
             const SubnormalsAreZero here(flush);
-            run(i);
+            try {
+                run(i);
+            } catch (...) {
+#pragma omp critical(isogloss_parallel)
+                if (i < thrown_by) thrown_by = i, thrown = std::current_exception();
+            }
         }
+        if (thrown) std::rethrow_exception(thrown);
         return;
     }
 #endif

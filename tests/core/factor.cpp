@@ -84,6 +84,19 @@ TEST_CASE("Known eigenvalues are found", "[factor]") {
     CHECK(e.values[1] == Approx(3));
 }
 
+TEMPLATE_TEST_CASE("A basis is that of the matrix in any unit", "[factor]", float, double) {
+    using T = TestType;
+    const Tensor<T, 2> x = {{3, 1}, {4, 1}, {0, 2}, {1, -1}};
+    const auto expected = orthonormal_columns<T>(ref(x), "test");
+    REQUIRE(cols(expected) == 2);
+    constexpr int most = std::numeric_limits<T>::max_exponent;
+    for (const int exponent : {most - 4, most / 2, -most / 2, 8 - most}) {
+        CAPTURE(exponent);
+        const Tensor<T, 2> scaled = x * std::ldexp(T(1), exponent);
+        CHECK((orthonormal_columns<T>(ref(scaled), "test") == expected));
+    }
+}
+
 TEST_CASE("What has no such factors is refused", "[factor]") {
     const Tensor<double, 2> wide = {{1, 2, 3}, {4, 5, 6}}, singular = {{1, 2}, {2, 4}}, right = {{1}, {1}},
                             three = {{1}, {1}, {1}};
@@ -92,6 +105,15 @@ TEST_CASE("What has no such factors is refused", "[factor]") {
     REQUIRE_THROWS_MATCHES(schur<double>(wide, "me"), UsageError, says("me", "square"));
     REQUIRE_THROWS_MATCHES(schur<double>(nan, "me"), NumericError, says("nan at row 1, column 1"));
     REQUIRE_THROWS_MATCHES(thin_svd<double>(nan, "me"), NumericError, says("row 1, column 1"));
+    REQUIRE_THROWS_MATCHES(singular_values<double>(nan, "me"), NumericError, says("me", "row 1, column 1"));
+    for (const auto& shape : {std::array<std::size_t, 2>{0, 3}, {3, 0}, {0, 0}}) {
+        const Tensor<double, 2> empty(shape);
+        REQUIRE_THROWS_MATCHES(thin_svd<double>(empty, "me"), UsageError, says("me", "not empty"));
+        REQUIRE_THROWS_MATCHES(singular_values<double>(empty), UsageError,
+                               says("singular_values", "not empty"));
+    }
+    const Tensor<double, 2> zero = {{0, 0}, {0, 0}};
+    REQUIRE_THROWS_MATCHES(orthonormal_columns<double>(ref(zero), "me"), NumericError, says("me", "zero"));
     REQUIRE_THROWS_MATCHES(solve<double>(singular, right, "me"), NumericError, says("me", "singular"));
     REQUIRE_THROWS_MATCHES(solve<double>(singular, three, "me"), UsageError, says("2 equations", "3 rows"));
 }

@@ -1,5 +1,7 @@
+#include <atomic>
 #include <isogloss/threads.hpp>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "catch.hpp"
@@ -26,6 +28,24 @@ TEST_CASE("parallel covers every item once, in pieces that are multiples of the 
             });
             REQUIRE(seen == std::vector<int>(static_cast<std::size_t>(items), 1));
         }
+    }
+    threads(1);
+}
+
+TEST_CASE("An exception of a piece reaches the caller, that of the first piece", "[core][threads]") {
+    for (const int n : {1, 2, 4}) {
+        threads(n);
+        std::atomic<int> ended{0};
+        try {
+            parallel(64, 1, 64, [&](Index first, Index, Index) {
+                ++ended;
+                throw DataError("piece from ", first);
+            });
+            FAIL("nothing was thrown");
+        } catch (const DataError& error) {
+            CHECK(error.what() == std::string("isogloss: piece from 0"));
+        }
+        CHECK(ended == n);
     }
     threads(1);
 }

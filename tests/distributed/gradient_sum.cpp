@@ -2,7 +2,12 @@
 #include <isogloss/distributed/gradient_sum.hpp>
 #include <isogloss/distributed/thread_group.hpp>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/augmented.hpp>
+#include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/node/embedding.hpp>
+#include <isogloss/node/rnn.hpp>
+#include <isogloss/node/softmax.hpp>
 #include <vector>
 
 #include "catch.hpp"
@@ -45,6 +50,32 @@ template <class T> struct Group {
 const Values dense_sum = {15, 30, 45, 60}, table_sum = {1, 1, 3, 3, 6, 6, 12, 12, 8, 8, 0, 0};
 
 }  // namespace
+
+TEST_CASE("A table that a soft target differentiates too is complete when its loss has run",
+          "[distributed][gradient_sum]") {
+    const std::vector<Token> a = {1, 2}, b = {3, 4};
+    std::vector<Values> found;
+    for (const bool overlap : {false, true}) {
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto x = g.tokens("x", 5), y = g.tokens("y", 5);
+        const auto E = g.weight("E", 5, 4, uniform(1));
+        const auto h = g.add<Rnn>("rnn", {.units = 4}, g.add<Embedding>("embed", {}, x, E));
+        const auto soft = g.add<AugmentedLoss>("soft", {.temperature = 2},
+                                               g.add<Softmax>("own", {.vocabulary = 5}, h), y, E);
+        const auto hard = g.add<CrossEntropy>("hard", {}, g.add<TiedSoftmax>("tied", {}, h, E), y);
+        const auto l = g.add<TotalLoss>("total", {}, soft, hard);
+        Alone one;
+        GradientSum<double, Alone> sum(g.parameters(), one, {.shards = 1, .overlap = overlap, .pack = 0});
+        g.store().left = [&](int node) { sum.left(node); };
+        g.forward(l, {x, a}, {y, b});
+        g.backward(l);
+        sum.take();
+        sum.finish();
+        const auto d = g.gradient(E);
+        found.emplace_back(d.begin(), d.end());
+    }
+    CHECK(found[0] == found[1]);
+}
 
 TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on every rank",
                    "[distributed][gradient_sum]", float, double) {

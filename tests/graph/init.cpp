@@ -32,6 +32,8 @@ TEMPLATE_TEST_CASE("Start values have the range, spread and layout they say", "[
     CHECK((i(0, 0) == 3 && i(0, 1) == 0 && i(0, 2) == 3 && i(1, 1) == 3 && i(1, 3) == 3));
     const auto b = g.value(g.weight("b", 1, 6, per_block({0, -2, 1})));
     CHECK((b(0, 0) == 0 && b(0, 1) == 0 && b(0, 2) == -2 && b(0, 3) == -2 && b(0, 4) == 1 && b(0, 5) == 1));
+    REQUIRE_THROWS_MATCHES(per_block({}), UsageError, says("per_block", "no values"));
+    REQUIRE_THROWS_MATCHES(g.weight("none", 2, 2, Init{}), UsageError, says("'none'", "no initial values"));
 }
 
 TEST_CASE("A weight's start values depend on its name and the seed, not on the rest of the model",

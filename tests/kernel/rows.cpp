@@ -95,6 +95,8 @@ TEMPLATE_TEST_CASE("The sum of squares is accurate and does not overflow", "[ker
     REQUIRE(kernel::sum_of_squares(0, none.data()) == 0);
     const std::vector<T> large(600, T(1e30));  // its square is no float
     REQUIRE(kernel::sum_of_squares(600, large.data()) == Approx(6e62));
+    const std::vector<T> small(600, T(1e-25));  // its square is no float, or nearly 0
+    REQUIRE(kernel::sum_of_squares(600, small.data()) == Approx(6e-48));
     REQUIRE(kernel::dot(0, none.data(), none.data()) == 0);
     REQUIRE(kernel::dot(600, large.data(), large.data()) == Approx(6e62));
     for (const T odd : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {

@@ -267,6 +267,33 @@ TEMPLATE_TEST_CASE("Both temperatures in one pass, and the derivative put togeth
     }
 }
 
+TEMPLATE_TEST_CASE("A divergence is right however near the two distributions are", "[kernel][softmax]", float,
+                   double) {
+    using T = TestType;
+    for (const Index n : lengths())
+        for (const double apart : {2.0, 0.3, 1e-2, 1e-4}) {
+            CAPTURE(n, apart);
+            const auto noise = Memory<T>::random(n, 0, 1);
+            std::vector<T> e, f;
+            double e_sum = 0, f_sum = 0, expected = 0;
+            for (Index i = 0; i < n; ++i) {
+                e.push_back(T(0.2 + 0.1 * double(i % 7)));
+                f.push_back(T(double(e.back()) * std::exp(apart * double(noise[i]))));
+                e_sum += double(e.back()), f_sum += double(f.back());
+            }
+            for (Index i = 0; i < n; ++i) {  // in long double, by the definition
+                const long double p = (long double)(e[std::size_t(i)]) / e_sum,
+                                  q = (long double)(f[std::size_t(i)]) / f_sum;
+                expected += double(p * std::log(p / q));
+            }
+            const double found = kernel::divergence(n, e.data(), e_sum, f.data(), f_sum);
+            CHECK(found >= 0);
+            CHECK(found == Approx(expected).epsilon(1e-6).margin(1e-15));
+        }
+    const T none[] = {T(0), T(1)}, other[] = {T(0), T(2)};  // a word whose weight underflows
+    CHECK(kernel::divergence(2, none, 1, other, 2) == 0);
+}
+
 TEMPLATE_TEST_CASE("The derivative through a soft target, from sums of raw logits", "[kernel][softmax]",
                    float, double) {
     using T = TestType;

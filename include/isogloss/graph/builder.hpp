@@ -144,8 +144,15 @@ private:
     }
     void note(NodeRecord<T>& n, Seq<T> a) {
         store_.require_own(a, "sequence");
+        const auto& s = store_[a];
+        if (s.closed)
+            throw UsageError(
+                "node '", store_.node_names.back(), "': its input '", s.name, "' is internal to '",
+                store_.node_names[s.node],
+                "', expected a sequence whose adjoint other nodes may add to: backward overwrites "
+                "this one's. Its values can be read by value(sequence)");
         n.input_seqs.push_back(a.id);
-        if (const int from = store_[a].node; from >= 0) n.inputs.push_back(from);
+        if (s.node >= 0) n.inputs.push_back(s.node);
     }
     void note(NodeRecord<T>& n, Units<T> u) { note(n, u.z); }
     void note(NodeRecord<T>& n, Weight<T> w) {

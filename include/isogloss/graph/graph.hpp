@@ -89,12 +89,14 @@ public:
         forward(to, std::array{a, b, c, d, e, f});
     }                                                           ///< see above
     void forward(Seq<T> to, std::span<const Feed<T>> inputs) {  ///< any number of inputs, see above
+        const int node = record(to).node;
         runner_.set_upstream(-1);
-        runner_.forward(record(to).node, inputs);
+        runner_.forward(node, inputs);
     }
     void forward(Logits<T> to, std::span<const Feed<T>> inputs) {  ///< see above
+        const int node = record(to).node;
         runner_.set_upstream(-1);
-        runner_.forward(record(to).node, inputs);
+        runner_.forward(node, inputs);
     }
 
     /// Propagates a quantity backward from the loss that the last forward pass computed. Gradient adds to
@@ -103,8 +105,8 @@ public:
     /// including the one that made that sequence are skipped: enough for the gradients of what follows it.
     template <class Quantity = Gradient> void backward(Loss<T> l, Seq<T> down_to = {});
     /// Reruns the nodes after the one that made `from`, on the inputs of the last forward pass, which must have
-    /// been for this loss: the loss after a change only of weights downstream of `from`. Not for nodes that
-    /// carry states.
+    /// been for this loss: the loss after a change only of weights downstream of `from`. It is the same training
+    /// step, with the same masks. Not for nodes that carry states.
     double forward_again(Loss<T> l, Seq<T> from);
 
     /// Clears the carried states: the next pass starts from zero.
@@ -212,16 +214,17 @@ public:
     /// A copy of a dropout mask in the last pass, by its full name such as "lstm1.mask", [groups · B, width]: row
     /// g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or 1/keep, and 1 if
     /// no mask was active: in evaluation, or with keep = 1. Throws UsageError for other names, and if the last
-    /// pass did not run its node.
+    /// pass did not run its node or failed.
     Tensor<T, 2> mask(std::string_view name) const;
 
     double value(Loss<T> l) const { return record(l).value; }
     /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, without what is added to it and how it is
-    /// weighted there: the basis of perplexity. Throws UsageError for a loss that has none.
+    /// weighted there: the basis of perplexity. Throws UsageError for a loss that has none, and if the last pass did
+    /// not run it or failed.
     double cross_entropy(Loss<T> l) const;
     /// Positions that counted in a loss: targets other than not_predicted.
     Index predicted(Loss<T> l) const { return record(l).predicted; }
-    /// The loss of each position [T, B] in nats, 0 where nothing is predicted.
+    /// The loss of each position [T, B] in nats, 0 where nothing is predicted. Throws likewise.
     auto by_token(Loss<T> l) const;
 
     /// softmax(o / temperature) after a forward pass that reached o, for positions [first, first + count)
@@ -260,6 +263,12 @@ private:
         return store_.require_own(l, "loss"), store_.losses[l.id];
     }
 
+    void require_reached(std::string_view who, int node) const {
+        if (!runner_.reached(node))
+            throw UsageError(
+                message(who, ": the last forward pass did not run node '", store_.node_names[node],
+                        "', or it failed; call forward for it, or for what depends on it, first"));
+    }
     void require_gradients(std::string_view who) const {
         if (!store_.gradients) graph::refuse_gradients(who);
     }
@@ -346,9 +355,9 @@ template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
     if (at == store_.masks.end())
         throw UsageError("mask: there is no mask '", name, "'; there are: ", graph::names_of(store_.masks));
     const auto id = static_cast<int>(at - store_.masks.begin());
-    for (const auto& n : nodes_)
-        if (id >= n.first_mask && id < n.last_mask && !n.needed)
-            throw UsageError(message("mask: the last pass did not run the node of '", name, "'"));
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (id >= nodes_[n].first_mask && id < nodes_[n].last_mask)
+            require_reached("mask", static_cast<int>(n));
     const Index rows = at->groups * store_.batch;
     Tensor<T, 2> out({static_cast<std::size_t>(rows), static_cast<std::size_t>(at->width)});
     if (at->active) std::copy_n(at->value, rows * at->width, out.data());
@@ -358,6 +367,7 @@ template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
 
 template <class T> double Graph<T>::cross_entropy(Loss<T> l) const {
     const auto& asked = record(l);
+    require_reached("cross_entropy", asked.node);
     if (std::isnan(asked.cross_entropy))
         throw UsageError(message("cross_entropy: loss '", asked.name,
                                  "' has computed none; a softmax loss has one after ",
@@ -369,6 +379,7 @@ template <class T> auto Graph<T>::by_token(Loss<T> l) const {
     const auto& asked = record(l);
     if (!asked.by_token)
         throw UsageError(message("by_token: node '", asked.name, "' keeps no loss per position"));
+    require_reached("by_token", asked.node);
     return matrix_view(static_cast<const double*>(asked.by_token), store_.time, store_.batch);
 }
 
@@ -404,10 +415,13 @@ template <class T> template <class Finish>
 void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, MatrixRef<T> out,
                               double temperature, Finish&& finish) {
     const auto& head = record(o);
-    if (!runner_.reached(head.node))
-        throw UsageError(message(who, ": the last forward pass did not reach '", head.name, "'"));
-    if (!(temperature > 0))
-        throw UsageError(message(who, ": found temperature ", temperature, ", expected above 0"));
+    require_reached(who, head.node);
+    if (const T inverse = static_cast<T>(1 / temperature);
+        !(inverse >= std::numeric_limits<T>::min() && std::isfinite(inverse)))
+        throw UsageError(
+            message(who, ": found temperature ", temperature,
+                    ", expected a number above 0 whose inverse is within the range of the graph's "
+                    "scalar type"));
     if (first < 0 || !out.is_valid() || first > store_.rows() - out.rows || out.cols != head.vocabulary ||
         out.transposed)
         throw UsageError(message(who, ": ", out.rows, " rows from ", first, " on into [", out.rows, ", ",

@@ -49,8 +49,10 @@ inline Init identity(double scale = 1) {
 }
 
 /// One value per equal block of columns, for the biases of gates: block k of the columns starts at
-/// values[k].
+/// values[k]. Throws UsageError if there are none.
 inline Init per_block(Array<double> values) {
+    if (values.empty())
+        throw UsageError("per_block: found no values, expected one for each block of columns");
     return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
         return values[j * std::ssize(values) / cols];
     };

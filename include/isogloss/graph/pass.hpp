@@ -171,10 +171,12 @@ public:
     static constexpr int quantity = is_gradient ? 0 : 1;
 
     /// The adjoint accumulated in a sequence so far, at step t or all steps; zero if nothing was added. Add to
-    /// it, never overwrite it, unless the sequence is the node's own and no other node reads it.
+    /// it, never overwrite it, unless the sequence is the node's own and closed to others (Setup::close).
     T* adjoint_data(Seq<T> a, Index t = 0) const {
         return this->store_.adjoint(a.id, quantity, t) + this->first_ * a.width;
     }
+    /// Whether anything was added to the adjoint of a in this pass.
+    bool is_reached(Seq<T> a) const { return !this->store_[a].unset[quantity]; }
     /// Whether what this node's forward pass staged in the adjoint of a is still there; if so, it now counts.
     bool commit(Seq<T> a) const requires(is_gradient) {
         auto& s = this->store_[a];

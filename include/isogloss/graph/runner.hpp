@@ -36,8 +36,8 @@ public:
     }
 
     void forward(int last, std::span<const Feed<T>> feeds) {
+        last_ = -1;  // also if there is no memory for the pass
         const Scope scope(store_);
-        last_ = -1;
         store_.time = store_.batch = 0;
         for (auto& x : store_.tokens) x.fed = false;
         for (auto& s : store_.seqs) s.fed = false;
@@ -59,9 +59,9 @@ public:
                 if (store_.seqs[i].carried)
                     throw UsageError(message("forward_again: node '", name(id),
                                              "' carries a state and cannot run again; call forward"));
-        const Scope scope(store_);
         last_ = -1;
-        run(first, last);
+        const Scope scope(store_);
+        run(first, last, true);
     }
 
     /// The value of a loss just computed; throws NumericError if it is not finite.
@@ -90,7 +90,7 @@ public:
     template <class Quantity> void backward(const LossRecord& l, int past) {
         constexpr int q = Backward<T, Quantity>::quantity;
         if constexpr (q == 1) {
-            for (int id = 0; id < node_count(); ++id)
+            for (int id = past + 1; id <= l.node; ++id)
                 if (at(id).needed && !at(id).node->has_modulus())
                     throw UsageError(
                         message("backward: node '", name(id),
@@ -227,16 +227,16 @@ private:
         }
     }
 
-    // Runs the needed nodes among first … last, in that order.
-    void run(int first, int last) {
+    // Runs the needed nodes among first … last, in that order; `again` in the same step, with the same masks.
+    void run(int first, int last, bool again = false) {
         for (auto& p : store_.parameters)
             if (p.condition == Parameter<T>::Condition::staged) p.condition = Parameter<T>::Condition::empty;
         for (auto& s : store_.seqs) s.staged_by = -1;
-        if (store_.training) ++store_.step;
+        if (store_.training && !again) ++store_.step;
         for (int id = first; id <= last; ++id) {
             auto& n = at(id);
             if (!n.needed) continue;
-            for (int i = n.first_mask; i < n.last_mask; ++i) draw(store_.masks[i]);
+            for (int i = n.first_mask; i < n.last_mask && !again; ++i) draw(store_.masks[i]);
             const auto for_each_carried = [&](auto&& f) {
                 for (int i = n.first_seq; i < n.last_seq; ++i)
                     if (auto& s = store_.seqs[i]; s.carried) f(s, store_.batch * s.width, i);

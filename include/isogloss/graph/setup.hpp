@@ -30,6 +30,8 @@ template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name
         p.value = known.value;
         p.packed = known.packed, p.packed_transpose = known.packed_transpose;
     } else {
+        if (!init)
+            throw UsageError(who, ": found no initial values, expected a function such as uniform(0.1)");
         p.value = store.arena.template take<T>({rows, cols}, who);
         const Random random(store.seed, stream_of(name));
         for (Index i = 0; i < rows; ++i)
@@ -122,6 +124,11 @@ public:
     /// the masked copy of a carried one.
     Seq<T> shifted(const std::string& local, Index width) { return add(local, width, 1, false); }
 
+    /// Declares that other nodes may not take this sequence as input: for one whose adjoint this node's backward
+    /// overwrites rather than adds to, which would lose what they have added. Its values can be read all the same.
+    void close(Seq<T> a) { store_[a].closed = true; }
+    void close(Units<T> a) { close(a.z); }  ///< see above
+
     Previous<T> previous(Seq<T> a) const {
         if (store_[a].lead == 0)
             fail(message("'", store_[a].name,
@@ -143,9 +150,11 @@ public:
     /// (0, 1], else 0. In evaluation, and for keep = 1, no mask is active.
     Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
         if (!(keep > 0 && keep <= 1))
-            fail(message("found keep = ", keep,
+            fail(message("found keep = ", detail::in_full(keep),
                          ", expected a probability above 0 and at most 1 (it is the share that ",
                          "is kept, not the share that is dropped)"));
+        isogloss::require(message("node '", name(), "', mask '", local, "'"), "width", width, 1);
+        isogloss::require(message("node '", name(), "', mask '", local, "'"), "groups", groups, 1);
         graph::MaskRecord<T> r;
         r.name = full(local);
         r.width = width;
@@ -182,6 +191,10 @@ public:
             p.hit.assign(p.rows, std::uint8_t{0});
         }
     }
+
+    /// Declares that the node adds to a weight's gradient by itself, through Backward::gradient: what it uses through
+    /// units, logits and lookup() is recorded by these.
+    void uses(Weight<T> w) { store_[w].used_by(node_); }
 
     /// Lazy logits o = h Eᵀ (+ b) over a table E [V, width of h] and, if given, a bias [1, V].
     Logits<T> logits(Seq<T> hidden, Weight<T> table, Weight<T> bias = {}) {

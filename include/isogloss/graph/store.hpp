@@ -42,6 +42,7 @@ template <class T> struct SeqRecord {
     bool unset[2] = {};    // nothing added in this backward pass: memory undefined
     int staged_by = -1;    // node whose forward pass has staged its gradient in the adjoint, or -1
     bool fed = false;      // inputs: given in this pass
+    bool closed = false;   // no other node may take it as input, see Setup::close
 };
 
 struct TokensRecord {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
+#include <limits>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
@@ -89,13 +90,15 @@ template <class T, class A = Architecture, class F> double chunked_sum(Index n, 
     return total;
 }
 
-/// Σ x²; correct for all finite x, even if a square exceeds the range of T.
+/// Σ x²; correct for all finite x, even if a square exceeds the range of T or is too small for it.
 template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
     const double sum = chunked_sum<T, A>(n, [&](auto at) {
         const auto v = at.load(x);
         return v * v;
     });
-    return std::isfinite(sum) ? sum : plain::dot(n, x, x);
+    // A sum that small may lack the squares of numbers that are not.
+    const bool complete = std::isfinite(sum) && sum > double(n) * double(std::numeric_limits<T>::min());
+    return complete ? sum : plain::dot(n, x, x);
 }
 
 /// x / ‖x‖, in place; returns ‖x‖, its Euclidean norm. A row whose norm is 0 or not finite stays as it is.

@@ -38,7 +38,8 @@ template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T
     return total;
 }
 
-/// z ← softmax(scale z), for scale > 0; returns log Σ exp(scale z), which is NaN if the row is not finite.
+/// z ← softmax(scale z), for scale > 0; returns log Σ exp(scale z), which is NaN if the row holds NaN or +∞, or only
+/// -∞.
 template <class T, class A = Architecture> double softmax(Index n, T* z, T scale = T(1)) {
     const T m = row_max<T, A>(n, z);
     const double sum = exp_sum<T, A>(n, z, m, scale, z);
@@ -160,6 +161,23 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
         r.cross += static_cast<double>(lane_sum(cross));
     }
     return r;
+}
+
+/// KL(p ‖ q) for p = e / Σe and q = f / Σf, as Σ p (u - log(1 + u)) with u = q/p - 1: every term is at least 0, so
+/// that nothing cancels where p and q nearly agree. Where e underflows to 0 the term counts as 0. In double.
+template <class T> double divergence(Index n, const T* e, double e_sum, const T* f, double f_sum) {
+    constexpr double by_series = 1. / 32;  // there the next term of the series is below 3e-10 of the first
+    const double ratio = e_sum / f_sum;
+    double total = 0;
+    for (Index i = 0; i < n; ++i) {
+        if (!(e[i] > T(0))) continue;
+        const double u = double(f[i]) / double(e[i]) * ratio - 1,
+                     series =
+                         u * u * (1. / 2 - u * (1. / 3 - u * (1. / 4 - u * (1. / 5 - u * (1. / 6 - u / 7))))),
+                     term = std::abs(u) < by_series ? series : u - std::log1p(u);
+        total += double(e[i]) * term;
+    }
+    return total / e_sum;
 }
 
 /// z ← a z + b soft + c weight: combines the two softmaxes and the soft target into a derivative.

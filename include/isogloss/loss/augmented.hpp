@@ -21,7 +21,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options   alpha        weight of the soft term, ≥ 0
 ///           gamma        sets α = γ τ, ≥ 0; default 0.65 if none of the three is set
 ///           beta         weight of the mixture (6.1), 0 to 1; set at most one of alpha, gamma, beta
-///           temperature  τ > 0, default 20
+///           temperature  τ > 0, default 20; 1/τ and c/τ lie within the range of T
 ///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
 ///                        constant, which with a tied table can diverge, see docs/surprises.md.
 ///                        If E is not trained, ỹ is constant in any case
@@ -78,7 +78,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                     .bytes_a_row = (own + (own && through)) * words + Index{3 * sizeof(double) + sizeof(T)},
                     .bytes_a_position = Index{sizeof(double)},
                     .bytes = row_count_ * row});
-        if (own && through) head.also_writes(E);
+        if (own && through) head.also_writes(s, E);
         const Index rows = head.block_rows();
         own_words_ = s.scratch(own ? rows * E.cols : 0);
         word_adjoints_ = s.scratch(own && through ? rows * E.cols : 0);
@@ -122,7 +122,8 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                 const double of_target = double(z[y]) - double(m);
                 const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
                 const double divergence =
-                    target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
+                    careful_ ? kernel::divergence(V, e, target_sum_[g], soft_row, s.soft_sum)
+                             : target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
                 const double surprise = surprise_[block.position[r]] = std::log(s.sum) - of_target;
                 by_token[block.position[r]] = hard * surprise + soft * divergence;
                 if (!block.gradient) continue;
@@ -158,6 +159,14 @@ private:
             s.require("gamma", gamma, 0);
             soft = gamma * tau;
         }
+        const T inverse = static_cast<T>(1 / tau), slope = static_cast<T>(soft / tau);
+        if (!(inverse >= std::numeric_limits<T>::min()) || !std::isfinite(inverse) || !std::isfinite(slope))
+            s.fail(message(
+                "found temperature = ", tau, " and a soft term of weight ", soft,
+                "; expected 1 / temperature, and the weight times that, within the range of the graph's "
+                "scalar type"));
+        // As a difference of logarithms the divergence has an error of some roundings of T.
+        careful_ = soft * double(std::numeric_limits<T>::epsilon()) > 1e-5;
     }
 
     // For a table that is not the head's: S = U Eᵀ for the distinct words of a block, in the first extra array.
@@ -223,7 +232,8 @@ private:
 
     T *own_words_ = nullptr, *word_adjoints_ = nullptr, *rows_ = nullptr, *target_max_ = nullptr;
     Index row_count_ = 1;
-    bool tied_ = false;  // E is the head's own table
+    bool tied_ = false;     // E is the head's own table
+    bool careful_ = false;  // the weight is so large that the rounding of a difference would show in the loss
     double *target_sum_ = nullptr, *target_entropy_ = nullptr, *shift_ = nullptr;
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]
 };

@@ -103,8 +103,11 @@ public:
     Index block_rows() const { return plan_.rows(); }
     /// Array number k ≥ 1 of the current block, [rows, V].
     T* extra(Index k) const { return memory_.pool + plan_.array(k, block_.rows); }
-    /// Declares a further weight that the loss differentiates (besides the head's table and bias).
-    void also_writes(Weight<T> w) { also_ = w; }
+    /// Declares in setup a further weight that the loss differentiates (besides the head's table and bias).
+    void also_writes(Setup<T>& s, Weight<T> w) {
+        also_ = w;
+        s.uses(w);
+    }
     /// The gradient of a weight, for use in f, as (matrix, beta): the caller adds to beta times the matrix,
     /// beta 0 or 1. Its data are null if the weight is not trained (Pass::is_trained) or absent.
     std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, Weight<T> w) {

@@ -15,7 +15,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///       none ─────────────────────────▶ staged ─────────────────────────▶ committed
 ///         ▲                               │
 ///         └───────────────────────────────┘
-///           discarded: by the next forward pass, or because a weight or the adjoint was written to since
+///           discarded: by the next forward pass, or because a weight or the adjoint was written to, or a weight
+///           frozen or thawed, since
 ///
 /// Nothing is staged where a gradient already counts or is staged by another loss; then, and after a
 /// discard, backward computes the gradient.
@@ -26,6 +27,8 @@ public:
     /// the head's.
     T* stage(Forward<T>& p, bool wanted, int node, Seq<T> hidden, const std::array<Weight<T>, 3>& weights) {
         node_ = node, hidden_ = hidden, count_ = 0;
+        weights_ = weights;
+        for (std::size_t i = 0; i < weights.size(); ++i) trained_[i] = is_trained(p, weights[i]);
         const bool free = std::all_of(weights.begin(), weights.end(), [&](Weight<T> w) {
             return w.id < 0 || p.parameter(w).condition == Parameter<T>::Condition::empty;
         });
@@ -44,6 +47,11 @@ public:
             p.discard(hidden_);
             there = false;
         }
+        for (std::size_t i = 0; there && i < weights_.size(); ++i)
+            if (trained_[i] != is_trained(p, weights_[i])) {  // frozen or thawed since
+                p.discard(hidden_);
+                there = false;
+            }
         for (Index i = 0; there && i < count_; ++i)
             p.parameter(written_[std::size_t(i)]).condition = Parameter<T>::Condition::dense;
         count_ = 0;
@@ -64,9 +72,13 @@ public:
     }
 
 private:
+    static bool is_trained(const Pass<T>& p, Weight<T> w) { return w.id >= 0 && p.is_trained(w); }
+
     bool staged_ = false;
     int node_ = -1;
     Seq<T> hidden_;
+    std::array<Weight<T>, 3> weights_{};  // that the pass may write to, and whether they were trained
+    std::array<bool, 3> trained_{};
     std::array<Weight<T>, 3> written_{};  // weights written to in this pass
     Index count_ = 0;
 };

@@ -32,7 +32,7 @@ template <class T> struct Lstm {
     RecurrentDropout<T> dropout;
     Units<T> z;
     Seq<T> c, h, squashed;
-    T* dc = nullptr;  // [B, n]
+    T* dc = nullptr;  // [B, n]: adjoint of the current step's c
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
         s.require_given("units", options.units);
@@ -46,6 +46,7 @@ template <class T> struct Lstm {
                 .from("W", x, dropout.input)
                 .from("U", s.previous(h), dropout.state)
                 .bias("b", per_block({0, options.forget_bias, 0, 0}));
+        s.close(z), s.close(squashed);
         dc = s.scratch({s.capacity().batch, n});
         return dropout.output(s, h);
     }
@@ -62,8 +63,11 @@ template <class T> struct Lstm {
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         dropout.backward(p);
         std::fill_n(dc, p.batch() * h.width, T(0));
+        const bool read = p.is_reached(c);  // by another node, such as a penalty
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back()) {
+                if (read)
+                    kernel::add(part.batch() * h.width, part.adjoint_data(c, t), part.part_of(dc, h.width));
                 kernel::lstm_backward<!Backward<T, Quantity>::is_gradient, T>(
                     part.batch(), h.width, at(part, t),
                     {part.adjoint_data(h, t), part.part_of(dc, h.width), part.adjoint_data(z, t)});

@@ -118,6 +118,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
             tau = s.weight("tau", 1, E, [values, N, E](const Random& r, Index, Index, Index i, Index e) {
                 return values(r, 1, N + E, i, N + e);
             });
+            s.uses(tau);
         }
         dense.setup(s, record.edges, gated ? x.vocabulary : 1);
         return declare(s);
@@ -217,7 +218,12 @@ private:
             require(who, "a frequency", f, 0);
             total += f;
         }
-        if (!options.frequencies.empty() && !(total > 0)) s.fail("the frequencies are all 0");
+        if (!options.frequencies.empty() && !(total > 0 && std::isfinite(total)))
+            s.fail(message("the frequencies add up to ", total, ", expected a finite number above 0"));
+        if (options.bound > 0 && !(bound() > T(0) && std::isfinite(bound())))
+            s.fail(
+                message("found bound = ", detail::in_full(options.bound),
+                        ", expected 0, for none, or a number within the range of the graph's scalar type"));
         for (double& f : options.frequencies) f /= total;
         if (options.units < 1 || options.edges < 1 || options.edges > options.units)
             s.fail(message("found units = ", options.units, ", edges = ", options.edges,
@@ -228,6 +234,7 @@ private:
     Seq<T> declare(Setup<T>& s) {
         const Index N = options.units;
         start = s.weight("start", 1, N, constant(0));
+        s.uses(start);
         a = s.recurrent("a", N);
         V = s.recurrent("V", N);
         started = s.recurrent("started", 1);

@@ -1,0 +1,125 @@
+// What lies between a forward pass and what depends on it: refusals, and weights frozen or thawed.
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/node/dropout.hpp>
+#include <isogloss/node/embedding.hpp>
+#include <isogloss/node/lstm.hpp>
+#include <isogloss/node/softmax.hpp>
+#include <vector>
+
+#include "catch.hpp"
+#include "graphs.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+const std::vector<Token> a = {1, 2}, b = {3, 4};
+
+struct Small {
+    Graph<double> g{GraphOptions{.time = 2, .batch = 3}};
+    Tokens x = g.tokens("x", 5), y = g.tokens("y", 5);
+    Weight<double> E = g.weight("E", 5, 4, uniform(1));
+    Seq<double> h = g.add<Embedding>("embed", {}, x, E), d = g.add<Dropout>("drop", {.keep = 0.5}, h);
+    Logits<double> o = g.add<TiedSoftmax>("head", {}, d, E);
+    Loss<double> l = g.add<CrossEntropy>("loss", {}, o, y);
+
+    double forward() { return g.forward(l, {x, a}, {y, b}); }
+    std::vector<double> gradient() {
+        g.backward(l);
+        const auto d_E = g.gradient(E);
+        const std::vector<double> copy(d_E.begin(), d_E.end());
+        g.parameters().clear_gradients();
+        return copy;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("A pass that is refused before it begins leaves the last one as it was", "[graph][errors]") {
+    Small m;
+    Graph<double> other({.time = 2, .batch = 3});
+    const auto foreign = other.input("u", 3);
+    m.forward();
+    const auto expected = m.gradient();
+    m.g.training_step(0);
+    m.forward();
+    REQUIRE_THROWS_MATCHES(m.g.forward(foreign, {m.x, a}), UsageError, says("another graph"));
+    REQUIRE_THROWS_MATCHES(m.g.forward(Logits<double>{}, {m.x, a}), UsageError, says("logits handle"));
+    CHECK(m.gradient() == expected);
+}
+
+TEST_CASE("A pass that fails leaves no numbers of an earlier one to be read", "[graph][errors]") {
+    Small m;
+    m.forward();
+    CHECK(m.g.mask("drop.mask").shape(0) == 1);
+    CHECK(m.g.by_token(m.l)(0, 0) > 0);
+    CHECK(m.g.cross_entropy(m.l) > 0);
+    const std::vector<Token> wrong = {1, 9};
+    REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, wrong}, {m.y, b}), DataError);
+    REQUIRE_THROWS_MATCHES(m.g.mask("drop.mask"), UsageError, says("mask", "'drop'", "it failed"));
+    REQUIRE_THROWS_MATCHES(m.g.by_token(m.l), UsageError, says("by_token", "'loss'", "it failed"));
+    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("cross_entropy", "'loss'", "it failed"));
+    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), UsageError, says("probabilities", "'head'", "it failed"));
+    m.g.forward(m.d, {m.x, a});
+    CHECK(m.g.mask("drop.mask").shape(0) == 1);
+    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("did not run node 'loss'"));
+}
+
+TEST_CASE("A temperature whose inverse is out of range is refused by its name", "[graph][errors]") {
+    Small m;
+    m.forward();
+    for (const double tau : {0.0, -1.0, 1e-320, HUGE_VAL, std::nan("")})
+        REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o, tau), UsageError, says("found temperature"));
+    CHECK(m.g.probabilities(m.o, 1e-30)(0, 0) >= 0);
+}
+
+TEST_CASE("A weight frozen or thawed between the passes takes part as it then is", "[graph][trained]") {
+    Small m;
+    m.forward();
+    const auto whole = m.gradient();
+    m.g.parameters("E").trained(false);
+    m.g.training_step(0);
+    m.forward();
+    m.g.parameters("E").trained(true);
+    CHECK(m.gradient() == whole);
+}
+
+TEST_CASE("What is run again is the same training step, with the same masks", "[graph]") {
+    Small m;
+    const double loss = m.forward();
+    const auto expected = m.gradient();
+    CHECK(m.g.forward_again(m.l, m.h) == loss);
+    CHECK(m.g.training_step() == 1);
+    CHECK(m.gradient() == expected);
+}
+
+namespace {
+
+// Carries no modulus.
+template <class T> struct Plain {
+    struct Options {};
+    Options options;
+    Seq<T> x, y;
+    Seq<T> setup(Setup<T>& s, Seq<T> in) {
+        x = in;
+        return y = s.sequence("y", x.width);
+    }
+    void forward(Forward<T>& p) { noalias(p.at(y)) = p.at(x); }
+    void backward(Backward<T, Gradient>& p) { noalias(p.adjoint(x)) += p.adjoint(y); }
+};
+
+}  // namespace
+
+TEST_CASE("Moduli are computed down to a sequence whatever the nodes before it can do", "[graph]") {
+    Graph<double> g({.time = 2, .batch = 1});
+    const auto x = g.input("x", 3);
+    const auto y = g.tokens("y", 5);
+    const auto h = g.add<Lstm>("lstm", {.units = 4}, g.add<Plain>("plain", {}, x));
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("head", {.vocabulary = 5}, h), y);
+    const std::vector<double> in(6, 1);
+    g.forward(l, {x, in.data(), 2, 1}, {y, b});
+    g.backward<Modulus>(l, h);
+    CHECK(g.modulus(h)(0, 0) > 0);
+    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), UsageError, says("node 'plain'", "no modulus"));
+}

@@ -1,0 +1,46 @@
+// Sequences within a node as inputs of other nodes.
+#include <isogloss/loss/activation_penalty.hpp>
+#include <isogloss/node/glnn.hpp>
+#include <isogloss/node/gru.hpp>
+#include <isogloss/node/lstm.hpp>
+#include <isogloss/node/rhn.hpp>
+#include <isogloss/node/rnn.hpp>
+
+#include "catch.hpp"
+#include "laws.hpp"
+
+using namespace isogloss;
+
+TEST_CASE("A penalty on a sequence within a cell has the right gradient", "[node][laws]") {
+    const std::string name = GENERATE("lstm.c", "lstm.h", "gru.reset", "gru.h", "rnn.h", "rhn.s1", "net.V");
+    CAPTURE(name);
+    REQUIRE(laws([&](auto& g) {
+                const auto x = g.input("x", 3);
+                if (name.starts_with("lstm")) g.template add<Lstm>("lstm", {.units = 4}, x);
+                if (name.starts_with("gru")) g.template add<Gru>("gru", {.units = 4}, x);
+                if (name.starts_with("rnn")) g.template add<Rnn>("rnn", {.units = 4}, x);
+                if (name.starts_with("rhn")) g.template add<Rhn>("rhn", {.units = 4, .depth = 2}, x);
+                if (name.starts_with("net")) g.template add<Glnn>("net", {.units = 4, .edges = 2}, x);
+                return g.template add<ActivationPenalty>("penalty", {.size = 1}, g.sequence(name));
+            }) == "");
+}
+
+TEST_CASE("A sequence whose adjoint its node overwrites is refused as an input and can be read",
+          "[node][errors]") {
+    Graph<double> g({.time = 2, .batch = 2});
+    const auto x = g.input("x", 3);
+    const auto lstm = g.add<Lstm>("lstm", {.units = 4}, x);
+    g.add<Gru>("gru", {.units = 4}, x);
+    g.add<Rnn>("rnn", {.units = 4}, x);
+    g.add<Rhn>("rhn", {.units = 4, .depth = 2}, x);
+    for (const std::string name :
+         {"lstm.z", "lstm.tanh_c", "gru.gates", "gru.candidate", "rnn.z", "rhn.z1", "rhn.z2"}) {
+        CAPTURE(name);
+        REQUIRE_THROWS_MATCHES(
+            g.add<ActivationPenalty>("penalty", {.size = 1}, g.sequence(name)), UsageError,
+            says("node 'penalty'", "'" + name + "' is internal to '" + name.substr(0, name.find('.')) + "'"));
+    }
+    const std::vector<double> in(12, 0.5);
+    g.forward(lstm, {x, in.data(), 2, 2});
+    CHECK(g.value(g.sequence("lstm.z"))(0, 0) != 0);
+}
