@@ -57,13 +57,13 @@ TEST_CASE("A pass that fails leaves no numbers of an earlier one to be read", "[
     CHECK(m.g.cross_entropy(m.l) > 0);
     const std::vector<Token> wrong = {1, 9};
     REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, wrong}, {m.y, b}), DataError);
-    REQUIRE_THROWS_MATCHES(m.g.mask("drop.mask"), UsageError, says("mask", "'drop'", "it failed"));
-    REQUIRE_THROWS_MATCHES(m.g.by_token(m.l), UsageError, says("by_token", "'loss'", "it failed"));
-    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("cross_entropy", "'loss'", "it failed"));
-    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), UsageError, says("probabilities", "'head'", "it failed"));
+    REQUIRE_THROWS_MATCHES(m.g.mask("drop.mask"), UsageError, says("mask", "'drop'", "or failed"));
+    REQUIRE_THROWS_MATCHES(m.g.by_token(m.l), UsageError, says("by_token", "'loss'", "or failed"));
+    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("cross_entropy", "'loss'", "or failed"));
+    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), UsageError, says("probabilities", "'head'", "or failed"));
     m.g.forward(m.d, {m.x, a});
     CHECK(m.g.mask("drop.mask").shape(0) == 1);
-    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("did not run node 'loss'"));
+    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("did not reach 'loss'"));
 }
 
 TEST_CASE("A temperature whose inverse is out of range is refused by its name", "[graph][errors]") {
@@ -96,6 +96,28 @@ TEST_CASE("What is run again is the same training step, with the same masks", "[
 
 namespace {
 
+// Forgets to declare its lookup.
+template <class T> struct ByRows {
+    struct Options {};
+    Options options;
+    Tokens x;
+    Weight<T> E;
+    Seq<T> y;
+    Seq<T> setup(Setup<T>& s, Tokens in, Weight<T> table) {
+        x = in, E = table;
+        return y = s.sequence("y", E.cols);
+    }
+    void forward(Forward<T>& p) {
+        for (Index r = 0; r < p.rows(); ++r)
+            std::copy_n(p.values(E).row(p.data(x)[r]), E.cols, p.data(y) + r * E.cols);
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        if constexpr (Backward<T, Quantity>::is_gradient)
+            for (Index r = 0; r < p.rows(); ++r)
+                kernel::add(E.cols, p.adjoint_data(y) + r * E.cols, p.gradient_row(E, p.data(x)[r]));
+    }
+};
+
 // Carries no modulus.
 template <class T> struct Plain {
     struct Options {};
@@ -110,6 +132,16 @@ template <class T> struct Plain {
 };
 
 }  // namespace
+
+TEST_CASE("A gradient by rows is refused where no lookup was declared", "[graph][errors]") {
+    Graph<double> g({.time = 2, .batch = 1});
+    const auto y = g.tokens("y", 5);
+    const auto x = g.tokens("x", 5);
+    const auto h = g.add<ByRows>("rows", {}, x, g.weight("E", 5, 4, uniform(1)));
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("head", {.vocabulary = 5}, h), y);
+    g.forward(l, {x, a}, {y, b});
+    REQUIRE_THROWS_MATCHES(g.backward(l), UsageError, says("node 'rows'", "no lookup of 'E'", "s.lookup(w)"));
+}
 
 TEST_CASE("Moduli are computed down to a sequence whatever the nodes before it can do", "[graph]") {
     Graph<double> g({.time = 2, .batch = 1});

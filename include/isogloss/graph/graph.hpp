@@ -265,9 +265,8 @@ private:
 
     void require_reached(std::string_view who, int node) const {
         if (!runner_.reached(node))
-            throw UsageError(
-                message(who, ": the last forward pass did not run node '", store_.node_names[node],
-                        "', or it failed; call forward for it, or for what depends on it, first"));
+            throw UsageError(message(who, ": the last forward pass did not reach '", store_.node_names[node],
+                                     "', or failed; call forward for it, or for what depends on it, first"));
     }
     void require_gradients(std::string_view who) const {
         if (!store_.gradients) graph::refuse_gradients(who);

@@ -224,6 +224,10 @@ public:
     T* gradient_row(Weight<T> w, Index row) const {
         auto& p = this->store_[w];
         if (!p.is_trained()) p.require_gradient(message("node '", this->name(), "'"));
+        if (p.lookups == 0)
+            throw UsageError(
+                "node '", this->name(), "': found no lookup of '", p.name,
+                "', expected it to be declared in setup, s.lookup(w), for a gradient row by row");
         return p.gradient_row(row);
     }
 
