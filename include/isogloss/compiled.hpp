@@ -28,7 +28,7 @@
 
 #define ISOGLOSS_COMPILED_FACTOR(make, T)                                                      \
     make Tensor<T, 2> dense::orthonormal_columns<T>(MatrixRef<const T>, const char*);          \
-    make Tensor<T, 1> dense::singular_values<T>(const Tensor<T, 2>&);                          \
+    make Tensor<T, 1> dense::singular_values<T>(const Tensor<T, 2>&, const char*);             \
     make dense::Svd<T> dense::thin_svd<T>(const Tensor<T, 2>&, const char*);                   \
     make dense::SymmetricEigen<T> dense::symmetric_eigen<T>(const Tensor<T, 2>&, const char*); \
     make dense::Schur<T> dense::schur<T>(const Tensor<T, 2>&, const char*);                    \

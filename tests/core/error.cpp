@@ -69,7 +69,7 @@ TEST_CASE("An option out of range is refused with its name, its value and the ra
     REQUIRE(refused(0.0, Exclusive{0}, 1) == "who: found x = 0, expected above 0 and at most 1");
     REQUIRE(refused(2.0, Exclusive{0}, Exclusive{1}) == "who: found x = 2, expected above 0 and below 1");
     REQUIRE(refused(1 + 1e-9, 0, 1) == "who: found x = 1.000000001, expected 0 to 1");
-    REQUIRE(refused(0.1f, 1, 2) == "who: found x = 0.1, expected 1 to 2");
+    REQUIRE(refused(0.1f, 1.0f, 2.0f) == "who: found x = 0.1, expected 1 to 2");
     REQUIRE(refused<DataError>(std::uint64_t{5}, 6) == "who: found x = 5, expected at least 6");
 }
 
