@@ -1,8 +1,9 @@
 // Training that stops, is saved, and resumes elsewhere with bit-identical results.
 #include <cstdio>
-#include <filesystem>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
+
+#include "shared/temporary_folder.hpp"
 
 namespace ig = isogloss;
 
@@ -33,7 +34,8 @@ struct Training {
 };
 
 int main() {
-    const std::string text = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt", file = "04_save_load.safetensors";
+    const files::TemporaryFolder folder;  // removed at the end
+    const std::string text = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt", file = folder.file("model");
     const auto vocabulary = ig::text::Vocabulary::from_file(text, {.level = ig::text::Level::character});
     const auto corpus = ig::text::Corpus::read(text, vocabulary);
 
@@ -46,7 +48,6 @@ int main() {
     second.checkpoint().load(
         ig::io::Safetensors::open(file));  // all of it, or an error that lists what does not fit
     second.run(40);
-    std::filesystem::remove(file);
 
     const auto a = whole.g.value(whole.E), b = second.g.value(second.E);
     const bool same = std::equal(a.begin(), a.end(), b.begin());

@@ -14,7 +14,7 @@ int main() {
     std::ifstream file(ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt");
     std::vector<std::vector<ig::Token>> texts(1);  // Baum-Welch takes any number of sequences
     for (char c; texts[0].size() < 30000 && file.get(c);) {
-        const int letter = std::tolower(c) - 'a';
+        const int letter = std::tolower(static_cast<unsigned char>(c)) - 'a';
         if (letter >= 0 && letter < 26) texts[0].push_back(letter);
         else if (!texts[0].empty() && texts[0].back() != 26) texts[0].push_back(26);  // between words
     }

@@ -7,10 +7,11 @@
 
 namespace ig = isogloss;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     const std::string data = ISOGLOSS_EXAMPLES_DATA;
     std::vector<std::string> files(argv + 1, argv + argc);
     if (files.empty()) files = {data + "/sentences.train.conllu", data + "/sentences.dev.conllu"};
+    if (files.size() == 1) throw ig::UsageError("usage: 16_english_tagger TRAIN.conllu TEST.conllu ...");
     constexpr ig::Index B = 32;
     tagged::Numbers numbers;
     std::vector<std::vector<tagged::Batch>> texts;
@@ -54,4 +55,6 @@ int main(int argc, char** argv) {
         std::printf("%s: %.2f %% of %td tags\n", files[k].c_str(), 100. * double(correct) / double(all), all);
         if (5 * correct < 4 * all) return 1;
     }
+} catch (const std::exception& error) {
+    return std::fprintf(stderr, "%s\n", error.what()), 1;
 }

@@ -14,7 +14,7 @@ std::vector<Sentence> read(const std::string& path, ig::text::WordIndex& known) 
     std::string word;
     ig::file::LineReader lines(path);
     for (std::string_view line; lines.next(line);)
-        for (const char c : std::string(line) + " ") {
+        for (const unsigned char c : std::string(line) + " ") {  // <cctype> takes no negative char
             if (std::isalpha(c)) word += static_cast<char>(std::tolower(c));
             else if (!word.empty()) words.push_back(known.insert(word)), word.clear();
             const bool fits = std::ssize(words) >= 3 && std::ssize(words) <= T, question = c == '?';

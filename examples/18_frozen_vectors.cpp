@@ -4,6 +4,8 @@
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 
+#include "shared/temporary_folder.hpp"
+
 namespace ig = isogloss;
 constexpr ig::Index T = 5, B = 20, words = 400, width = 20;
 // A file such as another program might write: animals lie to one side, tools to the other.
@@ -20,8 +22,9 @@ void write_vectors(const std::string& path) {
 }
 
 int main() {
-    write_vectors("vectors.txt");
-    const auto vectors = ig::io::read_word_vectors("vectors.txt");
+    const files::TemporaryFolder folder;  // removed at the end
+    write_vectors(folder.file("vectors.txt"));
+    const auto vectors = ig::io::read_word_vectors(folder.file("vectors.txt"));
     ig::Graph<float> g({.time = T, .batch = B});
     auto x = g.tokens("x", vectors.words.size()), y = g.tokens("y", 2);
     auto E = g.weight("E", vectors.words.size(), vectors.dimension, ig::constant(0), {.trained = false});
@@ -45,11 +48,7 @@ int main() {
         g.reset();
         return g.forward(l, {x, {list.data(), T, B}}, {y, {most.data(), T, B}});
     };
-    for (std::uint32_t step = 0; step < 400; ++step) {
-        forward(step, 0, words / 2);
-        g.backward(l);
-        adam.step();
-    }
+    for (std::uint32_t step = 0; step < 400; ++step) forward(step, 0, words / 2), g.backward(l), adam.step();
     g.training(false);
     const double nats = forward(1000, words / 2, words / 2) / double(B);  // words unseen in training
     std::printf("new words: %.2f nats, %.2f by guessing\n", nats, std::log(2.));

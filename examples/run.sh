@@ -14,7 +14,7 @@ CXX=${CXX:-g++} cmake --preset release "${options[@]}"
 cmake --build --preset release --target language_model --parallel "$(nproc)"
 
 program=build/release/examples/language_model
-place=build/language_model
+place=build/examples_run  # of this script alone: whoever trains a model gives it another place
 rm -rf "$place"
 mkdir -p "$place"
 "$program" train --model "$place/model.safetensors" --cell lstm --layers 2 --units 200 --keep 0.7 --head tied --head-bias \

@@ -2,13 +2,16 @@
 // the language model of examples/language_model. There is no logic here: names, types, and who owns what.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <isogloss/hmm/hmm.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/metric/embedding_dimension.hpp>
@@ -16,6 +19,7 @@
 #include <isogloss/metric/rank_correlation.hpp>
 #include <isogloss/metric/subspace_distance.hpp>
 #include <memory>
+#include <mutex>
 
 #include "../examples/language_model/measure.hpp"
 #include "../examples/language_model/sampling.hpp"
@@ -42,18 +46,88 @@ ig::MatrixRef<const double> matrix_of(const Matrix& x) {
 template <class T> Numbers<T> view(T* data, ig::Index rows, ig::Index cols, nb::handle owner) {
     return Numbers<T>(data, {static_cast<std::size_t>(rows), static_cast<std::size_t>(cols)}, owner);
 }
-// An array that owns what it shows.
-template <class M> auto owned(M matrix) {
-    using T = std::remove_reference_t<decltype(*matrix.data())>;
-    auto* const kept = new M(std::move(matrix));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<M*>(p); });
-    return Numbers<T>(kept->data(), {kept->shape(0), kept->shape(1)}, owner);
+// An array that owns what it shows, of a shape that is that of `array` if it has one.
+template <class A> auto owned(A array) {
+    using T = std::remove_reference_t<decltype(*array.data())>;
+    auto* const kept = new A(std::move(array));
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<A*>(p); });
+    if constexpr (requires { kept->shape(1); })
+        return Numbers<T>(kept->data(), {kept->shape(0), kept->shape(1)}, owner);
+    else return Numbers<T>(kept->data(), {kept->size()}, owner);
 }
 
-// A training catches signals, to save what it has; Python's own handlers come back after it.
+// Errors as Python names them, with a message of any parts.
+template <class... Parts> nb::builtin_exception type_error(const Parts&... parts) {
+    return nb::type_error(ig::message(parts...).c_str());
+}
+template <class... Parts> nb::builtin_exception value_error(const Parts&... parts) {
+    return nb::value_error(ig::message(parts...).c_str());
+}
+
+// A message of the library without its name, which Python gives.
+std::string_view bare(std::string_view what) { return what.substr(what.starts_with("isogloss: ") ? 10 : 0); }
+
+std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
+// A text, given as an array or a list of whole numbers. They are checked before they are converted: NumPy's
+// conversion cuts off fractions and wraps large numbers around.
+Text tokens_of(const std::string& who, nb::handle given) {
+    const auto numpy = nb::module_::import_("numpy");
+    const nb::object array = numpy.attr("asarray")(given), type = array.attr("dtype");
+    const auto dimensions = nb::cast<ig::Index>(array.attr("ndim"));
+    if (dimensions != 1)
+        throw type_error(
+            who, ": found ", text_of(given.type().attr("__name__")), " of ", dimensions,
+            " dimensions, expected a text: one-dimensional, an array or a list of whole numbers");
+    const auto kind = text_of(type.attr("kind"));
+    const auto bytes = nb::cast<ig::Index>(type.attr("itemsize"));
+    const bool empty = nb::cast<ig::Index>(array.attr("size")) == 0;  // an empty list is an array of floats
+    if (!empty && kind != "i" && kind != "u")
+        throw type_error(who, ": found numbers of type ", text_of(type),
+                         ", expected whole numbers, such as int32",
+                         kind == "f" ? "; convert them if they are, by .astype('int32')" : "");
+    if (!empty && (bytes > 4 || (bytes == 4 && kind == "u")))
+        for (const char* extreme : {"argmin", "argmax"}) {
+            const nb::object at = array.attr(extreme)(), number = array.attr("item")(at);
+            if (ig::Token token = 0; !nb::try_cast(number, token))
+                throw value_error(who, ": found ", text_of(number), " at position ", text_of(at),
+                                  ", expected numbers of 32 bits, -2147483648 to 2147483647");
+        }
+    return nb::cast<Text>(numpy.attr("ascontiguousarray")(array, "int32"));
+}
+
+// A call on a model that may change it, or uses its memory: others, of other threads, wait until it has ended.
+// The GIL is released first: a waiting thread would otherwise keep it from the one that is to end.
+class Turn {
+public:
+    explicit Turn(std::mutex& mutex) : lock_(mutex) {}
+
+private:
+    nb::gil_scoped_release released_;
+    std::lock_guard<std::mutex> lock_;
+};
+
+// Lets Python's signal handlers run, ten times a second at most; what they throw, such as KeyboardInterrupt, ends
+// the call. For threads that have released the GIL.
+class SignalCheck {
+public:
+    void operator()() {
+        if (Clock::now() - last_ < std::chrono::milliseconds(100)) return;
+        last_ = Clock::now();
+        const nb::gil_scoped_acquire acquired;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point last_ = Clock::now();
+};
+
+// A training catches signals, to save what it has; Python's own handlers come back after it. One training at a
+// time: the handlers, and the signal that arrived, are those of the process.
 class Signals {
 public:
-    Signals() {
+    Signals() : lock_(one_at_a_time) {
         interrupt::wanted = 0;
         for (std::size_t i = 0; i < 4; ++i) sigaction(caught[i], nullptr, &before_[i]);
     }
@@ -65,6 +139,8 @@ public:
 
 private:
     static constexpr int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    static inline std::mutex one_at_a_time;
+    std::lock_guard<std::mutex> lock_;
     struct sigaction before_[4] = {};
 };
 
@@ -77,15 +153,20 @@ template <class V> V value_of(nb::handle given, const std::string& name) {
             if (ig::Index one = 0; !fits && nb::try_cast(given, one)) return {one};
             fits = fits && !value.empty();
         }
-        const auto type = nb::cast<std::string>(nb::str(given.type().attr("__name__")));
-        const auto error = "train: " + name + " is a " + type + ", which is not a valid value";
-        return fits ? value : throw nb::type_error(error.c_str());
+        if constexpr (std::is_same_v<V, std::string>)
+            if (std::filesystem::path path;
+                !fits && nb::hasattr(given, "__fspath__") && nb::try_cast(given, path))
+                return path.string();
+        if (!fits)
+            throw type_error("train: ", name, " is a ", text_of(given.type().attr("__name__")),
+                             ", which is not a valid value");
+        return value;
     }
 }
 
-void train(const std::string& model, const nb::kwargs& given) {
+void train(const std::filesystem::path& model, const nb::kwargs& given) {
     lm::Options o;
-    o.model = model;
+    o.model = model.string();
     std::set<std::string> named = {"model"}, known;
     lm::each_option(o, [&]<class V>(std::string name, V& value, auto&&...) {
         const std::string option = name;
@@ -97,17 +178,16 @@ void train(const std::string& model, const nb::kwargs& given) {
     });
     for (const auto& [key, value] : given)
         if (!known.contains(nb::cast<std::string>(key)))
-            throw nb::type_error(
-                ("train: '" + nb::cast<std::string>(key) +
-                 "' is not an option; `language_model train --help` lists them, with _ in place of -")
-                    .c_str());
+            throw type_error(
+                "train: '", nb::cast<std::string>(key),
+                "' is not an option; `language_model train --help` lists them, with _ in place of -");
     int status = 0;
     {
+        const nb::gil_scoped_release released;  // before another training is waited for
         const Signals signals;
-        const nb::gil_scoped_release released;
         status = lm::train(o, named);
     }
-    if (status == 3) throw ig::NumericError("the training diverged; the best model is in '", model, "'");
+    if (status == 3) throw ig::NumericError("the training diverged; the best model is in '", o.model, "'");
     if (status > 128) throw(PyErr_SetNone(PyExc_KeyboardInterrupt), nb::python_error());
 }
 
@@ -115,22 +195,32 @@ void train(const std::string& model, const nb::kwargs& given) {
 struct LanguageModel {
     lm::LoadedModel it;
     ig::Index columns;
+    std::mutex mutex;  // of the graph, which carries states from pass to pass
 
-    LanguageModel(const std::string& path, ig::Index n) : it(lm::load_model(path, n)), columns(n) {}
-    double perplexity(const std::string& path) {
-        const nb::gil_scoped_release released;
-        const auto corpus = ig::text::Corpus::read(path, it.vocabulary);
+    LanguageModel(const std::filesystem::path& path, ig::Index n)
+        : it(lm::load_model(path.string(), n)), columns(n) {}
+    double perplexity(const std::filesystem::path& path) {
+        const Turn turn(mutex);
+        const auto corpus = ig::text::Corpus::read(path.string(), it.vocabulary);
+        SignalCheck check;
         return lm::measure(*it.g, it.model, corpus, it.vocabulary, columns, it.g->capacity().time,
-                           [](auto...) { return true; })
+                           [&](auto...) { return check(), true; })
             ->value();
     }
     std::vector<std::tuple<double, ig::Index, ig::Index>> score(const std::vector<std::string>& texts) {
-        const nb::gil_scoped_release released;
+        const Turn turn(mutex);
         std::vector<lm::Line> lines;
         for (const auto& text : texts) {
             lm::Line& line = lines.emplace_back();
             line.text = text;
-            line.unknowns = it.vocabulary.encode_checked(text, line.tokens, {"line", std::ssize(lines)});
+            try {
+                line.unknowns = it.vocabulary.encode(text, line.tokens);
+            } catch (const ig::DataError& error) {
+                std::string_view what = bare(error.what());
+                if (const std::string_view who = "line to encode: "; what.starts_with(who))
+                    what.remove_prefix(who.size());
+                throw ig::DataError("line ", lines.size(), ": ", what);
+            }
         }
         lm::score_all(it, lines);
         std::vector<std::tuple<double, ig::Index, ig::Index>> scores;
@@ -139,12 +229,14 @@ struct LanguageModel {
         return scores;
     }
     std::string sample(ig::Index words, std::uint64_t seed, double temperature, const std::string& prompt) {
-        const nb::gil_scoped_release released;
-        return lm::sample_text(it,
-                               {.prompt = prompt, .length = words, .seed = seed, .temperature = temperature});
+        const Turn turn(mutex);
+        lm::SampleOptions o;
+        o.length = words, o.seed = seed, o.temperature = temperature, o.prompt = prompt;
+        return lm::sample_text(it, o, SignalCheck());
     }
 };
 
+// Does not change once it is made, so that threads can share it.
 struct Lds {
     ig::lds::Lds<float> system;
     ig::lds::SmallMatrix xx;  // covariances of its states
@@ -152,31 +244,65 @@ struct Lds {
     Lds(const Text& text, ig::Index types, ig::Index states, ig::Index iterations,
         std::optional<double> pseudo_counts, ig::Index lags) {
         const nb::gil_scoped_release released;
+        ig::require("Lds", "states", states, 1);
+        ig::require("Lds", "iterations", iterations, 0);
+        ig::require("Lds", "lags", lags, 3, 1000);
+        if (pseudo_counts) ig::require("Lds", "pseudo_counts", *pseudo_counts, 0);
+        SignalCheck check;
         ig::lds::LagCounts counts(types, {.lags = lags});
-        counts.add(span_of(text));
+        const auto tokens = span_of(text);
+        for (ig::Index first = 0, last = 0; first < std::ssize(tokens); first = last, check()) {
+            last = std::min(std::ssize(tokens), first + counts.options().block);
+            counts.add(tokens, first, last);
+        }
         const ig::lds::LagMoments<float> moments(counts, {.pseudo_counts = pseudo_counts});
-        system = ig::lds::subspace_identification(moments, {.states = states, .lags = (lags + 1) / 2}).system;
+        ig::lds::SubspaceWatch<float> watch;
+        watch.progress = [&](double) { check(); };
+        system = ig::lds::subspace_identification(moments, {.states = states, .lags = (lags + 1) / 2}, watch)
+                     .system;
         for (ig::Index i = 0;; ++i) {
+            check();
             auto averages = ig::lds::asos_statistics(system, ig::lds::steady_state(system), moments, lags);
             xx = averages.xx;
             if (i == iterations) return;
             ig::lds::maximise(std::move(averages), system);
         }
     }
+    auto word_vectors() const {
+        const nb::gil_scoped_release released;
+        return ig::lds::type_embedding(system, xx);
+    }
     auto embed(const Text& text, bool future) const {
+        const nb::gil_scoped_release released;
         const ig::lds::TokenEmbedding<float> embedding(
             system, ig::lds::steady_state(system), xx,
             future ? ig::lds::TokenStates::smoother : ig::lds::TokenStates::filter);
-        return owned(embedding(span_of(text)));
+        return embedding(span_of(text));
+    }
+};
+
+struct Hmm {
+    ig::hmm::Hmm it;
+    std::mutex mutex;
+
+    explicit Hmm(const ig::hmm::Options& options) : it(options) {}
+    double step(const std::vector<std::vector<ig::Token>>& texts) {
+        const Turn turn(mutex);
+        return it.step(texts);
+    }
+    double log_likelihood(const Text& text) {
+        const Turn turn(mutex);
+        return it.log_likelihood(span_of(text));
+    }
+    std::vector<ig::Token> sample(ig::Index length, std::uint64_t seed) {
+        const Turn turn(mutex);
+        return it.sample(length, ig::Random(seed, ig::stream_of("sample")));
     }
 };
 
 // Errors without the name of the library, which Python gives.
 void translate(const std::exception_ptr& p, void*) {
-    const auto set = [](PyObject* kind, const char* what) {
-        const std::string_view text = what;
-        PyErr_SetString(kind, text.starts_with("isogloss: ") ? what + 10 : what);
-    };
+    const auto set = [](PyObject* kind, const char* what) { PyErr_SetString(kind, bare(what).data()); };
     try {
         std::rethrow_exception(p);
     } catch (const ig::FileError& error) {
@@ -192,30 +318,44 @@ void translate(const std::exception_ptr& p, void*) {
 
 NB_MODULE(isogloss, m) {
     m.doc() =
-        "Sequence and word-vector models with a geometry. Texts are int32 arrays; errors are ValueError, "
-        "OSError and ArithmeticError.";
+        "Sequence and word-vector models with a geometry.\n\nA text of tokens is an int32 array, or any "
+        "array or "
+        "list of whole numbers of 32 bits; -1 is a missing symbol for an Hmm and an error elsewhere. A path "
+        "is a "
+        "str or a pathlib.Path. Errors are ValueError (options, contents), TypeError, OSError (files) and "
+        "ArithmeticError (numbers that are not finite). Calls let other threads run meanwhile; those on the "
+        "same "
+        "model take turns.";
     m.attr("__version__") = ISOGLOSS_VERSION;
     nb::register_exception_translator(translate);
     m.def(
         "threads", [](int n) { ig::threads(n); }, "n"_a,
-        "Number of threads of all later calls, 1 by default.");
+        "Number of threads of all later calls, 1 to 1024; 1 at first.");
 
     m.def("train", &train, "model"_a, "options"_a,
           "Trains a language model, with the options of `language_model train`, _ in place of -. Prints its "
           "progress. Writes the best model to `model` and the state needed to resume to model.train. Raises "
           "KeyboardInterrupt when interrupted: train(model, resume=True) continues; ArithmeticError when "
-          "training diverges.");
+          "training diverges. One training at a time: a second one waits.");
     nb::class_<LanguageModel>(m, "LanguageModel",
-                              "A model written by train(), with capacity for `columns` parallel columns.")
-        .def(nb::init<const std::string&, ig::Index>(), "path"_a, "columns"_a = 16)
+                              "A language model written by train() or by the program language_model.")
+        .def(nb::init<const std::filesystem::path&, ig::Index>(), "path"_a, "columns"_a = 16,
+             "Reads a model. `columns`, at least 1: parts of a text, or lines, that are processed in "
+             "parallel.")
         .def("perplexity", &LanguageModel::perplexity, "path"_a,
-             "Perplexity of a text file, every token predicted once.")
+             "Perplexity of a text file, every token predicted once. Ctrl-C ends it.")
         .def("score", &LanguageModel::score, "lines"_a,
-             "For each line (log probability in nats, number of tokens, number of unknown tokens), line end "
-             "included.")
-        .def("sample", &LanguageModel::sample, "words"_a = 100, "seed"_a = 1, "temperature"_a = 1.0,
-             "prompt"_a = "",
-             "A text sampled from the model; temperature 0: the most probable word each time.")
+             "For each line, given without its end, (log probability in nats, number of tokens, number of "
+             "unknown tokens), the line end included. ValueError for a line that holds a line feed or NUL.")
+        .def(
+            "sample", &LanguageModel::sample, "words"_a = 100, "seed"_a = 1, "temperature"_a = 1.0,
+            "prompt"_a = "",
+            "A text sampled from the model: the prompt, the beginning of a line, and so many words, 1 to "
+            "10**9 "
+            "(characters, if the model is one of characters; line ends are not counted). temperature: 0, the "
+            "most probable word each time, or 0.01 to 100; below 1 more probable words, above 1 less "
+            "probable "
+            "ones. The same arguments give the same text. Ctrl-C ends it.")
         .def_prop_ro(
             "words", [](const LanguageModel& self) { return self.it.vocabulary.words(); }, "The vocabulary.")
         .def_prop_ro(
@@ -225,79 +365,135 @@ NB_MODULE(isogloss, m) {
                 const auto E = it.g->parameter("E").values();
                 return view(E.data, E.rows, E.cols, self);
             },
-            "The word vectors [words, width], the model's own memory.");
+            "The word vectors [words, width], the model's own memory: do not write to it while another "
+            "thread "
+            "uses the model.");
 
     nb::class_<Lds>(m, "Lds",
-                    "A linear dynamical system fitted to a text of tokens 0 … types - 1: subspace "
+                    "A linear dynamical system fitted to a text of tokens 0 to types - 1: subspace "
                     "identification, then EM.")
-        .def(nb::init<const Text&, ig::Index, ig::Index, ig::Index, std::optional<double>, ig::Index>(),
-             "text"_a, "types"_a, "states"_a = 50, "iterations"_a = 10, "pseudo_counts"_a = nb::none(),
-             "lags"_a = 7)
         .def(
-            "word_vectors",
-            [](const Lds& self) { return owned(ig::lds::type_embedding(self.system, self.xx)); },
-            "Word vectors [types, states], rows of norm 1.")
-        .def("embed", &Lds::embed, "text"_a, "future"_a = true,
-             "Vectors of tokens in context [tokens, states]; future: also uses the words after a token.");
+            "__init__",
+            [](Lds* self, nb::handle text, ig::Index types, ig::Index states, ig::Index iterations,
+               std::optional<double> pseudo_counts, ig::Index lags) {
+                new (self) Lds(tokens_of("Lds", text), types, states, iterations, pseudo_counts, lags);
+            },
+            "text"_a, "types"_a, "states"_a = 50, "iterations"_a = 10, "pseudo_counts"_a = nb::none(),
+            "lags"_a = 7,
+            "Fits a system to a text.\n\n"
+            "types          number of words, at least 2; the tokens of the text are 0 to types - 1\n"
+            "states         1 to (types - 1) * ((lags + 1) // 2)\n"
+            "iterations     of EM after subspace identification, at least 0\n"
+            "pseudo_counts  added to the count of every word, at least 0; None: those of half of the "
+            "tokens,\n"
+            "               shared by the words\n"
+            "lags           3 to 1000: pairs of words up to so many positions apart are counted; EM uses "
+            "all,\n"
+            "               subspace identification the first 2 * ((lags + 1) // 2) - 1\n\n"
+            "Ctrl-C ends it.",
+            nb::sig("def __init__(self, text: collections.abc.Sequence[int], types: int, states: int = 50, "
+                    "iterations: int = 10, pseudo_counts: float | None = None, lags: int = 7) -> None"))
+        .def(
+            "word_vectors", [](const Lds& self) { return owned(self.word_vectors()); },
+            "Word vectors [types, states], float32, rows of norm 1.")
+        .def(
+            "embed",
+            [](const Lds& self, nb::handle text, bool future) {
+                return owned(self.embed(tokens_of("Lds.embed", text), future));
+            },
+            "text"_a, "future"_a = true,
+            "Vectors of tokens in context [tokens, states], float32, rows of norm 1; future: also uses the "
+            "words "
+            "after a token.",
+            nb::sig("def embed(self, text: collections.abc.Sequence[int], future: bool = True)"));
 
-    using Hmm = ig::hmm::Hmm;
-    nb::class_<Hmm>(m, "Hmm", "A hidden Markov model.")
+    nb::class_<Hmm>(m, "Hmm",
+                    "A hidden Markov model of symbols 0 to symbols - 1; -1 in a text is a missing symbol.")
         .def(
             "__init__",
             [](Hmm* self, ig::Index states, ig::Index symbols, double prior, std::uint64_t seed) {
                 new (self) Hmm({.states = states, .symbols = symbols, .prior = prior, .seed = seed});
             },
-            "states"_a, "symbols"_a, "prior"_a = 0.0, "seed"_a = 1)
+            "states"_a, "symbols"_a, "prior"_a = 0.0, "seed"_a = 1,
+            "A model with random probabilities.\n\n"
+            "states   at least 1\n"
+            "symbols  at least 1\n"
+            "prior    count, 0 to 1e100, that each step adds to every emission: above 0, a symbol that does "
+            "not\n"
+            "         occur in the texts keeps a probability above 0\n"
+            "seed     of the random start, at least 0")
         .def(
             "step",
-            [](Hmm& self, const std::vector<Text>& texts) {
+            [](Hmm& self, nb::iterable texts) {
                 std::vector<std::vector<ig::Token>> all;
-                for (const auto& x : texts) all.emplace_back(x.data(), x.data() + x.shape(0));
-                const nb::gil_scoped_release released;
+                for (const nb::handle given : texts) {
+                    const Text x = tokens_of(ig::message("Hmm.step: text ", all.size() + 1), given);
+                    all.emplace_back(x.data(), x.data() + x.shape(0));
+                }
                 return self.step(all);
             },
-            "texts"_a, "One Baum-Welch step; returns the log-likelihood before it, in nats.")
+            "texts"_a,
+            "One Baum-Welch step on a list of texts; returns the log-likelihood before it, in nats.",
+            nb::sig(
+                "def step(self, texts: collections.abc.Iterable[collections.abc.Sequence[int]]) -> float"))
         .def(
-            "log_likelihood", [](Hmm& self, const Text& x) { return self.log_likelihood(span_of(x)); },
-            "text"_a, "Log-likelihood in nats.")
+            "log_likelihood",
+            [](Hmm& self, nb::handle text) {
+                return self.log_likelihood(tokens_of("Hmm.log_likelihood", text));
+            },
+            "text"_a, "Log-likelihood of a text in nats.",
+            nb::sig("def log_likelihood(self, text: collections.abc.Sequence[int]) -> float"))
         .def(
             "sample",
-            [](const Hmm& self, ig::Index n, std::uint64_t seed) {
-                return self.sample(n, ig::Random(seed, ig::stream_of("sample")));
-            },
-            "length"_a, "seed"_a = 1)
+            [](Hmm& self, ig::Index length, std::uint64_t seed) { return owned(self.sample(length, seed)); },
+            "length"_a, "seed"_a = 1,
+            "A text of so many symbols, at least 0, drawn from the model: an int32 array.")
         .def_prop_ro(
             "transition",
             [](nb::handle self) {
-                auto& h = nb::cast<Hmm&>(self);
+                auto& h = nb::cast<Hmm&>(self).it;
                 return view(h.transition.data(), h.states(), h.states(), self);
             },
-            "Transition matrix [states, states], the model's own memory.")
+            "Transition matrix [states, states], rows of sum 1, the model's own memory: do not write to it "
+            "while "
+            "another thread uses the model.")
         .def_prop_ro(
             "emission",
             [](nb::handle self) {
-                auto& h = nb::cast<Hmm&>(self);
+                auto& h = nb::cast<Hmm&>(self).it;
                 return view(h.emission.data(), h.states(), h.symbols(), self);
             },
-            "Emission matrix [states, symbols], the model's own memory.");
+            "Emission matrix [states, symbols], rows of sum 1, the model's own memory: see transition.");
 
     m.def(
         "subspace_distance",
         [](const Matrix& x, const Matrix& y) {
+            const nb::gil_scoped_release released;
             return ig::subspace_distance<double>(matrix_of(x), matrix_of(y));
         },
         "x"_a, "y"_a,
-        "Distance between the column spaces of two matrices with the same number of rows, 0 to 1.");
+        "Distance between the column spaces of two matrices, 0 to 1. They have the same number of rows, and "
+        "no more "
+        "columns than rows.");
     m.def(
         "principal_angles",
         [](const Matrix& x, const Matrix& y) {
+            const nb::gil_scoped_release released;
             return ig::principal_angles<double>(matrix_of(x), matrix_of(y));
         },
-        "x"_a, "y"_a, "Principal angles in radians, ascending.");
+        "x"_a, "y"_a,
+        "Principal angles between the column spaces of two matrices, as of subspace_distance: in radians, "
+        "ascending.");
     m.def(
         "embedding_dimension", [](double words) { return ig::embedding_dimension(words).exact; }, "words"_a,
-        "The smallest dimension at which the entropy of skip-grams is below 0.");
+        "The smallest dimension at which the entropy of skip-grams is below 0, for a vocabulary of so many "
+        "words, "
+        "at least 1.");
     m.def(
-        "spearman", [](const Vector& x, const Vector& y) { return ig::spearman(span_of(x), span_of(y)); },
-        "x"_a, "y"_a, "Spearman's rank correlation.");
+        "spearman",
+        [](const Vector& x, const Vector& y) {
+            const nb::gil_scoped_release released;
+            return ig::spearman(span_of(x), span_of(y));
+        },
+        "x"_a, "y"_a, "Spearman's rank correlation of two vectors of the same length, at least 2; -1 to 1.");
 }

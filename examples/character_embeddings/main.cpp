@@ -8,6 +8,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/principal_components.hpp>
 
+#include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"
 #include "../shared/program.hpp"
 #include "ngrams.hpp"
@@ -57,14 +58,14 @@ double perplexity(Model& model, Examples& examples, ig::Index first) {
     return p.value();
 }
 
-/// The label of a character in the picture.
+/// The label of a character in the picture, as it is written in the double quotes of gnuplot's data.
 std::string label(const std::string& character) {
     if (character == "\n") return "↵";
+    if (character == "\"") return "''";
+    if (character == ",") return "‚";
+    if (character == "\\") return "\\\\";
     return character == " " ? "␣" : character;
 }
-
-/// A field of a CSV file.
-std::string csv_field(const std::string& s) { return s == "," ? "\",\"" : s == "\"" ? "\"\"\"\"" : s; }
 
 /// Class of a character, for its colour: vowels, other letters, capitals, the rest.
 int kind(const std::string& character) {
@@ -74,13 +75,12 @@ int kind(const std::string& character) {
 }
 
 void draw(const Options& o, const ig::text::Vocabulary& vocabulary, const ig::PrincipalComponents& p) {
-    plot::Figure figure(o.svg, 720, 540);
+    plot::Figure figure(o.svg, 720, 540, false);
     figure << "$points << end_of_data\n";
     for (ig::Index v = 0; v < p.rows; ++v) {
         const std::string& word = vocabulary.word(static_cast<ig::Token>(v));
-        const std::string text = label(word) == "\"" ? "''" : label(word) == "," ? "‚" : label(word);
         figure << p.coordinates[std::size_t(2 * v)] << ',' << p.coordinates[std::size_t(2 * v + 1)] << ",\""
-               << text << "\"," << kind(word) << '\n';
+               << label(word) << "\"," << kind(word) << '\n';
     }
     figure << "end_of_data\nset key outside top\nset grid lc rgb '#dddddd'\n"
            << "set xlabel sprintf('first component, %.0f %% of the variance', " << 100 * p.variance[0]
@@ -90,14 +90,34 @@ void draw(const Options& o, const ig::text::Vocabulary& vocabulary, const ig::Pr
     const char* names[] = {"vowels", "consonants", "capitals", "others"};
     const char* colours[] = {"#c0392b", "#1f5fa8", "#2e8b57", "#777777"};
     for (int k = 0; k < 4; ++k)
-        figure << (k ? ", " : "") << "$points using 1:($4 == " << k
-               << " ? $2 : NaN):3 with labels noenhanced tc rgb '" << colours[k]
-               << "' notitle, NaN with points pt 7 lc rgb '" << colours[k] << "' title '" << names[k] << "'";
+        figure << (k ? ", " : "") << "$points using 1:($4 == " << k << " ? $2 : NaN):3 with labels tc rgb '"
+               << colours[k] << "' notitle, NaN with points pt 7 lc rgb '" << colours[k] << "' title '"
+               << names[k] << "'";
     figure << '\n';
     figure.draw();
 }
 
 constexpr const char* csv_header = "character,count,x,y";
+
+/// Throws for what would fail, or train nothing, only after the training.
+void check(const Options& o, ig::Index types, ig::Index training) {
+    const std::string who = "character_embeddings";
+    ig::require(who, "--batch", o.batch, 1);
+    ig::require(who, "--before", o.before, 1);
+    if (training < o.batch)
+        throw ig::DataError(ig::message(o.text, ": found ", training,
+                                        " characters for training, nine tenths of the text, expected at "
+                                        "least --batch ",
+                                        o.batch));
+    if (o.width > types)
+        throw ig::DataError(ig::message(o.text, ": found ", types,
+                                        " different characters, expected at least --width ", o.width,
+                                        ", for the principal components of the table"));
+    if (!characters::Ngrams::countable(o.before + 1, types))
+        throw ig::UsageError(ig::message(who, ": found --before = ", o.before, ", but (", o.before + 1,
+                                         ")-grams of ", types,
+                                         " characters are too long to be counted; lower it"));
+}
 
 void run(const Options& o) {
     files::Outputs()
@@ -115,6 +135,7 @@ void run(const Options& o) {
     const ig::Index V = vocabulary.size(), cut = corpus.size() * 9 / 10;
     std::printf("%td characters, %td of them different; the last tenth is for validation\n", corpus.size(),
                 V);
+    check(o, V, cut);
 
     Model model({.vocabulary = V,
                  .width = o.width,
@@ -155,14 +176,15 @@ void run(const Options& o) {
 
     const auto E = model.E().values();
     const auto p = ig::principal_components<float>(E, 2);
-    ig::file::write_atomically(o.csv, [&](ig::file::OutputFile& out) {
+    const auto write_table = [&](ig::file::OutputFile& out) {
         out.write(ig::message(csv_header, '\n'));
         for (ig::Index v = 0; v < V; ++v)
-            out.write(ig::message(csv_field(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)),
-                                  ',', vocabulary.count(static_cast<ig::Token>(v)), ',',
-                                  p.coordinates[std::size_t(2 * v)], ',',
-                                  p.coordinates[std::size_t(2 * v + 1)], '\n'));
-    });
+            out.write(ig::message(
+                files::csv_text(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)), ',',
+                vocabulary.count(static_cast<ig::Token>(v)), ',', p.coordinates[std::size_t(2 * v)], ',',
+                p.coordinates[std::size_t(2 * v + 1)], '\n'));
+    };
+    if (!o.csv.empty()) ig::file::write_atomically(o.csv, write_table);
     if (!o.svg.empty()) draw(o, vocabulary, p);
 }
 
@@ -181,7 +203,7 @@ int work(int argc, char** argv) {
     app.add_option("--seed", o.seed, "of the start values and examples");
     app.add_option("--threads", o.threads, "threads");
     app.add_option("--svg", o.svg, "the picture; empty: none");
-    app.add_option("--csv", o.csv, "its coordinates");
+    app.add_option("--csv", o.csv, "its coordinates; empty: none");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     ig::threads(o.threads);
     run(o);

@@ -21,11 +21,16 @@ namespace ig = isogloss;
 /// t(x) is how many different characters follow x; the recursion starts from the uniform distribution.
 class Ngrams {
 public:
+    /// Whether n-grams up to this order over so many characters fit into keys of 64 bits.
+    static bool countable(ig::Index order, ig::Index vocabulary) {
+        double room = 1;
+        for (ig::Index k = 0; k <= order && room <= most; ++k) room *= double(vocabulary) + 1;
+        return order >= 1 && room <= most;
+    }
+
     Ngrams(std::span<const ig::Token> text, ig::Index order, ig::Index vocabulary)
         : order_(order), vocabulary_(static_cast<std::uint64_t>(vocabulary)) {
-        double room = 1;
-        for (ig::Index k = 0; k <= order; ++k) room *= double(vocabulary_ + 1);
-        if (order < 1 || room > 1.8e19)
+        if (!countable(order, vocabulary))
             throw ig::UsageError(ig::message("n-grams: order ", order, " over ", vocabulary,
                                              " characters is too large to count"));
         for (ig::Index at = 0; at < std::ssize(text); ++at)
@@ -61,6 +66,7 @@ public:
     }
 
 private:
+    static constexpr double most = 1.8e19;
     struct Context {
         std::int64_t total = 0, different = 0;
     };

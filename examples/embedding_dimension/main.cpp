@@ -11,13 +11,13 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/metric/embedding_dimension.hpp>
-#include <locale>
 #include <map>
-#include <sstream>
 
+#include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/program.hpp"
+#include "../shared/study.hpp"
 
 namespace {
 
@@ -41,6 +41,7 @@ struct Row {
     std::string model;
     ig::Index words = 0, width = 0, epoch = 0;
     double train = 0, valid = 0;  ///< perplexities
+    std::string study = {};       ///< the field of a files::Study; empty in tables of earlier versions
 };
 
 using Report = std::function<void(const Row&)>;
@@ -124,33 +125,94 @@ void train_skip_gram(const Options& o, ig::Index width, const ig::text::Corpus& 
     }
 }
 
-constexpr const char* header = "model,words,width,epoch,train_perplexity,valid_perplexity";
+constexpr const char* earlier_header = "model,words,width,epoch,train_perplexity,valid_perplexity";
+constexpr const char* header = "model,words,width,epoch,train_perplexity,valid_perplexity,study";
 
 void write_table(const std::string& path, const std::vector<Row>& rows) {
     ig::file::write_atomically(path, [&](ig::file::OutputFile& out) {
         out.write(ig::message(header, '\n'));
         for (const Row& r : rows)
             out.write(ig::message(r.model, ',', r.words, ',', r.width, ',', r.epoch, ',', r.train, ',',
-                                  r.valid, '\n'));
+                                  r.valid, ',', r.study, '\n'));
     });
 }
 
+/// Reads a table that write_table wrote, of this version or an earlier one. Throws DataError with the line for
+/// anything else.
 std::vector<Row> read_table(const std::string& path) {
     ig::file::LineReader lines(path);
     std::vector<Row> rows;
+    bool has_study = true;
     for (std::string_view line; lines.next(line);) {
-        if (lines.line() == 1 && line == header) continue;
-        std::string fields(line);
-        std::replace(fields.begin(), fields.end(), ',', ' ');
-        std::istringstream in(fields);
-        in.imbue(std::locale::classic());
+        if (lines.line() == 1 && (line == header || line == earlier_header)) {
+            has_study = line == header;
+            continue;
+        }
+        const auto fields = files::csv_fields(line);
+        bool valid = lines.line() > 1 && fields.size() == (has_study ? 7u : 6u) &&
+                     (fields[0] == "tied" || fields[0] == "skip-gram");
+        const auto number = [&](std::size_t field, bool whole) {
+            const double x = (valid ? files::csv_number(fields[field]) : std::nullopt).value_or(0);
+            valid = valid && x > 0 && (!whole || (x <= 1e15 && x == std::floor(x)));
+            return x;
+        };
+        const auto index = [&](std::size_t field) {
+            const double x = number(field, true);
+            return valid ? static_cast<ig::Index>(x) : 0;
+        };
         Row r;
-        if (lines.line() == 1 || !(in >> r.model >> r.words >> r.width >> r.epoch >> r.train >> r.valid))
+        r.words = index(1), r.width = index(2), r.epoch = index(3);
+        r.train = number(4, false), r.valid = number(5, false);
+        if (!valid)
             throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
                                             ", expected a row of a table of embedding_dimension"));
-        rows.push_back(r);
+        r.model = fields[0];
+        if (has_study) r.study = fields[6];
+        rows.push_back(std::move(r));
     }
     return rows;
+}
+
+/// The options that determine the rows of a model.
+files::Study study_of(const Options& o, const std::string& model, const files::Study& texts) {
+    files::Study s = texts;
+    s.add("tokens", o.tokens)
+        .add("max-vocabulary", o.max_vocabulary)
+        .add("epochs", o.epochs)
+        .add("seed", o.seed);
+    const bool asked = std::ranges::count(o.models, model) > 0;  // of other models this call knows no more
+    if (asked && model == "tied")
+        s.add("keep", o.keep).add("rate", o.rate).add("batch", o.batch).add("bptt", o.bptt);
+    if (asked && model == "skip-gram") s.add("skip-gram-rate", o.skip_gram_rate).add("window", o.window);
+    return s;
+}
+
+/// Throws DataError if a row to be kept is not of the study of this call; says so if it does not tell.
+void require_same_study(const Options& o, const std::vector<Row>& rows, ig::Index words,
+                        const files::Study& texts) {
+    const char* const remedy = ". Give --csv another name, or the options of the table";
+    bool silent = false;
+    for (const Row& r : rows) {
+        const auto study = files::Study::read(r.study);
+        if (const auto found = study_of(o, r.model, texts).differences(study); !found.empty())
+            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: of ", r.model,
+                                            ", width ", r.width, ", ", found, remedy));
+        if (r.words != words)
+            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: of ", r.model,
+                                            ", width ", r.width, ", the vocabulary has ", r.words,
+                                            " words, not ", words, remedy));
+        if (r.epoch > o.epochs)
+            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: of ", r.model,
+                                            ", width ", r.width, ", epoch ", r.epoch, " of --epochs ",
+                                            o.epochs, remedy));
+        silent = silent || study.empty();
+    }
+    if (silent)
+        std::fprintf(
+            stderr,
+            "'%s' has rows of an earlier version, without their options; they are taken for rows of this "
+            "study\n",
+            o.csv.c_str());
 }
 
 /// The best validation perplexity of each width, in order of width.
@@ -167,7 +229,9 @@ std::vector<Row> best(const std::vector<Row>& rows, const std::string& model) {
 }
 
 /// Two panels: perplexity over the width, and the rule's entropy H(N, n), which is 0 at the rule's n.
-void draw(const std::string& path, const std::vector<Row>& rows, const std::vector<std::string>& models) {
+/// Models without rows have no panel.
+void draw(const std::string& path, const std::vector<Row>& rows, std::vector<std::string> models) {
+    std::erase_if(models, [&](const std::string& model) { return best(rows, model).empty(); });
     plot::Figure f(path, 900, 330);
     const auto words = double(rows.front().words);
     const auto rule = ig::embedding_dimension(words);
@@ -200,7 +264,7 @@ std::vector<Row> measure(const Options& o) {
     files::Outputs()
         .read("--train", train_path)
         .read("--valid", valid_path)
-        .write("--csv", o.csv, files::table("table of embedding_dimension", header))
+        .write("--csv", o.csv, files::table("table of embedding_dimension", header, earlier_header))
         .write_unmarked("--csv", o.csv + ".lock", false)
         .write("--svg", o.svg, plot::kind())
         .check();
@@ -215,6 +279,8 @@ std::vector<Row> measure(const Options& o) {
     const auto train =
         ig::text::Corpus::from_tokens({kept.begin(), kept.end()}, vocabulary.size(), train_path);
     const auto valid = ig::text::Corpus::read(valid_path, vocabulary);
+    const auto texts = files::Study().add_text("train", train_path).add_text("valid", valid_path);
+    require_same_study(o, rows, vocabulary.size(), texts);
     const auto rule = ig::embedding_dimension(double(vocabulary.size()));
     std::printf("%td tokens, %td words; the rule: n = %td (%.1f)\n", train.size(), vocabulary.size(),
                 rule.exact, rule.rule);
@@ -226,8 +292,9 @@ std::vector<Row> measure(const Options& o) {
             if (done >= o.epochs) continue;
             std::erase_if(rows, [&](const Row& r) { return r.model == model && r.width == width; });
             const auto start = std::chrono::steady_clock::now();
-            const Report report = [&](const Row& r) {
+            const Report report = [&, study = study_of(o, model, texts).field()](const Row& r) {
                 rows.push_back(r);
+                rows.back().study = study;
                 write_table(o.csv, rows);
                 std::printf("%-9s width %3td  epoch %td: train %.1f  valid %.1f  %.0f s\n", r.model.c_str(),
                             r.width, r.epoch, r.train, r.valid,
@@ -279,14 +346,16 @@ int work(int argc, char** argv) {
     app.add_option("--threads", o.threads, "threads");
     app.add_option("--csv", o.csv, "the table");
     app.add_option("--svg", o.svg, "the figure; empty: none");
-    app.add_flag("--resume", o.resume, "keep what the table has and train the rest");
+    app.add_flag("--resume", o.resume, "keep what the table has of this study and train the rest");
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     if (*rule) return print_rule(o.vocabulary);
     ig::threads(o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
-    if (rows.empty()) throw ig::DataError(ig::message(o.csv, ": the table is empty"));
+    if (std::ranges::none_of(rows, [&](const Row& r) { return std::ranges::count(o.models, r.model) > 0; }))
+        throw ig::DataError(ig::message(o.csv, ": found ", rows.size(),
+                                        " rows, none of --models, expected at least one of them"));
     for (const auto& model : o.models)
         for (const Row& r : best(rows, model))
             std::printf("%-9s width %4td: best validation perplexity %.2f (epoch %td, train %.2f)\n",

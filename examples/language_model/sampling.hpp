@@ -23,10 +23,16 @@ inline ig::Index feed(LoadedModel& it, std::span<const ig::Token> tokens) {
     return steps - 1;
 }
 
+/// The most words of one sample: a day's work; anything above is taken for a typing error.
+inline constexpr ig::Index most_words = 1000000000;
+
 /// Throws UsageError for options of `sample` out of range.
 inline void require_sampling(const SampleOptions& o) {
-    ig::require("sample", "--words", o.length, 1);
-    ig::require("sample", "--temperature", o.temperature, 0);
+    ig::require("sample", "--words", o.length, 1, most_words);
+    // Outside this range the inverse soon leaves that of a float.
+    if (o.temperature != 0 && !(o.temperature >= 0.01 && o.temperature <= 100))
+        throw ig::UsageError("sample: found --temperature = ", o.temperature,
+                             ", expected 0, for the most probable word each time, or 0.01 to 100");
     ig::require("sample", "--top-k", o.top_k, 0);
     ig::require("sample", "--top-p", o.top_p, ig::Exclusive{0}, 1);
     ig::require("sample", "--samples", o.samples, 1);
@@ -64,11 +70,15 @@ template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig
     }
 }
 
-/// The whole of sample 0 of draw_text, with a line end at the end.
-inline std::string sample_text(LoadedModel& it, const SampleOptions& o) {
+/// The whole of sample 0 of draw_text, with a line end at the end. Calls watch() after each token: an exception
+/// from it ends the work.
+template <class Watch> std::string sample_text(LoadedModel& it, const SampleOptions& o, Watch&& watch) {
     require_sampling(o);
     std::vector<ig::Token> shown;
-    draw_text(it, o, 0, [&](ig::Token token) { shown.push_back(token); });
+    draw_text(it, o, 0, [&](ig::Token token) {
+        shown.push_back(token);
+        watch();
+    });
     std::string text = it.vocabulary.decode(shown);
     if (text.empty() || text.back() != '\n') text += '\n';
     return text;

@@ -30,6 +30,14 @@ inline std::vector<std::string_view> csv_fields(std::string_view row) {
     return out;
 }
 
+/// A text as a field of a table: in quotes if it holds a comma, a quote or a line end (RFC 4180).
+inline std::string csv_text(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string out = "\"";
+    for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return out + "\"";
+}
+
 /// The number, possibly inf or nan, that is the whole field, whatever the locale; none if it is something else.
 inline std::optional<double> csv_number(std::string_view field) {
     double x = 0;

@@ -1,19 +1,16 @@
 /// @file gnuplot.hpp  Figures of the examples: SVG files drawn by gnuplot.
 #pragma once
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "outputs.hpp"
+#include "temporary_folder.hpp"
 
 namespace plot {
 
@@ -33,10 +30,12 @@ inline std::string quoted(const std::string& s) {
 ///     figure.draw();
 class Figure {
 public:
-    Figure(std::string path, int width, int height) : path_(std::move(path)) {
+    /// `markup`: gnuplot's, such as x^2, in texts; without it they appear as they are. (Of a label in particular,
+    /// `noenhanced` is not enough: characters such as & and { then disappear from the SVG.)
+    Figure(std::string path, int width, int height, bool markup = true) : path_(std::move(path)) {
         script_.imbue(std::locale::classic());
         script_ << "set terminal svg size " << width << "," << height
-                << " font 'sans-serif,12' background 'white' enhanced\n"
+                << " font 'sans-serif,12' background 'white' " << (markup ? "enhanced\n" : "noenhanced\n")
                 << "set datafile separator ','\nset encoding utf8\n";
     }
 
@@ -49,31 +48,19 @@ public:
     void draw() const {
         // In a temporary folder of its own, so that no names collide. Through a file: a pipe whose reader
         // never started would end the program by a signal.
-        std::string folder = (std::filesystem::temp_directory_path() / "isogloss-figure-XXXXXX").string();
-        if (!::mkdtemp(folder.data()))
-            throw ig::FileError(ig::message("cannot create '", folder, "': ", std::strerror(errno)));
-        const std::string script = folder + "/script", picture = folder + "/picture";
-        const auto drawn = [&] {
-            ig::file::write_atomically(script, [&](ig::file::OutputFile& out) {
-                out.write("set output " + quoted(picture) + "\n" + script_.str() + "set output\n");
-            });
-            std::string argument = "'";
-            for (const char c : script) argument += c == '\'' ? std::string("'\\''") : std::string(1, c);
-            if (std::system(("gnuplot " + argument + "'").c_str()) != 0)
-                throw ig::FileError(ig::message("'", path_,
-                                                "' could not be drawn by gnuplot; see its message above. ",
-                                                "On Debian and Ubuntu: apt-get install gnuplot-nox"));
-            return ig::file::InputFile(picture).read_all();
-        };
-        std::error_code ignored;
-        try {
-            const std::string svg = drawn();
-            std::filesystem::remove_all(folder, ignored);
-            ig::file::write_atomically(path_, [&](ig::file::OutputFile& out) { out.write(svg); });
-        } catch (...) {
-            std::filesystem::remove_all(folder, ignored);
-            throw;
-        }
+        const files::TemporaryFolder folder;
+        const std::string script = folder.file("script"), picture = folder.file("picture");
+        ig::file::write_atomically(script, [&](ig::file::OutputFile& out) {
+            out.write("set output " + quoted(picture) + "\n" + script_.str() + "set output\n");
+        });
+        std::string argument = "'";
+        for (const char c : script) argument += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        if (std::system(("gnuplot " + argument + "'").c_str()) != 0)
+            throw ig::FileError(ig::message("'", path_,
+                                            "' could not be drawn by gnuplot; see its message above. ",
+                                            "On Debian and Ubuntu: apt-get install gnuplot-nox"));
+        const std::string svg = ig::file::InputFile(picture).read_all();
+        ig::file::write_atomically(path_, [&](ig::file::OutputFile& out) { out.write(svg); });
     }
 
 private:

@@ -44,10 +44,12 @@ struct Kind {
     std::function<bool(const std::string&)> recognises;
 };
 
-/// A table or log with this first line.
-inline Kind table(std::string name, const std::string& header) {
-    return {std::move(name),
-            [opening = header + "\n"](const auto& path) { return begins_with(path, opening); }};
+/// A table or log with this first line, or with that of an earlier version.
+inline Kind table(std::string name, const std::string& header, const std::string& earlier = {}) {
+    return {std::move(name), [header, earlier](const auto& path) {
+                return begins_with(path, header + "\n") ||
+                       (!earlier.empty() && begins_with(path, earlier + "\n"));
+            }};
 }
 
 /// The files of one call, each under the option that names it; an empty name is an option that is not given.

@@ -12,6 +12,7 @@
 #include "../shared/gnuplot.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/program.hpp"
+#include "../shared/study.hpp"
 #include "table.hpp"
 
 namespace {
@@ -25,6 +26,7 @@ std::string ptb() {
 
 void check(const Options& o) {
     const std::string who = "subspace_distance";
+    ig::require(who, "--units", o.units, 1);
     for (const double b : o.betas) ig::require(who, "--betas", b, 0, 1);
     for (const double t : o.taus) ig::require(who, "--taus", t, ig::Exclusive{0});
     ig::require(who, "--beta", o.beta, 0, 1);
@@ -54,23 +56,62 @@ void print(const std::vector<Row>& rows, const std::string& sweep) {
     }
 }
 
+/// The options that determine all rows, β, τ and the run given.
+files::Study study_of(const Options& o, const std::string& text) {
+    files::Study s;
+    s.add_text("text", text).add("tokens", o.tokens).add("layers", o.layers).add("units", o.units);
+    s.add("batch", o.batch).add("bptt", o.bptt).add("epochs", o.epochs).add("seed", o.seed);
+    s.add("update", o.update).add("rate", o.rate).add("clip", o.clip);
+    s.add("init", o.init).add("head-init", o.head_init).add("hold-target", o.hold_target ? "on" : "off");
+    if (o.update == "split")
+        s.add("head-rate", o.head_rate).add("table-rate", o.table_rate).add("rest", o.rest);
+    return s;
+}
+
+/// Throws DataError if a row to be kept is not of this study; says so if it does not tell.
+void require_same_study(const Options& o, const std::vector<Row>& rows, const files::Study& study) {
+    bool silent = false;
+    for (const Row& r : rows) {
+        const auto found = files::Study::read(r.study);
+        std::string differences = study.differences(found);
+        if (differences.empty() && r.epoch > o.epochs)
+            differences = ig::message("epoch ", r.epoch, " of --epochs ", o.epochs);
+        if (!differences.empty())
+            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: ", differences,
+                                            ". Give --csv another name, or the options of the table"));
+        silent = silent || found.empty();
+    }
+    if (silent)
+        std::fprintf(
+            stderr,
+            "'%s' has rows of an earlier version, without their options; they are taken for rows of this "
+            "study\n",
+            o.csv.c_str());
+}
+
 /// Trains the points missing from the table and updates it after each epoch.
 std::vector<Row> measure(const Options& o) {
     const std::string path = o.text.empty() ? ptb() : o.text;
     files::Outputs()
         .read("--text", path)
-        .write("--csv", o.csv, files::table("table of subspace_distance", header))
+        .write("--csv", o.csv, files::table("table of subspace_distance", header, earlier_header))
         .write_unmarked("--csv", o.csv + ".lock", false)
         .write("--svg", o.svg, plot::kind())
         .check();
     const files::Lock lock("--csv", o.csv);
+    const auto study = study_of(o, path);
     std::vector<Row> rows;
     if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
+    require_same_study(o, rows, study);
     const auto vocabulary = ig::text::Vocabulary::from_file(path);
     const auto corpus = ig::text::Corpus::read(path, vocabulary);
     if (corpus.size() < o.tokens)
         throw ig::DataError(
             ig::message(path, ": found ", corpus.size(), " tokens, expected at least --tokens ", o.tokens));
+    if (o.units > corpus.vocabulary_size())
+        throw ig::DataError(ig::message(path, ": found ", corpus.vocabulary_size(),
+                                        " types, expected at least --units ", o.units,
+                                        ", the dimension of the spaces that are compared"));
     std::printf("%s: stretches of %td of %td tokens, %td types; %td x %td lstm; two random spaces: %.4f\n",
                 path.c_str(), o.tokens, corpus.size(), corpus.vocabulary_size(), o.layers, o.units,
                 std::sqrt(1 - double(o.units) / double(corpus.vocabulary_size())));
@@ -91,6 +132,7 @@ std::vector<Row> measure(const Options& o) {
         const auto start = std::chrono::steady_clock::now();
         train(o, point, corpus, [&](const Row& r) {
             rows.push_back(r);
+            rows.back().study = study.field();
             write_table(o.csv, rows);
             std::printf(
                 "β %g  τ %g  run %td  epoch %td: distance %.4f, angles %.1f° to %.1f°, "
@@ -145,7 +187,7 @@ int work(int argc, char** argv) {
     app.add_option("--threads", o.threads, "threads");
     app.add_option("--csv", o.csv, "the table");
     app.add_option("--svg", o.svg, "the figure; empty: none");
-    app.add_flag("--resume", o.resume, "keep what the table has and train the rest");
+    app.add_flag("--resume", o.resume, "keep what the table has of this study and train the rest");
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     check(o);
@@ -154,6 +196,9 @@ int work(int argc, char** argv) {
     ig::threads(o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
+    if (rows.empty())
+        throw ig::DataError(
+            ig::message(o.csv, ": found a table without rows, expected at least one training"));
     print(rows, "beta");
     print(rows, "tau");
     if (!o.svg.empty()) draw(o.svg, rows);

@@ -8,6 +8,7 @@
 #include <isogloss/file/reader.hpp>
 #include <string_view>
 
+#include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"
 
 namespace study {
@@ -38,7 +39,7 @@ void write_table(const std::string& path, const std::vector<Row>& rows) {
             for (const double x : {r.point.beta, r.point.tau, double(r.point.run), double(r.epoch), r.loss,
                                    r.perplexity, r.distance, r.smallest, r.median, r.largest, r.turn})
                 line.append(1, ',').append(decimals(x));
-            out.write(line + "\n");
+            out.write(line + "," + r.study + "\n");
         }
     });
 }
@@ -50,23 +51,25 @@ std::vector<Row> read_table(const std::string& path) {
         throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
                                         ", expected ", expected, "; is this a table of subspace_distance?"));
     };
-    if (!lines.next(line) || line != header) refuse("the header " + std::string(header));
+    if (!lines.next(line) || (line != header && line != earlier_header))
+        refuse("the header " + std::string(header));
+    const bool has_study = line == header;
     std::vector<Row> rows;
     while (lines.next(line)) {
         Row r;
-        const std::size_t comma = std::min(line.find(','), line.size());
-        r.point.sweep = line.substr(0, comma);
+        const auto fields = files::csv_fields(line);
+        if (fields.size() != (has_study ? 13u : 12u)) refuse(has_study ? "thirteen fields" : "twelve fields");
+        r.point.sweep = fields[0];
         if (r.point.sweep != "beta" && r.point.sweep != "tau") refuse("a row of the sweep beta or tau");
         double v[11];
-        const char *at = line.data() + comma, *const end = line.data() + line.size();
-        for (double& value : v) {
-            if (at == end || *at != ',') refuse("twelve fields");
-            const auto read = std::from_chars(at + 1, end, value);
-            if (read.ec != std::errc() || !std::isfinite(value))
-                refuse("a number in each field but the first");
-            at = read.ptr;
+        for (std::size_t i = 0; i < 11; ++i) {
+            v[i] = files::csv_number(fields[i + 1]).value_or(std::nan(""));
+            if (!std::isfinite(v[i])) refuse("a number in each field but the first and the study");
         }
-        if (at != end) refuse("twelve fields");
+        for (const std::size_t i : {2, 3})
+            if (!(v[i] >= 0 && v[i] <= 1e15 && v[i] == std::floor(v[i])))
+                refuse("whole numbers as run and epoch");
+        if (has_study) r.study = fields[12];
         r.point = {r.point.sweep, v[0], v[1], static_cast<ig::Index>(v[2])};
         r.epoch = static_cast<ig::Index>(v[3]);
         r.loss = v[4];

@@ -12,6 +12,7 @@
 #include <isogloss/metric/word_similarity.hpp>
 #include <isogloss/text/vocabulary.hpp>
 
+#include "../shared/csv_log.hpp"
 #include "../shared/outputs.hpp"
 #include "../shared/program.hpp"
 
@@ -86,8 +87,8 @@ std::string evaluate_similarity(const Options& o, const ig::WordTable& table) {
         const std::string name = std::filesystem::path(path).stem().string();
         std::printf("%-24s %7td %6.1f%% %8td %9.4f\n", name.c_str(), result.pairs,
                     percent(result.found, result.pairs), result.unknown, result.spearman);
-        csv += ig::message("similarity,", name, ',', result.pairs, ',', result.found, ',', result.spearman,
-                           '\n');
+        csv += ig::message("similarity,", files::csv_text(name), ',', result.pairs, ',', result.found, ',',
+                           result.spearman, '\n');
     }
     return csv;
 }
@@ -108,7 +109,8 @@ std::string evaluate_analogies(const Options& o, const ig::WordTable& table) {
     for (const auto& s : scores) {
         std::printf("%-28s %9td %6.1f%% %8td %8.1f%%\n", s.name.c_str(), s.questions,
                     percent(s.asked, s.questions), s.correct, 100 * s.accuracy());
-        csv += ig::message("analogies,", s.name, ',', s.questions, ',', s.asked, ',', s.accuracy(), '\n');
+        csv += ig::message("analogies,", files::csv_text(s.name), ',', s.questions, ',', s.asked, ',',
+                           s.accuracy(), '\n');
     }
     return csv;
 }

@@ -2,10 +2,12 @@
 interface: values against NumPy, shared memory, errors, signals."""
 import math
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import isogloss
 import numpy as np
@@ -70,18 +72,146 @@ def test_errors_are_pythons(folder):
         isogloss.train("n", train="train.txt", valid="valid.txt", units=[8, -2])
     with pytest.raises(ValueError, match="^--units is -1, expected at least 1"):
         isogloss.train("n", train="train.txt", valid="valid.txt", units=-1)
+    with pytest.raises(ArithmeticError, match="^the training diverged; the best model is in 'd'$"):
+        isogloss.train("d", train="train.txt", valid="valid.txt", rate=1e38, **SMALL)
     with pytest.raises(OSError, match="none.txt"):
         isogloss.train("n", train="none.txt", valid="valid.txt")
     with pytest.raises(OSError, match="no safetensors|none"):
         isogloss.LanguageModel("none")
-    with pytest.raises(TypeError):
-        isogloss.Hmm(2, 3).log_likelihood([0, 1])  # a list is not an array
     with pytest.raises(TypeError):
         isogloss.subspace_distance(np.ones(3), np.ones((3, 2)))  # a vector is not a matrix
     with pytest.raises(ArithmeticError, match="^subspace distance: the matrix is zero"):
         isogloss.subspace_distance(np.zeros((3, 2), np.float32), np.zeros((3, 2)))
     with pytest.raises(ValueError, match="symbol|token"):
         isogloss.Hmm(2, 3).log_likelihood(np.array([0, 7], np.int32))
+
+
+def test_threads_that_share_a_model_take_turns(folder):
+    model = isogloss.LanguageModel("m", columns=20)
+    texts = [sentences(300, seed).splitlines() for seed in (3, 4)]
+    alone = [model.score(lines) for lines in texts]
+    hmm = isogloss.Hmm(3, 4, seed=2)
+    symbols = np.random.default_rng(1).integers(0, 4, 3000)
+    likelihood = hmm.log_likelihood(symbols)
+    wrong, errors = [], []
+
+    def work(k):
+        try:
+            for _ in range(100):
+                if model.score(texts[k]) != alone[k]:
+                    wrong.append(k)
+                if hmm.log_likelihood(symbols) != likelihood:
+                    wrong.append(k)
+        except BaseException as error:
+            errors.append(error)
+
+    def run(*works):
+        threads = [threading.Thread(target=f) for f in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    run(lambda: work(0), lambda: work(1))
+    assert not wrong and not errors, (len(wrong), errors[:2])
+    steps = [isogloss.Hmm(3, 4, seed=2) for _ in range(2)]
+    together, expected = [], [steps[0].step([symbols]) for _ in range(60)]
+    run(*[lambda: together.extend(steps[1].step([symbols]) for _ in range(30))] * 2)
+    assert sorted(together) == sorted(expected) and np.array_equal(steps[0].emission, steps[1].emission)
+
+
+def test_paths_are_those_of_pathlib_too(folder):
+    place = pathlib.Path(folder)
+    isogloss.train(place / "p", train=place / "train.txt", valid=place / "valid.txt", epochs=1, **SMALL)
+    model = isogloss.LanguageModel(place / "p")
+    assert model.perplexity(place / "valid.txt") == isogloss.LanguageModel("p").perplexity("valid.txt")
+    with pytest.raises(TypeError, match="cell is a int"):
+        isogloss.train("n", cell=3)
+
+
+def test_what_is_no_line_is_refused(folder):
+    model = isogloss.LanguageModel("m")
+    for bad, what in [("the cat\nsees", "line feed"), ("the cat\n", "line feed"), ("the\0cat", "NUL")]:
+        with pytest.raises(ValueError, match=f"^line 2: .*{what}"):
+            model.score(["the cat", bad])
+    assert [s[1:] for s in model.score(["", "the"])] == [(1, 0), (2, 0)]
+
+
+def test_options_of_sample_are_bounded(folder):
+    model = isogloss.LanguageModel("m")
+    for words in (0, -1, 10**9 + 1, 2**62):
+        with pytest.raises(ValueError, match=f"--words = {words}, expected 1 to 1000000000"):
+            model.sample(words=words)
+    for temperature in (-1, 1e-300, 0.009, 101, 1e300, math.inf, math.nan):
+        with pytest.raises(ValueError, match="--temperature = .*, expected 0, for the most probable .* or 0.01 to 100"):
+            model.sample(temperature=temperature)
+    for temperature in (0.01, 100):
+        assert model.sample(words=3, temperature=temperature)
+
+
+def test_tokens_are_whole_numbers_of_32_bits():
+    hmm = isogloss.Hmm(2, 3)
+    expected = hmm.log_likelihood(np.array([0, 1, 2], np.int32))
+    for same in ([0, 1, 2], (0, 1, 2), np.array([0, 1, 2]), np.array([0, 1, 2], np.uint8), np.array([0, 1, 2], ">i4"),
+                 np.array([0, 9, 1, 9, 2, 9])[::2]):
+        assert hmm.log_likelihood(same) == expected
+    assert hmm.log_likelihood([]) == 0 and hmm.log_likelihood([-1, 0]) == hmm.log_likelihood(np.array([-1, 0], np.int32))
+    for wrong in (np.array([0.9, 1.9]), np.array([0, math.nan]), [0.5], np.array([True, False]), np.array([1j]), ["a"], "ab", 3,
+                  [[0, 1]], [2**70]):
+        for call in (hmm.log_likelihood, lambda x: hmm.step([[0, 1], x]), lambda x: isogloss.Lds(x, 3, states=1)):
+            with pytest.raises(TypeError, match="expected (a text|whole numbers)"):
+                call(wrong)
+    for wrong, what in [([0, 2**32 + 1], "4294967297 at position 1"), ([2**31], "2147483648 at position 0"),
+                        ([0, 1, -2**31 - 1], "-2147483649 at position 2"), (np.array([2**64 - 1], np.uint64), "18446744073709551615")]:
+        with pytest.raises(ValueError, match=f"^Hmm.log_likelihood: found {what}"):
+            hmm.log_likelihood(wrong)
+        with pytest.raises(ValueError, match=f"^Hmm.step: text 2: found {what}"):
+            hmm.step([[0, 1], wrong])
+        with pytest.raises(ValueError, match=f"^Lds: found {what}"):
+            isogloss.Lds(wrong, 3, states=1)
+
+
+def test_long_calls_let_other_threads_run():
+    random = np.random.default_rng(3)
+    x, y = random.normal(size=(2, 3000, 150))
+    hmm, text = isogloss.Hmm(60, 20), random.integers(0, 20, 60000).astype(np.int32)
+    ticks, ended = [], threading.Event()
+
+    def tick():
+        while not ended.wait(0.001):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        for call in (lambda: isogloss.principal_angles(x, y), lambda: isogloss.subspace_distance(x, y),
+                     lambda: hmm.log_likelihood(text), lambda: hmm.sample(200000), lambda: hmm.step([text[:20000]])):
+            begin = time.monotonic()
+            call()
+            end = time.monotonic()
+            inside = [t for t in ticks if begin + 0.01 < t < end - 0.01]
+            assert end - begin < 0.05 or inside, end - begin
+    finally:
+        ended.set()
+        thread.join()
+
+
+def ends_by_ctrl_c(call):
+    """Whether a call in a process of its own ends with KeyboardInterrupt soon after the signal, which comes after 1 s."""
+    code = ("import isogloss, numpy as np, os, signal, threading\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "text = np.arange(4000, dtype=np.int32) * 7 % 11 % 4\n"
+            "threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+            f"try:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n")
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.stdout == "interrupted\n" and done.returncode == 0
+
+
+def test_ctrl_c_ends_long_calls(folder):
+    assert ends_by_ctrl_c("isogloss.Lds(text, 4, states=2, iterations=10**8)")
+    assert ends_by_ctrl_c("isogloss.LanguageModel('m').sample(words=10**9)")
 
 
 def test_ctrl_c_saves_and_is_pythons_again(folder):
@@ -114,6 +244,11 @@ def test_linear_dynamical_system():
     assert vectors.shape == (4, 3) and np.allclose((vectors**2).sum(1), 1, atol=1e-5)
     tokens = lds.embed(text[:100])
     del lds  # arrays own their memory
+    for option, value in [("iterations", -1), ("states", 0), ("lags", 2), ("lags", 1001), ("pseudo_counts", -1.0),
+                          ("pseudo_counts", math.nan)]:
+        with pytest.raises(ValueError, match=f"^Lds: found {option} = "):
+            isogloss.Lds(text, 4, **{"states": 2, option: value})
+    assert isogloss.Lds(text.tolist(), 4, states=2, iterations=0, lags=3).word_vectors().shape == (4, 2)
     assert tokens.shape == (100, 3) and np.allclose((tokens**2).sum(1), 1, atol=1e-5)
 
 
@@ -126,6 +261,18 @@ def test_hidden_markov_model():
     assert np.allclose(hmm.transition.sum(1), 1) and np.allclose(hmm.emission.sum(1), 1)
     sample = hmm.sample(50, seed=2)
     assert sum(a != b for a, b in zip(sample, sample[1:])) > 40
+    assert isinstance(sample, np.ndarray) and sample.dtype == np.int32 and sample.shape == (50,)
+    del hmm  # the array owns its memory
+    hmm = isogloss.Hmm(2, 2, prior=0.01, seed=3)
+    assert hmm.step([sample]) == pytest.approx(isogloss.Hmm(2, 2, seed=3).log_likelihood(sample))
+    assert isogloss.Hmm(2, 2).sample(0).shape == (0,)
+
+
+def test_help_gives_ranges():
+    for what, words in [(isogloss.Lds.__init__, ["iterations", "at least 0", "lags", "3 to 1000", "pseudo_counts", "None:"]),
+                        (isogloss.Hmm.__init__, ["prior", "0 to 1e100", "seed"]), (isogloss.LanguageModel.__init__, ["columns"]),
+                        (isogloss.LanguageModel.sample, ["temperature", "0.01 to 100", "10**9"]), (isogloss.threads, ["1 to 1024"])]:
+        assert all(word in what.__doc__ for word in words), what.__doc__
 
 
 def test_metrics_agree_with_numpy():

@@ -7,6 +7,7 @@
 #include <isogloss/node/softmax.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <limits>
+#include <utility>
 
 #include "allocations.hpp"
 #include "catch.hpp"
@@ -166,6 +167,63 @@ TEST_CASE("It learns a function of two words, and a step allocates nothing",
     }
     REQUIRE(allocations() == allocated);
     REQUIRE(model.value(X, y) < 0.35 * before);
+}
+
+TEMPLATE_TEST_CASE("A validation between gradient and step changes neither gradient nor divisor",
+                   "[closed_form][concatenated_softmax]", float, double) {
+    using T = TestType;
+    const auto X = draw(N * M, V, 1), y = draw(N, C, 2);
+    const auto stepped = [&](bool validated, bool broken) {
+        ConcatenatedSoftmax<T> model(shape());
+        Sgd<T> sgd(model.parameters(), {.rate = 1, .divisor = Divisor::tokens});
+        model.value_and_gradient(X, y);
+        if (validated) model.value(std::span(X).first(2 * M), std::span(y).first(2));
+        T& spoilt = model.E().value[X[0] * H];
+        const T good = std::exchange(spoilt, broken ? std::numeric_limits<T>::quiet_NaN() : spoilt);
+        if (broken) REQUIRE_THROWS_AS(model.value(X, y), NumericError);
+        spoilt = good;
+        REQUIRE(model.parameters().divisor(Divisor::tokens) == N);
+        sgd.step();
+        return std::vector<T>(model.W().value, model.W().value + model.W().size());
+    };
+    const auto plain = stepped(false, false);
+    REQUIRE(stepped(true, false) == plain);
+    REQUIRE(stepped(false, true) == plain);
+}
+
+TEMPLATE_TEST_CASE("A frozen table or matrix gets no gradient, the other one its own",
+                   "[closed_form][concatenated_softmax]", float, double) {
+    using T = TestType;
+    const auto X = draw(N * M, V, 1), y = draw(N, C, 2);
+    ConcatenatedSoftmax<T> model(shape());
+    const double nats = model.value_and_gradient(X, y);
+    const Numbers of_E = gradient_of(model.E()), of_W = gradient_of(model.W());
+    model.parameters().clear_gradients();
+
+    using Condition = typename Parameter<T>::Condition;
+    for (const std::size_t frozen : {std::size_t{0}, std::size_t{1}}) {
+        model.parameters()[frozen].trained = false;
+        REQUIRE(model.value_and_gradient(X, y) == nats);
+        REQUIRE(model.parameters()[frozen].condition == Condition::empty);
+        REQUIRE(gradient_of(model.parameters()[1 - frozen]) == (frozen == 0 ? of_W : of_E));
+        model.parameters().trained(true);
+    }
+
+    Graph<T> frozen({}), evaluation({.gradients = false});  // without memory for a gradient
+    frozen.weight("E", V, H, constant(0), {.trained = false});
+    std::copy_n(model.E().value, V * H, frozen.parameter("E").value);
+    REQUIRE(model.value_and_gradient(frozen.parameter("E"), model.W(), X, y) == nats);
+    REQUIRE(gradient_of(model.W()) == of_W);
+    evaluation.weight("E", V, H, constant(0));
+    evaluation.weight("W", M * H, C, constant(0));
+    model.parameters().clear_gradients();
+    const auto none = says("concatenated softmax", "has no gradients", "GraphOptions::gradients");
+    REQUIRE_THROWS_MATCHES(model.value_and_gradient(evaluation.parameter("E"), model.W(), X, y), UsageError,
+                           none);
+    REQUIRE_THROWS_MATCHES(model.value_and_gradient(model.E(), evaluation.parameter("W"), X, y), UsageError,
+                           none);
+    REQUIRE(model.E().condition == Condition::empty);
+    REQUIRE(model.W().condition == Condition::empty);
 }
 
 TEST_CASE("ConcatenatedSoftmax refuses what does not fit", "[closed_form][concatenated_softmax][errors]") {

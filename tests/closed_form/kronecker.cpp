@@ -103,6 +103,8 @@ TEST_CASE("The matrix form refuses what does not fit", "[closed_form][kronecker]
     REQUIRE_THROWS_MATCHES(
         kronecker::value_and_gradient(E, W, std::vector<Token>{0, 1}, std::vector<Token>{4}), DataError,
         says("class 4"));
+    REQUIRE_THROWS_MATCHES(kronecker::value_and_gradient(zeros<double>(5, 0), zeros<double>(0, 4), X, y),
+                           UsageError, says("a table [5, 0]", "width of at least 1"));
 }
 
 TEST_CASE("The matrix form holds for logits whose exponentials overflow", "[closed_form][kronecker]") {

@@ -85,6 +85,35 @@ TEST_CASE("A name without a folder is one of the working directory", "[file][out
     REQUIRE(target == "real");
 }
 
+TEST_CASE("A name of any length that the file system accepts can be written", "[file][output_file]") {
+    TemporaryDirectory scratch;
+    for (const std::size_t length : {1, 227, 228, 229, 240, 250, 255}) {
+        const std::string name = scratch / std::string(length, 'a');
+        put(name.substr(0, name.size() - length + std::min<std::size_t>(length, 228)) + ".part-1-2",
+            "left behind");
+        for (const char* text : {"old", "new"}) {
+            OutputFile out(name);
+            out.write(text);
+            REQUIRE(scratch.entries() == (text[0] == 'o' ? 1 : 2));
+            out.commit();
+            REQUIRE(contents(name) == text);
+        }
+        fs::remove(name);
+    }
+    REQUIRE_THROWS_MATCHES(OutputFile(scratch / std::string(256, 'a')), FileError,
+                           says("File name too long"));
+    std::string accents;  // of two bytes each
+    for (int i = 0; i < 127; ++i) accents += "\xC3\xA9";
+    for (const std::string& name : {accents, "a" + accents}) {
+        OutputFile out(scratch / name);
+        for (const auto& entry : fs::directory_iterator(scratch.path())) {
+            const std::string part = entry.path().filename();
+            REQUIRE(part.find(".part-") % 2 == (name[0] == 'a' ? 1 : 0));  // whole characters
+        }
+    }
+    REQUIRE(scratch.entries() == 0);
+}
+
 TEST_CASE("A temporary name that a living writer holds is passed over", "[file][output_file]") {
     TemporaryDirectory scratch;
     const auto path = scratch / "x";

@@ -122,6 +122,21 @@ TEST_CASE("A state that cannot be reached adds nothing, however well it would ex
     REQUIRE(m.emission[2] == 0.9);  // nothing was counted there
 }
 
+TEST_CASE("Counts of another size are refused before anything is added", "[hmm][side_by_side]") {
+    const std::vector<Index> first = {0, 2, 4}, to = {0, 1, 0, 1};
+    const hmm::Hmm m({.states = 2, .symbols = 9});
+    hmm::ForwardBackward recursions(
+        {2, 9, m.initial.data(), m.transition.data(), m.emission.data(), first, to}, 1 << 20);
+    const std::vector<std::vector<Token>> text = {{0, 8, 3}};
+    hmm::ExpectedCounts right(2, 9), small(1, 1), few(2, 8);
+    REQUIRE_THROWS_MATCHES(recursions.add(text, small), UsageError,
+                           says("1 states and 1 symbols", "expected 2 states and 9 symbols"));
+    REQUIRE_THROWS_MATCHES(recursions.add(text, few), UsageError, says("2 states and 8 symbols"));
+    for (const double n : few.numbers) REQUIRE(n == 0);
+    recursions.add(text, right);
+    REQUIRE(right.log_likelihood() == Approx(m.log_likelihood(text[0])));
+}
+
 TEST_CASE("Counts of parts add up, and the M-step refuses those of another model", "[hmm][side_by_side]") {
     hmm::Hmm m({.states = 6, .symbols = 5, .prior = 0.1});
     const auto sequences = ragged(20, 5);
@@ -131,8 +146,11 @@ TEST_CASE("Counts of parts add up, and the M-step refuses those of another model
     REQUIRE(largest_difference(part, all, m) < 1e-12);
     const auto before = m.emission;
     REQUIRE_THROWS_MATCHES(m.maximise(hmm::ExpectedCounts(6, 4)), UsageError,
-                           says("6 states and 4 symbols", "expected 6 and 5"));
+                           says("6 states and 4 symbols", "expected 6 states and 5 symbols"));
     REQUIRE(m.emission == before);
+    auto cut = all;
+    cut.numbers.pop_back();
+    REQUIRE_THROWS_MATCHES(m.maximise(cut), UsageError, says("72 numbers", "73 numbers"));
     hmm::Hmm other = m;
     other.step(sequences);
     m.maximise(std::move(all));

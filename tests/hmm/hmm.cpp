@@ -2,6 +2,7 @@
 #include <isogloss/hmm/hmm.hpp>
 #include <isogloss/io.hpp>
 #include <isogloss/node/gnn.hpp>
+#include <limits>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -203,6 +204,65 @@ TEST_CASE("A hidden Markov model goes on from a file with the same bits", "[hmm]
     REQUIRE(other.transition == whole.transition);
     REQUIRE(other.emission == whole.emission);
     REQUIRE(other.initial == whole.initial);
+}
+
+TEST_CASE("Texts without a symbol change nothing, not even with a prior", "[hmm]") {
+    const double prior = GENERATE(0.0, 0.5);
+    hmm::Hmm m({.states = 3, .symbols = 4, .prior = prior});
+    const hmm::Hmm before = m;
+    using Texts = std::vector<std::vector<Token>>;
+    for (const Texts& none : {Texts{}, Texts{{}, {}}}) {
+        REQUIRE(m.step(none) == 0);
+        REQUIRE(m.initial == before.initial);
+        REQUIRE(m.transition == before.transition);
+        REQUIRE(m.emission == before.emission);
+    }
+    m.step(two);
+    REQUIRE(m.emission != before.emission);
+}
+
+TEST_CASE("A prior of any size that is accepted leaves rows of sum 1", "[hmm]") {
+    REQUIRE_THROWS_MATCHES(hmm::Hmm({.states = 2, .symbols = 4, .prior = 1e308}), UsageError,
+                           says("prior = 1e+308", "0 to 1e+100"));
+    hmm::Hmm m({.states = 2, .symbols = 4, .prior = 1e100});
+    REQUIRE(std::isfinite(m.step(two)));
+    for (const double e : m.emission) REQUIRE(e == Approx(0.25));
+    REQUIRE(m.step(two) == Approx(9 * std::log(0.25)));
+}
+
+TEST_CASE("Transitions that were 0 count once they are listed", "[hmm]") {
+    hmm::Hmm m({.states = 8, .symbols = 2, .edges = 2});  // few enough to be listed
+    m.transition.assign(64, 1. / 8);
+    m.emission.assign(16, 0.5);
+    m.list_edges();
+    const std::vector<Token> x(10, 0);
+    REQUIRE(m.log_likelihood(x) == Approx(10 * std::log(0.5)));
+    REQUIRE(m.log_likelihood(std::vector<std::vector<Token>>{x}) == Approx(10 * std::log(0.5)));
+}
+
+TEST_CASE("A model with numbers that are not finite is named as the cause", "[hmm][errors]") {
+    const double bad =
+        GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
+    const int matrix = GENERATE(0, 1, 2);
+    CAPTURE(bad, matrix);
+    hmm::Hmm m({.states = 2, .symbols = 3});
+    (matrix == 0 ? m.initial : matrix == 1 ? m.transition : m.emission)[0] = bad;
+    const std::vector<Token> x = {0, 0, not_predicted, 0};
+    const auto cause = says("hmm: symbol 0 at position", "init, P or E contain numbers that are not finite");
+    REQUIRE_THROWS_MATCHES(m.log_likelihood(x), NumericError, cause);
+    const std::vector<std::vector<Token>> many = {x, x};
+    REQUIRE_THROWS_MATCHES(m.log_likelihood(many), NumericError, cause);
+    const auto emission = m.emission;
+    REQUIRE_THROWS_MATCHES(m.step(many), NumericError, cause);
+    REQUIRE(std::equal(emission.begin() + 1, emission.end(), m.emission.begin() + 1));
+    bool finite = true;
+    const auto predict = [&] {
+        m.predict(x, [&](Index, std::span<const double> p) {
+            for (const double v : p) finite = finite && std::isfinite(v);
+        });
+    };
+    REQUIRE_THROWS_MATCHES(predict(), NumericError, cause);
+    REQUIRE(finite);
 }
 
 TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {

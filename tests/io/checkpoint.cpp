@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <isogloss/hmm/hmm.hpp>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
+#include "graphs.hpp"
 #include "io/files.hpp"
 
 using namespace isogloss;
@@ -137,6 +141,82 @@ TEST_CASE("A shared table is stored once; parameters alone can be taken", "[io][
     CHECK(a.parameters() == c.parameters());
     CHECK((c.history.empty() && c.note == "before" && c.epoch == 0));
     REQUIRE_THROWS_MATCHES(only.load(file), FileError, says("extra", "state/update/mean/E", "state/note"));
+}
+
+TEST_CASE("What was assigned to since it was added is saved and loaded where it is now", "[io][checkpoint]") {
+    const TemporaryDirectory folder;
+    const auto path = folder / "hmm.safetensors";
+    hmm::Hmm m({.states = 4, .symbols = 3}), other({.states = 4, .symbols = 3, .seed = 2});
+    Checkpoint c;
+    c.state("hmm", m);
+    const Numbers expected = other.emission;
+    m = std::move(other);
+    c.save(path);
+    CHECK(Safetensors::open(path).values<double>("state/hmm/emission") == expected);
+    m = hmm::Hmm({.states = 4, .symbols = 3, .seed = 3});
+    c.load(Safetensors::open(path));
+    CHECK(m.emission == expected);
+    m = hmm::Hmm({.states = 5, .symbols = 3});
+    REQUIRE_THROWS_MATCHES(c.load(Safetensors::open(path)), FileError,
+                           says("'state/hmm/emission' is F64 [4, 3], expected F64 [5, 3]"));
+    c.save(path);
+    CHECK(Safetensors::open(path).at("state/hmm/emission").shape == std::vector<Index>{5, 3});
+}
+
+TEMPLATE_TEST_CASE("Rows held at norm 1 are not loaded with another", "[io][checkpoint][errors]", float,
+                   double) {
+    using T = TestType;
+    const TemporaryDirectory folder;
+    const auto path = folder / "rows.safetensors";
+    Graph<T> free({}), held({});
+    const auto E = free.weight("E", 300, 200, normal(1)),
+               F = held.weight("E", 300, 200, normal(1), {.unit_rows = true});
+    const auto load = [&](const Safetensors& file) {
+        Checkpoint().model(held).load(file, Restore::parameters);
+    };
+    Checkpoint().model(held).save(path);
+    load(Safetensors::open(path));
+    std::copy_n(held.value(F).data(), 300 * 200, free.value(E).data());
+    free.value(E)(7, 0) += T(3);
+    const auto before = held.value(F)(7, 0);
+    const auto refused = [&](const char* norm) {
+        Checkpoint().model(free).save(path);
+        REQUIRE_THROWS_MATCHES(
+            load(Safetensors::open(path)), FileError,
+            says("rows.safetensors: row 7 of 'E' has the norm", norm, "nothing was loaded"));
+        CHECK(held.value(F)(7, 0) == before);
+    };
+    refused("3.");
+    free.value(E)(7, 0) = std::numeric_limits<T>::quiet_NaN();
+    refused("nan");
+    if constexpr (std::is_same_v<T, float>)
+        for (const Compact type : {Compact::bf16, Compact::int8}) {  // rounded, but near enough
+            Checkpoint().model(held).save(path);
+            write_compact(folder / "small", Safetensors::open(path), type);
+            load(widened(Safetensors::open(folder / "small")));
+        }
+}
+
+TEST_CASE("While averages are swapped in, parameters are not loaded", "[io][checkpoint][errors]") {
+    const TemporaryDirectory folder;
+    const auto path = folder / "averages.safetensors";
+    Training<float, AveragedSgd> a({.sgd = {.rate = 0.5}, .window = 1});
+    a.checkpoint().save(path);
+    for (const double v : {3., 2., 1., 5.}) a.update.observe(v);
+    a.train(2);
+    a.update.swap();
+    const auto file = Safetensors::open(path);
+    const auto averages = a.parameters();
+    REQUIRE_THROWS_MATCHES(a.checkpoint().load(file, Restore::parameters), UsageError,
+                           says("averaged sgd", "call swap() first"));
+    CHECK(a.parameters() == averages);
+    a.update.swap();
+    a.checkpoint().load(file, Restore::parameters);
+    a.update.swap();
+    a.checkpoint().load(file);  // everything: with whether they are swapped
+    const auto loaded = a.parameters();
+    a.update.swap();
+    CHECK(a.parameters() == loaded);
 }
 
 TEST_CASE("A graph on the weights of another is saved as that one, and loads nothing", "[io][checkpoint]") {

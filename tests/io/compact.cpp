@@ -144,6 +144,20 @@ TEST_CASE("Rows of zeros, empty tables and numbers that are not finite in int8",
                         Catch::Contains("tensor 'E': row 0 holds inf"));
 }
 
+TEST_CASE("A number that bfloat16 cannot hold is refused, not made infinite", "[io][compact]") {
+    TemporaryDirectory dir;
+    const auto write = [&](const std::vector<float>& table) {
+        write_safetensors(dir / "f", std::vector{tensor_view<float>("E", {2, 2}, table)});
+        write_compact(dir / "b", Safetensors::open(dir / "f"), Compact::bf16);
+        return numbers<float>(Safetensors::open(dir / "b"), "E");
+    };
+    REQUIRE_THROWS_MATCHES(write({1, 2, 3, 3.4e38f}), DataError,
+                           says("tensor 'E': row 1 holds 3.4e+38", "bfloat16"));
+    REQUIRE_THROWS_AS(write({-std::numeric_limits<float>::max(), 2, 3, 4}), DataError);
+    const auto E = write({3.389e38f, -infinity, std::nanf(""), 0});  // what is not finite stays so
+    REQUIRE((std::isfinite(E[0]) && E[1] == -infinity && std::isnan(E[2]) && E[3] == 0));
+}
+
 TEST_CASE("A graph is loaded from a file of fewer bytes", "[io][compact]") {
     TemporaryDirectory dir;
     Graph<float> g({.time = 1, .batch = 1});

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <isogloss/io/torch.hpp>
 #include <isogloss/isogloss.hpp>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,43 @@ TEST_CASE("A tied head is read once, and must be tied there too", "[io][torch]")
     const auto untied = file_of(dir, all);
     CHECK_THROWS_MATCHES(read_torch(untied, g, tied), FileError,
                          says("'decoder.weight' and 'encoder.weight' differ, but both map to 'E'"));
+}
+
+TEMPLATE_TEST_CASE("Two layers for one node must agree, in either order, to the bit", "[io][torch]", float,
+                   double) {
+    using T = TestType;
+    TemporaryDirectory dir;
+    Graph<T> g({});
+    g.template add<Linear>("map", {.units = 2}, g.input("x", 3));
+    const theirs::Stored a{"a.weight", {2, 3}, {1, 2, 3, 4, 5, 6}}, b{"b.weight", {2, 3}, a.values},
+        bias{"a.bias", {2}, {7, 8}};
+    const TorchLayer with{Torch::linear, "a", "map"}, without{Torch::linear, "b", "map"};
+    const auto file = file_of(dir, {a, b, bias});
+    g.value(g.weight("map.b"))(0, 1) = 5;
+    for (const auto& order : {std::vector{with, without}, {without, with}}) {
+        CHECK_THROWS_MATCHES(read_torch(file, g, order), FileError,
+                             says("'b.bias', which is missing and counts as 0,", "'a.bias'",
+                                  "differ, but both map to 'map.b'"));
+        CHECK(g.value(g.weight("map.b"))(0, 1) == 5);
+    }
+    const auto zero = file_of(dir, {a, b, {"a.bias", {2}, {0, 0}}});
+    for (const auto& order : {std::vector{with, without}, {without, with}}) {
+        g.value(g.weight("map.b"))(0, 1) = 5;
+        CHECK(read_torch(zero, g, order).empty());
+        CHECK(g.value(g.weight("map.b"))(0, 1) == 0);
+    }
+    theirs::Stored nan = a, same = b;
+    nan.values[3] = same.values[3] = std::numeric_limits<double>::quiet_NaN();  // equal, as bytes
+    CHECK(read_torch(file_of(dir, {nan, same}), g, {with, without}).empty());
+    CHECK(std::isnan(g.value(g.weight("map.W"))(0, 1)));
+    const auto missing = file_of(dir, {a, bias});  // one fault, not a difference from zeros too
+    try {
+        read_torch(missing, g, {with, without});
+        FAIL("read");
+    } catch (const FileError& e) {
+        CHECK_THAT(e, says("'b.weight' [2, 3] is missing"));
+        CHECK(std::string(e.what()).find("'b.weight' and") == std::string::npos);
+    }
 }
 
 TEST_CASE("All that does not fit is said at once, and nothing is read", "[io][torch][errors]") {

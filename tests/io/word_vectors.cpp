@@ -107,11 +107,61 @@ TEST_CASE("Recognition looks at two lines", "[io][word_vectors]") {
     REQUIRE(format_of("1 2\na 1 2\n") == Format::word2vec_text);
     REQUIRE(format_of("1 2\na one two\n") == Format::word2vec_text);  // whose reader then says what is wrong
     REQUIRE(format_of("1 2\na " + bits(1) + bits(2) + "\n") == Format::word2vec_binary);
+    REQUIRE(format_of("2 1\nnew york 1\n\xC3\xA9 2\n") == Format::word2vec_text);  // faulty, too
+    REQUIRE(format_of("1 2\na 1\n\xC3\xA9 2\n") == Format::word2vec_text);
+    REQUIRE(format_of("2 2\n\xC3\xA9\t1\t2 \r\nb 3 4") == Format::word2vec_text);
+    REQUIRE(format_of("1 1\na 1.50\n") == Format::word2vec_text);  // the same bytes as in binary
     REQUIRE(format_of("1 2 3\na 4 5\n") == Format::glove_text);
     REQUIRE(format_of("1 2.0\n") == Format::glove_text);
     REQUIRE(format_of("the 0.1\n") == Format::glove_text);
     REQUIRE_THROWS_MATCHES(format_of(""), FileError, says(dir / "f", "empty"));
     REQUIRE_THROWS_MATCHES(recognise_word_vectors(dir / "none"), FileError, says("No such file"));
+}
+
+TEST_CASE("A line feed in a number does not make binary text", "[io][word_vectors]") {
+    TemporaryDirectory dir;
+    const Index dimension = GENERATE(1, 2, 3, 5, 300);
+    const Random random(4, stream_of("line feeds"));
+    Index place = 0;
+    for (const std::size_t byte : {0, 1, 2, 4, 5, 9}) {  // of the first vector, as far as it has them
+        if (byte >= std::size_t(4 * dimension)) continue;
+        WordVectors v{{"north", "\xC3\xA9t\xC3\xA9"}, dimension, {}};
+        for (Index k = 0; k < 2 * dimension;
+             ++k)  // one number of a negative exponent has a byte beyond ASCII
+            v.values.push_back(k == 0 ? -0.3f : static_cast<float>(random.uniform(place++) - 0.5));
+        for (std::size_t k = 0; k < byte; ++k)  // printable up to there
+            reinterpret_cast<char*>(v.values.data())[k] = k % 4 == 3 ? '>' : 'x';
+        reinterpret_cast<char*>(v.values.data())[byte] = '\n';
+        INFO(dimension << ", " << byte);
+        write_word2vec_binary(dir / "v", v);
+        REQUIRE(recognise_word_vectors(dir / "v") == Format::word2vec_binary);
+        REQUIRE(same(read_word_vectors(dir / "v"), v));
+        const std::string ends = contents(dir / "v");  // the last record without its line end
+        REQUIRE(same(read_word_vectors(put(dir / "f", ends.substr(0, ends.size() - 1))), v));
+    }
+    WordVectors alone{{"north"}, 300, std::vector<float>(300, 0.25f)};
+    alone.values[0] = 1.0000012f;  // 0x3f80000A
+    write_word2vec_binary(dir / "v", alone);
+    REQUIRE(same(read_word_vectors(dir / "v"), alone));
+}
+
+TEST_CASE("A byte order mark is dropped and never written", "[io][word_vectors]") {
+    TemporaryDirectory dir;
+    const std::string mark = "\xEF\xBB\xBF";
+    for (const Format format : formats) {
+        write_word_vectors(dir / "v", two, format);
+        put(dir / "f", mark + contents(dir / "v"));
+        REQUIRE(recognise_word_vectors(dir / "f") == format);
+        REQUIRE(same(read_word_vectors(dir / "f"), two));
+        REQUIRE(same(read_as(format, dir / "f"), two));
+    }
+    REQUIRE_THROWS_MATCHES(read_glove_text(put(dir / "f", mark)), FileError, says("the file is empty"));
+    const WordVectors marked{{mark + "a", mark}, 1, {1, 2}};
+    REQUIRE_THROWS_MATCHES(write_glove_text(dir / "g", marked), DataError, says("word 0", "byte order mark"));
+    for (const Format format : {Format::word2vec_text, Format::word2vec_binary}) {
+        write_word_vectors(dir / "v", marked, format);
+        REQUIRE(same(read_as(format, dir / "v"), marked));
+    }
 }
 
 TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {

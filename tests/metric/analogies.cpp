@@ -93,3 +93,12 @@ TEST_CASE("Sets of analogies are read, or refused with their line", "[metric][an
     const WordTable table(words, 3, values);
     REQUIRE_THROWS_MATCHES(analogies(table, {}, 0), UsageError, says("budget = 0"));
 }
+
+TEST_CASE("A table of the question's words alone has no answer", "[metric][analogies]") {
+    const WordTable table({words.data(), 3}, 3, {values.data(), 9});
+    for (const Analogy& q : {Analogy{"man", "woman", "king", "man"}, {"woman", "king", "man", "king"}}) {
+        const auto scores = analogies(table, std::vector<AnalogySection>{{"itself", {q}}});
+        CHECK(scores[0].asked == 1);
+        CHECK(scores[0].correct == 0);
+    }
+}

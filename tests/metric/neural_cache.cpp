@@ -168,7 +168,8 @@ TEMPLATE_TEST_CASE("Large states do not overflow; those that are not finite are 
     REQUIRE(cache.probability(a.data(), 5) == 0);
     REQUIRE(cache.probability(b.data(), 5) == 1);
     std::vector<T> bad = {1, std::numeric_limits<T>::quiet_NaN()};
-    REQUIRE_THROWS_MATCHES(cache.add(bad.data(), 1), NumericError, says("neural cache", "nan", "number 1"));
+    REQUIRE_THROWS_MATCHES(cache.add(bad.data(), 1), NumericError,
+                           says("neural cache", "nan", "component 1"));
     REQUIRE(cache.probability(b.data(), 5) == 1);  // nothing was remembered
     const std::vector<T> huge = {std::sqrt(std::numeric_limits<T>::max()) * 2, 0};
     cache.add(huge.data(), 1);
@@ -182,6 +183,12 @@ TEST_CASE("A cache refuses options out of range, and asks for no memory after it
     CHECK_THROWS_MATCHES(C(0, {}), UsageError, says("width = 0"));
     CHECK_THROWS_MATCHES(C(3, {.flatness = -1}), UsageError, says("flatness = -1"));
     CHECK_THROWS_MATCHES(C(3, {.weight = 1.5}), UsageError, says("weight = 1.5", "0 to 1"));
+    // In range in double, infinite in float.
+    CHECK_THROWS_MATCHES(NeuralCache<float>(3, {.flatness = 1e39}), UsageError, says("flatness = 1e+39"));
+    Model<float> in_float;
+    CHECK_THROWS_MATCHES(in_float.trials(5, {0.1, 1e39}, {0.1}), NumericError,
+                         says("flatness 1e+39", "infinite in the type of the states", "at most 3.4"));
+    CHECK_NOTHROW(C(3, {.flatness = 1e39}));
     CHECK_THROWS_MATCHES(C(3, {.window = Index{1} << 60}), UsageError, says("neural cache"));
     C cache(3, {.window = 5});
     const History<double> s(30, 3, 4);
@@ -191,7 +198,16 @@ TEST_CASE("A cache refuses options out of range, and asks for no memory after it
     const std::vector<double> theta = {0.1};
     CHECK_THROWS_MATCHES(cache.follow({s.state(0), 2, 2}, s.next.data(), theta, nothing), UsageError,
                          says("states of 2 numbers", "expected 3"));
+    for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()})
+        CHECK_THROWS_MATCHES(
+            cache.follow({s.state(0), 2, 3}, s.next.data(), std::vector<double>{0.1, wrong}, nothing),
+            UsageError, says("flatness = "));
+    CHECK(cache.size() == 0);
+    CHECK_THROWS_MATCHES(cache.mixed(s.state(0), -1, 0.5), UsageError, says("the word -1"));
     cache.follow({s.state(0), 10, 3}, s.next.data(), theta, nothing);
+    CHECK_THROWS_MATCHES(cache.probability(s.state(0), -1), UsageError,
+                         says("the word -1", "expected 0 or more"));
+    CHECK_THROWS_MATCHES(cache.mixed(s.state(0), -1, 0.5), UsageError, says("the word -1"));
     const auto before = allocations();
     cache.follow({s.state(10), 20, 3}, s.next.data() + 10, theta, nothing);
     cache.add(s.state(0), 1);
@@ -252,6 +268,17 @@ TEST_CASE("Targets that are not predicted are left out of the cache", "[metric][
         trials.best().perplexity.total() ==  // the second word is not in the cache, the third is half of it
         Approx(nats.data()[0] + nats.data()[2] + std::log(2.) -
                std::log(0.5 * std::exp(-nats.data()[5]) + 0.5 * 0.5)));
+}
+
+TEST_CASE("A word of probability 0 leaves all trials with the same words", "[metric][cache]") {
+    Model<double> m;
+    const std::vector<Token> x = {1, 2, 1, 3}, y = {2, 2, 3, 2};  // the third is not in the window
+    m.g.training(false);
+    m.g.forward(m.l, {m.x, {x.data(), 4, 1}}, {m.y, {y.data(), 4, 1}});
+    NeuralCacheTrials<double> trials(5, 10, {0}, {0.5, 1, 0.1});
+    REQUIRE_THROWS_MATCHES(trials.add(m.g, m.l, m.h, {y.data(), 4, 1}), NumericError,
+                           says("weight 1 the word 3", "probability 0"));
+    for (const auto& trial : trials.all()) CHECK(trial.perplexity.tokens() == 2);
 }
 
 TEST_CASE("After an evaluation with a cache the graph is as before, after an error too", "[metric][cache]") {

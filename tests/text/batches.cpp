@@ -290,6 +290,16 @@ TEST_CASE("Columns for which there is no memory are refused", "[text][batches][e
     REQUIRE_THROWS_MATCHES(
         Batches(text, 3, {.time = 2, .batch = std::numeric_limits<Index>::max()}, {.tail = Tail::pad}, "t"),
         DataError, says("t: found the sizes [1, 9223372036854775807, 2] of 4 bytes each"));
+    {
+        // Holds a block of 100,000 columns, not their places.
+        const LargestAllocation tiny_machine(std::size_t{1} << 19);
+        for (const Index columns : {100'000, 10'000'000})
+            REQUIRE_THROWS_MATCHES(
+                Batches(text, 3, {.time = 2, .batch = columns}, {.tail = Tail::pad, .rotate = true}, "t"),
+                DataError,
+                says(columns == 100'000 ? "t: needs 800000 bytes" : "t: needs 80000000 bytes",
+                     "not available"));
+    }
     const LargestAllocation small_machine(std::size_t{1} << 20);
     REQUIRE_THROWS_MATCHES(Batches(text, 3, {.time = 2, .batch = 10'000'000}, {.tail = Tail::pad}, "t"),
                            DataError, says("t: needs 80000000 bytes", "not available"));

@@ -25,6 +25,45 @@ TEMPLATE_TEST_CASE("Adam's first step has length η in every coordinate; later o
     CHECK(g.value(w)(0, 0) == Approx(0.9 - 0.1 * (m / 0.36) / std::sqrt(s / 0.19)).epsilon(1e-5));
 }
 
+TEMPLATE_TEST_CASE("Adam refuses a gradient whose square is infinite, and moves on", "[update][adam]", float,
+                   double) {
+    using T = TestType;
+    const T most = std::sqrt(std::numeric_limits<T>::max());
+    for (const T big : {most * T(0.5), most * T(0.9), most * T(0.99)}) {
+        Graph<T> g({});
+        const auto v = g.weight("v", 1, 1, constant(1)), w = g.weight("w", 1, 2, constant(1));
+        const auto gradient = [&](T x) { g.gradient(v)(0, 0) = 1, g.gradient(w)(0, 1) = x; };
+        Adam<T> adam(g.parameters(), {.rate = 0.1, .divisor = Divisor::none});
+        gradient(-big);
+        if (big < most * T(0.7)) {
+            adam.step();
+            CHECK(g.value(w)(0, 1) == Approx(1.1));
+            continue;
+        }
+        REQUIRE_THROWS_MATCHES(adam.step(), NumericError,
+                               says("adam: the gradient of 'w' reaches", "nothing was changed", "clip"));
+        CHECK((g.value(v)(0, 0) == 1 && g.value(w)(0, 1) == 1));
+        CHECK(g.gradient(w)(0, 1) == -big);
+        gradient(1);
+        adam.step();  // as if it had not been
+        CHECK(g.value(v)(0, 0) == Approx(0.9));
+        CHECK(g.value(w)(0, 1) == Approx(0.9));
+        gradient(big);
+        Adam<T> clipped(g.parameters(), {.rate = 0.1, .clip = 1, .divisor = Divisor::none});
+        clipped.step();
+        CHECK(g.value(w)(0, 1) == Approx(0.8));
+    }
+    // What counts is a number, not the norm of many.
+    Graph<T> g({});
+    const auto w = g.weight("w", 100, 100, constant(1));
+    Adam<T> adam(g.parameters(), {.rate = 0.1, .divisor = Divisor::none});
+    if constexpr (std::is_same_v<T, float>) {  // in double the norm itself would be infinite
+        for (float* at = g.gradient(w).data(); at < g.gradient(w).data() + 10000; ++at) *at = 1e19f;
+        adam.step();
+        CHECK(g.value(w)(99, 99) == Approx(0.9));
+    }
+}
+
 TEST_CASE("Adam's decay is decoupled, its clipping by the whole group", "[update][adam]") {
     Graph<double> g({});
     const auto w = g.weight("w", 1, 1, constant(2));

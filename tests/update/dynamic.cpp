@@ -174,3 +174,37 @@ TEST_CASE("A dynamic update refuses what it cannot do and changes nothing", "[up
     CHECK_THROWS_AS(update.collect(), NumericError);
     CHECK(b.values() == before);
 }
+
+TEMPLATE_TEST_CASE("Gradients whose squares are no numbers are refused or said to be too small",
+                   "[update][dynamic][errors]", float, double) {
+    using T = TestType;
+    const double big = std::sqrt(double(std::numeric_limits<T>::max())) * 0.49, small = 1 / big / 1e4;
+    Two<T> b;
+    const Numbers before = b.values();
+    const auto make = [&](DynamicRule rule, double decay) {
+        return DynamicOptions{.rule = rule, .rate = 1e-30, .decay = decay, .divisor = Divisor::none};
+    };
+    {
+        DynamicUpdate<T> update(b.g.parameters(), make(DynamicRule::rms, 0.1));
+        for (int pass = 0; pass < 2; ++pass) b.gradients({big, 0}, {0, 0}), update.collect();
+        b.gradients({big, 0}, {0, 1});  // the third is one too many
+        CHECK_THROWS_MATCHES(update.collect(), NumericError,
+                             says("dynamic update", "of the norm", "squares"));
+        CHECK(gradient(b.g, "v") == Numbers{0, 1});
+        b.gradients({1, 1}, {1, 1});
+        update.step();
+        for (const double v : b.values()) CHECK(std::isfinite(v));
+    }
+    {
+        DynamicUpdate<T> update(b.g.parameters(), make(DynamicRule::rms, 0.1));
+        b.gradients({small, 0}, {0, 0});
+        update.collect();
+        b.gradients({1, 1}, {1, 1});
+        CHECK_THROWS_MATCHES(update.step(), NumericError,
+                             says("are 0, or so small that their squares are 0"));
+    }
+    DynamicUpdate<T> update(b.g.parameters(), make(DynamicRule::sgd, 0));
+    b.gradients({2 * big * 0.9, 0}, {0, 0});
+    update.collect();  // nothing is squared
+    CHECK(b.values() == before);
+}

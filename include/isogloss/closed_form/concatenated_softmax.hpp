@@ -41,10 +41,13 @@ struct ConcatenatedSoftmaxOptions {
 ///          E [V, H];  W [M H, C], block m of a column belongs to word m
 /// Options  see ConcatenatedSoftmaxOptions
 /// Memory   of logits at most `budget` bytes (at least one row); the rest is proportional to N M H
-/// Gradient sums over the examples, added to the existing gradients; in E only rows looked up are touched
-/// Errors   UsageError: options or shapes out of range, X and y of different lengths, more than N examples.
+/// Gradient sums over the examples, added to the existing gradients; in E only rows looked up are touched. That of
+///          a frozen E or W (Parameters::trained) is not computed
+/// Errors   UsageError: options or shapes out of range, X and y of different lengths, more than N examples; a
+///          gradient for a weight of a graph without gradients.
 ///          DataError: a token or class out of range, with its position; nothing is changed.
-///          NumericError: a loss that is not finite, with its example; the gradients are cleared.
+///          NumericError: a loss that is not finite, with its example; value_and_gradient() then clears the
+///          gradients, value() changes nothing.
 /// Source   "Embedding derivative derivation"; corrections, matrix form: docs/closed_form/kronecker.md.
 template <class T> class ConcatenatedSoftmax {
 public:
@@ -77,7 +80,7 @@ public:
     Parameter<T>& E() { return store_.parameters[0]; }  ///< the table [V, H]
     Parameter<T>& W() { return store_.parameters[1]; }  ///< the weights of the classes [M H, C]
     /// E and W as a parameter group for updates. Every divisor except `none` is the number of examples
-    /// counted.
+    /// counted by the last value_and_gradient().
     Parameters<T> parameters() { return {store_, {&E(), &W()}}; }
     const Options& options() const { return options_; }
 
@@ -89,7 +92,9 @@ public:
         return run(E(), W(), X, y, true);
     }
 
-    /// The same for other parameters of these shapes, for example those of a Graph.
+    /// The same for other parameters of these shapes, for example those of a Graph. An update of the graph's
+    /// group knows nothing of these examples: it divides by the graph's last backward pass (1 before any).
+    /// Use Divisor::none, and a rate divided by the number of examples.
     double value_and_gradient(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X,
                               std::span<const Token> y) {
         return run(E, W, X, y, true);
@@ -152,8 +157,10 @@ private:
             fail("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
                  "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]");
         check(X, std::ssize(y), y);
-        if (gradient &&
-            std::ssize(E.hit) != E.rows) {  // done once, for a table that no graph has looked up yet
+        const bool of_E = gradient && E.trained, of_W = gradient && W.trained;
+        if (of_E) E.require_gradient("concatenated softmax");
+        if (of_W) W.require_gradient("concatenated softmax");
+        if (of_E && std::ssize(E.hit) != E.rows) {  // done once, for a table that no graph has looked up yet
             E.touched.reserve(E.rows);
             E.hit.assign(E.rows, 0);
         }
@@ -164,7 +171,6 @@ private:
             gather(E, X, i, phi_ + count * n);
             example_[count++] = i;
         }
-        store_.columns = store_.predicted = count;
         double total = 0;
         for (Index first = 0; first < count; first += block_) {
             const Index rows = std::min(block_, count - first);
@@ -173,20 +179,25 @@ private:
             losses(z, example_ + first, y, gradient);
             for (Index r = 0; r < rows; ++r) {
                 if (!std::isfinite(nats_[r])) {
-                    E.clear_gradient();
-                    W.clear_gradient();
+                    if (gradient) {  // that of earlier blocks has been added
+                        E.clear_gradient();
+                        W.clear_gradient();
+                    }
                     not_finite(example_[first + r], nats_[r]);
                 }
                 total += nats_[r];
             }
-            if (!gradient) continue;
-            const T keep = W.begin_product();
-            gemm<T>(T(1), t(phi), z, keep, {W.gradient, n, C});
+            if (of_W) {
+                const T keep = W.begin_product();
+                gemm<T>(T(1), t(phi), z, keep, {W.gradient, n, C});
+            }
+            if (!of_E) continue;
             gemm<T>(T(1), z, t(W.values()), T(0), b);
             for (Index r = 0; r < rows; ++r)
                 for (Index m = 0; m < M; ++m)
                     kernel::add(H, b.row(r) + m * H, E.gradient_row(X[example_[first + r] * M + m]));
         }
+        if (gradient) store_.columns = store_.predicted = count;  // after value() the gradients are as before
         return total;
     }
 

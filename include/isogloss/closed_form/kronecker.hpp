@@ -53,11 +53,13 @@ struct Result {
 ///     (∂l/∂E)ᵀ  = Σ_n Σ_c δ_nc (K_{H,M}⁽ᴹ⁾)ᵀ ((W_c x_nᵀ K_{M,V})ᵀ)⁽ᴹ⁾
 ///
 /// Shapes   E [V, H];  W [M H, C];  X [N, M];  y [N].  Costs O(N C M³ H² V): for tests.
-/// Errors   UsageError for shapes that do not match, DataError for a token or class out of range.
+/// Errors   UsageError for shapes that do not match or a table of width 0, DataError for a token or class out of range.
 /// Source   "Embedding derivative derivation"; vec-transpose: Minka 2000. Departure: the transpose stands
 ///          inside the vec-transpose, as otherwise the product is undefined; see docs/closed_form/kronecker.md.
 inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<const Token> X,
                                  ArrayView<const Token> y) {
+    if (cols(E) < 1)
+        throw UsageError("kronecker: found a table [", rows(E), ", 0], expected a width of at least 1");
     const Index V = rows(E), H = cols(E), C = cols(W), M = rows(W) / H, N = std::ssize(y);
     if (rows(W) != M * H || std::ssize(X) != N * M)
         throw UsageError("kronecker: found a table [", V, ", ", H, "], weights [", rows(W), ", ", C, "], ",

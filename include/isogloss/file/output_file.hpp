@@ -51,7 +51,7 @@ inline std::string link_target(std::string path) {
 
 /// A file that appears under its name complete or not at all; writes are buffered.
 ///
-///     OutputFile out("model.bin");    // writes to model.bin.part-<process>-<number>
+///     OutputFile out("model.bin");    // writes to model.bin.part-<process>-<number>, of a long name the beginning
 ///     out.write(bytes);
 ///     out.commit();                   // flush to the disk, rename, flush the directory
 ///
@@ -145,10 +145,26 @@ private:
         throw FileError(what, " '", path_, "': ", std::strerror(error));
     }
 
+    // What the names of temporary files begin with: the name of the file, cut where the rest would not fit.
+    std::string opening() const {
+        constexpr std::string_view end = ".part-";
+        constexpr std::size_t rest = end.size() + 21;  // two numbers of 32 bits with a dash
+        std::string name = path_.substr(path_.rfind('/') + 1);
+        const long most = ::pathconf(folder_of(path_).c_str(), _PC_NAME_MAX);
+        const std::size_t room = (most > 0 ? static_cast<std::size_t>(most) : 255) - rest;
+        if (name.size() > room) {
+            name.resize(room);
+            while (!name.empty() && (name.back() & 0xC0) == 0x80) name.pop_back();  // no half character: some
+            if (!name.empty() && (name.back() & 0x80)) name.pop_back();             // file systems refuse it
+        }
+        return name.append(end);
+    }
+
     void open_part(mode_t mode) {
         static std::atomic<unsigned> number{0};
+        const std::string begin = folder_of(path_) + opening();
         for (;;) {
-            part_ = path_ + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(number++);
+            part_ = begin + std::to_string(::getpid()) + "-" + std::to_string(number++);
             Descriptor at(::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
             if (at < 0 && (errno == EEXIST || errno == EINTR)) continue;
             if (at < 0) fail("cannot create a file beside", errno);
@@ -174,7 +190,7 @@ private:
     // Removes the temporary files of this name that no running process is writing.
     void remove_abandoned() const {
         const std::string folder = folder_of(path_);
-        const std::string opening = path_.substr(path_.rfind('/') + 1) + ".part-";
+        const std::string begin = opening();
         struct Close {
             void operator()(DIR* it) const { ::closedir(it); }
         };
@@ -182,8 +198,8 @@ private:
         if (!entries) return;  // reported when the file is opened
         while (const dirent* entry = ::readdir(entries.get())) {
             const std::string_view name = entry->d_name;
-            if (!name.starts_with(opening)) continue;
-            const auto numbers = name.substr(opening.size());
+            if (!name.starts_with(begin)) continue;
+            const auto numbers = name.substr(begin.size());
             const auto dash = numbers.find('-');
             if (dash == 0 || dash == std::string_view::npos || dash + 1 == numbers.size() ||
                 numbers.find_first_not_of("0123456789-") != std::string_view::npos ||

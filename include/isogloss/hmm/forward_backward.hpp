@@ -11,6 +11,7 @@
 #include <isogloss/subnormals.hpp>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
@@ -33,7 +34,27 @@ struct ExpectedCounts {
     /// Σ_{t: x_t = x} γ_t(i), [A, N]: one row per symbol.
     double* emissions() { return numbers.data() + states * (1 + states); }
     double& log_likelihood() { return numbers.back(); }  ///< Σ log P(sequence), nats
+
+    /// Throws UsageError unless these are counts for a model of this size.
+    void require_size(Index states_, Index symbols_) const {
+        if (states != states_ || symbols != symbols_ ||
+            std::ssize(numbers) != states * (1 + states + symbols) + 1)
+            throw UsageError("hmm: found counts of ", states, " states and ", symbols, " symbols, ",
+                             numbers.size(), " numbers, expected ", states_, " states and ", symbols_,
+                             " symbols, ", states_ * (1 + states_ + symbols_) + 1, " numbers");
+    }
 };
+
+/// Throws NumericError for a symbol whose probability c, given those before it, is 0 or not finite; `where` is its
+/// place in the message.
+[[noreturn]] inline void refuse_probability(double c, Token symbol, std::string_view where) {
+    if (std::isfinite(c))
+        throw NumericError("hmm: symbol ", symbol, " ", where,
+                           " has probability 0 under the model; give emissions a prior above 0");
+    throw NumericError(
+        "hmm: symbol ", symbol, " ", where, " has the probability ", c,
+        ", as init, P or E contain numbers that are not finite; load or train the model again");
+}
 
 /// What the recursions read of a model, and the nonzero transitions by state.
 struct ModelView {
@@ -79,10 +100,11 @@ public:
         if (m_.dense()) kernel::transpose_add<double>(N, N, m_.transition, N, 0, back_.data(), N);
     }
 
-    /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range,
-    /// before adding any, NumericError for a sequence of probability 0 under the model, UsageError if memory
-    /// runs out.
+    /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range and
+    /// UsageError for counts of another size, before adding any, NumericError for a sequence of probability 0 under
+    /// the model or a model that is not finite, UsageError if memory runs out.
     void add(std::span<const std::vector<Token>> sequences, ExpectedCounts& to) {
+        to.require_size(m_.states, m_.symbols);
         each_group(sequences, [&] { counts(to); });
     }
 
@@ -188,10 +210,9 @@ private:
                     double* const of = u + b * N;
                     c = 0;
                     for (Index i = 0; i < N; ++i) c += of[i] *= e[i];
-                    if (!(c > 0))
-                        throw NumericError(
-                            "hmm: symbol ", s, " at position ", t, " of sequence ", order_[group_ + b],
-                            " has probability 0 under the model; give emissions a prior above 0");
+                    if (!(c > 0 && std::isfinite(c)))
+                        refuse_probability(c, s,
+                                           message("at position ", t, " of sequence ", order_[group_ + b]));
                     for (Index i = 0; i < N; ++i) of[i] /= c;
                 }
                 c_[first_[t] + b] = c;

@@ -21,7 +21,8 @@ struct Options {
     Index symbols = 0;  ///< A ≥ 1
     Index edges =
         0;  ///< transitions out of a state, its self-transition included, chosen at random; 0: all N
-    double prior = 0;  ///< count ≥ 0 added to every emission before the data; keeps unseen ones above 0
+    double prior =
+        0;  ///< count, 0 to 1e100, added to every emission before the data; keeps unseen ones above 0
     std::uint64_t seed = 1;  ///< of the random start
     Index budget =
         Index{1} << 28;  ///< bytes ≥ 1 for the forward and backward probabilities of stacked sequences
@@ -63,7 +64,7 @@ public:
         require("hmm", "states", N, 1);
         require("hmm", "symbols", A, 1);
         require("hmm", "edges", options.edges, 0, N);
-        require("hmm", "prior", options.prior, 0);
+        require("hmm", "prior", options.prior, 0, 1e100);  // Σ over symbols stays finite
         require("hmm", "budget", options.budget, 1);
         const Index most = bytes_of("hmm", {N, std::max(N, A), 3}, sizeof(double));
         within_memory("hmm", most, [&] { transition.reserve(N * N), emission.reserve(N * A); });
@@ -92,7 +93,9 @@ public:
     Index states() const { return options_.states; }
     Index symbols() const { return options_.symbols; }
 
-    /// Call after writing to `transition`, so that new zeros are exploited.
+    /// Call after writing to `transition`. Where a 0 has become positive it must be called: if at most a quarter of the
+    /// transitions were above 0, as with `edges`, all functions except sample() use those alone, and the new ones
+    /// would count as 0. New zeros cost nothing from then on.
     void list_edges() {
         const Index N = options_.states;
         first_.assign(1, 0), to_.clear();
@@ -103,9 +106,9 @@ public:
         }
     }
 
-    /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Throws DataError
-    /// for a symbol out of range and NumericError for a sequence of probability 0 under the model; the model is
-    /// then unchanged.
+    /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Without a symbol, missing
+    /// or not, in any of them nothing is changed. Throws DataError for a symbol out of range and NumericError for a
+    /// sequence of probability 0 under the model or a model that is not finite; the model is then unchanged.
     double step(std::span<const std::vector<Token>> sequences) {
         ExpectedCounts counts = expect(sequences);
         const double before = counts.log_likelihood();
@@ -121,13 +124,14 @@ public:
         return counts;
     }
 
-    /// The M-step: init, P and E become the normalised counts. A row without counts is unchanged.
-    /// Throws UsageError for counts of a model of another size.
+    /// The M-step: init, P and E become the normalised counts. A row without counts is unchanged. Counts that are all
+    /// 0, as those of no sequence, change nothing, not even with a prior. Throws UsageError for counts of a model of
+    /// another size.
     void maximise(ExpectedCounts counts) {
         const Index N = states(), A = symbols();
-        if (counts.states != N || counts.symbols != A)
-            throw UsageError("hmm: found counts of ", counts.states, " states and ", counts.symbols,
-                             " symbols, expected ", N, " and ", A);
+        counts.require_size(N, A);
+        if (std::all_of(counts.numbers.begin(), counts.numbers.end() - 1, [](double n) { return n == 0; }))
+            return;  // those of no sequence: the prior alone is no data
         settle(initial, counts.starts(), N);
         double* const moves = counts.moves();
         for (Index k = 0; k < N * N; ++k) moves[k] *= transition[k];
@@ -151,9 +155,7 @@ public:
             if (const Token s = x[t]; s >= 0) {
                 double c = 0;
                 for (Index i = 0; i < N; ++i) c += alpha[i] *= emission[i * A + s];
-                if (!(c > 0))
-                    throw NumericError("hmm: symbol ", s, " at position ", t,
-                                       " has probability 0 under the model; give emissions a prior above 0");
+                if (!(c > 0 && std::isfinite(c))) refuse_probability(c, s, message("at position ", t));
                 for (Index i = 0; i < N; ++i) alpha[i] /= c;
                 total += std::log(c);
             }
@@ -169,7 +171,8 @@ public:
     }
 
     /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol of probability 0 is
-    /// treated as missing.
+    /// treated as missing. Throws DataError for a symbol out of range and NumericError for a model that is not finite,
+    /// before the call for this position.
     template <class F> void predict(ArrayView<const Token> x, F&& f) const {
         const Index N = options_.states, A = options_.symbols;
         Array<double> alpha = initial, next(N), p(A);
@@ -178,6 +181,9 @@ public:
             std::fill(p.begin(), p.end(), 0.0);
             for (Index i = 0; i < N; ++i)
                 for (Index s = 0; s < A; ++s) p[s] += alpha[i] * emission[i * A + s];
+            for (Index s = 0; s < A; ++s)
+                if (!std::isfinite(p[s]))
+                    refuse_probability(p[s], static_cast<Token>(s), message("at position ", t));
             f(t, ArrayView<const double>(p));
             if (const Token s = x[t]; s >= 0 && p[s] > 0)  // 1 / p may exceed the range, α e / p does not
                 for (Index i = 0; i < N; ++i) alpha[i] = alpha[i] * emission[i * A + s] / p[s];

@@ -1,13 +1,19 @@
 /// @file io/checkpoint.hpp  A model and its complete training state in one file.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/io/mismatch.hpp>
 #include <isogloss/io/safetensors.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,24 +35,34 @@ enum class Restore {
 ///
 /// Parameters are stored under their own names, once each, however many nodes share them; the rest under
 /// "state/". Scalars are F64, U64 or U8 tensors of shape [], lists F64 [n], texts U8 [n]. Objects are added by
-/// reference, not copied, and must outlive the checkpoint. A run resumed from a checkpoint is bit-identical
+/// reference, not copied, and must outlive the checkpoint; they are visited again by every save and load, and may
+/// have been assigned to in between. A run resumed from a checkpoint is bit-identical
 /// to an uninterrupted one: the graph's seed and step counter (on which dropout
 /// masks depend) and its carried states are part of the saved state.
 ///
-/// Errors   UsageError for two parts with one name. save: as write_safetensors. load: FileError listing every
-///          missing, extra and misshapen name, with nothing changed. UsageError for a graph on shared weights.
+/// Errors   UsageError for two parts with one name. save: as write_safetensors. load, with nothing changed:
+///          FileError listing every missing, extra and misshapen name; FileError for a row that the graph holds
+///          at norm 1 and whose norm in the file is more than 5 % from it (that of a table stored as int8 is
+///          about 1 % off); UsageError for a graph on shared weights, and for parameters alone while an
+///          AveragedSgd, added too, has its averages swapped in.
 class Checkpoint {
 public:
     /// A graph: its parameters, and under "state/" its seed, step counter and carried states. At most one per
     /// checkpoint.
     template <class T> Checkpoint& model(Graph<T>& g) {
         auto& store = g.store();
+        add([&store](Parts& to) {
+            for (auto& p : store.parameters) {
+                to.array("", p.name, p.value, {p.rows, p.cols});
+                if (p.unit_rows) to.list.back().fault = [&p](auto bytes) { return fault_of_rows(p, bytes); };
+            }
+            to.array("state/", "graph/seed", &store.seed, {});
+            to.array("state/", "graph/step", &store.step, {});
+            for (auto& s : store.seqs)
+                if (s.carried)
+                    to.array("state/graph/carried/", s.name, s.carried, {store.capacity.batch, s.width});
+        });
         borrowed_ = store.shared.has_value();
-        for (auto& p : store.parameters) array("", p.name, p.value, {p.rows, p.cols});
-        counter("graph/seed", store.seed);
-        counter("graph/step", store.step);
-        for (auto& s : store.seqs)
-            if (s.carried) array("state/graph/carried/", s.name, s.carried, {store.capacity.batch, s.width});
         after_load_.push_back([&store] {
             for (auto& p : store.parameters) p.clear_gradient();
         });
@@ -54,43 +70,47 @@ public:
     }
 
     /// An object with `visit`, such as an update or a schedule, under "state/name/". Its function `after_load()`,
-    /// if any, is called after a load, including one of parameters only.
+    /// if any, is called after a load, including one of parameters only; its function
+    /// `before_load_of_parameters()`, if any, before the latter, and may refuse it by throwing.
     template <class Visitable> Checkpoint& state(const std::string& name, Visitable& object) {
-        Visitor visitor{*this, name + "/"};
-        object.visit(visitor);
+        add([prefix = name + "/", &object](Parts& to) {
+            Visitor visitor{to, prefix};
+            object.visit(visitor);
+        });
+        if constexpr (requires { object.before_load_of_parameters(); })
+            before_load_of_parameters_.push_back([&object] { object.before_load_of_parameters(); });
         if constexpr (requires { object.after_load(); })
             after_load_.push_back([&object] { object.after_load(); });
         return *this;
     }
 
     /// A number, as double.
-    Checkpoint& number(const std::string& name, double& value) { return scalar(name, value); }
+    Checkpoint& number(const std::string& name, double& value) {
+        return add([name, &value](Parts& to) { to.array("state/", name, &value, {}); });
+    }
     /// A 64-bit counter.
-    Checkpoint& counter(const std::string& name, std::uint64_t& value) { return scalar(name, value); }
+    Checkpoint& counter(const std::string& name, std::uint64_t& value) {
+        return add([name, &value](Parts& to) { to.array("state/", name, &value, {}); });
+    }
     /// A flag, as 0 or 1.
     Checkpoint& flag(const std::string& name, bool& value) {
-        part({"state/" + name,
-              DType::u8,
-              {},
-              false,
-              [&value] { return std::as_bytes(std::span(&value, 1)); },
-              [&value](std::span<const std::byte> bytes) { value = bytes[0] != std::byte{0}; }});
-        return *this;
+        return add([name, &value](Parts& to) { to.flag(name, value); });
     }
     /// A list of any length.
     Checkpoint& list(const std::string& name, std::vector<double>& values) {
-        return any_length(name, DType::f64, values);
+        return add([name, &values](Parts& to) { to.any_length(name, DType::f64, values); });
     }
     /// A string of any length.
     Checkpoint& text(const std::string& name, std::string& characters) {
-        return any_length(name, DType::u8, characters);
+        return add([name, &characters](Parts& to) { to.any_length(name, DType::u8, characters); });
     }
 
     /// Writes the current values: temporary name, flush, rename.
     void save(const std::filesystem::path& path,
               const std::map<std::string, std::string>& metadata = {}) const {
         std::vector<TensorView> tensors;
-        for (const Part& p : parts_) {
+        const Parts parts = current();
+        for (const Part& p : parts.list) {
             TensorView view{p.name, p.dtype, p.shape, p.bytes()};
             if (p.any_length) view.shape = {static_cast<Index>(view.bytes.size()) * 8 / info(p.dtype).bits};
             tensors.push_back(std::move(view));
@@ -105,8 +125,11 @@ public:
             throw UsageError(
                 "checkpoint: the graph shares the weights of another, which others may be reading; "
                 "load into that one");
+        if (!all)
+            for (const auto& act : before_load_of_parameters_) act();
+        const Parts parts = current();
         std::vector<TensorSpec> expected;
-        for (const Part& p : parts_) {
+        for (const Part& p : parts.list) {
             if (!all && is_state(p)) continue;
             TensorSpec spec{p.name, p.dtype, p.shape};
             if (p.any_length) {
@@ -117,9 +140,12 @@ public:
         }
         require_match(expected, file,
                       all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
-        for (const Part& p : parts_)  // allocate everything first, so that the load cannot fail halfway
+        for (const Part& p : parts.list)
+            if (const std::string fault = p.fault ? p.fault(file.at(p.name).bytes) : ""; !fault.empty())
+                throw FileError(file.name(), ": ", fault);
+        for (const Part& p : parts.list)  // allocate everything first, so that the load cannot fail halfway
             if (p.reserve && all) p.reserve(file.at(p.name).bytes.size());
-        for (const Part& p : parts_)
+        for (const Part& p : parts.list)
             if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
         for (const auto& act : after_load_) act();
     }
@@ -133,14 +159,62 @@ private:
         std::function<std::span<const std::byte>()> bytes;
         std::function<void(std::span<const std::byte>)> assign;
         std::function<void(std::size_t)> reserve = {};  // reserves so many bytes, if assign needs them
+        std::function<std::string(std::span<const std::byte>)> fault =
+            {};  // why bytes cannot be assigned, or ""
+    };
+    // What was added, as it is in memory now.
+    struct Parts {
+        std::vector<Part> list;
+        std::set<std::string> names;
+
+        void part(Part p) {
+            if (!names.insert(p.name).second)
+                throw UsageError("checkpoint: two parts are named '", p.name, "'; names must differ");
+            list.push_back(std::move(p));
+        }
+        template <class V>
+        void array(const std::string& prefix, const std::string& name, V* data, std::vector<Index> shape) {
+            std::size_t n = 1;
+            for (const Index k : shape) n *= k;
+            part({prefix + name, dtype_of<V>(), std::move(shape), false,
+                  [data, n] { return std::as_bytes(std::span<const V>(data, n)); },
+                  [data](std::span<const std::byte> bytes) {
+                      if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
+                  }});
+        }
+        void flag(const std::string& name, bool& value) {
+            part({"state/" + name,
+                  DType::u8,
+                  {},
+                  false,
+                  [&value] { return std::as_bytes(std::span(&value, 1)); },
+                  [&value](std::span<const std::byte> bytes) { value = bytes[0] != std::byte{0}; }});
+        }
+        template <class C> void any_length(const std::string& name, DType dtype, C& values) {
+            constexpr std::size_t unit = sizeof(typename C::value_type);
+            part({"state/" + name,
+                  dtype,
+                  {},
+                  true,
+                  [&values] { return std::as_bytes(std::span(values)); },
+                  [&values](std::span<const std::byte> bytes) {
+                      values.resize(bytes.size() / unit);
+                      if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+                  },
+                  [&values](std::size_t bytes) { values.reserve(bytes / unit); }});
+        }
     };
     struct Visitor {
-        Checkpoint& to;
+        Parts& to;
         std::string prefix;
-        void number(const std::string& name, double& value) { to.number(prefix + name, value); }
-        void counter(const std::string& name, std::uint64_t& value) { to.counter(prefix + name, value); }
+        void number(const std::string& name, double& value) { to.array("state/", prefix + name, &value, {}); }
+        void counter(const std::string& name, std::uint64_t& value) {
+            to.array("state/", prefix + name, &value, {});
+        }
         void flag(const std::string& name, bool& value) { to.flag(prefix + name, value); }
-        void list(const std::string& name, std::vector<double>& values) { to.list(prefix + name, values); }
+        void list(const std::string& name, std::vector<double>& values) {
+            to.any_length(prefix + name, DType::f64, values);
+        }
         template <class T> void array(const std::string& name, T* data, Index rows, Index cols) {
             to.array("state/" + prefix, name, data, {rows, cols});
         }
@@ -148,42 +222,41 @@ private:
 
     static bool is_state(const Part& p) { return p.name.starts_with("state/"); }
 
-    void part(Part p) {
-        for (const Part& other : parts_)
-            if (other.name == p.name)
-                throw UsageError("checkpoint: two parts are named '", p.name, "'; names must differ");
-        parts_.push_back(std::move(p));
+    // The objects may have moved their memory since the last call.
+    Parts current() const {
+        Parts parts;
+        for (const auto& show : added_) show(parts);
+        return parts;
     }
-    template <class C> Checkpoint& any_length(const std::string& name, DType dtype, C& values) {
-        constexpr std::size_t unit = sizeof(typename C::value_type);
-        part({"state/" + name,
-              dtype,
-              {},
-              true,
-              [&values] { return std::as_bytes(std::span(values)); },
-              [&values](std::span<const std::byte> bytes) {
-                  values.resize(bytes.size() / unit);
-                  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-              },
-              [&values](std::size_t bytes) { values.reserve(bytes / unit); }});
+    template <class Show> Checkpoint& add(Show show) {
+        added_.push_back(std::move(show));
+        try {
+            current();  // names may clash
+        } catch (...) {
+            added_.pop_back();
+            throw;
+        }
         return *this;
-    }
-    template <class V> Checkpoint& scalar(const std::string& name, V& value) {
-        array("state/", name, &value, {});
-        return *this;
-    }
-    template <class V>
-    void array(const std::string& prefix, const std::string& name, V* data, std::vector<Index> shape) {
-        std::size_t n = 1;
-        for (const Index k : shape) n *= k;
-        part({prefix + name, dtype_of<V>(), std::move(shape), false,
-              [data, n] { return std::as_bytes(std::span<const V>(data, n)); },
-              [data](std::span<const std::byte> bytes) { std::memcpy(data, bytes.data(), bytes.size()); }});
     }
 
-    std::vector<Part> parts_;
+    template <class T>
+    static std::string fault_of_rows(const Parameter<T>& p, std::span<const std::byte> bytes) {
+        std::vector<T> row(static_cast<std::size_t>(p.cols));
+        for (Index i = 0; i < p.rows; ++i) {
+            std::memcpy(row.data(), bytes.data() + static_cast<std::size_t>(i) * row.size() * sizeof(T),
+                        row.size() * sizeof(T));
+            const double norm = std::sqrt(kernel::sum_of_squares(p.cols, row.data()));
+            if (!(std::abs(norm - 1) <= 0.05))
+                return message("row ", i, " of '", p.name, "' has the norm ", norm, ", expected 1, at which ",
+                               "the graph holds it; nothing was loaded. Build the graph without ",
+                               "WeightOptions::unit_rows, or choose another file");
+        }
+        return {};
+    }
+
+    std::vector<std::function<void(Parts&)>> added_;
     bool borrowed_ = false;  // the graph uses the weights of another
-    std::vector<std::function<void()>> after_load_;
+    std::vector<std::function<void()>> before_load_of_parameters_, after_load_;
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io

@@ -152,7 +152,8 @@ enum class Compact {
 /// does not begin with "state/". Everything else is unchanged, including the metadata. `widened` reads it back.
 /// Tables that were already compact are widened first.
 ///
-/// Throws DataError for a number in a table that is not finite, with int8; and as write_safetensors.
+/// Throws DataError for a number in a table that is not finite, with int8; for a finite one that rounds to infinity,
+/// with bf16 (beyond 3.39e38); and as write_safetensors.
 inline void write_compact(const std::filesystem::path& path, Safetensors file, Compact type) {
     file = widened(std::move(file));
     std::vector<TensorView> tensors;
@@ -168,8 +169,12 @@ inline void write_compact(const std::filesystem::path& path, Safetensors file, C
         const auto n = static_cast<std::size_t>(rows * width);
         if (type == Compact::bf16) {
             auto& to = halves.emplace_back(n);
-            detail::each_number<float>(
-                t, [&](Index i, float x) { to[static_cast<std::size_t>(i)] = kernel::to_bf16(x); });
+            detail::each_number<float>(t, [&](Index i, float x) {
+                const kernel::Bf16 rounded = to[static_cast<std::size_t>(i)] = kernel::to_bf16(x);
+                if (std::isfinite(x) && !std::isfinite(kernel::to_float(rounded)))
+                    throw DataError("tensor ", in_quotes(t.name), ": row ", i / width, " holds ", x,
+                                    ", which would be infinite in bfloat16; expected at most 3.38e38");
+            });
             tensors.back().dtype = DType::bf16;
             tensors.back().bytes = std::as_bytes(std::span(to));
             continue;

@@ -11,8 +11,10 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/utf8.hpp>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
@@ -95,8 +97,8 @@ template <class T> std::vector<Index> shape_there(const Parameter<T>& p, const T
 ///                          {Torch::lstm, "rnn", "lstm2", 1}, {Torch::head, "decoder", "softmax"}});
 ///
 /// Numbers may be F16, BF16, F32 or F64. A bias that exists only here becomes 0. Two layers for the same
-/// parameter, such as an embedding and the head tied to it, must be bit-identical. Gradients of the parameters
-/// read are cleared.
+/// parameter, such as an embedding and the head tied to it, must be bit-identical, a missing bias being 0. Gradients
+/// of the parameters read are cleared.
 /// @return  the tensors of the file that no layer used, in file order
 ///
 /// Errors   FileError listing tensors that are missing or of other shapes or types, biases without counterpart
@@ -113,6 +115,12 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
         std::vector<T> numbers;
     };
     std::map<Parameter<T>*, Values> read;
+    const auto set = [&](Parameter<T>& p, const std::string& from, std::vector<T> numbers) {
+        const auto [before, added] = read.try_emplace(&p, Values{from, numbers});
+        if (!added && !std::ranges::equal(std::as_bytes(std::span(before->second.numbers)),
+                                          std::as_bytes(std::span(numbers))))  // numbers may be NaN
+            fault(from, " and ", before->second.from, " differ, but both map to '", p.name, "'");
+    };
     std::vector<std::string> used;
     for (const TorchLayer& l : layers) {
         for (const detail::TorchPart& part : detail::parts_of(l)) {
@@ -126,13 +134,17 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
             if (!p || (part.bias && there == 0)) {
                 if (there > 0)
                     fault(in_quotes(part.tensors[0]), " has no counterpart: node '", l.ours, "' has no bias");
-                else if (p) read[p] = {"", std::vector<T>(static_cast<std::size_t>(p->size()), T(0))};
+                else if (p)
+                    set(*p, in_quotes(part.tensors[0]) + ", which is missing and counts as 0,",
+                        std::vector<T>(static_cast<std::size_t>(p->size()), T(0)));
                 continue;
             }
             std::vector<T> sum(static_cast<std::size_t>(p->size()), T(0));
+            bool complete = true;
             for (const std::string& name : part.tensors) {
                 const TensorView* const t = file.find(name);
                 const auto shape = detail::shape_there(*p, part);
+                complete = complete && t && t->shape == shape;
                 if (!t) {
                     fault(in_quotes(name), " ", dimensions_text(shape), " is missing");
                 } else if (t->shape != shape) {
@@ -150,10 +162,7 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
                                                                                  : i * p->cols + j)];
                 }
             }
-            const auto [before, added] = read.try_emplace(p, Values{part.tensors[0], sum});
-            if (!added && before->second.numbers != sum)
-                fault(in_quotes(part.tensors[0]), " and ", in_quotes(before->second.from),
-                      " differ, but both map to '", p->name, "'");
+            if (complete) set(*p, in_quotes(part.tensors[0]), std::move(sum));
         }
         if (file.find(message(l.theirs, l.theirs.empty() ? "" : ".", "weight_hr_l", l.layer)))
             fault(in_quotes(l.theirs), " projects its states (proj_size), which Lstm does not");

@@ -1,6 +1,7 @@
 /// @file io/word_vectors.hpp  Word vectors in the file formats of word2vec and GloVe.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -79,6 +80,9 @@ inline std::optional<float> parse_float(std::string_view digits) {
     return value;
 }
 
+/// Bytes that some programs write at the beginning of a text in UTF-8: no part of its first word.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
 /// Reads the parts common to the three formats. Used by the read functions below.
 class WordVectorReader {
 public:
@@ -87,16 +91,22 @@ public:
         if (in.bytes() == 0) in.refuse("the file is empty");
     }
 
+    /// Reads up to the next line end, as Reader::until; a byte order mark before the first line is dropped.
+    bool line(std::string_view& out) {
+        const bool ended = in.until('\n', out);
+        if (line_++ == 0 && out.starts_with(byte_order_mark)) out.remove_prefix(byte_order_mark.size());
+        return ended;
+    }
+
     /// Reads and checks the first line of a word2vec file and returns the number of words. A number takes at
     /// least `least` bytes in this format, and the file must be large enough for all of them before anything is
     /// allocated.
     Index header(Index least) {
-        std::string_view line;
-        in.until('\n', line);
-        ++line_;
-        const auto h = word2vec_header(line);
+        std::string_view first;
+        line(first);
+        const auto h = word2vec_header(first);
         if (!h)
-            in.refuse("line 1: ", in_quotes(line), " is not the number of words and the dimension; ",
+            in.refuse("line 1: ", in_quotes(first), " is not the number of words and the dimension; ",
                       "is this GloVe text, which has no such line?");
         if (h->words == 0 || h->dimension == 0)
             in.refuse("line 1: ", h->words, " words of dimension ", h->dimension,
@@ -120,22 +130,21 @@ public:
     /// Reads one line "word x₁ … x_n"; false at the end of the file. The first line sets the dimension if
     /// it is not known.
     bool text_row() {
-        std::string_view line;
-        if (!in.until('\n', line) && line.empty()) return false;
-        ++line_;
-        if (line.ends_with('\r')) line.remove_suffix(1);
+        std::string_view row;
+        if (!line(row) && row.empty()) return false;
+        if (row.ends_with('\r')) row.remove_suffix(1);
         const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
         std::size_t at = 0;
-        while (at < line.size() && !is_blank(line[at])) ++at;
-        const auto w = line.substr(0, at);
+        while (at < row.size() && !is_blank(row[at])) ++at;
+        const auto w = row.substr(0, at);
         word(w, "line ", line_ - vectors.words.size(), [this] { return message("line ", line_); });
         Index found = 0;
         for (;;) {
-            while (at < line.size() && is_blank(line[at])) ++at;
-            if (at == line.size()) break;
+            while (at < row.size() && is_blank(row[at])) ++at;
+            if (at == row.size()) break;
             const std::size_t begin = at;
-            while (at < line.size() && !is_blank(line[at])) ++at;
-            const auto field = line.substr(begin, at - begin);
+            while (at < row.size() && !is_blank(row[at])) ++at;
+            const auto field = row.substr(begin, at - begin);
             const auto value = parse_float(field);
             if (!value)
                 in.refuse("line ", line_, ": ", in_quotes(field), " after the word ", in_quotes(w),
@@ -190,8 +199,8 @@ private:
 
 /// Reads word vectors in word2vec's text format.
 ///
-/// Numbers are decimal, separated by spaces or tabs; a space at the end of a line and "\r\n" are accepted.
-/// Bytes of words are not changed.
+/// Numbers are decimal, separated by spaces or tabs; a space at the end of a line, "\r\n" and a byte order mark at the
+/// beginning of the file are accepted. Bytes of words are not changed.
 ///
 /// Errors   FileError with file and line: an empty file, a first line that is not two numbers or announces
 ///          more than the file can hold, another number of words or values than announced, a value that is
@@ -232,28 +241,66 @@ inline WordVectors read_glove_text(const std::filesystem::path& path) {
     WordVectorReader r(path);
     while (r.text_row()) {
     }
+    if (r.vectors.dimension == 0) r.in.refuse("the file is empty, but for a byte order mark");
     return std::move(r.vectors);
 }
 
-/// The format of a file, from its first two lines: a first line of two whole numbers is word2vec's; then
-/// the second line after its first space decides: text if all of it is printable, else binary. All
-/// other files are taken to be GloVe text.
+namespace detail {
+
+/// Whether a line of text is a word and `dimension` numbers.
+inline bool is_text_row(std::string_view line, Index dimension) {
+    constexpr std::string_view blanks = " \t";
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    Index found = 0;
+    for (std::size_t at = line.find_first_of(blanks); at < line.size();) {
+        const std::size_t begin = line.find_first_not_of(blanks, at);
+        if (begin == std::string_view::npos) break;
+        at = std::min(line.find_first_of(blanks, begin), line.size());
+        if (!parse_float(line.substr(begin, at - begin)) || ++found > dimension) return false;
+    }
+    return found == dimension;
+}
+
+/// Whether `bytes`, what follows the first line of a word2vec file, or the beginning of it, is binary. The numbers of
+/// the first word take 4 · dimension bytes after its space, and any of these may be a line feed.
+inline bool looks_binary(std::string_view bytes, Index dimension, bool whole) {
+    const auto line = bytes.substr(0, bytes.find('\n'));
+    const std::size_t space = line.find(' ');
+    if (space == std::string_view::npos || is_text_row(line, dimension)) return false;
+    const auto is_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\t' || c == '\r' || c == '\n'; };
+    const auto after = bytes.substr(space + 1);
+    if (!std::ranges::all_of(line.substr(space), is_text)) return true;
+    // A faulty line of text, or the bytes before a line feed in a number. Words of the next lines may hold bytes
+    // beyond ASCII, but no control characters.
+    const bool fits = dimension <= std::ssize(after) / 4;
+    const auto numbers = after.substr(0, fits ? static_cast<std::size_t>(4 * dimension) : after.size());
+    const auto is_control = [&](char c) { return static_cast<unsigned char>(c) < ' ' && !is_text(c); };
+    if (std::ranges::any_of(numbers, is_control)) return true;
+    if (!fits || std::ranges::all_of(numbers, is_text)) return false;
+    return numbers.size() < after.size() ? after[numbers.size()] == '\n' : whole;
+}
+
+}  // namespace detail
+
+/// The format of a file: a first line of two whole numbers is word2vec's, all other files are taken to be GloVe text. A
+/// file of word2vec is text if its second line is a word and as many numbers as the first line says; else it is
+/// binary if what follows the space after its first word is not all printable: the rest of the line, or the 4 bytes
+/// of each number, which may contain a line feed.
 ///
 /// Two cases cannot be recognised; name the format explicitly for them: GloVe text of dimension 1 whose first
 /// word and value are whole numbers, and binary files of very low dimension whose numbers look like letters.
 /// Throws FileError if the file cannot be read or is empty.
 inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path) {
-    file::FileReader in(path.string());
-    if (in.bytes() == 0) in.refuse("the file is empty");
-    std::string_view line;
-    in.until('\n', line);
-    if (!word2vec_header(line)) return WordVectorFormat::glove_text;
-    in.until('\n', line);
-    const std::size_t space = line.find(' ');
-    if (space == std::string_view::npos) return WordVectorFormat::word2vec_text;
-    for (const char c : line.substr(space))
-        if ((c < ' ' || c > '~') && c != '\t' && c != '\r') return WordVectorFormat::word2vec_binary;
-    return WordVectorFormat::word2vec_text;
+    WordVectorReader r(path);
+    std::string_view first;
+    r.line(first);
+    const auto header = word2vec_header(first);
+    if (!header) return WordVectorFormat::glove_text;
+    std::string bytes(static_cast<std::size_t>(std::min(r.in.remaining(), Index{1} << 20)), '\0');
+    r.in.read(std::as_writable_bytes(std::span(bytes)));
+    return detail::looks_binary(bytes, header->dimension, r.in.remaining() == 0)
+               ? WordVectorFormat::word2vec_binary
+               : WordVectorFormat::word2vec_text;
 }
 
 /// Reads word vectors in the format found by recognise_word_vectors.
@@ -285,10 +332,15 @@ inline void require_storable(const WordVectors& v) {
 ///
 /// Text has the shortest decimals that read back as the same floats, so that it is lossless.
 ///
-/// Errors   DataError, before anything is written, as require_storable. FileError as OutputFile.
+/// Errors   DataError, before anything is written: as require_storable; GloVe text whose first word begins with a byte
+///          order mark, which readers drop. FileError as OutputFile.
 inline void write_word_vectors(const std::filesystem::path& path, const WordVectors& v,
                                WordVectorFormat format) {
     require_storable(v);
+    if (format == WordVectorFormat::glove_text && v.words[0].starts_with(byte_order_mark))
+        throw DataError(
+            "word vectors: word 0, ", in_quotes(v.words[0]), ", begins with a byte order mark, which ",
+            "readers drop at the beginning of a file; put another word first, or use word2vec's format");
     file::write_atomically(path.string(), [&](file::OutputFile& out) {
         if (format != WordVectorFormat::glove_text)
             out.write(std::to_string(v.words.size()) + " " + std::to_string(v.dimension) + "\n");

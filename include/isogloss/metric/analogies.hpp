@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <isogloss/array.hpp>
 #include <isogloss/file/reader.hpp>
 #include <isogloss/linalg.hpp>
@@ -91,7 +92,8 @@ inline Array<KnownQuestion> known_questions(const WordTable& table, std::span<co
 ///
 ///     d = argmax_{w ≠ a, b, c} cos(w, b - a + c),   vectors of norm 1
 ///
-/// Questions with an unknown word are skipped and counted. Ties go to the first word in the table. The cosines
+/// Questions with an unknown word are skipped and counted. Ties go to the first word in the table; a table without
+/// other words than a, b and c has no answer. The cosines
 /// are computed as matrix products over blocks of questions within `budget` bytes.
 ///
 /// Errors   UsageError: a budget below 1, or one for which memory does not suffice
@@ -126,7 +128,8 @@ inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<con
             for (std::size_t k = 0; k < 3; ++k) row[q.row[k]] = -std::numeric_limits<float>::infinity();
             AnalogyScore& score = scores[q.section];
             ++score.asked;
-            score.correct += std::max_element(row, row + V) - row == q.row[3];
+            const float* const best = std::max_element(row, row + V);
+            score.correct += best - row == q.row[3] && !std::isinf(*best);  // infinite: one of the question
         }
     }
     return scores;

@@ -10,6 +10,7 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
+#include <limits>
 #include <span>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -17,7 +18,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of NeuralCache.
 struct NeuralCacheOptions {
     Index window = 2000;    ///< N ≥ 1: number of most recent steps stored
-    double flatness = 0.3;  ///< θ ≥ 0; 0: relative frequencies within the window
+    double flatness = 0.3;  ///< θ ≥ 0, a finite number of type T; 0: relative frequencies within the window
     double weight = 0.1;    ///< λ in [0, 1] of the cache in the mixture
 };
 
@@ -42,7 +43,7 @@ inline void require_neural_cache(const NeuralCacheOptions& o) {
 ///          list of θ is longer than any before
 /// Options  see NeuralCacheOptions
 /// Errors   UsageError: options or sizes out of range, a negative word, a probability from an empty cache.
-///          NumericError: a state, or a product of two, that is not finite
+///          NumericError: a state, or a product of two, that is not finite; a θ of follow() that is infinite in T
 /// Source   Grave, Joulin, Usunier 2017, "Improving neural language models with a continuous cache",
 ///          equations (2) and (3).
 template <class T> class NeuralCache {
@@ -51,6 +52,7 @@ public:
     NeuralCache(Index width, NeuralCacheOptions options) : width_(width), options_(options) {
         require("neural cache", "width", width, 1);
         require_neural_cache(options);
+        require("neural cache", "flatness", options.flatness, 0, most_flatness);
         const Index N = options.window, rows = std::min(N, most_rows);
         const Index bytes = bytes_of("neural cache", {N, width + rows + 3}, sizeof(T));
         within_memory("neural cache", bytes, [&] {
@@ -79,6 +81,7 @@ public:
     double probability(const T* h, Token w) {
         if (size_ == 0)
             throw UsageError("neural cache: it is empty and has no probabilities; add() something first");
+        require_word(w);
         const BlasOnOneThread blas;
         double p = 0;
         score({h, 1, width_});
@@ -87,6 +90,7 @@ public:
     }
     /// p(w) of the mixture, given p_model(w).
     double mixed(const T* h, Token w, double model) {
+        require_word(w);
         return size_ == 0 ? model : (1 - options_.weight) * model + options_.weight * probability(h, w);
     }
     /// The same for all words: p [V] is p_model on entry, the mixture on exit. UsageError if the cache
@@ -109,11 +113,18 @@ public:
     /// Processes consecutive steps of a text: calls f(r, p) for row r of the states h [S, n] in turn, p being
     /// p_cache(next[r] | h_r) for each θ in `flatness` (in place of the option) from the pairs stored before this
     /// step; then it stores the step. p is empty while the cache is. Products of states are computed for up to 128
-    /// steps at once. Invalid states or words are found before the first call; if f throws, the steps before that
+    /// steps at once. Invalid states, words or θ are found before the first call; if f throws, the steps before that
     /// one are stored.
     template <class F>
     void follow(MatrixRef<const T> h, const Token* next, std::span<const double> flatness, F&& f) {
         check(h, next);
+        for (const double theta : flatness) {
+            require("neural cache", "flatness", theta, 0);
+            if (theta > most_flatness)  // others of the list may be useful: no UsageError
+                throw NumericError("neural cache: found the flatness ", theta,
+                                   ", which is infinite in the type of the states; expected at most ",
+                                   most_flatness);
+        }
         const BlasOnOneThread blas;
         of_word_.resize(std::ssize(flatness));
         for (Index first = 0, rows; first < h.rows; first += rows) {
@@ -135,7 +146,11 @@ public:
 
 private:
     static constexpr Index most_rows = 128;  // rows of products at once
+    static constexpr double most_flatness = static_cast<double>(std::numeric_limits<T>::max());
 
+    static void require_word(Token w) {
+        if (w < 0) throw UsageError("neural cache: found the word ", w, ", expected 0 or more");
+    }
     void check(MatrixRef<const T> h, const Token* next) const {
         if (h.cols != width_ || !h.is_valid() || h.transposed)
             throw UsageError("neural cache: found states of ", h.cols, " numbers, ", h.stride,

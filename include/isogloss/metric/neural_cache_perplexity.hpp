@@ -43,10 +43,12 @@ public:
                 require_neural_cache({.window = window, .flatness = theta, .weight = lambda});
                 trials_.push_back({theta, lambda, {}});
             }
+        mixed_.resize(trials_.size());
     }
 
     /// Counts the last forward pass, which was for the CrossEntropy `l`: `h` is the input of its head
-    /// (Graph::hidden), `targets` [T, 1] are those fed to `l`. Targets of -1 are skipped.
+    /// (Graph::hidden), `targets` [T, 1] are those fed to `l`. Targets of -1 are skipped. If it throws, the words
+    /// before the one in question are counted in all trials, the others in none.
     void add(Graph<T>& g, Loss<T> l, Seq<T> h, TokenBlock targets) {
         if (targets.batch != 1)
             throw UsageError("neural cache: found ", targets.batch,
@@ -64,15 +66,16 @@ public:
             cache_.follow(run, targets.data + first, flatness_, [&](Index r, std::span<const double> p) {
                 const double model = nats.data()[first + r];
                 for (std::size_t k = 0; k < trials_.size(); ++k) {
-                    auto& trial = trials_[k];
-                    const double mixed = p.empty() ? model : mixed_nats(model, p[k / weights], trial.weight);
+                    const auto& trial = trials_[k];
+                    const double mixed = mixed_[k] =
+                        p.empty() ? model : mixed_nats(model, p[k / weights], trial.weight);
                     if (std::isinf(mixed))
                         throw NumericError("neural cache: with weight ", trial.weight, " the word ",
                                            targets.data[first + r],
                                            " has probability 0, as the window does not hold it; lower the "
                                            "weight");
-                    trial.perplexity.add(mixed, 1);
                 }
+                for (std::size_t k = 0; k < trials_.size(); ++k) trials_[k].perplexity.add(mixed_[k], 1);
             });
             if (end < targets.time) ++end;
         }
@@ -92,6 +95,7 @@ private:
     NeuralCache<T> cache_;
     std::vector<double> flatness_;
     std::vector<NeuralCacheTrial> trials_;
+    std::vector<double> mixed_;  // nats of a word in each trial
 };
 
 /// The perplexities of a text under a graph with neural caches of one window, see NeuralCacheTrials, within an

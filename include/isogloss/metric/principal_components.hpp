@@ -21,10 +21,11 @@ struct PrincipalComponents {
 ///     x - 1 x̄ᵀ = U S Vᵀ,   coordinates = U S,   variance_i = s_i² / Σ s²
 ///
 /// The sign of a direction is arbitrary; it is chosen so that its entry of largest absolute value is positive.
-/// A table whose rows are all equal has coordinates and variances 0. Costs O(rows · columns²).
+/// A table whose rows are all equal has coordinates and variances 0. A table of very large or small differences is
+/// scaled first, by a power of 2. Costs O(rows · columns²).
 ///
 /// Errors   UsageError: fewer than 2 rows, fewer rows than columns, count below 1 or above the columns.
-///          NumericError: a number that is not finite, with its position.
+///          NumericError: a number that is not finite, with its position; a coordinate beyond the range of a double.
 /// Source   Pearson 1901; Hotelling 1933.
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
     if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols || !x.is_valid())
@@ -34,16 +35,28 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
             " components");
     const Index n = x.rows, m = x.cols;
     auto centred = dense::zeros<double>(n, m);
-    for (Index j = 0; j < m; ++j) {
-        double mean = 0;
+    double most = 0, widest = 0;
+    for (Index j = 0; j < m; ++j)
         for (Index i = 0; i < n; ++i) {
             const auto v = static_cast<double>(x.row(i)[j]);
             if (!std::isfinite(v))
                 throw NumericError("principal components: found ", v, " at row ", i, ", column ", j);
-            mean += v / static_cast<double>(n);
+            most = std::max(most, std::abs(v));
         }
-        for (Index i = 0; i < n; ++i) centred(i, j) = double(x.row(i)[j]) - mean;
+    // Differences must not overflow, nor their squares overflow or vanish. Powers of 2 change no other bit.
+    const double shrink = most > 1e307 ? 0.125 : 1;
+    for (Index j = 0; j < m; ++j) {
+        double mean = 0;
+        for (Index i = 0; i < n; ++i) mean += shrink * double(x.row(i)[j]) / static_cast<double>(n);
+        for (Index i = 0; i < n; ++i) {
+            centred(i, j) = shrink * double(x.row(i)[j]) - mean;
+            widest = std::max(widest, std::abs(centred(i, j)));
+        }
     }
+    const int exponent = widest == 0 || (widest > 1e-100 && widest < 1e100) ? 0 : std::ilogb(widest);
+    if (exponent != 0)
+        for (Index i = 0; i < n; ++i)
+            for (Index j = 0; j < m; ++j) centred(i, j) = std::ldexp(centred(i, j), -exponent);
     const BlasOnOneThread blas;
     const auto [u, s, v] = xt::linalg::svd(centred, false);  // v is Vᵀ
     double total = 0;
@@ -52,13 +65,19 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
     PrincipalComponents p{x.rows, count, {}, {}, {}};
     p.coordinates.resize(n * count);
     for (Index k = 0; k < count; ++k) {
-        double largest = 0;
+        double leading = 0;
         for (Index j = 0; j < m; ++j)
-            if (std::abs(v(k, j)) > std::abs(largest)) largest = v(k, j);
-        const double sign = largest < 0 ? -1 : 1;
+            if (std::abs(v(k, j)) > std::abs(leading)) leading = v(k, j);
+        const double sign = leading < 0 ? -1 : 1;
         for (Index j = 0; j < m; ++j) p.directions.push_back(sign * v(k, j));
         p.variance.push_back(total > 0 ? s(k) * s(k) / total : 0);
-        for (Index i = 0; i < n; ++i) p.coordinates[i * count + k] = sign * u(i, k) * s(k);
+        for (Index i = 0; i < n; ++i) {
+            const double at = std::ldexp(sign * u(i, k) * s(k), exponent) / shrink;
+            if (!std::isfinite(at))
+                throw NumericError("principal components: the coordinate of row ", i, " along direction ", k,
+                                   " is beyond the range of a double; divide the table by 10");
+            p.coordinates[i * count + k] = at;
+        }
     }
     return p;
 }

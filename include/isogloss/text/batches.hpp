@@ -100,9 +100,6 @@ public:
                             " columns of 1 step; use a longer text",
                             predictions_ > 0 ? ", fewer columns or Tail::pad" : "");
         for (Index at = 0; at < length_; ++count_) at += steps(count_, at);
-        const Random places(options_.seed, stream_of("rotation"), options_.epoch);
-        if (options_.rotate)
-            for (Index b = 0; b < capacity_.batch; ++b) places_.push_back(places.below(b, length_));
         if (options_.start > count_)
             throw DataError(source_, ": cannot start with batch ", options_.start, ": there are only ",
                             count_, "; is it the same text, capacity, seed and epoch as before?");
@@ -112,6 +109,12 @@ public:
             input_.resize(most / (2 * sizeof(Token)));
             target_.resize(input_.size());
         });
+        if (!options_.rotate) return;
+        within_memory<DataError>(source_, bytes_of<DataError>(source_, {capacity_.batch}, sizeof(Index)),
+                                 [&] { places_.resize(static_cast<std::size_t>(capacity_.batch)); });
+        const Random places(options_.seed, stream_of("rotation"), options_.epoch);
+        for (Index b = 0; b < capacity_.batch; ++b)
+            places_[static_cast<std::size_t>(b)] = places.below(b, length_);
     }
 
     /// Batches in the whole pass, from index 0, whatever `start`.

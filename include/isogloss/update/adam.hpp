@@ -28,6 +28,9 @@ struct AdamOptions {
 ///
 /// with g divided and clipped as in Sgd. Rows of a table that were not looked up have g = 0 and still move
 /// by their momentum, so every step visits the whole group.
+/// Errors   UsageError: options out of range. NumericError, with nothing changed: a gradient that is not finite, or
+///          whose square, divided and clipped, exceeds T (from 1.3e19 in float), as s would stay infinite; a row held
+///          at norm 1 that would lose its direction
 /// Source   Kingma, Ba 2015, algorithm 1; decay: Loshchilov, Hutter 2019.
 template <class T> class Adam : public Rule<T, AdamOptions> {
 public:
@@ -46,12 +49,13 @@ public:
     }
 
     /// One step; returns the norm of the gradient before clipping. Throws NumericError and changes
-    /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
+    /// nothing when a gradient is not finite or too large, or a row held at norm 1 would lose its direction.
     double step() {
         const SubnormalsAreZero flush;  // averages of gradients that have become 0 decay to 0
         const double d = this->divisor(), norm = direction_norm(group_, d, 0);
         const auto k = static_cast<double>(steps_ + 1);
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
+        require_squares("adam", group_, norm * clip_factor(norm, options_.clip), factor);
         const T b1 = static_cast<T>(options_.first), b2 = static_cast<T>(options_.second);
         const T eta = static_cast<T>(options_.rate / (1 - std::pow(options_.first, k)));
         const T scale = static_cast<T>(1 / (1 - std::pow(options_.second, k)));

@@ -44,7 +44,8 @@ struct DynamicOptions {
 /// Memory   one copy of the group's weights, two for rms
 /// Errors   UsageError: options out of range; a gradient of the group that already counts at construction and
 ///          would be lost; step() under rms before collect(). NumericError, with nothing changed: a gradient
-///          that is not finite, a row held at norm 1 that would lose its direction, mean squares all 0 with λ > 0
+///          that is not finite, one in collect() under rms with which Σ g² could exceed T, a row held at norm 1
+///          that would lose its direction, mean squares all 0, or too small for T, with λ > 0
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", section 5;
 ///          avg and min(1, ·) as in its published code. Departure: a decay for sgd is one number, not R
 template <class T> class DynamicUpdate : public Rule<T, DynamicOptions> {
@@ -78,9 +79,15 @@ public:
     /// After a backward pass over training text: adds the squares of the gradient to MS and clears the gradient;
     /// under sgd only clears it. The weights are unchanged.
     void collect() {
-        const double d = this->divisor();
-        direction_norm(group_, d, 0);  // throws where it is not finite
+        const double d = this->divisor(),
+                     norm = direction_norm(group_, d, 0);  // throws where it is not finite
         const T factor = static_cast<T>(1 / d);
+        const double bound = bound_ + norm * norm;  // of every sum of squares
+        if (rms() && !(bound <= static_cast<double>(std::numeric_limits<T>::max()) / 2))
+            throw NumericError(
+                "dynamic update: found gradients of the norm ", norm,
+                " over the training text, whose squares are not numbers of this type; nothing was ",
+                "changed. Use DynamicRule::sgd, or a model whose gradients are smaller");
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
             if (rms())
@@ -91,6 +98,7 @@ public:
             p.clear_gradient();
         }
         ++collected_;
+        bound_ = bound;
         average_ = -1;
     }
 
@@ -142,8 +150,9 @@ private:
         }
         if (total == 0 && options_.decay > 0)
             throw NumericError(
-                "dynamic update: all gradients that were collected are 0, so the decay "
-                "has no scale; collect over a longer text, or use decay 0");
+                "dynamic update: all gradients that were collected are 0, or so small that their squares are "
+                "0, "
+                "so the decay has no scale; collect over a longer text, or use decay 0");
         return total / double(squares_.size());
     }
 
@@ -171,6 +180,7 @@ private:
 
     std::vector<std::vector<T>> trained_, squares_;  // θ₀; Σ g²
     Index collected_ = 0;                            // M
+    double bound_ = 0;                               // Σ ‖g‖²
     double average_ = -1;                            // avg √MS; -1: not known
 };
 

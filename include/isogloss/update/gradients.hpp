@@ -7,7 +7,9 @@
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/threads.hpp>
+#include <limits>
 #include <numeric>
+#include <string_view>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -63,6 +65,27 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
         total += squares;
     }
     return std::sqrt(total) / divisor;
+}
+
+/// Throws NumericError, naming the parameter, where the square of factor · g exceeds half the range of T, so that
+/// sums of squares would become infinite; `norm` is that of factor · g over the whole group.
+template <class T>
+void require_squares(std::string_view who, const Parameters<T>& group, double norm, double factor) {
+    const double most = std::sqrt(static_cast<double>(std::numeric_limits<T>::max()) / 2);
+    if (norm <= most) return;  // as nearly always: no element is larger
+    for (Parameter<T>* p : group) {
+        double largest_of[most_pieces] = {};
+        for_each_range(*p, [&](const T*, const T* g, Index n, Index piece) {
+            for (Index i = 0; i < n; ++i)
+                largest_of[piece] = std::max(largest_of[piece], std::abs(factor * double(g[i])));
+        });
+        const double largest = *std::max_element(largest_of, largest_of + most_pieces);
+        if (largest > most)
+            throw NumericError(who, ": the gradient of '", p->name, "' reaches ", largest,
+                               ", expected at most ", most,
+                               ", as its square is not a number of this type; nothing was changed. ",
+                               "Lower the learning rate, or clip the gradients");
+    }
 }
 
 /// The factor by which clipping scales a direction: min(1, clip / norm); clip = 0: no clipping.

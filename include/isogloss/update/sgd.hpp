@@ -116,12 +116,22 @@ public:
     bool triggered() const { return triggered_; }
 
     /// Exchanges weights and averages; without effect before the first averaged step. Call it twice
-    /// around an evaluation.
+    /// around an evaluation, and write no other weights in between: the second call would replace them.
     void swap() {
         if (averaged_ == 0) return;
         swapped_ = !swapped_;
         for (std::size_t k = 0; k < mean_.size(); ++k)
             std::swap_ranges(mean_[k].begin(), mean_[k].end(), this->group()[k].value);
+    }
+
+    /// Called by Checkpoint::load before one of parameters alone, see io/checkpoint.hpp: throws UsageError while the
+    /// averages are swapped in.
+    void before_load_of_parameters() const {
+        if (swapped_)
+            throw UsageError(
+                "averaged sgd: a load of parameters while the averages are in use, which the next swap() "
+                "would "
+                "replace by the weights before it; call swap() first");
     }
 
     using Sgd<T>::rate;

@@ -1,5 +1,7 @@
 """Trains on a small text: below the unigram model, a table row and a label per character, errors."""
+import html
 import os
+import re
 import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "language_model"))
@@ -24,11 +26,39 @@ def learns():
     assert f"embeddings of 3 characters  {ours:7.3f}" in again, (ours, again)  # the same seed, the same model
 
 
+def labels():
+    """Every character of ASCII is in the picture as it is, except those that have no shape of their own."""
+    characters = "".join(map(chr, range(33, 127)))
+    write("ascii.txt", (characters + " \n") * 20)
+    run("--text", "ascii.txt", "--before", 1, "--epochs", 1, "--batch", 16, "--csv", "ascii.csv", "--svg", "ascii.svg")
+    found = [html.unescape(re.sub("<[^>]*>", "", t)) for t in re.findall("<text>(.*?)</text>", read("ascii.svg").decode())]
+    shown = {'"': "''", ",": "\u201a"}
+    missing = [c for c in characters + "\u21b5\u2423" if shown.get(c, c) not in found]
+    assert not missing, (missing, found)
+    assert {r["character"] for r in rows("ascii.csv")} == set(characters) | {" ", "\\x0A"}
+
+
+def refuses_before_training():
+    """What would fail at the end of a training, or train nothing, is refused before the first epoch."""
+    def refused(*options, says):
+        done = run("--text", "text.txt", "--csv", "e.csv", "--svg", "", *options, status=1)
+        assert says in done.stderr and done.stderr.count("\n") == 1 and "epoch" not in done.stdout, done
+        assert not os.path.exists("e.csv")
+
+    types = len(set(sentences(400)))
+    refused("--width", types + 1, says=f"found {types} different characters, expected at least --width {types + 1}")
+    refused("--before", 40, says="found --before = 40, but (41)-grams")
+    refused("--before", 0, says="--before = 0, expected at least 1")
+    refused("--batch", 0, says="--batch = 0, expected at least 1")
+    size = len(sentences(400))
+    refused("--batch", size, says=f"found {size * 9 // 10} characters for training")
+    run("--text", "text.txt", "--epochs", 1, "--csv", "", "--svg", "", "--batch", size * 9 // 10, "--width", types)
+
+
 def refuses():
     assert "none.txt" in run("--text", "none.txt", status=1).stderr
     guards_outputs("--text", "text.txt", "--epochs", 1, inputs=["text.txt"], outputs=["--csv", "--svg"])
     assert "--seed is -1" in run("--text", "text.txt", "--seed", -1, status=1).stderr
-    assert "order 41" in run("--text", "text.txt", "--before", 40, "--epochs", 1, status=1).stderr
     run("--text", "text.txt", "--width", 1, status=105)
     nowhere = run("--text", "text.txt", "--epochs", 1, "--csv", "kept.csv", status=1, environment={"PATH": "/nowhere"}).stderr
     assert "gnuplot-nox" in nowhere and os.path.exists("kept.csv"), nowhere
@@ -36,4 +66,6 @@ def refuses():
 
 with Folder():
     learns()
+    labels()
+    refuses_before_training()
     refuses()

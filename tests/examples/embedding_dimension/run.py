@@ -31,6 +31,65 @@ def studies():
     assert os.path.exists("embedding_dimension.svg")
 
 
+def keeps_studies_apart():
+    """--resume refuses rows that other texts or options made, and names what differs."""
+    before = read("embedding_dimension.csv")
+
+    def refused(*options, says):
+        error = run(*SMALL, "--svg", "", "--resume", *options, status=1).stderr
+        assert error.startswith("isogloss: --csv 'embedding_dimension.csv' has rows of another study") and error.count("\n") == 1, error
+        assert all(s in error for s in [says, "Give --csv another name"]), error
+        assert read("embedding_dimension.csv") == before
+
+    write("other.txt", sentences(500, seed=3))
+    refused("--train", "other.txt", says="--train is ")
+    refused("--valid", "train.txt", says="--valid is ")
+    for option, old, new in [("--tokens", 4000, 3000), ("--epochs", 4, 8), ("--seed", 1, 2), ("--max-vocabulary", 0, 9)]:
+        refused(option, new, says=f"{option} is {old}, not {new}")
+    for option, old, new in [("--rate", 1, 0.5), ("--batch", 4, 5), ("--bptt", 10, 5), ("--keep", 1, 0.5)]:
+        refused(option, new, says=f"of tied, width 2, {option} is {old}, not {new}")
+        run(*SMALL, "--svg", "", "--resume", "--models", "skip-gram", option, new)  # which has no such option
+    for option, old, new in [("--window", 2, 3), ("--skip-gram-rate", 0.2, 0.1)]:
+        refused(option, new, says=f"of skip-gram, width 2, {option} is {old}, not {new}")
+        run(*SMALL, "--svg", "", "--resume", "--models", "tied", option, new)
+    assert read("embedding_dimension.csv") == before
+    run(*SMALL, "--svg", "", "--resume", "--threads", 2)
+
+    # Rows of an earlier version do not tell their options, only the words and how many epochs there were.
+    earlier = "".join(line.rpartition(",")[0] + "\n" for line in before.decode().splitlines())
+    write("earlier.csv", earlier)
+    run("--plot-only", "--csv", "earlier.csv", "--svg", "earlier.svg")
+    done = run(*SMALL, "--csv", "earlier.csv", "--svg", "", "--resume")
+    assert "earlier version" in done.stderr and "epoch 1:" not in done.stdout, done
+    assert [dict(r, study="") for r in rows("embedding_dimension.csv")] == [dict(r, study="") for r in rows("earlier.csv")]
+    write("earlier.csv", earlier)
+    error = run(*SMALL, "--csv", "earlier.csv", "--resume", "--max-vocabulary", 9, status=1).stderr
+    assert "the vocabulary has 14 words, not " in error, error
+    assert "epoch 4 of --epochs 3" in run(*SMALL, "--csv", "earlier.csv", "--resume", "--epochs", 3, status=1).stderr
+    assert read("earlier.csv").decode() == earlier
+    run(*SMALL, "--csv", "earlier.csv", "--svg", "", "--models", "tied", "--epochs", 1)  # it may be replaced
+    assert len(rows("earlier.csv")) == 2 and "study" in rows("earlier.csv")[0]
+
+
+def draws():
+    """Only the models that have rows; a table that is none is refused with its line."""
+    lines = read("embedding_dimension.csv").decode().splitlines(True)
+    write("some.csv", lines[0] + "".join(line for line in lines if line.startswith("skip-gram")))
+    out = run("--plot-only", "--csv", "some.csv", "--svg", "some.svg").stdout
+    svg = read("some.svg").decode()
+    assert "tied" not in out + svg and "skip-gram" in out and "skip-gram" in svg, (out, svg)
+    assert "found 8 rows, none of --models" in run("--plot-only", "--csv", "some.csv", "--models", "tied", status=1).stderr
+    write("none.csv", lines[0])
+    assert "found 0 rows" in run("--plot-only", "--csv", "none.csv", "--svg", "some.svg", status=1).stderr
+    assert read("some.svg").decode() == svg
+    row = lines[1].rstrip("\n")
+    assert row.startswith("tied,14,2,1,")
+    for bad in [row + ",1", row.replace("tied", "untied"), row.replace(",14,2,", ",14,-2,"), row.replace(",14,2,", ",14,2.5,"),
+                row.replace(",14,2,1,", ",0,2,1,"), row.replace(",2,1,", ",2,0,"), "tied,14,2,1,nan,3,", "tied,14,2,1,3,-4,", "tied,14,2,1,3", ""]:
+        write("bad.csv", lines[0] + row + "\n" + bad + "\n")
+        assert "bad.csv:3: found " in run("--plot-only", "--csv", "bad.csv", status=1).stderr, bad
+
+
 def prints_the_rule():
     for words, n in ((10000, 77), (1000, 58), (1e9, 172), (50000, 90)):
         out = run(words).stdout
@@ -47,4 +106,6 @@ def refuses():
 with Folder():
     prints_the_rule()
     studies()
+    keeps_studies_apart()
+    draws()
     refuses()

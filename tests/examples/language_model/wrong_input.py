@@ -95,7 +95,10 @@ def models():
                            ("nothing", "nothing"), ("train.txt", "train.txt"), ("folder", "folder")]:
             refuses(command, "--model", name, *rest, says=says)
     refuses("sample", "--model", "model", "--words", 0, says="--words = 0")
-    refuses("sample", "--model", "model", "--temperature", -1, says="--temperature = -1")
+    for words in (-1, 10**9 + 1, 2**62):
+        refuses("sample", "--model", "model", "--words", words, says=f"--words = {words}, expected 1 to 1000000000")
+    for temperature in (-1, "1e-300", 0.009, 101, "1e300", "nan"):
+        refuses("sample", "--model", "model", "--temperature", temperature, says=["--temperature = ", "expected 0, for the most probable"])
     refuses("sample", "--model", "model", "--prompt", "two\nlines", says="line feed")
     refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 0, says="--columns is 0")
     refuses("evaluate", "--model", "model", "--text", "valid.txt", "--columns", 10**9, says="at most 100000")

@@ -53,6 +53,47 @@ def resumes():
     assert os.path.exists("subspace_distance.svg")
 
 
+def keeps_studies_apart():
+    """--resume refuses rows that another text or other options made, and names what differs."""
+    before = read("subspace_distance.csv")
+
+    def refused(*options, says):
+        error = run(*SMALL, "--epochs", 8, "--svg", "", "--resume", *options, status=1).stderr
+        assert error.startswith("isogloss: --csv 'subspace_distance.csv' has rows of another study: ") and error.count("\n") == 1, error
+        assert all(s in error for s in [says, "Give --csv another name"]), error
+        assert read("subspace_distance.csv") == before
+
+    write("other.txt", words(310))
+    refused("--text", "other.txt", says="--text is ")
+    for option, old, new in [("--tokens", 2000, 1000), ("--units", 4, 5), ("--layers", 1, 2), ("--batch", 5, 4), ("--bptt", 10, 9),
+                             ("--epochs", 8, 9), ("--seed", 1, 2), ("--rate", 0.003, 0.001), ("--head-rate", 10, 9), ("--rest", 0.5, 0.25),
+                             ("--table-rate", 0.01, 0.02), ("--clip", 0, 5), ("--init", 0.1, 0.2), ("--update", "split", "adam")]:
+        refused(option, new, says=f"{option} is {old}, not {new}")
+    refused("--hold-target", says="--hold-target is off, not on")
+    refused("--epochs", 9, "--seed", 3, says="--epochs is 8, not 9, --seed is 1, not 3")
+
+    # Rows of an earlier version do not tell their options.
+    earlier = "".join(line.rpartition(",")[0] + "\n" for line in before.decode().splitlines())
+    write("earlier.csv", earlier)
+    run("--plot-only", "--csv", "earlier.csv", "--svg", "earlier.svg")
+    done = run(*SMALL, "--epochs", 8, "--csv", "earlier.csv", "--svg", "", "--resume")
+    assert "earlier version" in done.stderr and "epoch" not in done.stdout, done
+    assert "epoch 8 of --epochs 7" in run(*SMALL, "--epochs", 7, "--csv", "earlier.csv", "--resume", status=1).stderr
+
+
+def draws():
+    """A table without rows or with lines of another kind replaces no picture."""
+    run("--plot-only")
+    svg, lines = read("subspace_distance.svg"), read("subspace_distance.csv").decode().splitlines(True)
+    write("none.csv", lines[0])
+    assert "none.csv: found a table without rows" in run("--plot-only", "--csv", "none.csv", status=1).stderr
+    row = lines[1].rstrip("\n")
+    for bad in [row + ",1", row.replace("beta", "gamma"), row.replace(",0,0,", ",-1,0,"), row.replace(",0,0,", ",0,0.5,"), ""]:
+        write("bad.csv", lines[0] + row + "\n" + bad + "\n")
+        assert "bad.csv:3: found " in run("--plot-only", "--csv", "bad.csv", status=1).stderr, bad
+    assert read("subspace_distance.svg") == svg
+
+
 def refuses():
     guards_outputs(*SMALL, inputs=["text.txt"], outputs=["--csv", "--svg"])
     assert "found --betas = 2, expected 0 to 1" in run("--betas", "2", status=1).stderr
@@ -61,10 +102,14 @@ def refuses():
     assert "diverged" in away and "--head-rate" in away, away
     assert "at least --tokens" in run("--text", "text.txt", "--csv", "x.csv", status=1).stderr
     assert "none.txt" in run("--text", "none.txt", "--csv", "x.csv", status=1).stderr
+    many = run(*SMALL, "--units", 500, "--csv", "x.csv", status=1)
+    assert "types, expected at least --units 500" in many.stderr and "nan" not in many.stdout, many
 
 
 with Folder():
     sweeps()
     resumes()
     holds()
+    keeps_studies_apart()
+    draws()
     refuses()

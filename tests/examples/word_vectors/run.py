@@ -54,6 +54,15 @@ def evaluates():
     assert "analogies" not in named and "capitals as small letters" in named, named
 
 
+def quotes():
+    """A name with a comma or quotes is one field of the table."""
+    write("a,b.txt", "king queen 9\ncat Dog 8\n")
+    write("sections.txt", ': s,t\nman woman king queen\n: say"so"\nman woman queen king\n')
+    run("evaluate", "--vectors", "v.txt", "--similarity", "a,b.txt", "--analogies", "sections.txt", "--csv", "quoted.csv")
+    assert [r["set"] for r in rows("quoted.csv")] == ["a,b", "s,t", 'say"so"', "all"], read("quoted.csv")
+    assert all(None not in r for r in rows("quoted.csv"))
+
+
 def model():
     """The table of a trained model gives what its exported vectors give."""
     language_model = os.environ["LANGUAGE_MODEL"]
@@ -85,5 +94,6 @@ def refuses():
 
 with Folder():
     evaluates()
+    quotes()
     model()
     refuses()
