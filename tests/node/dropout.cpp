@@ -190,7 +190,7 @@ TEST_CASE("Masks are read by name, and are those that Random draws", "[node][dro
     REQUIRE_THROWS_MATCHES(g.mask("c5.mask"), UsageError,
                            says("no mask 'c5.mask'", "embed.mask", "c2.candidate_mask"));
     g.forward(e, {x, {words.data(), 4, 2}});
-    REQUIRE_THROWS_MATCHES(g.mask("c4.mask"), UsageError, says("did not run the node of 'c4.mask'"));
+    REQUIRE_THROWS_MATCHES(g.mask("c4.mask"), UsageError, says("did not reach 'c4'"));
     g.training(false);
     g.forward(all, {x, {words.data(), 5, 1}});
     const auto ones = g.mask("c1.mask");

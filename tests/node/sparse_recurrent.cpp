@@ -318,7 +318,7 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 2}}, x), UsageError,
                            says("2 frequencies for 4 symbols"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), UsageError,
-                           says("all 0"));
+                           says("add up to 0"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), UsageError,
                            says("the input is a sequence"));
     REQUIRE(g.store().published.empty());

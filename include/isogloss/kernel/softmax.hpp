@@ -164,7 +164,8 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
 }
 
 /// KL(p ‖ q) for p = e / Σe and q = f / Σf, as Σ p (u - log(1 + u)) with u = q/p - 1: every term is at least 0, so
-/// that nothing cancels where p and q nearly agree. Where e underflows to 0 the term counts as 0. In double.
+/// that nothing cancels where p and q nearly agree. Where e underflows to 0 the term counts as 0; where f alone does,
+/// the sum is infinite. In double.
 template <class T> double divergence(Index n, const T* e, double e_sum, const T* f, double f_sum) {
     constexpr double by_series = 1. / 32;  // there the next term of the series is below 3e-10 of the first
     const double ratio = e_sum / f_sum;

@@ -121,9 +121,11 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                 const T m = kernel::row_max(V, z);
                 const double of_target = double(z[y]) - double(m);
                 const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
-                const double divergence =
-                    careful_ ? kernel::divergence(V, e, target_sum_[g], soft_row, s.soft_sum)
-                             : target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
+                double divergence = target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
+                if (careful_ && divergence < 0.1)  // else its rounding is small beside it
+                    if (const double sum = kernel::divergence(V, e, target_sum_[g], soft_row, s.soft_sum);
+                        std::isfinite(sum))
+                        divergence = sum;
                 const double surprise = surprise_[block.position[r]] = std::log(s.sum) - of_target;
                 by_token[block.position[r]] = hard * surprise + soft * divergence;
                 if (!block.gradient) continue;
