@@ -20,7 +20,7 @@ TEMPLATE_TEST_CASE("Logits are H Eᵀ + b, packed or not, the last rows without 
     };
     const auto h = some(rows * n, 1), e = some(V * n, 2), b = some(V, 3);
     std::vector<T> z(static_cast<std::size_t>(rows * V), std::numeric_limits<T>::quiet_NaN()),
-        packed(static_cast<std::size_t>(Skinny::size(std::min(rows, Skinny::most_transposed), n)));
+        packed(static_cast<std::size_t>(Skinny::size(std::min(rows, Skinny::most_transposed(n)), n)));
     graph::logits<T>({h.data(), rows, n}, {e.data(), V, n}, bias ? b.data() : nullptr, {z.data(), rows, V},
                      packs ? packed.data() : nullptr, without_bias);
     Numbers expected;

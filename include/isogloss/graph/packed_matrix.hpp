@@ -56,10 +56,7 @@ public:
             if (precision_ == Precision::bf16)
                 return kernel::Bf16Gemm::product(a, halves_, start, c, detail::bf16_memory(1));
         }
-        for (Index r = 0; r < c.rows; ++r)
-            if (start) std::copy_n(start, n_, c.row(r));
-            else std::fill_n(c.row(r), n_, T(0));
-        kernel::Packed<T>::add_product(a, numbers_, c);
+        kernel::Packed<T>::product(a, numbers_, start, 0, c);
     }
 
     /// C += A B.

@@ -242,8 +242,10 @@ public:
     /// Whether there is memory for the gradient of a weight: not with WeightOptions::trained = false. For whether
     /// a pass computes it, see Pass::is_trained.
     bool has_gradient(Weight<T> w) const { return store_[w].gradient != nullptr; }
-    /// Bytes a loss may take for blocks of logits from this table (GraphOptions::budget). In bfloat16 these also
-    /// hold the packed table; blocks of too few rows would each cost a pass over it.
+    /// Whether the transpose of a weight is packed already, for graphs on the weights of another.
+    bool is_packed(Weight<T> w) const { return store_[w].packed_transpose != nullptr; }
+    /// Bytes a loss may take for blocks of logits from this table (GraphOptions::budget), the table packed for a pass
+    /// included. In bfloat16 they grow with it; blocks of too few rows would each cost a pass over it.
     Index budget(Weight<T> table) const {
         constexpr Index least = Index{32} << 20;
         const Index bytes = table.rows * table.cols * Index{sizeof(T)};  // held in memory: no overflow

@@ -25,38 +25,65 @@ template <class T, class A = Architecture> struct Packed {
 
     /// C += A B for A [rows, k], packed B [k, n] and C [rows, n].
     static void add_product(MatrixRef<const T> a, const T* packed, MatrixRef<T> c) {
+        multiply(a, packed, c, [](Index, Index, Index) {});
+    }
+
+    /// C = S + A B: rows of S are `start` [n], or 0 if it is null, and 0 in the last `without_start` rows.
+    static void product(MatrixRef<const T> a, const T* packed, const T* start, Index without_start,
+                        MatrixRef<T> c) {
+        multiply(a, packed, c, [&](Index row, Index first, Index columns) {
+            if (start && row < c.rows - without_start)
+                std::copy_n(start + first, columns, c.row(row) + first);
+            else std::fill_n(c.row(row) + first, columns, T(0));
+        });
+    }
+
+private:
+    // C += A B, after begin_row(row, first, columns) for every part of a row of C.
+    template <class Begin>
+    static void multiply(MatrixRef<const T> a, const T* packed, MatrixRef<T> c, Begin&& begin_row) {
         const Index m = a.rows, k = a.cols, n = c.cols;
         const typename Micro::KBlocks k_blocks(k);
         const typename Micro::Panels panels(n);
         const bool shared = double(m) * double(k) * double(n) >= 1e6;
+        const Index together =
+            m < many_rows ? 1 : std::max<Index>(1, near_numbers / (k_blocks.terms(0) * Micro::NR));
         parallel(panels.count, 1, shared ? panels.count : 1, [&](Index first, Index last, Index) {
-            for (Index p = first; p < last; ++p) {
-                const Index at = panels.begin(p), padded = panels.columns(p);
-                for (Index block = 0; block < k_blocks.count; ++block) {
-                    const Index i = k_blocks.begin(block), count = k_blocks.terms(block);
-                    const T* panel = packed + at * k + i * padded;
-                    Index group = 0;
-                    for (Index row = 0, rows; row < m; row += rows, group += Micro::lanes) {
+            for (Index begin = first, end; begin < last; begin = end) {
+                end = std::min(begin + together, last);
+                const Index column = panels.begin(begin), columns = std::min(panels.begin(end), n) - column;
+                for (Index block = 0; block < k_blocks.count; ++block)
+                    for (Index row = 0, rows, group = 0; row < m; row += rows, group += Micro::lanes) {
                         rows = Micro::rows_at(row, m);
-                        Micro::multiply(
-                            {.rows = rows,
-                             .columns = std::min(padded, n - at),
-                             .k = count,
-                             .a = a.row(row) + i,
-                             .a_row = a.stride,
-                             .b = panel,
-                             .b_stride = padded,
-                             .padded = padded,
-                             // The k-block below comes next; every row block prefetches another lane group.
-                             .prefetch = {panel + count * padded + group % padded, padded},
-                             .overwrite = false,
-                             .c = c.row(row) + at,
-                             .c_stride = c.stride});
+                        for (Index r = row; block == 0 && r < row + rows; ++r) begin_row(r, column, columns);
+                        for (Index p = begin; p < end; ++p) {
+                            const Index at = panels.begin(p), padded = panels.columns(p),
+                                        i = k_blocks.begin(block), count = k_blocks.terms(block);
+                            const T* panel = packed + at * k + i * padded;
+                            Micro::multiply(
+                                {.rows = rows,
+                                 .columns = std::min(padded, n - at),
+                                 .k = count,
+                                 .a = a.row(row) + i,
+                                 .a_row = a.stride,
+                                 .b = panel,
+                                 .b_stride = padded,
+                                 .padded = padded,
+                                 // What is packed behind comes next; every row block prefetches another lane group.
+                                 .prefetch = {panel + count * padded + group % padded, padded},
+                                 .overwrite = false,
+                                 .c = c.row(row) + at,
+                                 .c_stride = c.stride});
+                        }
                     }
-                }
             }
         });
     }
+
+    // With many rows a group of panels, of one k-block, stays in the L2 cache, and a row block writes as many cache
+    // lines of a row of C one after the other: panel by panel, it would write one line in each of all rows, which lie
+    // far apart. With few rows B is streamed from memory, panel by panel.
+    static constexpr Index many_rows = 4 * Micro::MR, near_numbers = Index{1} << 15;
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel

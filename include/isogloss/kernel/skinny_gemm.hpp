@@ -11,9 +11,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 template <class T, class A = Architecture> struct SkinnyGemm {
     using Micro = MicroKernel<T, A>;
 
-    /// Most rows for which product(), for C of n columns, and product_transposed() beat BLAS.
+    /// Most rows for which product(), for C of n columns, and product_transposed(), for sums of k terms, beat BLAS.
+    /// The latter transposes C, which costs the more beside short sums the narrower the vectors are.
     static Index most(Index n) { return n <= 320 ? 192 : 96; }
-    static constexpr Index most_transposed = 256;
+    static Index most_transposed(Index k) {
+        return sizeof(typename Micro::L) == 64 ? largest_transposed : k <= 320 ? 80 : 192;
+    }
+    static constexpr Index largest_transposed = 256;  ///< for any k
 
     /// C = A B + beta C for A [m, k], B [k, n] and C [m, n], none transposed; beta = 0 overwrites C whatever
     /// it holds.
@@ -67,12 +71,12 @@ template <class T, class A = Architecture> struct SkinnyGemm {
         Micro::pack_panels(t(a), 0, typename Micro::Panels(a.rows).count, to);
     }
 
-    /// C = A Bᵀ + beta C for packed A [m, k], B [n, k] and C [m, n], m ≤ most_transposed: computed as (B
+    /// C = A Bᵀ + beta C for packed A [m, k], B [n, k] and C [m, n], m ≤ largest_transposed: computed as (B
     /// Aᵀ)ᵀ, so that B is read in place, and transposed in parts that stay in the cache.
     static void product_transposed(const T* packed, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
         // Full row blocks, and whole cache lines of C.
         constexpr Index part = sizeof(typename Micro::L) == 64 ? 32 : 48;
-        alignas(64) T product[part * most_transposed];
+        alignas(64) T product[part * largest_transposed];
         const Index m = c.rows, n = c.cols, k = b.cols;
         const typename Micro::KBlocks k_blocks(k);
         const typename Micro::Panels panels(m);

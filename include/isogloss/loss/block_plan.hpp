@@ -58,6 +58,8 @@ public:
 
     /// Maximum number of rows of a block.
     Index rows() const { return rows_; }
+    /// Maximum number of rows of the products of a block of `rows` rows: hidden states, and word vectors.
+    Index states_of(Index rows) const { return (words_ ? 2 : 1) * rows; }
     /// Maximum number of pieces into which threads divide a product.
     Index threads_at_most() const { return threads_; }
     /// Number of elements of the pool for a block of `rows` rows.
@@ -91,11 +93,11 @@ private:
     // More rows or bytes than these make a block hardly faster, unless the table is larger still.
     static constexpr Index enough_rows = 64, enough_bytes = Index{18} << 20;
 
-    Index states_of(Index rows) const { return (words_ ? 2 : 1) * rows; }
-    // With fewer word vectors than rows, a block may stay within most_transposed.
+    // With fewer word vectors than rows, a block may stay within most_transposed().
     Index packed_size(Index rows) const {
-        return Skinny::Micro::wide ? Skinny::size(std::min(states_of(rows), Skinny::most_transposed), width_)
-                                   : 0;
+        return Skinny::Micro::wide
+                   ? Skinny::size(std::min(states_of(rows), Skinny::most_transposed(width_)), width_)
+                   : 0;
     }
     Index grain() const {
         return words_ ? std::max<Index>(1, Skinny::Micro::lanes / 2) : Skinny::Micro::lanes;

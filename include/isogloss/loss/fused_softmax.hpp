@@ -6,6 +6,7 @@
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/loss/block_plan.hpp>
+#include <isogloss/loss/packed_table.hpp>
 #include <isogloss/loss/sparse_gradient.hpp>
 #include <isogloss/loss/staged_gradient.hpp>
 #include <span>
@@ -78,15 +79,19 @@ public:
             needs.bytes_a_position += copies * SparseGradient<T>::bytes_a_position;
             needs.bytes += copies * SparseGradient<T>::bytes(o.vocabulary, waiting);
         }
-        Index packed = graph::PackedTable<T>::bytes(s.precision(), o.vocabulary, n, budget);
-        needs.bytes += packed;
-        plan_ = {needs, o.vocabulary, n, capacity, budget};
-        if (packed > 0 && plan_.rows() < std::min<Index>(capacity, 8)) {  // packing would leave too little
-            needs.bytes -= std::exchange(packed, 0);
-            plan_ = {needs, o.vocabulary, n, capacity, budget};
-        }
+        const auto plan = [&](Index packed) {
+            HeadNeeds all = needs;
+            all.bytes += packed;
+            plan_ = {all, o.vocabulary, n, capacity, budget};
+        };
+        Index packed =
+            s.is_packed(s.table(o)) ? 0 : PackedTable<T>::bytes(s.precision(), o.vocabulary, n, budget);
+        plan(packed);
+        if (packed > 0 &&
+            !PackedTable<T>::pays(s.precision(), plan_.rows(), plan_.states_of(plan_.rows()), capacity))
+            plan(packed = 0);
         memory_.pool = s.scratch(plan_.size(plan_.rows()));
-        if (packed > 0) table_.setup(s.template scratch<kernel::Bf16>(packed / Index{sizeof(kernel::Bf16)}));
+        table_.setup(s, packed);
         memory_.squares = s.scratch(2 * plan_.tile * n);
         memory_.order = s.template scratch<Index>(capacity);
         memory_.targets = s.template scratch<Token>(capacity);
@@ -140,7 +145,7 @@ public:
         const auto E = p.parameter(p.head(logits_).table).values();
         const Index n = hidden_.width, V = logits_.vocabulary;
         T* phi = p.adjoint_data(hidden_);
-        table_.pack(E, p.precision());
+        table_.pack(E, p.precision(), count_);
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = std::min(plan_.tile, plan_.next(count_ - first));
             for (const FisherTerm& term : terms) {
@@ -186,7 +191,7 @@ private:
 
     // Runs all blocks. With dh [T·B, n] the gradient is also computed and added to it.
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
-        if (count_ > 0) table_.pack(p.parameter(p.head(logits_).table).values(), p.precision());
+        if (count_ > 0) table_.pack(p.parameter(p.head(logits_).table).values(), p.precision(), count_);
         sparse_.clear(), sparse_words_.clear();
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = plan_.next(count_ - first);
@@ -330,7 +335,7 @@ private:
     Weight<T> also_;                       // see also_writes()
     bool sorted_ = false, words_ = false;  // see HeadNeeds
     BlockPlan<T> plan_;
-    graph::PackedTable<T> table_;
+    PackedTable<T> table_;
     StagedGradient<T> staged_;
     SparseGradient<T> sparse_, sparse_words_;  // from dl/dz, and from dl/ds below it
     struct {
