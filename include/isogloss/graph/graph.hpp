@@ -128,7 +128,7 @@ public:
 
     // --- modes ------------------------------------------------------------------------------------
 
-    /// Training draws dropout masks and lets losses prepare their gradients; evaluation does neither.
+    /// Training draws dropout masks and lets losses stage their gradients; evaluation does neither.
     /// Throws UsageError for training in a graph without gradients.
     void training(bool on) {
         if (on) require_gradients("training");

@@ -151,10 +151,10 @@ template <class T, class Moved> void require_directions(const Parameter<T>& p, M
     const auto check = [&](Index row) {
         T part[kernel::chunk];
         double squares = 0;
-        for (Index first = 0, some; first < p.cols; first += some) {
-            some = std::min(kernel::chunk, p.cols - first);
-            for (Index k = 0; k < some; ++k) part[k] = moved(row * p.cols + first + k);
-            squares += kernel::sum_of_squares(some, part);
+        for (Index first = 0, count; first < p.cols; first += count) {
+            count = std::min(kernel::chunk, p.cols - first);
+            for (Index k = 0; k < count; ++k) part[k] = moved(row * p.cols + first + k);
+            squares += kernel::sum_of_squares(count, part);
         }
         if (!(squares > 0) || !std::isfinite(squares))
             throw NumericError(message("update: the step takes row ", row, " of '", p.name, "' to the norm ",

@@ -177,7 +177,7 @@ private:
                             " are more than 2⁶³ - 1, and a count could overflow");
     }
 
-    void take(ArrayView<const Token> tokens, bool count) {
+    void take(ArrayView<const Token> tokens, bool counted) {
         require_open();
         for (Index p = 0; p < std::ssize(tokens); ++p)
             if (tokens[p] < 0 || tokens[p] >= vocabulary_)
@@ -185,28 +185,28 @@ private:
                                 ", outside the vocabulary of ", vocabulary_,
                                 " words; read the text with the vocabulary of the counts");
         require_room(std::ssize(tokens));
-        if (!count) spill();
+        if (!counted) spill();
         while (!tokens.empty()) {
-            Index some = std::ssize(tokens);
+            Index count = std::ssize(tokens);
             const CountRunHeader* next = restored_ < files() ? &runs_[restored_].header() : nullptr;
             if (next && next->first <= position_) {  // counted by an earlier run
-                if (!count) refuse_part(*next);
-                some = std::min<Index>(some, next->last - position_);
-                remember(tokens.first(std::size_t(some)));
+                if (!counted) refuse_part(*next);
+                count = std::min<Index>(count, next->last - position_);
+                remember(tokens.first(std::size_t(count)));
                 if (position_ == next->last) pass_restored();
-            } else if (count) {
-                if (next) some = std::min<Index>(some, next->first - position_);
-                some = std::min(some, plan_.block - pending_);
-                text_.insert(text_.end(), tokens.begin(), tokens.begin() + some);
-                hash_.add(tokens.first(std::size_t(some)));
-                pending_ += some;
-                position_ += some;
+            } else if (counted) {
+                if (next) count = std::min<Index>(count, next->first - position_);
+                count = std::min(count, plan_.block - pending_);
+                text_.insert(text_.end(), tokens.begin(), tokens.begin() + count);
+                hash_.add(tokens.first(std::size_t(count)));
+                pending_ += count;
+                position_ += count;
                 if (pending_ == plan_.block || (next && position_ == next->first)) spill();
             } else {
-                if (next && next->first < position_ + some) refuse_part(*next);
-                remember(tokens.first(std::size_t(some)));
+                if (next && next->first < position_ + count) refuse_part(*next);
+                remember(tokens.first(std::size_t(count)));
             }
-            tokens = tokens.subspan(std::size_t(some));
+            tokens = tokens.subspan(std::size_t(count));
         }
     }
     [[noreturn]] void refuse_part(const CountRunHeader& h) const {

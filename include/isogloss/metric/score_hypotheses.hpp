@@ -135,10 +135,10 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
             const Index B = std::ssize(columns), rows = std::ssize(input);
             g.forward(o, {x, TokenBlock{input.data(), rows / B, B}});
             scores.positions += rows;
-            for (Index first = 0, some; first < rows; first += some) {
-                some = std::min(block, rows - first);
-                g.logits(o, first, {logits.data(), some, o.vocabulary});
-                for (Index r = first; r < first + some; ++r) {
+            for (Index first = 0, count; first < rows; first += count) {
+                count = std::min(block, rows - first);
+                g.logits(o, first, {logits.data(), count, o.vocabulary});
+                for (Index r = first; r < first + count; ++r) {
                     const T* const z = logits.data() + (r - first) * o.vocabulary;
                     const T most = kernel::row_max(o.vocabulary, z);
                     const double log_sum = static_cast<double>(most) +

@@ -108,7 +108,7 @@ public:
         const double d = this->divisor(), norm = direction_norm(group_, d, 0);
         if (rms() && average_ < 0) average_ = average_root();
         const T eta = static_cast<T>(options_.rate / d), epsilon = static_cast<T>(options_.epsilon);
-        const T share = static_cast<T>(rms() ? 1 / static_cast<double>(collected_) : 0);
+        const T scale = static_cast<T>(rms() ? 1 / static_cast<double>(collected_) : 0);
         const T lambda = static_cast<T>(options_.decay == 0 ? 0
                                         : rms()             ? options_.decay / average_
                                                             : options_.decay);
@@ -116,7 +116,7 @@ public:
         const auto by_sgd = [=]<class L>(L w, L g, L w0, L) { return w - L(eta) * g + L(lambda) * (w0 - w); };
         const auto by_rms = [=]<class L>(L w, L g, L w0, L square) {
             using std::min, std::sqrt;
-            const L root = sqrt(L(share) * square);
+            const L root = sqrt(L(scale) * square);
             return w - L(eta) * g / (root + L(epsilon)) + min(L(T(1)), L(lambda) * root) * (w0 - w);
         };
         if (rms()) move(by_rms);

@@ -40,7 +40,7 @@ template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
 /// gradients become dense, without a change of their values. Throws NumericError, naming the parameter, when a
 /// gradient is not finite.
 template <class T> double direction_norm(const Parameters<T>& group, double divisor, double decay) {
-    const T pull = static_cast<T>(divisor * decay);
+    const T shrink = static_cast<T>(divisor * decay);
     double total = 0;
     for (Parameter<T>* p : group) {
         if (decay != 0) p->dense_gradient();
@@ -51,10 +51,10 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
                 return;
             }
             T sum[kernel::chunk];
-            for (Index first = 0, some; first < n; first += some) {
-                some = std::min(kernel::chunk, n - first);
-                for (Index i = 0; i < some; ++i) sum[i] = g[first + i] + pull * w[first + i];
-                squares_of[piece] += kernel::sum_of_squares(some, sum);
+            for (Index first = 0, count; first < n; first += count) {
+                count = std::min(kernel::chunk, n - first);
+                for (Index i = 0; i < count; ++i) sum[i] = g[first + i] + shrink * w[first + i];
+                squares_of[piece] += kernel::sum_of_squares(count, sum);
             }
         });
         const double squares = std::accumulate(squares_of, squares_of + most_pieces, 0.0);
