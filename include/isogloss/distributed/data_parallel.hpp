@@ -294,9 +294,9 @@ private:
 /// The perplexity of a text whose columns are distributed over the ranks, as evaluate() of a graph: the same on
 /// every rank, for any number of ranks. `batches` has all columns. `go_on(done, all)`, if given, is called by each
 /// rank after each batch; if any rank returns false, all ranks stop. Collective.
-template <class T, Communicator C, class GoOn> Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l,
-                                                                   Tokens x, Tokens y, text::Batches batches,
-                                                                   GoOn&& go_on) {
+template <class T, Communicator C, class GoOn = NoCallback>
+Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l, Tokens x, Tokens y, text::Batches batches,
+                    GoOn&& go_on = {}) {
     const typename DataParallel<T, C>::Evaluation evaluation(parallel);
     auto& g = parallel.graph();
     Perplexity p;
@@ -309,12 +309,6 @@ template <class T, Communicator C, class GoOn> Perplexity evaluate(DataParallel<
         if (parallel.sum(std::array{go_on(batch.index + 1, batches.count()) ? 0. : 1.})[0] > 0) break;
     }
     return p;
-}
-
-template <class T, Communicator C> Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l, Tokens x,
-                                                       Tokens y,
-                                                       text::Batches batches) {  ///< see above
-    return evaluate(parallel, l, x, y, std::move(batches), [](Index, Index) { return true; });
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

@@ -1,7 +1,6 @@
 /// @file distributed/tree_sum.hpp  Sums in an order that does not depend on the number of ranks.
 #pragma once
 
-#include <cstdint>
 #include <isogloss/distributed/communicator.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/types.hpp>

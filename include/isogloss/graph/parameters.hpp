@@ -138,9 +138,8 @@ private:
 template <class T> void normalise_row(Parameter<T>& p, Index row) {
     const double norm = kernel::normalise(p.cols, p.value + row * p.cols);
     if (!(norm > 0) || !std::isfinite(norm))
-        throw NumericError(
-            message("weight '", p.name, "': row ", row, " has norm ", norm,
-                    " and cannot be brought to norm 1; start from values that are not all zero"));
+        throw NumericError("weight '", p.name, "': row ", row, " has norm ", norm,
+                           " and cannot be brought to norm 1; start from values that are not all zero");
 }
 
 /// Throws NumericError if a step would make a row that is held at norm 1 zero or not finite, that is without a
@@ -157,10 +156,10 @@ template <class T, class Moved> void require_directions(const Parameter<T>& p, M
             squares += kernel::sum_of_squares(count, part);
         }
         if (!(squares > 0) || !std::isfinite(squares))
-            throw NumericError(message("update: the step takes row ", row, " of '", p.name, "' to the norm ",
-                                       std::sqrt(squares),
-                                       ", which cannot be brought back to 1; nothing was changed. Lower the "
-                                       "learning rate or the clipping threshold"));
+            throw NumericError("update: the step takes row ", row, " of '", p.name, "' to the norm ",
+                               std::sqrt(squares),
+                               ", which cannot be brought back to 1; nothing was changed. Lower the "
+                               "learning rate or the clipping threshold");
     };
     if (p.condition == Condition::dense)
         for (Index i = 0; i < p.rows; ++i) check(i);

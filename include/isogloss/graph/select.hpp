@@ -20,8 +20,8 @@ template <class Records> std::string names_of(const Records& records) {
 /// See Graph::parameters.
 template <class T> Parameters<T> select(Store<T>& store, std::string_view pattern) {
     const auto none = [&](std::string_view what) {
-        return UsageError(
-            message("parameters: no name matches '", what, "'. There are: ", names_of(store.parameters)));
+        return UsageError("parameters: no name matches '", what,
+                          "'. There are: ", names_of(store.parameters));
     };
     std::vector<bool> chosen(store.parameters.size(), false);
     bool begun = false, more = true;
@@ -52,7 +52,7 @@ template <class T> Weight<T> weight_named(Store<T>& store, std::string_view name
     for (int id = 0; id < store.parameters.count(); ++id)
         if (const auto& p = store.parameters[id]; p.name == name) return {id, p.rows, p.cols, store.serial};
     select(store, name);  // throws with the list of names, unless the name holds a '*'
-    throw UsageError(message("parameter: '", name, "' is a pattern, expected one exact name"));
+    throw UsageError("parameter: '", name, "' is a pattern, expected one exact name");
 }
 
 /// See Graph::sequence.

@@ -64,8 +64,8 @@ public:
             if (s.name == name) return {s.carried, store_.capacity.batch, s.width};
             known += (known.empty() ? "" : ", ") + s.name;
         }
-        throw UsageError(message("state: no carried sequence is named '", name,
-                                 "'. There are: ", known.empty() ? "none" : known));
+        throw UsageError("state: no carried sequence is named '", name,
+                         "'. There are: ", known.empty() ? "none" : known);
     }
 
     Carried<T> saved() const {
@@ -77,11 +77,11 @@ public:
         std::size_t i = 0;
         for_each([&](auto& s) {
             if (i == states.values.size() || std::ssize(states.values[i]) != size(s))
-                throw UsageError(message("carry: the states do not fit this graph at '", s.name, "'"));
+                throw UsageError("carry: the states do not fit this graph at '", s.name, "'");
             ++i;
         });
         if (i != states.values.size())
-            throw UsageError(message("carry: found ", states.values.size(), " states, expected ", i));
+            throw UsageError("carry: found ", states.values.size(), " states, expected ", i);
         i = 0;
         for_each([&](auto& s) { std::ranges::copy(states.values[i++], s.carried); });
     }

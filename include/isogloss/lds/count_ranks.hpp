@@ -9,6 +9,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/lds/count_merge.hpp>
 #include <isogloss/lds/counts.hpp>
+#include <isogloss/types.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -146,9 +147,9 @@ template <distributed::Communicator C> LagCounts sum_on_all_ranks(LagCounts own,
 ///
 /// Collective.
 /// Errors   FileError: a file of another rank is missing or damaged. DataError: counted with different options.
-template <distributed::Communicator C, class Watch>
+template <distributed::Communicator C, class Watch = NoCallback>
 Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks,
-                               Watch&& watch) {
+                               Watch&& watch = {}) {
     std::vector<CountRun> parts;
     for (const std::string& name : detail::gathered(ranks, own.path())) parts.emplace_back(name);
     CountRunHeader h = parts.front().header();
@@ -178,11 +179,6 @@ Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Ind
     Array<CountRun> merged;
     for (const std::string& name : detail::gathered(ranks, path)) merged.emplace_back(name);
     return merged;
-}
-
-template <distributed::Communicator C>
-Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks) {
-    return merge_of_ranks(own, path, buffer, ranks, [](std::int64_t, std::int64_t) {});
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -6,7 +6,6 @@
 #include <isogloss/random.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/update/gradients.hpp>
-#include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
