@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
 #include <limits>
@@ -56,14 +55,11 @@ public:
         require("dynamic update", "epsilon", options.epsilon,
                 static_cast<double>(std::numeric_limits<T>::min()));
         group_.require_no_gradients("dynamic update");
-        const Index copies = rms() ? 2 : 1;
-        within_memory("dynamic update", bytes_of("dynamic update", {group_.elements(), copies}, sizeof(T)),
-                      [&] {
-                          for (const Parameter<T>* p : group_) {
-                              trained_.emplace_back(p->value, p->value + p->size());
-                              if (rms()) squares_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
-                          }
-                      });
+        const std::size_t unit = (rms() ? 2 : 1) * sizeof(T);
+        allocate_per_parameter("dynamic update", group_, unit, [&](const Parameter<T>& p) {
+            trained_.emplace_back(p.value, p.value + p.size());
+            if (rms()) squares_.emplace_back(p.size(), T(0));
+        });
     }
     ~DynamicUpdate() { restore(); }
     DynamicUpdate(const DynamicUpdate&) = delete;

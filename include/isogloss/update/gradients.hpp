@@ -6,6 +6,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/kernel/rows.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
 #include <numeric>
@@ -34,6 +35,17 @@ template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     } else if (p.condition == Condition::rows) {
         for (const Index i : p.touched) f(p.value + i * p.cols, p.gradient + i * p.cols, p.cols, Index{0});
     }
+}
+
+/// Calls allocate(p) for each parameter of a group, which takes `unit` bytes for each of its numbers. Throws
+/// UsageError, naming `who` and the bytes of all, if memory does not suffice.
+template <class Group, class F>
+void allocate_per_parameter(std::string_view who, const Group& group, std::size_t unit, F&& allocate) {
+    Index numbers = 0;
+    for (const auto* p : group) numbers += p->size();
+    within_memory(who, bytes_of(who, {numbers}, unit), [&] {
+        for (const auto* p : group) allocate(*p);
+    });
 }
 
 /// The norm of the direction g / divisor + decay · w over a whole group, from sums in double; with decay ≠ 0 all
