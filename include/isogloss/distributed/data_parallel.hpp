@@ -184,11 +184,7 @@ private:
     static std::size_t count(Index n) { return static_cast<std::size_t>(n); }
     static DataParallelOptions checked(DataParallelOptions o, Index ranks) {
         require("data parallel", "columns", o.columns, 1, Index{1} << 31);
-        require("data parallel", "shards", o.shards, 1, o.columns);
-        if (o.shards < ranks)
-            throw UsageError(
-                "data parallel: found ", ranks, " ranks for ", o.shards,
-                " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
+        require_shards("data parallel", o.shards, ranks, o.columns);
         return o;
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }

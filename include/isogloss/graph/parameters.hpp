@@ -20,6 +20,18 @@ namespace graph {
 template <class T> struct Store;
 template <class T> class PackedMatrix;
 
+/// The names of records, of what pointers point to, or names themselves: "a, b, c" or "none", for messages.
+template <class Records> std::string names_of(const Records& records) {
+    const auto name_of = [](const auto& r) -> const std::string& {
+        if constexpr (requires { r.name; }) return r.name;
+        else if constexpr (requires { r->name; }) return r->name;
+        else return r;
+    };
+    std::string all;
+    for (const auto& r : records) all += (all.empty() ? "" : ", ") + name_of(r);
+    return all.empty() ? "none" : all;
+}
+
 /// Throws UsageError for a call that needs the gradients of a graph without any.
 [[noreturn]] inline void refuse_gradients(std::string_view who) {
     throw UsageError(who, ": the graph was built for evaluation alone and has no gradients; build one with ",

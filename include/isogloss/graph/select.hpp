@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/error.hpp>
+#include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/store.hpp>
 #include <string>
 #include <string_view>
@@ -9,13 +10,6 @@
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
-
-/// The names of records, "a, b, c" or "none", for messages.
-template <class Records> std::string names_of(const Records& records) {
-    std::string all;
-    for (const auto& r : records) all += (all.empty() ? "" : ", ") + r.name;
-    return all.empty() ? "none" : all;
-}
 
 /// See Graph::parameters.
 template <class T> Parameters<T> select(Store<T>& store, std::string_view pattern) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
+#include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/store.hpp>
 #include <span>
 #include <string>
@@ -58,14 +59,9 @@ public:
         return out;
     }
     MatrixRef<T> at(std::string_view name) const {
-        std::string known;
-        for (auto& s : store_.seqs) {
-            if (!s.carried) continue;
-            if (s.name == name) return {s.carried, store_.capacity.batch, s.width};
-            known += (known.empty() ? "" : ", ") + s.name;
-        }
-        throw UsageError("state: no carried sequence is named '", name,
-                         "'. There are: ", known.empty() ? "none" : known);
+        for (auto& s : store_.seqs)
+            if (s.carried && s.name == name) return {s.carried, store_.capacity.batch, s.width};
+        throw UsageError("state: no carried sequence is named '", name, "'. There are: ", names_of(names()));
     }
 
     Carried<T> saved() const {
