@@ -4,7 +4,7 @@
 /// f'(x) = Im f(x + i h) / h, exact to rounding and without a formula to get wrong. What flows back follows
 /// from the definition alone:
 ///
-///     flow(u) = seed(u) + Σ over units v that u feeds:  d flow(v),  d = ∂v/∂u;  for moduli d² in place of d
+///     flow(u) = upstream(u) + Σ over units v that u feeds:  d flow(v),  d = ∂v/∂u;  for moduli d² in place of d
 #pragma once
 
 #include <complex>
@@ -46,14 +46,14 @@ public:
         for (const int u : ids) v.push_back(value(u));
         return v;
     }
-    void seed(int u, double s) { units_[std::size_t(u)].seed += s; }
+    void upstream(int u, double s) { units_[std::size_t(u)].upstream += s; }
 
     /// What flows back into these units: gradient, or modulus.
     Numbers flow(const Ids& ids, bool modulus) const {
         Numbers flow(units_.size());
         for (std::size_t v = units_.size(); v-- > 0;) {
             const auto& unit = units_[v];
-            flow[v] += unit.seed;
+            flow[v] += unit.upstream;
             std::vector<Number> at;
             for (const int u : unit.from) at.push_back(value(u));
             for (std::size_t k = 0; k < at.size(); ++k) {
@@ -73,7 +73,7 @@ private:
     struct Unit {
         Ids from;
         Function f;
-        double value, seed;
+        double value, upstream;
     };
     std::vector<Unit> units_;
 };
@@ -311,13 +311,13 @@ Distance compare(typename Node<double>::Options options, const std::string& unit
     Cell cell(g, "cell", m, n);
     cell.before = before;
     const Layer layer = layer_by_hand(net, cell, net.given(in));
-    for (std::size_t i = 0; i < weights.size(); ++i) net.seed(layer.y[i], weights[i]);
+    for (std::size_t i = 0; i < weights.size(); ++i) net.upstream(layer.y[i], weights[i]);
     Distance d;
     d.value = apart(flat(g.value(y)), net.values(layer.y));
     d.gradient = apart(flat(g.adjoint(x)), net.flow(layer.x, false));
     d.unit_gradient = apart(flat(g.adjoint(sequence(g, "cell." + units))), net.flow(layer.z, false));
     for (std::size_t i = 0; i < weights.size(); ++i)  // a modulus starts from w²
-        net.seed(layer.y[i], weights[i] * weights[i] - weights[i]);
+        net.upstream(layer.y[i], weights[i] * weights[i] - weights[i]);
     d.modulus = apart(flat(g.modulus(x)), net.flow(layer.x, true));
     d.unit_modulus = apart(flat(g.modulus(sequence(g, "cell." + units))), net.flow(layer.z, true));
     return d;

@@ -8,12 +8,14 @@
 #include <isogloss/array.hpp>
 #include <isogloss/dense.hpp>
 #include <isogloss/error.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <limits>
+#include <utility>
 
 // A macro of <sys/ioctl.h> has the name of a parameter in the LAPACK headers.
 #pragma push_macro("NCC")
 #undef NCC
-#include <xtensor-blas/xlinalg.hpp>
+#include <xtensor-blas/xlapack.hpp>
 #pragma pop_macro("NCC")
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense {
@@ -22,10 +24,9 @@ namespace detail {
 
 /// Throws NumericError at the first value that is not finite.
 template <class T> void require_finite(const Tensor<T, 2>& m, const char* who) {
-    for (Index i = 0; i < rows(m); ++i)
-        for (Index j = 0; j < cols(m); ++j)
-            if (!std::isfinite(m(i, j)))
-                throw NumericError(who, ": found ", m(i, j), " at row ", i, ", column ", j);
+    if (const Index n = std::ssize(m), bad = kernel::first_non_finite(n, m.data()); bad != n)
+        throw NumericError(who, ": found ", m.data()[bad], " at row ", bad / cols(m), ", column ",
+                           bad % cols(m));
 }
 
 /// The same, and throws UsageError for a matrix that is not square.
@@ -33,6 +34,59 @@ template <class T> void require_finite_square(const Tensor<T, 2>& m, const char*
     if (rows(m) != cols(m))
         throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m), "], expected a square one");
     require_finite(m, who);
+}
+
+/// Runs call(work, length) of LAPACK with the workspace that it asks for, and returns its info.
+template <class T, class Call> int with_workspace(Call&& call) {
+    T size = 0;
+    call(&size, -1);
+    Array<T> work(static_cast<Index>(size));
+    return call(work.data(), static_cast<int>(work.size()));
+}
+
+/// x = Q R: Q [rows, cols] with orthonormal columns, R [cols, cols] upper triangular.
+template <class T> struct Qr { Tensor<T, 2> Q, R; };
+
+/// Thin QR of a matrix with at least as many rows as columns, which must be finite.
+template <class T> Qr<T> thin_qr(const Tensor<T, 2>& x) {
+    const auto m = static_cast<int>(rows(x)), n = static_cast<int>(cols(x));
+    Tensor<T, 2> a = transposed(x), R = zeros<T>(n, n);  // row-major aᵀ is column-major a
+    Array<T> tau(n);
+    with_workspace<T>([&](T* work, int length) {
+        return cxxlapack::geqrf<int>(m, n, a.data(), m, tau.data(), work, length);
+    });
+    for (Index i = 0; i < n; ++i)
+        for (Index j = i; j < n; ++j) R(i, j) = a(j, i);
+    with_workspace<T>([&](T* work, int length) {
+        return cxxlapack::orgqr<int>(m, n, n, a.data(), m, tau.data(), work, length);
+    });
+    return {transposed(a), std::move(R)};
+}
+
+}  // namespace detail
+
+/// m = U diag(s) Vᵀ with k = min(rows, cols): U [rows, k], s descending, V [cols, k].
+template <class T> struct Svd {
+    Tensor<T, 2> U;
+    Tensor<T, 1> s;
+    Tensor<T, 2> V;
+};
+
+namespace detail {
+
+/// The thin SVD of a finite matrix that is not empty; `job`: 'S', or 'A' for a square one.
+template <class T> Svd<T> svd(const Tensor<T, 2>& x, char job, const char* who) {
+    const auto m = static_cast<int>(rows(x)), n = static_cast<int>(cols(x)), k = std::min(m, n);
+    // Row-major aᵀ is column-major a: LAPACK leaves Uᵀ, and V.
+    Tensor<T, 2> a = transposed(x), U = zeros<T>(k, m), V = zeros<T>(n, k);
+    auto s = Tensor<T, 1>::from_shape({static_cast<std::size_t>(k)});
+    Array<int> integers(8 * Index{k});
+    const int info = with_workspace<T>([&](T* work, int length) {
+        return cxxlapack::gesdd<int>(job, m, n, a.data(), m, s.data(), U.data(), m, V.data(), k, work, length,
+                                     integers.data());
+    });
+    if (info != 0) throw NumericError(who, ": the iteration for the singular values did not converge");
+    return {transposed(U), std::move(s), std::move(V)};
 }
 
 }  // namespace detail
@@ -57,24 +111,16 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
     // Squares of very large or small numbers leave the range of T. By a power of two, which rounds nothing.
     const int exponent = std::ilogb(largest);
     for (T& value : a) value = std::scalbn(value, -exponent);
-    const auto [q, r] = xt::linalg::qr(a, xt::linalg::qrmode::reduced);
-    const auto [u, s, v] = xt::linalg::svd(r);
+    const auto [Q, R] = detail::thin_qr(a);
+    const auto [U, s, V] = detail::svd(R, 'A', who);
     const T floor = s(0) * static_cast<T>(std::max(x.rows, x.cols)) * std::numeric_limits<T>::epsilon();
     Index rank = 0;
     while (rank < std::ssize(s) && s(rank) > floor) ++rank;
 
-    const Tensor<T, 2> basis = q, turn = u;  // row-major copies of what LAPACK left column-major
     auto out = zeros<T>(x.rows, rank);
-    gemm<T>(T(1), ref(basis), ref(turn).columns(0, rank), T(0), ref(out));
+    gemm<T>(T(1), ref(Q), ref(U).columns(0, rank), T(0), ref(out));
     return out;
 }
-
-/// m = U diag(s) Vᵀ with k = min(rows, cols): U [rows, k], s descending, V [cols, k].
-template <class T> struct Svd {
-    Tensor<T, 2> U;
-    Tensor<T, 1> s;
-    Tensor<T, 2> V;
-};
 
 /// Thin SVD of a matrix. Throws UsageError for an empty matrix, NumericError for values that are not finite.
 template <class T> Svd<T> thin_svd(const Tensor<T, 2>& m, const char* who) {
@@ -82,8 +128,7 @@ template <class T> Svd<T> thin_svd(const Tensor<T, 2>& m, const char* who) {
         throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m),
                          "], expected one that is not empty");
     detail::require_finite(m, who);
-    const auto [u, s, v] = xt::linalg::svd(m, false);
-    return {u, s, xt::transpose(v)};
+    return detail::svd(m, 'S', who);
 }
 
 /// Singular values of a small matrix, in descending order. Throws as thin_svd.
@@ -106,13 +151,11 @@ template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, cons
     SymmetricEigen<T> e{Array<T>(rows(m)), m};
     if (n == 0) return e;
     // Row-major lower is column-major upper; the eigenvectors are returned as rows.
-    T size = 0;
-    cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), &size, -1);
-    Array<T> work(static_cast<Index>(size));
-    const int info = cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), work.data(),
-                                          static_cast<int>(work.size()));
+    const int info = detail::with_workspace<T>([&](T* work, int length) {
+        return cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), work, length);
+    });
     if (info != 0) throw NumericError(who, ": the symmetric eigenvalue iteration did not converge");
-    e.vectors = Tensor<T, 2>(xt::transpose(e.vectors));
+    e.vectors = transposed(e.vectors);
     return e;
 }
 
@@ -136,20 +179,16 @@ template <class T> struct Schur {
 template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
     detail::require_finite_square(m, who);
     const auto n = static_cast<int>(rows(m));
-    Schur<T> f{xt::transpose(m), Tensor<T, 2>(m.shape()), Array<T>(rows(m)), Array<T>(rows(m))};
+    Schur<T> f{transposed(m), Tensor<T, 2>(m.shape()), Array<T>(rows(m)), Array<T>(rows(m))};
     if (n == 0) return f;
     int sorted = 0, unused = 0;
-    const auto call = [&](T* work, int length) {
+    const int info = detail::with_workspace<T>([&](T* work, int length) {
         return cxxlapack::gees<int>('V', 'N', nullptr, n, f.S.data(), n, sorted, f.real.data(),
                                     f.imaginary.data(), f.Z.data(), n, work, length, &unused);
-    };
-    T size = 0;
-    call(&size, -1);
-    Array<T> work(static_cast<Index>(size));
-    if (call(work.data(), static_cast<int>(work.size())) != 0)
-        throw NumericError(who, ": the eigenvalue iteration did not converge");
-    f.S = Tensor<T, 2>(xt::transpose(f.S));
-    f.Z = Tensor<T, 2>(xt::transpose(f.Z));
+    });
+    if (info != 0) throw NumericError(who, ": the eigenvalue iteration did not converge");
+    f.S = transposed(f.S);
+    f.Z = transposed(f.Z);
     return f;
 }
 
@@ -163,12 +202,12 @@ template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>&
         throw UsageError(who, ": found a system of ", rows(a), " equations with ", rows(b),
                          " rows on the right");
     const auto n = static_cast<int>(rows(a)), k = static_cast<int>(cols(b));
-    Tensor<T, 2> lu = xt::transpose(a), x = xt::transpose(b);
+    Tensor<T, 2> lu = transposed(a), x = transposed(b);
     if (n == 0 || k == 0) return b;
     Array<int> pivots(n);
     if (cxxlapack::gesv<int>(n, k, lu.data(), n, pivots.data(), x.data(), n) != 0)
         throw NumericError(who, ": the matrix [", n, ", ", n, "] is singular");
-    return xt::transpose(x);
+    return transposed(x);
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense

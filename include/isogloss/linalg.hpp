@@ -109,21 +109,19 @@ inline kernel::Bf16* bf16_memory(Index pieces) {
 template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c) {
     const Index m = a.height(), k = a.width(), n = b.width();
     if (k != b.height() || c.rows != m || c.cols != n || c.transposed)
-        throw UsageError(message("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
-                                 "] into [", c.height(), ", ", c.width(), "]"));
+        throw UsageError("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
+                         "] into [", c.height(), ", ", c.width(), "]");
     const auto require_valid = [](const char* name, auto matrix) {
         if (!matrix.is_valid())
-            throw UsageError(
-                message("gemm: ", name, " is [", matrix.rows, ", ", matrix.cols, "] with rows ",
-                        matrix.stride, " apart", matrix.data ? "" : " and null data",
-                        ", expected sizes of at least 0, a stride of at least the row length, and "
-                        "memory"));
+            throw UsageError("gemm: ", name, " is [", matrix.rows, ", ", matrix.cols, "] with rows ",
+                             matrix.stride, " apart", matrix.data ? "" : " and null data",
+                             ", expected sizes of at least 0, a stride of at least the row length, and "
+                             "memory");
     };
     require_valid("A", a), require_valid("B", b), require_valid("C", c);
     constexpr Index limit = std::numeric_limits<int>::max();
     if (m > limit || n > limit || k > limit || a.stride > limit || b.stride > limit || c.stride > limit)
-        throw UsageError(
-            message("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n, "] exceeds ", limit));
+        throw UsageError("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n, "] exceeds ", limit);
 }
 
 }  // namespace detail

@@ -16,6 +16,11 @@ using Token = std::int32_t;
 /// As a target: nothing is predicted at this position (Ollivier's χ_t = 0, or padding).
 inline constexpr Token not_predicted = -1;
 
+/// The callback of a function that was given none, such as `go_on` or `watch`: does nothing and says to go on.
+struct NoCallback {
+    template <class... Arguments> constexpr bool operator()(const Arguments&...) const { return true; }
+};
+
 /// How many time steps and how many batch columns a graph can hold at once.
 struct Capacity {
     Index time = 1;   ///< T ≥ 1, steps

@@ -18,7 +18,8 @@ enum class Fault {
     carrying,
     precision,
     modulus,
-    evaluation
+    evaluation,
+    freezing
 };
 
 // A leaky sum with a gain, y_t = a ∘ x_t + y_{t-1} / 2, that obeys all laws but the one of its fault.
@@ -67,11 +68,13 @@ template <class T> struct Faulty {
         for (const Index t : p.steps_back())
             for (Index i = 0; i < n; ++i) {
                 const T dy = p.adjoint_data(y, t)[i];
-                const T dx = p.chain(gain(p, i % x.width)) * dy;
+                T dx = p.chain(gain(p, i % x.width)) * dy;
+                if (has(Fault::freezing) && !p.is_trained(a)) dx *= T(1.01);
                 p.adjoint_data(x, t)[i] += has(Fault::modulus) && !is_gradient ? -dx : dx;
                 p.adjoint_data(y, t - 1)[i] += p.chain(T(0.5)) * dy;
             }
         if constexpr (is_gradient) {
+            if (!p.is_trained(a)) return;
             T* gradient = p.gradient(a).data;
             if (has(Fault::accumulation)) std::fill_n(gradient, x.width, T(0));
             for (const Index t : p.steps())
@@ -125,7 +128,7 @@ TEST_CASE("A node without a fault obeys all laws", "[core][check]") {
             }) == "");
 }
 
-TEST_CASE("Each of ten faults is found by its law alone, which says where", "[core][check]") {
+TEST_CASE("Each of eleven faults is found by its law alone, which says where", "[core][check]") {
     struct Case {
         Fault fault;
         std::string law, where;
@@ -137,7 +140,8 @@ TEST_CASE("Each of ten faults is found by its law alone, which says where", "[co
           Case{Fault::capacity, "capacity", "["}, Case{Fault::determinism, "determinism", "["},
           Case{Fault::guards, "guards", "written beyond a block"},
           Case{Fault::carrying, "carrying", "faulty.y["}, Case{Fault::precision, "precision", "["},
-          Case{Fault::modulus, "modulus", "x[0, 0, 0]"}, Case{Fault::evaluation, "evaluation", "the loss"}}) {
+          Case{Fault::modulus, "modulus", "x[0, 0, 0]"}, Case{Fault::evaluation, "evaluation", "the loss"},
+          Case{Fault::freezing, "freezing", "x["}}) {
         const auto breaches = broken(fault);
         CAPTURE(law);
         REQUIRE(breaches.size() == 1);
@@ -165,6 +169,8 @@ TEST_CASE("A wrong gradient is shown beside the right one, a number of allocatio
           Approx(1.01).epsilon(1e-3));
     CHECK(broken(Fault::modulus).at(0).found < 0);
     CHECK(broken(Fault::evaluation).at(0).found / broken(Fault::evaluation).at(0).expected ==
+          Approx(1.01).epsilon(1e-3));
+    CHECK(broken(Fault::freezing).at(0).found / broken(Fault::freezing).at(0).expected ==
           Approx(1.01).epsilon(1e-3));
 }
 

@@ -199,24 +199,20 @@ TEMPLATE_TEST_CASE("A number is treated alike in the middle of a row and at its 
     }
 }
 
-TEMPLATE_TEST_CASE("Cross terms are weighted sums of logits", "[kernel][softmax]", float, double) {
+TEMPLATE_TEST_CASE("Cross terms are sums of logits weighted by their exponentials", "[kernel][softmax]",
+                   float, double) {
     using T = TestType;
     constexpr double scale = 0.3;
     for (const Index n : lengths()) {
         CAPTURE(n);
-        const auto z = Memory<T>::random(n, n % 4, 1, 3), weight = Memory<T>::random(n, n % 3, 2);
+        const auto z = Memory<T>::random(n, n % 4, 1, 3);
         const T m = kernel::row_max(n, z.in());
-        double expected = 0, size = 0, sum = 0, of_exponentials = 0;
+        double sum = 0, of_exponentials = 0;
         for (Index i = 0; i < n; ++i) {
             const double d = scale * (double(z[i]) - double(m));
-            expected += double(weight[i]) * d;
-            size += std::abs(double(weight[i]) * d);
             sum += std::exp(d);
             of_exponentials += std::exp(d) * d;
         }
-        REQUIRE(std::abs(kernel::cross_sum(n, weight.in(), z.in(), m, T(scale)) - expected) <=
-                tolerance<T> * (1 + size));
-
         auto e = z;
         double cross = 0;
         REQUIRE(kernel::exp_sum_and_cross(n, e.out(), m, T(scale), cross) ==
@@ -234,7 +230,7 @@ TEMPLATE_TEST_CASE("Both temperatures in one pass, and the derivative put togeth
     constexpr double it = 0.25;
     for (const Index n : lengths()) {
         CAPTURE(n);
-        const auto z = Memory<T>::random(n, n % 4, 1, 3), weight = Memory<T>::random(n, n % 3, 2);
+        const auto z = Memory<T>::random(n, n % 4, 1, 3);
         const T m = kernel::row_max(n, z.in());
         auto hard = z;
         Memory<T> soft(n, 1);

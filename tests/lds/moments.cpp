@@ -1,4 +1,7 @@
+#include <atomic>
 #include <isogloss/lds/moments.hpp>
+#include <thread>
+#include <vector>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
@@ -55,6 +58,34 @@ TEMPLATE_TEST_CASE("Moments are the operators that their definition says", "[lds
             threads(1);
             CHECK(std::equal(y.data(), y.data() + y.size(), z.data()));
         }
+}
+
+TEST_CASE("Several threads may use the same moments at once", "[lds][moments]") {
+    constexpr Index V = 300;
+    LagCounts counts(V, {.lags = 2});
+    counts.add(texts::markov(20000, V));
+    const LagMoments<double> psi(counts);
+    const auto products = [&](const SmallMatrix& x) {
+        std::vector<TallMatrix<double>> all;
+        for (const Index k : {0, 1, 2}) {
+            psi.apply(k, ref(x), ref(all.emplace_back(zeros<double>(V, cols(x)))));
+            psi.apply_transposed(k, ref(x), ref(all.emplace_back(zeros<double>(V, cols(x)))));
+        }
+        return all;
+    };
+    const SmallMatrix x[] = {random_block(V, 20, 1), random_block(V, 20, 2)};
+    const std::vector<TallMatrix<double>> expected[] = {products(x[0]), products(x[1])};
+    std::atomic<int> started = 0;
+    int wrong[] = {0, 0};
+    const auto repeat = [&](int i) {
+        for (++started; started < 2;) std::this_thread::yield();
+        for (int round = 0; round < 150; ++round) wrong[i] += products(x[i]) != expected[i];
+    };
+    std::thread other([&] { repeat(1); });
+    repeat(0);
+    other.join();
+    CHECK(wrong[0] == 0);
+    CHECK(wrong[1] == 0);
 }
 
 TEST_CASE("Without pseudo-counts and far from the ends, Π changes nothing: the margins are the frequencies",

@@ -118,7 +118,7 @@ TEST_CASE("The modulus of a stack of cells under a head follows from the definit
     const auto second = by_hand::lstm(net, lstm, first.y, keep < 1);
     const Numbers W = flat(g.value(g.weight("head.W"))), b = flat(g.value(g.weight("head.b")));
     const Numbers phi = from_head(W, b, net.values(second.y), 1);
-    for (std::size_t i = 0; i < phi.size(); ++i) net.seed(second.y[i], phi[i]);
+    for (std::size_t i = 0; i < phi.size(); ++i) net.upstream(second.y[i], phi[i]);
 
     REQUIRE(apart(flat(g.value(above)), net.values(second.y)) < 1e-14);
     REQUIRE(apart(flat(g.modulus(sequence(g, "lstm.z"))), net.flow(second.z, true)) < 1e-14);

@@ -148,7 +148,7 @@ TEST_CASE("A gated cell is what its equation says, unit by unit", "[node][select
         a.insert(a.end(), next.begin(), next.end());
     }
     const by_hand::Ids& up = second ? b : a;
-    for (std::size_t i = 0; i < weights.size(); ++i) net.seed(up[i], weights[i]);
+    for (std::size_t i = 0; i < weights.size(); ++i) net.upstream(up[i], weights[i]);
     REQUIRE(apart(flat(g.value(y)), net.values(up)) < 1e-14);
     const Numbers dV = net.flow(V, false);
     REQUIRE(apart(flat(g.adjoint(sequence(g, "cell.V"))), dV) < 1e-14);
@@ -166,7 +166,7 @@ TEST_CASE("A gated cell is what its equation says, unit by unit", "[node][select
     REQUIRE(apart(gradient(g, "cell.tau"), d_tau) < 1e-14);
     REQUIRE(apart(gradient(g, "cell.rho"), d_rho) < 1e-14);
 
-    for (std::size_t i = 0; i < weights.size(); ++i) net.seed(up[i], weights[i] * weights[i] - weights[i]);
+    for (std::size_t i = 0; i < weights.size(); ++i) net.upstream(up[i], weights[i] * weights[i] - weights[i]);
     REQUIRE(apart(flat(g.modulus(sequence(g, "cell.V"))), net.flow(V, true)) < 1e-14);
 }
 

@@ -66,7 +66,7 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
                          X.size(), " words and ", N, " classes");
     const Matrix lift = transposed(kronecker(identity(M), E));            // [M H, M V]
     const Matrix left = transposed(vec_transpose(commutation(H, M), M));  // [H, M² H]
-    const Matrix turn = commutation(M, V);                                // [M V, M V]
+    const Matrix commute = commutation(M, V);                             // [M V, M V]
     Result r{0, {}, zeros<double>(rows(W), C)};
     Matrix d_E_transposed = zeros<double>(H, V);
     for (Index n = 0; n < N; ++n) {
@@ -86,7 +86,7 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
             const double delta = std::exp(z(0, c) - largest) / sum - (c == target ? 1 : 0);
             const Matrix W_c = matrix(M * H, 1, [&](Index i, Index) { return W(i, c); });
             for (Index i = 0; i < M * H; ++i) r.d_W(i, c) += delta * phi(i, 0);
-            const Matrix bracket = transposed(product(product(W_c, transposed(x)), turn));  // [M V, M H]
+            const Matrix bracket = transposed(product(product(W_c, transposed(x)), commute));  // [M V, M H]
             d_E_transposed += delta * product(left, vec_transpose(bracket, M));
         }
     }

@@ -45,10 +45,7 @@ inline std::vector<std::size_t> shards_of_sequences(std::span<const std::vector<
 template <Communicator C> double baum_welch_step(hmm::Hmm& model,
                                                  std::span<const std::vector<Token>> sequences, C& ranks,
                                                  Index shards) {
-    require("baum_welch_step", "shards", shards, 1, Index{1} << 20);
-    if (shards < ranks.size())
-        throw UsageError("baum_welch_step: found ", ranks.size(), " ranks for ", shards,
-                         " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
+    require_shards("baum_welch_step", shards, ranks.size());
     const auto first = shards_of_sequences(sequences, shards);
     const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
     TreeSum<hmm::ExpectedCounts> tree(shards);

@@ -184,11 +184,7 @@ private:
     static std::size_t count(Index n) { return static_cast<std::size_t>(n); }
     static DataParallelOptions checked(DataParallelOptions o, Index ranks) {
         require("data parallel", "columns", o.columns, 1, Index{1} << 31);
-        require("data parallel", "shards", o.shards, 1, o.columns);
-        if (o.shards < ranks)
-            throw UsageError(
-                "data parallel: found ", ranks, " ranks for ", o.shards,
-                " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
+        require_shards("data parallel", o.shards, ranks, o.columns);
         return o;
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
@@ -294,9 +290,9 @@ private:
 /// The perplexity of a text whose columns are distributed over the ranks, as evaluate() of a graph: the same on
 /// every rank, for any number of ranks. `batches` has all columns. `go_on(done, all)`, if given, is called by each
 /// rank after each batch; if any rank returns false, all ranks stop. Collective.
-template <class T, Communicator C, class GoOn> Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l,
-                                                                   Tokens x, Tokens y, text::Batches batches,
-                                                                   GoOn&& go_on) {
+template <class T, Communicator C, class GoOn = NoCallback>
+Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l, Tokens x, Tokens y, text::Batches batches,
+                    GoOn&& go_on = {}) {
     const typename DataParallel<T, C>::Evaluation evaluation(parallel);
     auto& g = parallel.graph();
     Perplexity p;
@@ -309,12 +305,6 @@ template <class T, Communicator C, class GoOn> Perplexity evaluate(DataParallel<
         if (parallel.sum(std::array{go_on(batch.index + 1, batches.count()) ? 0. : 1.})[0] > 0) break;
     }
     return p;
-}
-
-template <class T, Communicator C> Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l, Tokens x,
-                                                       Tokens y,
-                                                       text::Batches batches) {  ///< see above
-    return evaluate(parallel, l, x, y, std::move(batches), [](Index, Index) { return true; });
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed

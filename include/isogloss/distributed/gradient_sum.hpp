@@ -197,10 +197,8 @@ private:
                 p->clear_gradient();
             }
         }
-        const auto merge = [&](Term& a, Term& c) { add(b.numbers, a.numbers, c.numbers), recycle(b, c); };
-        if (options_.ordered || b.tree.pieces().empty())
-            b.tree.push({mine_.first + taken_, 0}, std::move(term), merge);
-        else add(b.numbers, b.tree.pieces()[0].value.numbers, term.numbers), recycle(b, term);
+        b.tree.push({mine_.first + taken_, 0}, std::move(term), options_.ordered,
+                    [&](Term& a, Term& c) { add(b.numbers, a.numbers, c.numbers), recycle(b, c); });
         b.taken = true;
         if (options_.overlap && last_shard()) start(b);
     }
@@ -247,10 +245,7 @@ private:
     }
     // The sum over all shards, given the sums of this rank's; every rank waits for all.
     void reduce(const std::vector<const T*>& own, std::span<T> sum) {
-        if (options_.ordered)
-            return exchange_.run(ranks_, options_.shards, std::span<const T* const>(own), sum);
-        if (own[0] != sum.data()) std::copy_n(own[0], sum.size(), sum.data());
-        ranks_.all_reduce(sum);
+        exchange_.run(ranks_, options_.shards, options_.ordered, std::span<const T* const>(own), sum);
     }
     void give(Block& b) {
         const T* from = b.sum.numbers;

@@ -51,8 +51,7 @@ public:
                 std::copy_n(own.values.data() + static_cast<Index>(k) * p.cols, p.cols,
                             terms.data() + (place - rows_.begin()) * p.cols);
             }
-            if (ordered || tree.pieces().empty()) tree.push({mine.first + s, 0}, terms.data(), add);
-            else add(tree.pieces()[0].value, terms.data());
+            tree.push({mine.first + s, 0}, terms.data(), ordered, add);
         }
         sum_.resize(numbers);
         std::vector<const T*> own;

@@ -21,27 +21,16 @@ public:
 
     /// All arrays have the same size.
     void take(Index shard, std::vector<T> numbers) {
-        const auto add = [](std::vector<T>& a, const std::vector<T>& b) {
+        tree_.push({shard, 0}, std::move(numbers), ordered_, [](std::vector<T>& a, const std::vector<T>& b) {
             add_numbers(std::ssize(a), a.data(), b.data());
-        };
-        if (ordered_ || tree_.pieces().empty()) {
-            tree_.push({shard, 0}, std::move(numbers), add);
-        } else {
-            auto pieces = tree_.take();
-            add(pieces[0].value, numbers);
-            tree_.push(pieces[0].node, std::move(pieces[0].value), add);
-        }
+        });
     }
     std::vector<T> finish() {
-        auto pieces = tree_.take();
-        std::vector<T> sum = pieces[0].value;
-        if (ordered_) {
-            std::vector<const T*> own;
-            for (const auto& piece : pieces) own.push_back(piece.value.data());
-            ArrayTreeSum<T>().run(ranks_, shards_, std::span<const T* const>(own), std::span<T>(sum));
-        } else {
-            ranks_.all_reduce(std::span<T>(sum));
-        }
+        const auto pieces = tree_.take();
+        std::vector<const T*> own;
+        for (const auto& piece : pieces) own.push_back(piece.value.data());
+        std::vector<T> sum(pieces[0].value.size());
+        ArrayTreeSum<T>().run(ranks_, shards_, ordered_, std::span<const T* const>(own), std::span<T>(sum));
         return sum;
     }
 

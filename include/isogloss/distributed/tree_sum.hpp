@@ -1,11 +1,12 @@
 /// @file distributed/tree_sum.hpp  Sums in an order that does not depend on the number of ranks.
 #pragma once
 
-#include <cstdint>
 #include <isogloss/distributed/communicator.hpp>
+#include <isogloss/error.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/types.hpp>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,14 @@ struct ShardRange {
 };
 inline ShardRange shards_of(Index rank, Index ranks, Index shards) {  ///< see above
     return {shards * rank / ranks, shards * (rank + 1) / ranks};
+}
+
+/// Throws UsageError, naming `who`, unless 1 ≤ shards ≤ most, and for fewer shards than ranks.
+inline void require_shards(std::string_view who, Index shards, Index ranks, Index most = Index{1} << 20) {
+    require(who, "shards", shards, 1, most);
+    if (shards < ranks)
+        throw UsageError(who, ": found ", ranks, " ranks for ", shards,
+                         " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
 }
 
 /// Sums values, given in shard order, by the binary tree in which node k of level j+1 is the sum of nodes 2k and
@@ -55,6 +64,12 @@ public:
             auto& up = pieces_.back().node;
             up = {up.number / 2, up.level + 1};
         }
+    }
+
+    /// The same if sums are to be `ordered`; otherwise adds the value to the first node, whichever that is.
+    template <class Add> void push(TreeNode node, Value value, bool ordered, Add&& add) {
+        if (ordered || pieces_.empty()) push(node, std::move(value), add);
+        else add(pieces_[0].value, value);
     }
 
     /// The remaining nodes: the root once all shards are in; for a range of shards its largest subtrees.
@@ -124,6 +139,14 @@ public:
             }
         const std::span<const T> part(tree.pieces()[0].value, static_cast<std::size_t>(count(rank)));
         ranks.all_gather(std::as_bytes(part), std::as_writable_bytes(sum), gathered);
+    }
+
+    /// The same if the sum is to be `ordered`; otherwise in the fastest order, of one array from each rank.
+    template <Communicator C>
+    void run(C& ranks, Index shards, bool ordered, std::span<const T* const> own, std::span<T> sum) {
+        if (ordered) return run(ranks, shards, own, sum);
+        if (own[0] != sum.data()) std::copy_n(own[0], sum.size(), sum.data());
+        ranks.all_reduce(sum);
     }
 
 private:

@@ -128,7 +128,7 @@ public:
 
     // --- modes ------------------------------------------------------------------------------------
 
-    /// Training draws dropout masks and lets losses prepare their gradients; evaluation does neither.
+    /// Training draws dropout masks and lets losses stage their gradients; evaluation does neither.
     /// Throws UsageError for training in a graph without gradients.
     void training(bool on) {
         if (on) require_gradients("training");
@@ -265,8 +265,8 @@ private:
 
     void require_reached(std::string_view who, int node) const {
         if (!runner_.reached(node))
-            throw UsageError(message(who, ": the last forward pass did not reach '", store_.node_names[node],
-                                     "', or failed; call forward for it, or for what depends on it, first"));
+            throw UsageError(who, ": the last forward pass did not reach '", store_.node_names[node],
+                             "', or failed; call forward for it, or for what depends on it, first");
     }
     void require_gradients(std::string_view who) const {
         if (!store_.gradients) graph::refuse_gradients(who);
@@ -368,16 +368,15 @@ template <class T> double Graph<T>::cross_entropy(Loss<T> l) const {
     const auto& asked = record(l);
     require_reached("cross_entropy", asked.node);
     if (std::isnan(asked.cross_entropy))
-        throw UsageError(message("cross_entropy: loss '", asked.name,
-                                 "' has computed none; a softmax loss has one after ",
-                                 "its forward pass, a sum of losses has none of its own"));
+        throw UsageError("cross_entropy: loss '", asked.name,
+                         "' has computed none; a softmax loss has one after ",
+                         "its forward pass, a sum of losses has none of its own");
     return asked.cross_entropy;
 }
 
 template <class T> auto Graph<T>::by_token(Loss<T> l) const {
     const auto& asked = record(l);
-    if (!asked.by_token)
-        throw UsageError(message("by_token: node '", asked.name, "' keeps no loss per position"));
+    if (!asked.by_token) throw UsageError("by_token: node '", asked.name, "' keeps no loss per position");
     require_reached("by_token", asked.node);
     return matrix_view(static_cast<const double*>(asked.by_token), store_.time, store_.batch);
 }
@@ -417,16 +416,15 @@ void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, Ma
     require_reached(who, head.node);
     if (const T inverse = static_cast<T>(1 / temperature);
         !(inverse >= std::numeric_limits<T>::min() && std::isfinite(inverse)))
-        throw UsageError(
-            message(who, ": found temperature ", temperature,
-                    ", expected a number above 0 whose inverse is within the range of the graph's "
-                    "scalar type"));
+        throw UsageError(who, ": found temperature ", temperature,
+                         ", expected a number above 0 whose inverse is within the range of the graph's "
+                         "scalar type");
     if (first < 0 || !out.is_valid() || first > store_.rows() - out.rows || out.cols != head.vocabulary ||
         out.transposed)
-        throw UsageError(message(who, ": ", out.rows, " rows from ", first, " on into [", out.rows, ", ",
-                                 out.cols, "] with rows ", out.stride, " apart",
-                                 out.data ? "" : " and null data", "; expected rows within 0 to ",
-                                 store_.rows(), ", ", head.vocabulary, " columns, and memory for them"));
+        throw UsageError(who, ": ", out.rows, " rows from ", first, " on into [", out.rows, ", ", out.cols,
+                         "] with rows ", out.stride, " apart", out.data ? "" : " and null data",
+                         "; expected rows within 0 to ", store_.rows(), ", ", head.vocabulary,
+                         " columns, and memory for them");
     const BlasOnOneThread blas;
     const SubnormalsAreZero flush;
     const auto table = store_[head.table].values();
@@ -435,8 +433,8 @@ void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, Ma
                      store_[head.table].packed_transpose);
     for (Index r = 0; r < out.rows; ++r)
         if (std::isnan(finish(out.row(r))))
-            throw NumericError(message(who, ": the logits of '", head.name, "' are not finite at row ",
-                                       first + r, ". ", runner_.not_finite_before()));
+            throw NumericError(who, ": the logits of '", head.name, "' are not finite at row ", first + r,
+                               ". ", runner_.not_finite_before());
 }
 template <class T> template <class Fill>
 Tensor<T, 2> Graph<T>::all_positions(std::string_view who, Logits<T> o, Fill&& fill) {

@@ -6,7 +6,6 @@
 #include <isogloss/array.hpp>
 #include <isogloss/random.hpp>
 #include <utility>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 

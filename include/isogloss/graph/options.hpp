@@ -45,15 +45,14 @@ namespace graph {
 /// Sets up an empty store for a graph with these options. Throws UsageError for one that is out of range.
 template <class T> void configure(Store<T>& store, GraphOptions options) {
     if (options.time < 1 || options.batch < 1)
-        throw UsageError(message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                                 ", expected at least 1 each"));
+        throw UsageError("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                         ", expected at least 1 each");
     if (options.budget && *options.budget < 1)
-        throw UsageError(message("graph: found budget = ", *options.budget, " bytes, expected at least 1"));
+        throw UsageError("graph: found budget = ", *options.budget, " bytes, expected at least 1");
     constexpr Index most = std::numeric_limits<Index>::max();
     if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
-        throw UsageError(
-            message("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                    ", expected that one number for each position takes at most 2^63 - 1 bytes"));
+        throw UsageError("graph: found capacities time = ", options.time, ", batch = ", options.batch,
+                         ", expected that one number for each position takes at most 2^63 - 1 bytes");
     if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
     store.gradients = store.training = options.gradients;
     if (options.precision == Precision::int8)
@@ -67,10 +66,9 @@ template <class T> void configure(Store<T>& store, GraphOptions options) {
             "graph: found precision = bf16 in a graph of double, expected full; products in bfloat16 are for "
             "Graph<float>");
     if (!(options.epsilon >= 0 && options.epsilon < 1))
-        throw UsageError(
-            message("graph: found epsilon = ", options.epsilon,
-                    ", expected at least 0 (every entry of the gradient by the logits) and below 1; "
-                    "0.0039 keeps one or two in a hundred of 10,000 words"));
+        throw UsageError("graph: found epsilon = ", options.epsilon,
+                         ", expected at least 0 (every entry of the gradient by the logits) and below 1; "
+                         "0.0039 keeps one or two in a hundred of 10,000 words");
     store.epsilon = options.epsilon;
     store.capacity = {options.time, options.batch};
     store.seed = options.seed;

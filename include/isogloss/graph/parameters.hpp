@@ -20,6 +20,18 @@ namespace graph {
 template <class T> struct Store;
 template <class T> class PackedMatrix;
 
+/// The names of records, of what pointers point to, or names themselves: "a, b, c" or "none", for messages.
+template <class Records> std::string names_of(const Records& records) {
+    const auto name_of = [](const auto& r) -> const std::string& {
+        if constexpr (requires { r.name; }) return r.name;
+        else if constexpr (requires { r->name; }) return r->name;
+        else return r;
+    };
+    std::string all;
+    for (const auto& r : records) all += (all.empty() ? "" : ", ") + name_of(r);
+    return all.empty() ? "none" : all;
+}
+
 /// Throws UsageError for a call that needs the gradients of a graph without any.
 [[noreturn]] inline void refuse_gradients(std::string_view who) {
     throw UsageError(who, ": the graph was built for evaluation alone and has no gradients; build one with ",
@@ -138,9 +150,8 @@ private:
 template <class T> void normalise_row(Parameter<T>& p, Index row) {
     const double norm = kernel::normalise(p.cols, p.value + row * p.cols);
     if (!(norm > 0) || !std::isfinite(norm))
-        throw NumericError(
-            message("weight '", p.name, "': row ", row, " has norm ", norm,
-                    " and cannot be brought to norm 1; start from values that are not all zero"));
+        throw NumericError("weight '", p.name, "': row ", row, " has norm ", norm,
+                           " and cannot be brought to norm 1; start from values that are not all zero");
 }
 
 /// Throws NumericError if a step would make a row that is held at norm 1 zero or not finite, that is without a
@@ -151,16 +162,16 @@ template <class T, class Moved> void require_directions(const Parameter<T>& p, M
     const auto check = [&](Index row) {
         T part[kernel::chunk];
         double squares = 0;
-        for (Index first = 0, some; first < p.cols; first += some) {
-            some = std::min(kernel::chunk, p.cols - first);
-            for (Index k = 0; k < some; ++k) part[k] = moved(row * p.cols + first + k);
-            squares += kernel::sum_of_squares(some, part);
+        for (Index first = 0, count; first < p.cols; first += count) {
+            count = std::min(kernel::chunk, p.cols - first);
+            for (Index k = 0; k < count; ++k) part[k] = moved(row * p.cols + first + k);
+            squares += kernel::sum_of_squares(count, part);
         }
         if (!(squares > 0) || !std::isfinite(squares))
-            throw NumericError(message("update: the step takes row ", row, " of '", p.name, "' to the norm ",
-                                       std::sqrt(squares),
-                                       ", which cannot be brought back to 1; nothing was changed. Lower the "
-                                       "learning rate or the clipping threshold"));
+            throw NumericError("update: the step takes row ", row, " of '", p.name, "' to the norm ",
+                               std::sqrt(squares),
+                               ", which cannot be brought back to 1; nothing was changed. Lower the "
+                               "learning rate or the clipping threshold");
     };
     if (p.condition == Condition::dense)
         for (Index i = 0; i < p.rows; ++i) check(i);

@@ -47,7 +47,7 @@ public:
                              " on exceed the batch of ", store_.all_columns, " columns set by columns()");
         if (checking)
             if (const std::string cause = not_finite_input(); !cause.empty())
-                throw NumericError(message("forward: ", cause));
+                throw NumericError("forward: ", cause);
         find_needed(last);
         run(0, last);
     }
@@ -57,8 +57,8 @@ public:
         for (int id = first; id < node_count(); ++id)
             for (int i = at(id).first_seq; at(id).needed && i < at(id).last_seq; ++i)
                 if (store_.seqs[i].carried)
-                    throw UsageError(message("forward_again: node '", name(id),
-                                             "' carries a state and cannot run again; call forward"));
+                    throw UsageError("forward_again: node '", name(id),
+                                     "' carries a state and cannot run again; call forward");
         last_ = -1;
         const Scope scope(store_);
         run(first, last, true);
@@ -73,17 +73,17 @@ public:
             if (!std::isfinite(l.by_token[r]))
                 where = message(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
         const std::string cause = not_finite_before();
-        throw NumericError(message("node '", l.name, "': the loss is ", l.value, where, " (training step ",
-                                   store_.step, "). ",
-                                   cause.empty() ? "Lower the learning rate or the clipping threshold; "
-                                                   "checking(true) names the first node that is not finite."
-                                                 : cause));
+        throw NumericError("node '", l.name, "': the loss is ", l.value, where, " (training step ",
+                           store_.step, "). ",
+                           cause.empty() ? "Lower the learning rate or the clipping threshold; "
+                                           "checking(true) names the first node that is not finite."
+                                         : cause);
     }
 
     void require_ran(const LossRecord& l, const char* what) const {
         if (last_ != l.node)
-            throw UsageError(message(what, ": the last forward pass was not for loss '", l.name,
-                                     "', or it failed; call forward with this loss first"));
+            throw UsageError(what, ": the last forward pass was not for loss '", l.name,
+                             "', or it failed; call forward with this loss first");
     }
 
     /// Runs backward from the node of a loss down to, but excluding, node `past`.
@@ -93,9 +93,9 @@ public:
             for (int id = past + 1; id <= l.node; ++id)
                 if (at(id).needed && !at(id).node->has_modulus())
                     throw UsageError(
-                        message("backward: node '", name(id),
-                                "' carries no modulus; write its backward as template <class Quantity> over "
-                                "Backward<T, Quantity>"));
+                        "backward: node '", name(id),
+                        "' carries no modulus; write its backward as template <class Quantity> over "
+                        "Backward<T, Quantity>");
             enable_moduli();
         }
         const Scope scope(store_, q == 1);
@@ -171,25 +171,24 @@ private:
     void take_shape(const std::string& input, const Feed<T>& f, bool has_data) {
         const Index time = f.block.time, batch = f.block.batch;
         if (time < 1 || batch < 1 || time > store_.capacity.time || batch > store_.capacity.batch)
-            throw UsageError(message("forward: input '", input, "' has ", time, " steps and ", batch,
-                                     " columns; the graph holds 1 to ", store_.capacity.time,
-                                     " steps and 1 to ", store_.capacity.batch,
-                                     " columns. Cut the batch or build the graph with larger capacities."));
-        if (!has_data)
-            throw UsageError(message("forward: input '", input, "' has no data: the pointer is null"));
+            throw UsageError("forward: input '", input, "' has ", time, " steps and ", batch,
+                             " columns; the graph holds 1 to ", store_.capacity.time, " steps and 1 to ",
+                             store_.capacity.batch,
+                             " columns. Cut the batch or build the graph with larger capacities.");
+        if (!has_data) throw UsageError("forward: input '", input, "' has no data: the pointer is null");
         if (store_.time == 0) {
             store_.time = time;
             store_.batch = batch;
         } else if (store_.time != time || store_.batch != batch) {
-            throw UsageError(message("forward: input '", input, "' has ", time, " steps and ", batch,
-                                     " columns, another input has ", store_.time, " and ", store_.batch));
+            throw UsageError("forward: input '", input, "' has ", time, " steps and ", batch,
+                             " columns, another input has ", store_.time, " and ", store_.batch);
         }
     }
 
     void feed_sequence(SeqRecord<T>& s, const Feed<T>& f) {
         take_shape(s.name, f, f.values != nullptr);
         if (s.node >= 0)
-            throw UsageError(message("forward: '", s.name, "' is computed by a node and cannot be an input"));
+            throw UsageError("forward: '", s.name, "' is computed by a node and cannot be an input");
         std::copy_n(f.values, store_.rows() * s.width, s.value);
         s.fed = true;
     }
@@ -199,10 +198,9 @@ private:
         for (Index r = 0; r < store_.rows(); ++r) {
             const Token v = f.block.data[r];
             if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
-                throw DataError(message("forward: input '", x.name, "' holds token ", v, " at step ",
-                                        r / store_.batch, ", column ", r % store_.batch, "; expected 0 to ",
-                                        x.vocabulary - 1,
-                                        x.read_by_node ? "" : ", or -1 where nothing is predicted"));
+                throw DataError("forward: input '", x.name, "' holds token ", v, " at step ",
+                                r / store_.batch, ", column ", r % store_.batch, "; expected 0 to ",
+                                x.vocabulary - 1, x.read_by_node ? "" : ", or -1 where nothing is predicted");
             x.value[r] = v;
         }
         x.fed = true;
@@ -218,8 +216,8 @@ private:
             for (const int i : n.inputs) at(i).needed = true;
             const auto require_fed = [&](const auto& input) {
                 if (!input.fed)
-                    throw UsageError(message("forward: input '", input.name, "' is read by node '", name(id),
-                                             "' but was not given"));
+                    throw UsageError("forward: input '", input.name, "' is read by node '", name(id),
+                                     "' but was not given");
             };
             for (const int i : n.input_tokens) require_fed(store_.tokens[i]);
             for (const int i : n.input_seqs)
@@ -262,10 +260,9 @@ private:
             for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
                 shapes += message(shapes.empty() ? "" : ", ", "'", store_.seqs[i].name, "' [", columns, ", ",
                                   store_.seqs[i].width, "]");
-            throw UsageError(message("node '", name(id), "', ", way, ": ", error.what(),
-                                     ". Arrays of one step are ", shapes, "; those of all ", steps,
-                                     " steps, p.at(z) in place of p.at(z, t), have ", steps * columns,
-                                     " rows"));
+            throw UsageError("node '", name(id), "', ", way, ": ", error.what(), ". Arrays of one step are ",
+                             shapes, "; those of all ", steps,
+                             " steps, p.at(z) in place of p.at(z, t), have ", steps * columns, " rows");
         };
         try {
             f();
@@ -338,8 +335,8 @@ private:
         const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
         if (bad == n) return;
         last_ = -1;
-        throw NumericError(message("node '", name(node), "': the ", what, place(s, data, bad),
-                                   " (training step ", store_.step, "). ", not_finite_before()));
+        throw NumericError("node '", name(node), "': the ", what, place(s, data, bad), " (training step ",
+                           store_.step, "). ", not_finite_before());
     }
 
     template <class Quantity> void check_backward(int id) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/error.hpp>
+#include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/store.hpp>
 #include <string>
 #include <string_view>
@@ -10,18 +11,11 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
-/// The names of records, "a, b, c" or "none", for messages.
-template <class Records> std::string names_of(const Records& records) {
-    std::string all;
-    for (const auto& r : records) all += (all.empty() ? "" : ", ") + r.name;
-    return all.empty() ? "none" : all;
-}
-
 /// See Graph::parameters.
 template <class T> Parameters<T> select(Store<T>& store, std::string_view pattern) {
     const auto none = [&](std::string_view what) {
-        return UsageError(
-            message("parameters: no name matches '", what, "'. There are: ", names_of(store.parameters)));
+        return UsageError("parameters: no name matches '", what,
+                          "'. There are: ", names_of(store.parameters));
     };
     std::vector<bool> chosen(store.parameters.size(), false);
     bool begun = false, more = true;
@@ -52,7 +46,7 @@ template <class T> Weight<T> weight_named(Store<T>& store, std::string_view name
     for (int id = 0; id < store.parameters.count(); ++id)
         if (const auto& p = store.parameters[id]; p.name == name) return {id, p.rows, p.cols, store.serial};
     select(store, name);  // throws with the list of names, unless the name holds a '*'
-    throw UsageError(message("parameter: '", name, "' is a pattern, expected one exact name"));
+    throw UsageError("parameter: '", name, "' is a pattern, expected one exact name");
 }
 
 /// See Graph::sequence.

@@ -83,19 +83,15 @@ public:
     /// The weight of a given name and shape, without a gradient. Throws UsageError that lists the names, or gives
     /// the actual shape.
     const Parameter<T>& at(const std::string& name, Index rows, Index cols) const {
-        std::string known;
         for (const auto& p : weights_) {
-            if (p.name == name) {
-                if (p.rows == rows && p.cols == cols) return p;
-                throw UsageError("weight '", name, "': found shape [", rows, ", ", cols, "], expected [",
-                                 p.rows, ", ", p.cols,
-                                 "], that of the shared weight; build the graph as the one that shares it");
-            }
-            known += (known.empty() ? "" : ", ") + p.name;
+            if (p.name != name) continue;
+            if (p.rows == rows && p.cols == cols) return p;
+            throw UsageError("weight '", name, "': found shape [", rows, ", ", cols, "], expected [", p.rows,
+                             ", ", p.cols,
+                             "], that of the shared weight; build the graph as the one that shares it");
         }
         throw UsageError(
-            "weight '", name,
-            "': no shared weight has this name. There are: ", known.empty() ? "none" : known,
+            "weight '", name, "': no shared weight has this name. There are: ", graph::names_of(weights_),
             ". Name nodes and weights as in the graph that shares them, and call shared_weights() ",
             "when that graph is complete");
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
+#include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/store.hpp>
 #include <span>
 #include <string>
@@ -58,14 +59,9 @@ public:
         return out;
     }
     MatrixRef<T> at(std::string_view name) const {
-        std::string known;
-        for (auto& s : store_.seqs) {
-            if (!s.carried) continue;
-            if (s.name == name) return {s.carried, store_.capacity.batch, s.width};
-            known += (known.empty() ? "" : ", ") + s.name;
-        }
-        throw UsageError(message("state: no carried sequence is named '", name,
-                                 "'. There are: ", known.empty() ? "none" : known));
+        for (auto& s : store_.seqs)
+            if (s.carried && s.name == name) return {s.carried, store_.capacity.batch, s.width};
+        throw UsageError("state: no carried sequence is named '", name, "'. There are: ", names_of(names()));
     }
 
     Carried<T> saved() const {
@@ -77,11 +73,11 @@ public:
         std::size_t i = 0;
         for_each([&](auto& s) {
             if (i == states.values.size() || std::ssize(states.values[i]) != size(s))
-                throw UsageError(message("carry: the states do not fit this graph at '", s.name, "'"));
+                throw UsageError("carry: the states do not fit this graph at '", s.name, "'");
             ++i;
         });
         if (i != states.values.size())
-            throw UsageError(message("carry: found ", states.values.size(), " states, expected ", i));
+            throw UsageError("carry: found ", states.values.size(), " states, expected ", i);
         i = 0;
         for_each([&](auto& s) { std::ranges::copy(states.values[i++], s.carried); });
     }

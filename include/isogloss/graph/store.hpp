@@ -163,11 +163,10 @@ template <class T> struct Store {
     /// Throws UsageError unless a handle is one of this graph's.
     template <class H> void require_own(const H& h, const char* what) const {
         if (h.id < 0)
-            throw UsageError(
-                message(what, " handle: it is empty; use the one returned when the ", what, " was made"));
+            throw UsageError(what, " handle: it is empty; use the one returned when the ", what, " was made");
         if (h.graph != serial)
-            throw UsageError(message(
-                what, " handle: it belongs to another graph; handles serve only the graph that gave them"));
+            throw UsageError(
+                what, " handle: it belongs to another graph; handles serve only the graph that gave them");
     }
 
     /// What nodes have published as records of type R, in order of creation.
@@ -188,14 +187,13 @@ template <class T> struct Store {
 
     void claim(const std::string& name, const char* kind) {
         if (!is_name(name))
-            throw UsageError(message(kind, " name ", in_quotes(name),
-                                     ": a name is UTF-8 of at least one character, with no blank, control "
-                                     "character, '*' or '/' in it, and not '__metadata__', so that files can "
-                                     "hold it"));
+            throw UsageError(kind, " name ", in_quotes(name),
+                             ": a name is UTF-8 of at least one character, with no blank, control "
+                             "character, '*' or '/' in it, and not '__metadata__', so that files can "
+                             "hold it");
         if (const auto known = names.find(name); known != names.end())
-            throw UsageError(
-                message(kind, " '", name, "': the name is already that of a ", known->second,
-                        " in this graph. Names are unique; to share a parameter pass its handle again."));
+            throw UsageError(kind, " '", name, "': the name is already that of a ", known->second,
+                             " in this graph. Names are unique; to share a parameter pass its handle again.");
         claimed.push_back(name);  // first, so that what is rolled back is never more than what was claimed
         names.emplace(name, kind);
     }
@@ -208,7 +206,7 @@ template <class T> struct Store {
 
     int add_seq(const std::string& name, Index width, int lead, bool carried, int node) {
         if (width < 1)
-            throw UsageError(message("sequence '", name, "': found width ", width, ", expected at least 1"));
+            throw UsageError("sequence '", name, "': found width ", width, ", expected at least 1");
         SeqRecord<T> r;
         r.name = name;
         r.width = width;

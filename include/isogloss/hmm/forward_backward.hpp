@@ -9,7 +9,6 @@
 #include <isogloss/linalg.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
-#include <numeric>
 #include <span>
 #include <string_view>
 #include <vector>

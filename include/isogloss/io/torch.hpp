@@ -88,6 +88,104 @@ template <class T> std::vector<Index> shape_there(const Parameter<T>& p, const T
     return part.transposed ? std::vector<Index>{p.cols, p.rows} : std::vector<Index>{p.rows, p.cols};
 }
 
+/// Where the tensor has the entry [i, j] of the parameter.
+template <class T> std::size_t place_there(const Parameter<T>& p, const TorchPart& part, Index i, Index j) {
+    return static_cast<std::size_t>(part.transposed ? j * p.rows + i : i * p.cols + j);
+}
+
+/// The weights of PyTorch layers, read from a file for the parameters of a graph, and what does not fit.
+template <class T> class TorchReading {
+public:
+    TorchReading(const Safetensors& file, Graph<T>& g) : file_(file), g_(g) {}
+
+    /// Reads one layer. Throws UsageError as read_torch; what is wrong with the file is kept for set().
+    void read(const TorchLayer& l) {
+        for (const TorchPart& part : parts_of(l)) read(l, part);
+        if (file_.find(message(l.theirs, l.theirs.empty() ? "" : ".", "weight_hr_l", l.layer)))
+            fault(in_quotes(l.theirs), " projects its states (proj_size), which Lstm does not");
+    }
+    /// Sets the parameters. Throws FileError with everything that does not fit; none is set then.
+    void set() const {
+        if (!faults_.empty())
+            throw FileError(file_.name(), ": the file does not fit the layers; nothing was read.", faults_);
+        for (const auto& [p, values] : read_) {
+            std::ranges::copy(values.numbers, p->value);
+            p->clear_gradient();
+        }
+    }
+    /// The tensors of the file that no layer used, in file order.
+    std::vector<std::string> left() const {
+        std::vector<std::string> names;
+        for (const TensorView& t : file_.tensors())
+            if (std::ranges::find(used_, t.name) == used_.end()) names.push_back(t.name);
+        return names;
+    }
+
+private:
+    struct Values {
+        std::string from;
+        std::vector<T> numbers;
+    };
+
+    template <class... Parts> void fault(const Parts&... what) { faults_ += "\n    " + message(what...); }
+
+    void read(const TorchLayer& l, const TorchPart& part) {
+        Parameter<T>* const p = parameter_of(g_, l, part);
+        if (p && p->unit_rows)
+            throw UsageError("read_torch: rows of '", p->name,
+                             "' are held at norm 1, those of PyTorch are not");
+        used_.insert(used_.end(), part.tensors.begin(), part.tensors.end());
+        const Index there = std::count_if(part.tensors.begin(), part.tensors.end(),
+                                          [&](const auto& name) { return file_.find(name); });
+        if (!p) {
+            if (there > 0)
+                fault(in_quotes(part.tensors[0]), " has no counterpart: node '", l.ours, "' has no bias");
+            return;
+        }
+        std::vector<T> sum(static_cast<std::size_t>(p->size()), T(0));
+        if (part.bias && there == 0)
+            return keep(*p, in_quotes(part.tensors[0]) + ", which is missing and counts as 0,",
+                        std::move(sum));
+        bool complete = true;
+        for (const std::string& name : part.tensors) complete = add(name, *p, part, sum) && complete;
+        if (complete) keep(*p, in_quotes(part.tensors[0]), std::move(sum));
+    }
+    // Adds a tensor to the values of a parameter; returns whether it fits.
+    bool add(const std::string& name, const Parameter<T>& p, const TorchPart& part, std::vector<T>& sum) {
+        const TensorView* const t = file_.find(name);
+        const auto shape = shape_there(p, part);
+        if (!t) {
+            fault(in_quotes(name), " ", dimensions_text(shape), " is missing");
+            return false;
+        }
+        if (t->shape != shape) {
+            const bool gru =
+                name.find("weight_hh") != name.npos && t->shape.size() == 2 && t->shape[0] == 3 * t->shape[1];
+            fault(in_quotes(name), " is ", dimensions_text(t->shape), ", expected ", dimensions_text(shape),
+                  gru ? "; three blocks are those of an nn.GRU, which no node here computes" : "");
+            return false;
+        }
+        const auto numbers = io::numbers<T>(file_, name);
+        for (Index i = 0; i < p.rows; ++i)
+            for (Index j = 0; j < p.cols; ++j)
+                sum[static_cast<std::size_t>(i * p.cols + j)] += numbers[place_there(p, part, i, j)];
+        return true;
+    }
+    // Two layers for one parameter must agree.
+    void keep(Parameter<T>& p, const std::string& from, std::vector<T> numbers) {
+        const auto [before, added] = read_.try_emplace(&p, Values{from, numbers});
+        if (!added && !std::ranges::equal(std::as_bytes(std::span(before->second.numbers)),
+                                          std::as_bytes(std::span(numbers))))  // numbers may be NaN
+            fault(from, " and ", before->second.from, " differ, but both map to '", p.name, "'");
+    }
+
+    const Safetensors& file_;
+    Graph<T>& g_;
+    std::string faults_;
+    std::map<Parameter<T>*, Values> read_;
+    std::vector<std::string> used_;
+};
+
 }  // namespace detail
 
 /// Sets parameters of a graph to the weights of PyTorch layers: all of them or, on any mismatch, none.
@@ -108,75 +206,10 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
                                                        const std::vector<TorchLayer>& layers) {
     if (g.store().shared)
         throw UsageError("read_torch: the graph is on shared weights; read into the graph that owns them");
-    std::string faults;
-    const auto fault = [&faults](const auto&... what) { faults += "\n    " + message(what...); };
-    struct Values {
-        std::string from;
-        std::vector<T> numbers;
-    };
-    std::map<Parameter<T>*, Values> read;
-    const auto set = [&](Parameter<T>& p, const std::string& from, std::vector<T> numbers) {
-        const auto [before, added] = read.try_emplace(&p, Values{from, numbers});
-        if (!added && !std::ranges::equal(std::as_bytes(std::span(before->second.numbers)),
-                                          std::as_bytes(std::span(numbers))))  // numbers may be NaN
-            fault(from, " and ", before->second.from, " differ, but both map to '", p.name, "'");
-    };
-    std::vector<std::string> used;
-    for (const TorchLayer& l : layers) {
-        for (const detail::TorchPart& part : detail::parts_of(l)) {
-            Parameter<T>* const p = detail::parameter_of(g, l, part);
-            if (p && p->unit_rows)
-                throw UsageError("read_torch: rows of '", p->name,
-                                 "' are held at norm 1, those of PyTorch are not");
-            used.insert(used.end(), part.tensors.begin(), part.tensors.end());
-            const Index there = std::count_if(part.tensors.begin(), part.tensors.end(),
-                                              [&](const auto& name) { return file.find(name); });
-            if (!p || (part.bias && there == 0)) {
-                if (there > 0)
-                    fault(in_quotes(part.tensors[0]), " has no counterpart: node '", l.ours, "' has no bias");
-                else if (p)
-                    set(*p, in_quotes(part.tensors[0]) + ", which is missing and counts as 0,",
-                        std::vector<T>(static_cast<std::size_t>(p->size()), T(0)));
-                continue;
-            }
-            std::vector<T> sum(static_cast<std::size_t>(p->size()), T(0));
-            bool complete = true;
-            for (const std::string& name : part.tensors) {
-                const TensorView* const t = file.find(name);
-                const auto shape = detail::shape_there(*p, part);
-                complete = complete && t && t->shape == shape;
-                if (!t) {
-                    fault(in_quotes(name), " ", dimensions_text(shape), " is missing");
-                } else if (t->shape != shape) {
-                    const bool gru = name.find("weight_hh") != name.npos && t->shape.size() == 2 &&
-                                     t->shape[0] == 3 * t->shape[1];
-                    fault(in_quotes(name), " is ", dimensions_text(t->shape), ", expected ",
-                          dimensions_text(shape),
-                          gru ? "; three blocks are those of an nn.GRU, which no node here computes" : "");
-                } else {
-                    const auto numbers = io::numbers<T>(file, name);
-                    for (Index i = 0; i < p->rows; ++i)
-                        for (Index j = 0; j < p->cols; ++j)
-                            sum[static_cast<std::size_t>(i * p->cols + j)] +=
-                                numbers[static_cast<std::size_t>(part.transposed ? j * p->rows + i
-                                                                                 : i * p->cols + j)];
-                }
-            }
-            if (complete) set(*p, in_quotes(part.tensors[0]), std::move(sum));
-        }
-        if (file.find(message(l.theirs, l.theirs.empty() ? "" : ".", "weight_hr_l", l.layer)))
-            fault(in_quotes(l.theirs), " projects its states (proj_size), which Lstm does not");
-    }
-    if (!faults.empty())
-        throw FileError(file.name(), ": the file does not fit the layers; nothing was read.", faults);
-    for (const auto& [p, values] : read) {
-        std::ranges::copy(values.numbers, p->value);
-        p->clear_gradient();
-    }
-    std::vector<std::string> left;
-    for (const TensorView& t : file.tensors())
-        if (std::ranges::find(used, t.name) == used.end()) left.push_back(t.name);
-    return left;
+    detail::TorchReading<T> reading(file, g);
+    for (const TorchLayer& l : layers) reading.read(l);
+    reading.set();
+    return reading.left();
 }
 
 /// Writes parameters of a graph as a PyTorch state dict, in a safetensors file for `load_state_dict`: the inverse
@@ -196,9 +229,7 @@ void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vect
                 if (name == part.tensors[0])
                     for (Index i = 0; i < p->rows; ++i)
                         for (Index j = 0; j < p->cols; ++j)
-                            numbers[static_cast<std::size_t>(part.transposed ? j * p->rows + i
-                                                                             : i * p->cols + j)] =
-                                p->value[i * p->cols + j];
+                            numbers[detail::place_there(*p, part, i, j)] = p->value[i * p->cols + j];
                 tensors.push_back(tensor_view<T>(name, detail::shape_there(*p, part), numbers));
             }
         }

@@ -71,13 +71,13 @@ struct Int8Gemm {
     /// its row of C NaN. `memory` holds workspace() bytes, 64-byte aligned. threads() share the panels of B.
     static void product(MatrixRef<const float> a, const std::uint8_t* packed, const float* scale,
                         const float* start, Index start_stride, MatrixRef<float> c, std::byte* memory) {
-        const Index k = a.cols, n = c.cols, stride = groups(k) * depth, some = rows_at_a_time(c.rows, k);
+        const Index k = a.cols, n = c.cols, stride = groups(k) * depth, count = rows_at_a_time(c.rows, k);
         auto* const row = reinterpret_cast<std::int8_t*>(memory);
         auto* const rounded = row + stride;
-        auto* const row_scale = reinterpret_cast<float*>(memory + (some + 1) * stride);
-        auto* const offset = reinterpret_cast<std::int32_t*>(row_scale + some);
+        auto* const row_scale = reinterpret_cast<float*>(memory + (count + 1) * stride);
+        auto* const offset = reinterpret_cast<std::int32_t*>(row_scale + count);
         for (Index i = 0, m; i < c.rows; i += m) {
-            m = std::min(some, c.rows - i);
+            m = std::min(count, c.rows - i);
             const Index blocks = (m + most_rows - 1) / most_rows, height = (m + blocks - 1) / blocks;
             for (Index r = 0; r < m; ++r) {
                 round_row(k, a.row(i + r), row, row_scale[r], offset[r]);

@@ -111,12 +111,12 @@ private:
 #ifdef __AVX2__
     // In 16-bit words, three rows at a time by half a panel: their sums stay in 12 registers.
     template <int rows> static void add_up(const Block& o, std::int32_t* sum) {
-        constexpr int some = rows < 3 ? rows : 3;
-        for (int r = 0; r < rows; r += some)
+        constexpr int count = rows < 3 ? rows : 3;
+        for (int r = 0; r < rows; r += count)
             for (const Index half : {Index{0}, columns / 2}) {
                 std::int32_t* const to = sum + r * columns + half;
-                if (r + some <= rows) add_rows<rows>(o, r, half, to, std::make_index_sequence<some>{});
-                else add_rows<rows>(o, r, half, to, std::make_index_sequence<rows % some>{});
+                if (r + count <= rows) add_rows<rows>(o, r, half, to, std::make_index_sequence<count>{});
+                else add_rows<rows>(o, r, half, to, std::make_index_sequence<rows % count>{});
             }
     }
     template <int rows, std::size_t... r> static void add_rows(const Block& o, Index first, Index half,

@@ -74,21 +74,6 @@ double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool grad
 template <class T, class G>
 requires(!std::same_as<G, bool>) double cross_entropy(Index, T*, Index, double, G) = delete;
 
-/// Σ weight · scale (z - shift), the cross term of a soft target with unnormalised weights.
-template <class T, class A = Architecture>
-double cross_sum(Index n, const T* weight, const T* z, T shift, T scale) {
-    using L = Lanes<T, A>;
-    const L s(scale), m(shift);
-    double total = 0;
-    for (Index i = 0; i < n; i += chunk) {
-        L part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk),
-                    [&](auto at) { part += at.load(weight) * (s * (at.load(z) - m)); });
-        total += static_cast<double>(lane_sum(part));
-    }
-    return total;
-}
-
 /// z ← e = exp(scale (z - shift)); returns Σ e and sets cross = Σ e · scale (z - shift).
 template <class T, class A = Architecture>
 double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {

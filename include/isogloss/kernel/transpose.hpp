@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <isogloss/types.hpp>
-#include <type_traits>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 

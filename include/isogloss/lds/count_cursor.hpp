@@ -73,6 +73,24 @@ private:
     Index bytes_ = 0;
 };
 
+namespace detail {
+
+/// Throws DataError unless a file's counts have the words, lags and boundary of `expected`; `begin` and `advice`
+/// are the two ends of the message.
+inline void require_alike(const char* begin, const CountRun& run, const CountRunHeader& expected,
+                          const char* advice) {
+    const CountRunHeader& h = run.header();
+    if (h.vocabulary == expected.vocabulary && h.words == expected.words && h.lags == expected.lags &&
+        h.boundary == expected.boundary)
+        return;
+    throw DataError(begin, "'", run.path(), "' holds counts of ", h.vocabulary, " words, ", h.lags,
+                    " lags and boundary ", h.boundary,
+                    h.words == expected.words ? "" : ", and of another vocabulary", ", expected ",
+                    expected.vocabulary, ", ", expected.lags, " and ", expected.boundary, "; ", advice);
+}
+
+}  // namespace detail
+
 /// The pairs of one section in order, read through a buffer.
 ///
 ///     for (CountRunCursor at(run, k, 65536); at.next();) use(at.row(), at.column(), at.count());

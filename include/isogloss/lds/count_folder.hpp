@@ -14,6 +14,7 @@
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/lds/count_cursor.hpp>
 #include <isogloss/lds/count_run.hpp>
+#include <isogloss/types.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,8 +50,8 @@ public:
     /// The complete files, sorted by first token, without overlaps. Files that have been merged into another and
     /// partial files of a killed program are removed. A damaged file is removed too, and `damaged` tells
     /// what was wrong with it. All files are read to check them; watch() is called every 2¹⁸ pairs, and may throw.
-    template <class Watch>
-    std::vector<CountRun> restore(std::vector<std::string>& damaged, Watch&& watch) const {
+    template <class Watch = NoCallback>
+    std::vector<CountRun> restore(std::vector<std::string>& damaged, Watch&& watch = {}) const {
         std::vector<CountRun> all, kept;
         for (const std::string& name : entries()) {
             if (!name.ends_with(".run")) {
@@ -80,10 +81,6 @@ public:
             else remove(run.path());
         }
         return kept;
-    }
-
-    std::vector<CountRun> restore(std::vector<std::string>& damaged) const {
-        return restore(damaged, [] {});
     }
 
     /// Removes one of the count files.

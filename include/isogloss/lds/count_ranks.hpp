@@ -9,6 +9,8 @@
 #include <isogloss/error.hpp>
 #include <isogloss/lds/count_merge.hpp>
 #include <isogloss/lds/counts.hpp>
+#include <isogloss/types.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,6 +38,24 @@ Array<T> handed_on(C& ranks, std::span<const T> own, Index to, Index from) {
     exchange(own.first(static_cast<std::size_t>(size)), size * Index{sizeof(T)}, std::span<T>(got),
              coming * Index{sizeof(T)});
     return got;
+}
+
+// Calls pass(array) for all arrays of counts, a collective call that returns an array of the same type. The counts
+// made of what it returned, if `wanted`.
+template <class Pass> std::optional<LagCounts> passed(const LagCounts& own, bool wanted, Pass&& pass) {
+    auto occurrences = pass(std::span<const std::int64_t>(own.occurrences()));
+    Array<SparseCounts> lags;
+    for (Index k = 1; k <= own.lags(); ++k) {
+        const SparseCounts& m = own.lag(k);
+        auto starts = pass(std::span<const std::int64_t>(m.starts));
+        auto columns = pass(std::span<const std::int32_t>(m.columns));
+        auto narrow = pass(std::span<const std::uint32_t>(m.values.narrow));
+        auto wide = pass(std::span<const std::int64_t>(m.values.wide));
+        if (wanted)
+            lags.push_back({std::move(starts), std::move(columns), std::move(narrow), std::move(wide)});
+    }
+    if (!wanted) return std::nullopt;
+    return LagCounts::from_parts(own.options(), std::move(occurrences), std::move(lags));
 }
 
 // Gathers a string of each rank on all ranks.
@@ -77,24 +97,12 @@ template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& 
         const auto hand_on = [&]<class T>(std::span<const T> numbers) {
             return detail::handed_on<T>(ranks, numbers, sends ? rank - step : -1, gets ? rank + step : -1);
         };
-        auto occurrences = hand_on(std::span<const std::int64_t>(own.occurrences()));
-        const Index counted[] = {own.vocabulary(), own.lags(), Index{own.options().boundary}};
-        const Array<Index> alike = hand_on(std::span<const Index>(counted));
-        if (gets && !std::equal(alike.begin(), alike.end(), counted))
-            throw UsageError("sum_of_ranks: found counts of ", alike[0], " words, ", alike[1],
-                             " lags and boundary ", alike[2], " on rank ", rank + step, ", expected ",
-                             counted[0], ", ", counted[1], " and ", counted[2], "; count all parts alike");
-        Array<SparseCounts> lags;
-        for (Index k = 1; k <= own.lags(); ++k) {
-            const SparseCounts& m = own.lag(k);
-            auto starts = hand_on(std::span<const std::int64_t>(m.starts));
-            auto columns = hand_on(std::span<const std::int32_t>(m.columns));
-            auto narrow = hand_on(std::span<const std::uint32_t>(m.values.narrow));
-            auto wide = hand_on(std::span<const std::int64_t>(m.values.wide));
-            if (gets)
-                lags.push_back({std::move(starts), std::move(columns), std::move(narrow), std::move(wide)});
-        }
-        if (gets) own.add(LagCounts::from_parts(own.options(), std::move(occurrences), std::move(lags)));
+        const detail::CountShape expected = detail::shape_of(own.vocabulary(), own.options());
+        const Array<Index> found = hand_on(std::span<const Index>(expected));
+        if (gets)
+            detail::require_alike("sum_of_ranks", {found[0], found[1], found[2]}, expected,
+                                  message(" on rank ", rank + step));
+        if (auto other = detail::passed(own, gets, hand_on)) own.add(std::move(*other));
         if (sends) own = LagCounts(own.vocabulary(), own.options());
     }
     return own;
@@ -119,18 +127,8 @@ template <distributed::Communicator C> LagCounts sum_on_all_ranks(LagCounts own,
         distributed::broadcast(ranks, std::span<T>(all));
         return all;
     };
-    auto occurrences = sent(std::span<const std::int64_t>(sum.occurrences()));
-    Array<SparseCounts> lags;
-    for (Index k = 1; k <= sum.lags(); ++k) {
-        const SparseCounts& m = sum.lag(k);
-        auto starts = sent(std::span<const std::int64_t>(m.starts));
-        auto columns = sent(std::span<const std::int32_t>(m.columns));
-        auto narrow = sent(std::span<const std::uint32_t>(m.values.narrow));
-        auto wide = sent(std::span<const std::int64_t>(m.values.wide));
-        if (!first)
-            lags.push_back({std::move(starts), std::move(columns), std::move(narrow), std::move(wide)});
-    }
-    return first ? sum : LagCounts::from_parts(sum.options(), std::move(occurrences), std::move(lags));
+    if (auto received = detail::passed(sum, !first, sent)) return std::move(*received);
+    return sum;
 }
 
 /// Merges the count files of all ranks, one file each, lag by lag: of n ranks, rank r merges lags r, r + n, …
@@ -146,20 +144,15 @@ template <distributed::Communicator C> LagCounts sum_on_all_ranks(LagCounts own,
 ///
 /// Collective.
 /// Errors   FileError: a file of another rank is missing or damaged. DataError: counted with different options.
-template <distributed::Communicator C, class Watch>
+template <distributed::Communicator C, class Watch = NoCallback>
 Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks,
-                               Watch&& watch) {
+                               Watch&& watch = {}) {
     std::vector<CountRun> parts;
     for (const std::string& name : detail::gathered(ranks, own.path())) parts.emplace_back(name);
     CountRunHeader h = parts.front().header();
     for (const CountRun& part : parts) {
         const CountRunHeader& p = part.header();
-        if (p.vocabulary != h.vocabulary || p.words != h.words || p.lags != h.lags ||
-            p.boundary != h.boundary)
-            throw DataError("'", part.path(), "' holds counts of ", p.vocabulary, " words, ", p.lags,
-                            " lags and boundary ", p.boundary,
-                            p.words == h.words ? "" : ", and of another vocabulary", ", expected ",
-                            h.vocabulary, ", ", h.lags, " and ", h.boundary, "; count all parts alike");
+        detail::require_alike("", part, h, "count all parts alike");
         h.first = std::min(h.first, p.first);
         if (p.last >= h.last) h.last = p.last, h.text = p.text;
     }
@@ -178,11 +171,6 @@ Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Ind
     Array<CountRun> merged;
     for (const std::string& name : detail::gathered(ranks, path)) merged.emplace_back(name);
     return merged;
-}
-
-template <distributed::Communicator C>
-Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks) {
-    return merge_of_ranks(own, path, buffer, ranks, [](std::int64_t, std::int64_t) {});
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <isogloss/error.hpp>
@@ -23,6 +24,41 @@ struct CountOptions {
     Token boundary = -1;  ///< a token that ends a sentence: no pair crosses it; -1: pairs are not restricted
     Index block = Index{1} << 24;  ///< tokens processed at a time, 1 … 2³¹ - 1001
 };
+
+namespace detail {
+
+/// Throws DataError for a token outside the vocabulary, at a place of the text; `its` is the vocabulary to use.
+inline void require_word(const char* who, std::int64_t place, Token w, Index vocabulary,
+                         const char* its = "the vocabulary of the counts") {
+    if (w < 0 || w >= vocabulary)
+        throw DataError(who, ": token ", place, " is ", w, ", outside the vocabulary of ", vocabulary,
+                        " words; read the text with ", its);
+}
+
+/// Throws DataError if so many more tokens could overflow a count.
+inline void require_room(const char* who, std::int64_t more, std::int64_t total) {
+    if (more > std::numeric_limits<std::int64_t>::max() - total)
+        throw DataError(who, ": ", more, " tokens in addition to ", total,
+                        " are more than 2⁶³ - 1, and a count could overflow");
+}
+
+/// What counts must have in common to be added: words, lags, boundary.
+using CountShape = std::array<Index, 3>;
+
+template <class Options> CountShape shape_of(Index vocabulary, const Options& options) {  ///< see above
+    return {vocabulary, options.lags, options.boundary};
+}
+
+/// Throws UsageError if two shapes differ; `where` tells in the message where the first was found.
+inline void require_alike(const char* who, const CountShape& found, const CountShape& expected,
+                          const std::string& where = "") {
+    if (found != expected)
+        throw UsageError(who, ": found counts of ", found[0], " words, ", found[1], " lags and boundary ",
+                         found[2], where, ", expected ", expected[0], ", ", expected[1], " and ", expected[2],
+                         "; count all parts alike");
+}
+
+}  // namespace detail
 
 /// Lagged co-occurrences of a text of tokens 0 … V-1.
 ///
@@ -69,13 +105,8 @@ public:
             throw UsageError("LagCounts: found the range ", first, " … ", last, " of a text of ",
                              tokens.size(), " tokens");
         const Index from = std::max<Index>(0, first - lags());
-        for (Index p = from; p < last; ++p) {
-            const Token w = tokens[p];
-            if (w < 0 || w >= vocabulary())
-                throw DataError("LagCounts: token ", p, " is ", w, ", outside the vocabulary of ",
-                                vocabulary(), " words; read the text with the vocabulary of the counts");
-        }
-        require_room(last - first);
+        for (Index p = from; p < last; ++p) detail::require_word("LagCounts", p, tokens[p], vocabulary());
+        detail::require_room("LagCounts", last - first, total_);
         LagCounts sum(vocabulary(), options_);
         for (Index p = first; p < last; p += options_.block) {
             const Index end = std::min(last, p + options_.block);
@@ -88,12 +119,9 @@ public:
 
     /// Adds the counts of another part of the text, of the same vocabulary, lags and boundary.
     void add(LagCounts other) {
-        if (other.vocabulary() != vocabulary() || other.lags() != lags() ||
-            other.options_.boundary != options_.boundary)
-            throw UsageError("LagCounts: found counts of ", other.vocabulary(), " words, ", other.lags(),
-                             " lags and boundary ", other.options_.boundary, ", expected ", vocabulary(),
-                             ", ", lags(), " and ", options_.boundary, "; count all parts alike");
-        require_room(other.total_);
+        detail::require_alike("LagCounts", detail::shape_of(other.vocabulary(), other.options_),
+                              detail::shape_of(vocabulary(), options_));
+        detail::require_room("LagCounts", other.total_, total_);
         merge(std::move(other.lags_));
         for (std::size_t i = 0; i < occurrences_.size(); ++i) occurrences_[i] += other.occurrences_[i];
         total_ += other.total_;
@@ -153,12 +181,6 @@ public:
     }
 
 private:
-    void require_room(std::int64_t more) const {
-        if (more > std::numeric_limits<std::int64_t>::max() - total_)
-            throw DataError("LagCounts: ", more, " tokens in addition to ", total_,
-                            " are more than 2⁶³ - 1, and a count could overflow");
-    }
-
     void empty_lags() {
         lags_.clear();
         for (Index k = 0; k < lags(); ++k) lags_.push_back({Array<std::int64_t>(vocabulary() + 1), {}, {}});

@@ -131,11 +131,7 @@ private:
 class VectorFilter {
 public:
     template <class T> VectorFilter(const Lds<T>& s, SteadyState f)
-        : C_(s.C),
-          A_(s.A),
-          f_(std::move(f)),
-          G_(inner_products(C_, C_)),
-          NF_(product(SmallMatrix(f_.predicted - s.M), f_.F)) {
+        : C_(s.C), A_(s.A), f_(std::move(f)), NF_(product(SmallMatrix(f_.predicted - s.M), f_.F)) {
         require_consistent(s, "VectorFilter");
     }
 
@@ -183,7 +179,7 @@ private:
 
     SmallMatrix C_, A_;
     SteadyState f_;
-    SmallMatrix G_, NF_;
+    SmallMatrix NF_;
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <isogloss/io/safetensors.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/count_cursor.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/model.hpp>
@@ -264,12 +265,10 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
             throw UsageError("save_lds: found second moments [", rows(*m), ", ", cols(*m), "] of ", h,
                              " states; fill xx and xx_filtered from the statistics of EM");
     const auto require_finite = [](const std::string& name, const auto& m) {
-        for (const auto x : m)
-            if (!std::isfinite(x))
-                throw NumericError(
-                    "save_lds: ", name, " holds ", x,
-                    ", expected finite numbers; nothing was written. Keep the system from before "
-                    "the step that made it so");
+        if (const Index n = std::ssize(m), bad = kernel::first_non_finite(n, m.data()); bad != n)
+            throw NumericError("save_lds: ", name, " holds ", m.data()[bad],
+                               ", expected finite numbers; nothing was written. Keep the system from before "
+                               "the step that made it so");
     };
     require_finite("A", it.system.A), require_finite("M", it.system.M), require_finite("C", it.system.C);
     require_finite("xx", it.xx), require_finite("xx_filtered", it.xx_filtered);
@@ -308,8 +307,8 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     const auto read = [&]<class S>(const std::string& name, Index rows, Index cols, Tensor<S, 2>& m) {
         m = zeros<S>(rows, cols);
         file.read<S>(name, {rows, cols}, std::span(m.data(), m.size()));
-        for (const S x : m)
-            if (!std::isfinite(x)) throw FileError(file.name(), ": ", name, " holds ", x);
+        if (const Index n = std::ssize(m), bad = kernel::first_non_finite(n, m.data()); bad != n)
+            throw FileError(file.name(), ": ", name, " holds ", m.data()[bad]);
     };
     read("A", h, h, it.system.A);
     read("M", h, h, it.system.M);

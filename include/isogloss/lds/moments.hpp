@@ -16,8 +16,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///
 /// `apply(k, x, y)` is y = Ψ_k x, `apply_transposed` y = Ψ_kᵀ x, for distinct blocks x, y [V, l]. The cost is
 /// 2 nnz(N_k) l operations and O(V l), on threads() threads that each take some columns of x, so that the
-/// result does not depend on their number. A scratch block of the size of x is kept between calls: an object
-/// must not be used from several threads at once; make one for each.
+/// result does not depend on their number. A call allocates a block of the size of x; several threads may use
+/// one object at once.
 ///
 /// Counts are divided by T', not T: pseudo-counts then stand for tokens that follow nothing in particular,
 /// words much more frequent than κ keep their correlation n_ij / √(n_i n_j), and no correlation can exceed
@@ -91,17 +91,13 @@ private:
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
             throw UsageError("LagMoments: found blocks [", x.height(), ", ", x.width(), "] and [", y.height(),
                              ", ", y.width(), "], expected two of ", vocabulary(), " rows");
-        // Π and both W around the sparse product; the scratch block is reused between calls.
-        scaled_.resize({static_cast<std::size_t>(x.rows), static_cast<std::size_t>(x.cols)});
-        const MatrixRef<T> z = ref(scaled_);
-        for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, z.row(i));
-        project_out<T>(whitening_.m, z);
+        // Π and both W around the sparse product.
         if (k == 0) {
-            for (Index i = 0; i < x.rows; ++i) std::copy_n(z.row(i), x.cols, y.row(i));
-            return;
+            for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, y.row(i));
+        } else {
+            const TallMatrix<T> z = weighted(x);
+            product_rows<transpose>(k, ref(z), 0, x.rows, y);
         }
-        scale_rows(z, 1, 0);
-        product_rows<transpose>(k, z, 0, x.rows, y);
         project_out<T>(whitening_.m, y);
     }
 
@@ -154,7 +150,6 @@ private:
     const LagCounts* counts_ = nullptr;  // one of the two
     const TextPairs* text_ = nullptr;
     Whitening whitening_;
-    mutable TallMatrix<T> scaled_;
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -40,8 +40,9 @@ public:
     /// Tokens first … last-1 of a text are the later words; earlier words may lie up to `lags` before them.
     /// At most 2³¹ - 1 tokens, all in 0 … V-1; the text must outlive this object. Calls watch() before every
     /// `stride` tokens of each pass; it may throw.
-    template <class Watch> PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary,
-                                     Index lags, Token boundary, Watch&& watch)
+    template <class Watch = NoCallback>
+    PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary, Index lags,
+              Token boundary, Watch&& watch = {})
         : text_(text), first_(first), last_(last), from_(std::max<Index>(0, first - lags)) {
         starts_.assign(vocabulary + 1, 0);
         in_strides(first, last, watch, [&](Index p) { ++starts_[text[p] + 1]; });
@@ -54,9 +55,6 @@ public:
                    [&](Index p) { places_[next[text[p]]++] = static_cast<std::uint32_t>(p - from_); });
         if (boundary >= 0) find_reaches(lags, boundary, watch);
     }
-    PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary, Index lags,
-              Token boundary)
-        : PairBlock(text, first, last, vocabulary, lags, boundary, [] {}) {}
 
     /// Bytes that a block of `tokens` tokens takes together with `cells` LagCells.
     static Index bytes(Index tokens, Index vocabulary, Index lags, Token boundary, Index cells) {
@@ -66,13 +64,13 @@ public:
 
     /// The pairs at distance k.
     void count(Index k, LagCells& out) const {
-        begin(out, [] {});
+        begin(out);
         count(k, out, 0, places());
     }
 
     /// The same in parts: begin(out), then the places 0 … places() - 1 in order, for example `stride` at a time.
     /// watch() is called before every `stride` allocated cells.
-    template <class Watch> void begin(LagCells& out, Watch&& watch) const {
+    template <class Watch = NoCallback> void begin(LagCells& out, Watch&& watch = {}) const {
         const Index V = std::ssize(starts_) - 1;
         out.rows.resize(V);
         grow(out.cells, last_ - first_, watch);

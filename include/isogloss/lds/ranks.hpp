@@ -62,13 +62,6 @@ inline Array<Index> ranges_of_ranks(const Array<Index>& shards, Index ranks) {
     return first;
 }
 
-inline void require_shards(const char* who, Index shards, Index ranks) {
-    require(who, "shards", shards, 1, Index{1} << 20);
-    if (shards < ranks)
-        throw UsageError(who, ": found ", ranks, " ranks for ", shards,
-                         " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
-}
-
 }  // namespace detail
 
 /// asos_statistics by several ranks: words are cut into shards, and a rank computes the rows of its shards of U_l,
@@ -91,7 +84,7 @@ template <class T, distributed::Communicator C>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k,
                               C& ranks, Index shards) {
     require_asos(s, moments, k);
-    detail::require_shards("ASOS", shards, ranks.size());
+    distributed::require_shards("ASOS", shards, ranks.size());
     const Index h = s.states(), V = s.vocabulary();
     const Array<double>& m = s.whitening.m;
     const AsosRecursion recursion(s.A, s.M, f, k);

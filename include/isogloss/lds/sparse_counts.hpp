@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <utility>
-#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 

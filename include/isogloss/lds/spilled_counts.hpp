@@ -62,16 +62,9 @@ public:
             return;
         }
         runs_ = folder_.restore(damaged_, [&] { watch({}); });
-        for (const CountRun& run : runs_) {
-            const CountRunHeader& h = run.header();
-            if (h.vocabulary != vocabulary || h.words != options_.words || h.lags != options_.lags ||
-                h.boundary != options_.boundary)
-                throw DataError("SpilledCounts: '", run.path(), "' holds counts of ", h.vocabulary,
-                                " words, ", h.lags, " lags and boundary ", h.boundary,
-                                h.words == options_.words ? "" : ", and of another vocabulary", ", expected ",
-                                vocabulary, ", ", options_.lags, " and ", options_.boundary,
-                                "; resume with the same options, or start over");
-        }
+        for (const CountRun& run : runs_)
+            detail::require_alike("SpilledCounts: ", run, header(),
+                                  "resume with the same options, or start over");
     }
 
     /// Counts tokens that follow those given before. A pair is counted with its later word.
@@ -82,12 +75,9 @@ public:
     /// Adds counts of another text: no pair crosses the boundary between the texts.
     void add(const LagCounts& other) {
         require_open();
-        if (other.vocabulary() != vocabulary_ || other.lags() != options_.lags ||
-            other.options().boundary != options_.boundary)
-            throw UsageError("SpilledCounts: found counts of ", other.vocabulary(), " words, ", other.lags(),
-                             " lags and boundary ", other.options().boundary, ", expected ", vocabulary_,
-                             ", ", options_.lags, " and ", options_.boundary, "; count all parts alike");
-        require_room(other.tokens());
+        detail::require_alike("SpilledCounts", detail::shape_of(other.vocabulary(), other.options()),
+                              detail::shape_of(vocabulary_, options_));
+        detail::require_room("SpilledCounts", other.tokens(), position_);
         if (other.tokens() == 0) return;
         spill();
         text_.clear();
@@ -171,42 +161,34 @@ private:
         if (finished_ || closed_)
             throw UsageError("SpilledCounts: found tokens after the end, expected them before finish()");
     }
-    void require_room(std::int64_t more) const {
-        if (more > std::numeric_limits<std::int64_t>::max() - position_)
-            throw DataError("SpilledCounts: ", more, " tokens in addition to ", position_,
-                            " are more than 2⁶³ - 1, and a count could overflow");
-    }
 
-    void take(ArrayView<const Token> tokens, bool count) {
+    void take(ArrayView<const Token> tokens, bool counted) {
         require_open();
         for (Index p = 0; p < std::ssize(tokens); ++p)
-            if (tokens[p] < 0 || tokens[p] >= vocabulary_)
-                throw DataError("SpilledCounts: token ", position_ + p, " is ", tokens[p],
-                                ", outside the vocabulary of ", vocabulary_,
-                                " words; read the text with the vocabulary of the counts");
-        require_room(std::ssize(tokens));
-        if (!count) spill();
+            detail::require_word("SpilledCounts", position_ + p, tokens[p], vocabulary_);
+        detail::require_room("SpilledCounts", std::ssize(tokens), position_);
+        if (!counted) spill();
         while (!tokens.empty()) {
-            Index some = std::ssize(tokens);
+            Index count = std::ssize(tokens);
             const CountRunHeader* next = restored_ < files() ? &runs_[restored_].header() : nullptr;
             if (next && next->first <= position_) {  // counted by an earlier run
-                if (!count) refuse_part(*next);
-                some = std::min<Index>(some, next->last - position_);
-                remember(tokens.first(std::size_t(some)));
+                if (!counted) refuse_part(*next);
+                count = std::min<Index>(count, next->last - position_);
+                remember(tokens.first(std::size_t(count)));
                 if (position_ == next->last) pass_restored();
-            } else if (count) {
-                if (next) some = std::min<Index>(some, next->first - position_);
-                some = std::min(some, plan_.block - pending_);
-                text_.insert(text_.end(), tokens.begin(), tokens.begin() + some);
-                hash_.add(tokens.first(std::size_t(some)));
-                pending_ += some;
-                position_ += some;
+            } else if (counted) {
+                if (next) count = std::min<Index>(count, next->first - position_);
+                count = std::min(count, plan_.block - pending_);
+                text_.insert(text_.end(), tokens.begin(), tokens.begin() + count);
+                hash_.add(tokens.first(std::size_t(count)));
+                pending_ += count;
+                position_ += count;
                 if (pending_ == plan_.block || (next && position_ == next->first)) spill();
             } else {
-                if (next && next->first < position_ + some) refuse_part(*next);
-                remember(tokens.first(std::size_t(some)));
+                if (next && next->first < position_ + count) refuse_part(*next);
+                remember(tokens.first(std::size_t(count)));
             }
-            tokens = tokens.subspan(std::size_t(some));
+            tokens = tokens.subspan(std::size_t(count));
         }
     }
     [[noreturn]] void refuse_part(const CountRunHeader& h) const {
@@ -280,15 +262,19 @@ private:
             }
     }
 
+    // What its files have in common.
+    CountRunHeader header() const {
+        return {.vocabulary = vocabulary_,
+                .words = options_.words,
+                .lags = options_.lags,
+                .boundary = options_.boundary};
+    }
     // Writes tokens first … position of the text; sections(writer) is called after section 0 has begun.
     template <class Sections> void write(std::int64_t first, Sections&& sections) {
-        CountRunHeader h{.vocabulary = vocabulary_,
-                         .words = options_.words,
-                         .lags = options_.lags,
-                         .boundary = options_.boundary,
-                         .first = first,
-                         .last = position_,
-                         .text = hash_.value()};
+        CountRunHeader h = header();
+        h.first = first;
+        h.last = position_;
+        h.text = hash_.value();
         const std::string path = folder_.name_of(h);
         CountRunWriter out(path, h);
         out.section();

@@ -38,9 +38,7 @@ public:
         Index begin = 0;
         for (Index t = 0; t < std::ssize(tokens); ++t) {
             const Token w = tokens[t];
-            if (w < 0 || w >= vocabulary)
-                throw DataError(who, ": token ", t, " is ", w, ", outside the vocabulary of ", vocabulary,
-                                " words; read the text with its own vocabulary");
+            detail::require_word(who, t, w, vocabulary, "its own vocabulary");
             ++occurrences_[w];
             farthest_ = std::max(farthest_, t - begin);
             if (w == options.boundary) begin = t + 1;

@@ -108,7 +108,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         const bool through = options.differentiate_target && block.gradient && p.is_trained(E);
         if (through) differences(block);
         soft_targets(block);
-        const double seed = p.upstream(l), tau = options.temperature;
+        const double upstream = p.upstream(l), tau = options.temperature;
         double* by_token = p.by_token(l);
         const Index V = block.z.cols;
         parallel(block.z.rows, 4, row_count_, [&](Index first, Index last, Index piece) {
@@ -131,10 +131,10 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                 if (!block.gradient) continue;
                 shift_[r] = (double(m) - double(target_max_[g])) / tau +
                             std::log(s.soft_sum / target_sum_[g]) - divergence;
-                const double c = seed * soft / tau;
-                kernel::combine(V, static_cast<T>(seed * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
+                const double c = upstream * soft / tau;
+                kernel::combine(V, static_cast<T>(upstream * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
                                 soft_row, static_cast<T>(-c / target_sum_[g]), e);
-                z[y] -= static_cast<T>(seed * hard);
+                z[y] -= static_cast<T>(upstream * hard);
             }
         });
         if (through) through_target(p, block);

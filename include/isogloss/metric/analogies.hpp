@@ -114,15 +114,15 @@ inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<con
         cosines.resize(block * V);
     });
     for (Index first = 0; first < count; first += block) {
-        const Index some = std::min(block, count - first);
-        for (Index i = 0; i < some; ++i) {
+        const Index rows = std::min(block, count - first);
+        for (Index i = 0; i < rows; ++i) {
             const auto& [a, b, c, d] = questions[first + i].row;
             for (Index k = 0; k < n; ++k)
                 queries[i * n + k] = table.row(b)[k] - table.row(a)[k] + table.row(c)[k];
         }
-        gemm<float>(1.f, {queries.data(), some, n}, t(MatrixRef<const float>(table.row(0), V, n)), 0.f,
-                    {cosines.data(), some, V});
-        for (Index i = 0; i < some; ++i) {
+        gemm<float>(1.f, {queries.data(), rows, n}, t(MatrixRef<const float>(table.row(0), V, n)), 0.f,
+                    {cosines.data(), rows, V});
+        for (Index i = 0; i < rows; ++i) {
             const detail::KnownQuestion& q = questions[first + i];
             float* row = cosines.data() + i * V;
             for (std::size_t k = 0; k < 3; ++k) row[q.row[k]] = -std::numeric_limits<float>::infinity();

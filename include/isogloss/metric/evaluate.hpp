@@ -47,8 +47,8 @@ private:
 /// its value includes. `x` and `y` are the tokens to which batches are fed, input and target. `go_on(done,
 /// all)`, if given, is called after each batch; if it returns false, the rest is skipped. Throws what
 /// Graph::forward does, and UsageError for a loss without a cross-entropy.
-template <class T, class GoOn>
-Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, GoOn&& go_on) {
+template <class T, class GoOn = NoCallback>
+Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, GoOn&& go_on = {}) {
     const Evaluation<T> evaluation(g);
     Perplexity p;
     for (const auto& batch : batches) {
@@ -57,11 +57,6 @@ Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches ba
         if (!go_on(batch.index + 1, batches.count())) break;
     }
     return p;
-}
-
-template <class T>
-Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches) {  ///< see above
-    return evaluate(g, l, x, y, std::move(batches), [](Index, Index) { return true; });
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <isogloss/metric/evaluate.hpp>
-#include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -45,9 +44,9 @@ private:
 /// values, and before the weights move; if it returns false, the rest is skipped. Throws what Graph::forward
 /// and the update do, and UsageError if a gradient already counts.
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models".
-template <class T, DynamicStep Update, class GoOn>
+template <class T, DynamicStep Update, class GoOn = NoCallback>
 Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches,
-                                Update& update, GoOn&& go_on) {
+                                Update& update, GoOn&& go_on = {}) {
     struct Restore {
         Update& update;
         ~Restore() { update.restore(); }
@@ -67,21 +66,14 @@ Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text
     return p;
 }
 
-template <class T, DynamicStep Update> Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x,
-                                                                       Tokens y, text::Batches batches,
-                                                                       Update& update) {  ///< see above
-    return evaluate_dynamically(g, l, x, y, std::move(batches), update,
-                                [](const text::Batch&) { return true; });
-}
-
 /// Collects the gradient statistics of a trained model by which DynamicRule::rms divides: forward and backward
 /// over the batches of a training text without dropout, and update.collect() after each. The mean square of a
 /// gradient depends on the number of steps and columns of a batch; the paper's code uses 100 columns of as many
 /// steps as a segment. Mode, states, gradients, `go_on` and errors as in evaluate_dynamically(); the weights do
 /// not move.
-template <class T, class Update, class GoOn> void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x,
-                                                                       Tokens y, text::Batches batches,
-                                                                       Update& update, GoOn&& go_on) {
+template <class T, class Update, class GoOn = NoCallback>
+void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, Update& update,
+                          GoOn&& go_on = {}) {
     const detail::BorrowedGradients<T> gradients("collect_mean_squares", g);
     const Evaluation<T> evaluation(g);
     for (const auto& batch : batches) {
@@ -91,12 +83,6 @@ template <class T, class Update, class GoOn> void collect_mean_squares(Graph<T>&
         gradients.clear();
         if (!go_on(batch)) break;
     }
-}
-
-template <class T, class Update> void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x, Tokens y,
-                                                           text::Batches batches,
-                                                           Update& update) {  ///< see above
-    collect_mean_squares(g, l, x, y, std::move(batches), update, [](const text::Batch&) { return true; });
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

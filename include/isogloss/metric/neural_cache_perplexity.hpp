@@ -107,10 +107,10 @@ private:
 ///
 /// `l` is a CrossEntropy, `h` the input of its head, `batches` have one column. `go_on(done, all)` is called
 /// after each batch; if it returns false, the rest is skipped. Errors of NeuralCacheTrials and of Graph::forward.
-template <class T, class GoOn>
+template <class T, class GoOn = NoCallback>
 NeuralCacheTrials<T> evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tokens x, Tokens y,
                                            text::Batches batches, Index window, std::vector<double> flatness,
-                                           std::vector<double> weights, GoOn&& go_on) {
+                                           std::vector<double> weights, GoOn&& go_on = {}) {
     NeuralCacheTrials<T> trials(h.width, window, std::move(flatness), std::move(weights));
     const Evaluation<T> evaluation(g);
     for (const auto& batch : batches) {
@@ -119,14 +119,6 @@ NeuralCacheTrials<T> evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tok
         if (!go_on(batch.index + 1, batches.count())) break;
     }
     return trials;
-}
-
-template <class T> NeuralCacheTrials<T> evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tokens x,
-                                                              Tokens y, text::Batches batches, Index window,
-                                                              std::vector<double> flatness,
-                                                              std::vector<double> weights) {  ///< see above
-    return evaluate_neural_cache(g, l, h, x, y, std::move(batches), window, std::move(flatness),
-                                 std::move(weights), [](Index, Index) { return true; });
 }
 
 /// The perplexity of a text under a graph with one neural cache; see above.

@@ -25,9 +25,8 @@ template <class T> std::vector<double> principal_angles(MatrixRef<const T> x, Ma
     const detail::Projection<T> both(x, y, "principal angles", true);
     const BlasOnOneThread blas;
     // The residual's singular values are those of its triangular factor, a small matrix.
-    const Tensor<T, 2> triangle = std::get<1>(xt::linalg::qr(both.residual, xt::linalg::qrmode::reduced));
     const auto cosines = dense::singular_values(both.inner),
-               sines = dense::singular_values(triangle);  // descending
+               sines = dense::singular_values(dense::detail::thin_qr(both.residual).R);  // descending
     std::vector<double> angles;
     for (Index i = 0, r = std::ssize(sines); i < r; ++i)
         angles.push_back(

@@ -58,7 +58,7 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
         for (Index i = 0; i < n; ++i)
             for (Index j = 0; j < m; ++j) centred(i, j) = std::ldexp(centred(i, j), -exponent);
     const BlasOnOneThread blas;
-    const auto [u, s, v] = xt::linalg::svd(centred, false);  // v is Vᵀ
+    const auto [U, s, V] = dense::thin_svd(centred, "principal components");
     double total = 0;
     for (Index i = 0; i < m; ++i) total += s(i) * s(i);
 
@@ -67,12 +67,12 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
     for (Index k = 0; k < count; ++k) {
         double leading = 0;
         for (Index j = 0; j < m; ++j)
-            if (std::abs(v(k, j)) > std::abs(leading)) leading = v(k, j);
+            if (std::abs(V(j, k)) > std::abs(leading)) leading = V(j, k);
         const double sign = leading < 0 ? -1 : 1;
-        for (Index j = 0; j < m; ++j) p.directions.push_back(sign * v(k, j));
+        for (Index j = 0; j < m; ++j) p.directions.push_back(sign * V(j, k));
         p.variance.push_back(total > 0 ? s(k) * s(k) / total : 0);
         for (Index i = 0; i < n; ++i) {
-            const double at = std::ldexp(sign * u(i, k) * s(k), exponent) / shrink;
+            const double at = std::ldexp(sign * U(i, k) * s(k), exponent) / shrink;
             if (!std::isfinite(at))
                 throw NumericError("principal components: the coordinate of row ", i, " along direction ", k,
                                    " is beyond the range of a double; divide the table by 10");

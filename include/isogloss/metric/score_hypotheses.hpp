@@ -53,6 +53,118 @@ inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_
     return at;
 }
 
+/// Throws as score_hypotheses for texts that cannot be scored.
+inline void require_texts(std::span<const std::vector<Token>> hypotheses, Index vocabulary) {
+    for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+        if (hypotheses[i].empty())
+            throw UsageError("score_hypotheses: text ", i,
+                             " is empty, expected at least the first token, which is given");
+        for (std::size_t k = 0; k < hypotheses[i].size(); ++k)
+            if (const Token w = hypotheses[i][k]; w < 0 || w >= vocabulary)
+                throw DataError("score_hypotheses: text ", i, " holds token ", w, " at position ", k,
+                                "; expected 0 to ", vocabulary - 1);
+    }
+}
+
+/// The passes of score_hypotheses over sorted texts.
+template <class T> class HypothesisPasses {
+public:
+    HypothesisPasses(Graph<T>& g, Tokens x, Logits<T> o, const SortedTexts& texts)
+        : log_probability(texts.size(), 0.0), g_(g), x_(x), o_(o), texts_(texts) {
+        const auto [most_steps, most_columns] = g.capacity();
+        block_ = std::min<Index>(64, most_steps * most_columns);
+        within_memory("score_hypotheses", bytes_of("score_hypotheses", {block_, o.vocabulary}, sizeof(T)),
+                      [&] { logits_.resize(static_cast<std::size_t>(block_ * o.vocabulary)); });
+    }
+
+    std::vector<double> log_probability;  ///< of each text, in their order
+    Index positions = 0;                  ///< steps times columns so far
+
+    /// Scores texts first … last-1, of which at most as many differ as the graph has columns.
+    void score(std::size_t first, std::size_t last) {
+        g_.reset();
+        depth_ = 1;
+        columns_.clear();
+        branch(texts_, {first, last, 0}, 0, depth_, columns_);
+        while (!columns_.empty()) {
+            const std::size_t steps = steps_of_pass();
+            read(steps);
+            add_scores();
+            depth_ += steps;
+            branch_columns();
+        }
+    }
+
+private:
+    // Until texts of a column diverge, or a quarter of the columns have ended.
+    std::size_t steps_of_pass() {
+        std::size_t parts = std::numeric_limits<std::size_t>::max();
+        ends_.clear();
+        for (const Branch& c : columns_) {
+            ends_.push_back(0);
+            for (std::size_t i = c.first; i < c.last; ++i)
+                ends_.back() = std::max(ends_.back(), texts_[i].size() - depth_);
+            parts = std::min(parts, parting(texts_, c, depth_));
+        }
+        const auto quarter = ends_.begin() + std::ssize(ends_) / 4;
+        std::nth_element(ends_.begin(), quarter, ends_.end());
+        const std::size_t steps = std::min(*quarter, static_cast<std::size_t>(g_.capacity().time));
+        return parts < depth_ + steps ? parts - depth_ + 1 : steps;
+    }
+    // One forward pass over the next tokens of all columns.
+    void read(std::size_t steps) {
+        input_.clear();
+        for (std::size_t t = 0; t < steps; ++t)
+            for (const Branch& c : columns_) {
+                std::size_t i = c.first;  // any text that is long enough
+                while (i + 1 < c.last && texts_[i].size() < depth_ + t) ++i;
+                input_.push_back(texts_[i].size() < depth_ + t ? 0 : texts_[i][depth_ + t - 1]);
+            }
+        g_.forward(o_, {x_, TokenBlock{input_.data(), static_cast<Index>(steps), std::ssize(columns_)}});
+        positions += std::ssize(input_);
+    }
+    // Adds log p of the next word of every text that has one, at all positions of the pass.
+    void add_scores() {
+        const Index B = std::ssize(columns_), rows = std::ssize(input_), V = o_.vocabulary;
+        for (Index first = 0, count; first < rows; first += count) {
+            count = std::min(block_, rows - first);
+            g_.logits(o_, first, {logits_.data(), count, V});
+            for (Index r = first; r < first + count; ++r) {
+                const T* const z = logits_.data() + (r - first) * V;
+                const T most = kernel::row_max(V, z);
+                const double log_sum =
+                    static_cast<double>(most) + std::log(kernel::exp_sum<T>(V, z, most, T(1), nullptr));
+                const std::size_t at = depth_ + static_cast<std::size_t>(r / B);
+                const Branch& c = columns_[static_cast<std::size_t>(r % B)];
+                for (std::size_t i = c.first; i < c.last; ++i)
+                    if (at < texts_[i].size())
+                        log_probability[i] += static_cast<double>(z[texts_[i][at]]) - log_sum;
+            }
+        }
+    }
+    // The columns of the next pass, which continue from copies of the states of this one.
+    void branch_columns() {
+        next_.clear(), from_.clear();
+        for (std::size_t b = 0; b < columns_.size(); ++b)
+            branch(texts_, columns_[b], static_cast<Index>(b), depth_, next_);
+        for (const Branch& c : next_) from_.push_back(c.from);
+        columns_.swap(next_);
+        g_.copy_states(from_);
+    }
+
+    Graph<T>& g_;
+    Tokens x_;
+    Logits<T> o_;
+    const SortedTexts& texts_;
+    Index block_;  // rows of logits at a time
+    std::vector<T> logits_;
+    std::vector<Branch> columns_, next_;
+    std::size_t depth_ = 1;          // tokens of the branches, of which all but the last have been read
+    std::vector<std::size_t> ends_;  // remaining steps of the longest text of each column
+    std::vector<Token> input_;
+    std::vector<Index> from_;
+};
+
 }  // namespace detail
 
 /// The probability of texts under a language model, with x its input tokens and o its prediction of the next.
@@ -77,89 +189,24 @@ inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_
 /// Graph::forward and Graph::logits do.
 template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logits<T> o,
                                                      std::span<const std::vector<Token>> hypotheses) {
-    const Index V = std::min(x.vocabulary, o.vocabulary);
-    for (std::size_t i = 0; i < hypotheses.size(); ++i) {
-        if (hypotheses[i].empty())
-            throw UsageError("score_hypotheses: text ", i,
-                             " is empty, expected at least the first token, which is given");
-        for (std::size_t k = 0; k < hypotheses[i].size(); ++k)
-            if (const Token w = hypotheses[i][k]; w < 0 || w >= V)
-                throw DataError("score_hypotheses: text ", i, " holds token ", w, " at position ", k,
-                                "; expected 0 to ", V - 1);
-    }
+    detail::require_texts(hypotheses, std::min(x.vocabulary, o.vocabulary));
     std::vector<std::size_t> order(hypotheses.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return hypotheses[a] < hypotheses[b]; });
     detail::SortedTexts texts;
     for (const std::size_t i : order) texts.emplace_back(hypotheses[i]);
 
-    HypothesisScores scores{std::vector<double>(texts.size(), 0.0)};
     const Evaluation<T> evaluation(g);
-    const auto [most_steps, most_columns] = g.capacity();
-    const Index block = std::min<Index>(64, most_steps * most_columns);
-    auto logits =
-        within_memory("score_hypotheses", bytes_of("score_hypotheses", {block, o.vocabulary}, sizeof(T)),
-                      [&] { return std::vector<T>(static_cast<std::size_t>(block * o.vocabulary)); });
-    std::vector<detail::Branch> columns, next;
-    std::vector<std::size_t> ends;  // remaining steps of the longest text of each column
-    std::vector<Token> input;
-    std::vector<Index> from;
-
+    detail::HypothesisPasses<T> passes(g, x, o, texts);
     for (std::size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
         for (Index different = 0; end < texts.size(); ++end)
             if (end == begin || !std::ranges::equal(texts[end], texts[end - 1]))
-                if (++different > most_columns) break;
-        g.reset();
-        std::size_t depth = 1;  // tokens of the branches, of which all but the last have been read
-        columns.clear();
-        detail::branch(texts, {begin, end, 0}, 0, depth, columns);
-        while (!columns.empty()) {
-            std::size_t parts = std::numeric_limits<std::size_t>::max();
-            input.clear(), ends.clear();
-            for (const auto& c : columns) {
-                ends.push_back(0);
-                for (std::size_t i = c.first; i < c.last; ++i)
-                    ends.back() = std::max(ends.back(), texts[i].size() - depth);
-                parts = std::min(parts, detail::parting(texts, c, depth));
-            }
-            const auto quarter = ends.begin() + std::ssize(ends) / 4;
-            std::nth_element(ends.begin(), quarter, ends.end());
-            std::size_t steps = std::min(*quarter, static_cast<std::size_t>(most_steps));
-            if (parts < depth + steps) steps = parts - depth + 1;
-            for (std::size_t t = 0; t < steps; ++t)
-                for (const auto& c : columns) {
-                    std::size_t i = c.first;  // any text that is long enough
-                    while (i + 1 < c.last && texts[i].size() < depth + t) ++i;
-                    input.push_back(texts[i].size() < depth + t ? 0 : texts[i][depth + t - 1]);
-                }
-            const Index B = std::ssize(columns), rows = std::ssize(input);
-            g.forward(o, {x, TokenBlock{input.data(), rows / B, B}});
-            scores.positions += rows;
-            for (Index first = 0, some; first < rows; first += some) {
-                some = std::min(block, rows - first);
-                g.logits(o, first, {logits.data(), some, o.vocabulary});
-                for (Index r = first; r < first + some; ++r) {
-                    const T* const z = logits.data() + (r - first) * o.vocabulary;
-                    const T most = kernel::row_max(o.vocabulary, z);
-                    const double log_sum = static_cast<double>(most) +
-                                           std::log(kernel::exp_sum<T>(o.vocabulary, z, most, T(1), nullptr));
-                    const std::size_t at = depth + static_cast<std::size_t>(r / B);
-                    const auto& c = columns[static_cast<std::size_t>(r % B)];
-                    for (std::size_t i = c.first; i < c.last; ++i)
-                        if (at < texts[i].size())
-                            scores.log_probability[order[i]] +=
-                                static_cast<double>(z[texts[i][at]]) - log_sum;
-                }
-            }
-            depth += steps;
-            next.clear(), from.clear();
-            for (Index b = 0; b < B; ++b)
-                detail::branch(texts, columns[static_cast<std::size_t>(b)], b, depth, next);
-            for (const auto& c : next) from.push_back(c.from);
-            columns.swap(next);
-            g.copy_states(from);
-        }
+                if (++different > g.capacity().batch) break;
+        passes.score(begin, end);
     }
+    HypothesisScores scores{std::vector<double>(texts.size()), passes.positions};
+    for (std::size_t i = 0; i < order.size(); ++i)
+        scores.log_probability[order[i]] = passes.log_probability[i];
     return scores;
 }
 

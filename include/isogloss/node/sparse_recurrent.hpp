@@ -198,7 +198,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
     }
 
 private:
-    static constexpr Index some = 64;  // units at a time
+    static constexpr Index unit_count = 64;  // units at a time
 
     // A row of transition weights: N biases, and the weights by edge.
     struct Row {
@@ -318,9 +318,9 @@ private:
         const T* activity = p.data(a, t) + b * N;
         const T* in = p.adjoint_data(a, t) + b * N;
         T* out = p.adjoint_data(V, t) + b * N;
-        for (Index j = 0; j < N; j += some) {  // added to that of nodes that read V, such as a penalty
-            const Index n = std::min(some, N - j);
-            std::array<T, some> of_potential;
+        for (Index j = 0; j < N; j += unit_count) {  // added to that of nodes that read V, such as a penalty
+            const Index n = std::min(unit_count, N - j);
+            std::array<T, unit_count> of_potential;
             std::copy_n(out + j, n, of_potential.data());
             kernel::activation_backward<!is_gradient>(options.activation, n, activity + j, in + j, out + j);
             kernel::add(n, of_potential.data(), out + j);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
 #include <limits>
@@ -40,11 +39,9 @@ public:
         require("adam", "first", rounded(options.first), 0, Exclusive{1});
         require("adam", "second", rounded(options.second), 0, Exclusive{1});
         require("adam", "epsilon", options.epsilon, static_cast<double>(std::numeric_limits<T>::min()));
-        within_memory("adam", bytes_of("adam", {group_.elements(), 2}, sizeof(T)), [&] {
-            for (const Parameter<T>* p : group_) {
-                mean_.emplace_back(p->size(), T(0));
-                square_.emplace_back(p->size(), T(0));
-            }
+        allocate_per_parameter("adam", group_, 2 * sizeof(T), [&](const Parameter<T>& p) {
+            mean_.emplace_back(p.size(), T(0));
+            square_.emplace_back(p.size(), T(0));
         });
     }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
 #include <limits>
@@ -56,14 +55,11 @@ public:
         require("dynamic update", "epsilon", options.epsilon,
                 static_cast<double>(std::numeric_limits<T>::min()));
         group_.require_no_gradients("dynamic update");
-        const Index copies = rms() ? 2 : 1;
-        within_memory("dynamic update", bytes_of("dynamic update", {group_.elements(), copies}, sizeof(T)),
-                      [&] {
-                          for (const Parameter<T>* p : group_) {
-                              trained_.emplace_back(p->value, p->value + p->size());
-                              if (rms()) squares_.emplace_back(static_cast<std::size_t>(p->size()), T(0));
-                          }
-                      });
+        const std::size_t unit = (rms() ? 2 : 1) * sizeof(T);
+        allocate_per_parameter("dynamic update", group_, unit, [&](const Parameter<T>& p) {
+            trained_.emplace_back(p.value, p.value + p.size());
+            if (rms()) squares_.emplace_back(p.size(), T(0));
+        });
     }
     ~DynamicUpdate() { restore(); }
     DynamicUpdate(const DynamicUpdate&) = delete;
@@ -108,7 +104,7 @@ public:
         const double d = this->divisor(), norm = direction_norm(group_, d, 0);
         if (rms() && average_ < 0) average_ = average_root();
         const T eta = static_cast<T>(options_.rate / d), epsilon = static_cast<T>(options_.epsilon);
-        const T share = static_cast<T>(rms() ? 1 / static_cast<double>(collected_) : 0);
+        const T scale = static_cast<T>(rms() ? 1 / static_cast<double>(collected_) : 0);
         const T lambda = static_cast<T>(options_.decay == 0 ? 0
                                         : rms()             ? options_.decay / average_
                                                             : options_.decay);
@@ -116,7 +112,7 @@ public:
         const auto by_sgd = [=]<class L>(L w, L g, L w0, L) { return w - L(eta) * g + L(lambda) * (w0 - w); };
         const auto by_rms = [=]<class L>(L w, L g, L w0, L square) {
             using std::min, std::sqrt;
-            const L root = sqrt(L(share) * square);
+            const L root = sqrt(L(scale) * square);
             return w - L(eta) * g / (root + L(epsilon)) + min(L(T(1)), L(lambda) * root) * (w0 - w);
         };
         if (rms()) move(by_rms);

@@ -6,6 +6,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/kernel/rows.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
 #include <numeric>
@@ -36,11 +37,22 @@ template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     }
 }
 
+/// Calls allocate(p) for each parameter of a group, which takes `unit` bytes for each of its numbers. Throws
+/// UsageError, naming `who` and the bytes of all, if memory does not suffice.
+template <class Group, class F>
+void allocate_per_parameter(std::string_view who, const Group& group, std::size_t unit, F&& allocate) {
+    Index numbers = 0;
+    for (const auto* p : group) numbers += p->size();
+    within_memory(who, bytes_of(who, {numbers}, unit), [&] {
+        for (const auto* p : group) allocate(*p);
+    });
+}
+
 /// The norm of the direction g / divisor + decay · w over a whole group, from sums in double; with decay ≠ 0 all
 /// gradients become dense, without a change of their values. Throws NumericError, naming the parameter, when a
 /// gradient is not finite.
 template <class T> double direction_norm(const Parameters<T>& group, double divisor, double decay) {
-    const T pull = static_cast<T>(divisor * decay);
+    const T shrink = static_cast<T>(divisor * decay);
     double total = 0;
     for (Parameter<T>* p : group) {
         if (decay != 0) p->dense_gradient();
@@ -51,10 +63,10 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
                 return;
             }
             T sum[kernel::chunk];
-            for (Index first = 0, some; first < n; first += some) {
-                some = std::min(kernel::chunk, n - first);
-                for (Index i = 0; i < some; ++i) sum[i] = g[first + i] + pull * w[first + i];
-                squares_of[piece] += kernel::sum_of_squares(some, sum);
+            for (Index first = 0, count; first < n; first += count) {
+                count = std::min(kernel::chunk, n - first);
+                for (Index i = 0; i < count; ++i) sum[i] = g[first + i] + shrink * w[first + i];
+                squares_of[piece] += kernel::sum_of_squares(count, sum);
             }
         });
         const double squares = std::accumulate(squares_of, squares_of + most_pieces, 0.0);

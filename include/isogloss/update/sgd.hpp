@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/sizes.hpp>
 #include <isogloss/update/rule.hpp>
 #include <vector>
 
@@ -78,9 +77,8 @@ public:
                 throw UsageError(
                     "averaged sgd: the rows of '", p->name,
                     "' are held at norm 1, which their averages are not; exclude it from the group");
-        within_memory("averaged sgd", bytes_of("averaged sgd", {this->group().elements()}, sizeof(T)), [&] {
-            for (const Parameter<T>* p : this->group()) mean_.emplace_back(p->size(), T(0));
-        });
+        allocate_per_parameter("averaged sgd", this->group(), sizeof(T),
+                               [&](const Parameter<T>& p) { mean_.emplace_back(p.size(), T(0)); });
     }
 
     /// One step of Sgd, then, once triggered, of the averages. Throws UsageError while averages are swapped

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <isogloss/random.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/update/gradients.hpp>
-#include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -67,11 +65,9 @@ public:
                 throw UsageError("weight drop: the rows of '", p->name,
                                  "' are held at norm 1, which dropped entries would change; ",
                                  "exclude it from the group");
-        within_memory("weight drop", bytes_of("weight drop", {group_.elements()}, sizeof(T) + 1), [&] {
-            for (const Parameter<T>* p : group_) {
-                whole_.emplace_back(static_cast<std::size_t>(p->size()));
-                kept_.emplace_back(static_cast<std::size_t>(p->size()));
-            }
+        allocate_per_parameter("weight drop", group_, sizeof(T) + 1, [&](const Parameter<T>& p) {
+            whole_.emplace_back(p.size());
+            kept_.emplace_back(p.size());
         });
     }
 

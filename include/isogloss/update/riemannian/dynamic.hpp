@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
 #include <memory>
@@ -69,10 +68,8 @@ public:
             throw UsageError(
                 "riemannian dynamic update: the group has no weights of a layer of units, and nothing has a "
                 "metric; use DynamicUpdate");
-        for (const Parameter<T>* p : units_)
-            within_memory("riemannian dynamic update",
-                          bytes_of("riemannian dynamic update", {p->size()}, sizeof(T)),
-                          [&] { delta_.emplace_back(static_cast<std::size_t>(p->size())); });
+        allocate_per_parameter("riemannian dynamic update", units_, sizeof(T),
+                               [&](const Parameter<T>& p) { delta_.emplace_back(p.size()); });
         slots_.resize(units_.size());
     }
 
@@ -110,28 +107,12 @@ public:
             layer.metric->direction(
                 std::span<const Slot<T>>(slots_).subspan(layer.first, layer.last - layer.first),
                 positions_ / d, {.relative = options_.damping});
-        double slope = 0;
-        for (std::size_t k = 0; k < units_.size(); ++k)
-            slope -= kernel::dot(units_[k]->size(), units_[k]->gradient, delta_[k].data()) / d;
-        if (!std::isfinite(slope))
-            throw NumericError(
-                "riemannian dynamic update: the direction is not finite; nothing was changed. Raise the "
-                "damping, or find the first node with Graph::checking(true)");
+        const double length = detail::length_of("riemannian dynamic update", units_, delta_, d);
         for (Parameter<T>* p : units_)  // all_ only decays these towards the trained ones
             std::fill_n(p->gradient, p->size(), T(0));
         all_.step();
-        const T eta = static_cast<T>(options_.rate);
-        for (std::size_t k = 0; k < units_.size(); ++k)
-            require_directions(*units_[k], [&](Index i) {
-                return units_[k]->value[i] + eta * delta_[k][static_cast<std::size_t>(i)];
-            });
-        for (std::size_t k = 0; k < units_.size(); ++k) {
-            T* w = units_[k]->value;
-            const T* delta = delta_[k].data();
-            for (Index i = 0; i < units_[k]->size(); ++i) w[i] += eta * delta[i];
-            finish_step(*units_[k]);
-        }
-        return std::sqrt(std::max(slope, 0.0));
+        detail::step_along(units_, delta_, static_cast<T>(options_.rate));
+        return length;
     }
 
     /// Restores the trained weights, bit for bit, and clears the gradients of the group.

@@ -147,19 +147,19 @@ private:
     }
 
     void solve_beside(std::span<const Slot<T>> group, Index j, T part, const Damping& damping) {
-        const T epsilon = damp(j, damping), whole = sum(0, 0, 0, j) + epsilon;
+        const T epsilon = damp(j, damping), m00 = sum(0, 0, 0, j) + epsilon;
         const Slot<T>&P = group[std::size_t(P_)], &b = group[std::size_t(b_)];
         const T* G0 = b.gradient;
         T* step0 = bias_step_.data();
         // one product with the constant: its step, and its contribution to the constant's
         const auto beside_constant = [&](T G, T cross, T square) {
-            const T slope = detail::ratio(cross, whole), diagonal = square + epsilon;
+            const T slope = detail::ratio(cross, m00), diagonal = square + epsilon;
             const T eta =
                 detail::quasi_diagonal(part * (G - slope * G0[j]), diagonal - slope * cross, diagonal);
             step0[j] += slope * eta;
             return -eta;
         };
-        step0[j] -= detail::ratio(part * G0[j], whole);
+        step0[j] -= detail::ratio(part * G0[j], m00);
         for (Index e = edges_.first[j]; e < edges_.first[j + 1]; ++e) {
             const Index at = edges_.units + e;
             step0[at] += beside_constant(G0[at], sum(0, 0, 1, at), sum(0, 0, 2, at));
@@ -171,7 +171,7 @@ private:
             for (Index e = edges_.first[j]; e < edges_.first[j + 1]; ++e) {
                 const Index at = edges_.units + e;
                 const std::array<T, 3> cross{sum(1, k, 1, at), sum(1, k, 2, at), sum(2, k, 1, at)};
-                std::array<T, 9> M{whole,
+                std::array<T, 9> M{m00,
                                    0,
                                    0,
                                    sum(0, 0, 1, at),

@@ -6,10 +6,12 @@
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
+#include <isogloss/update/gradients.hpp>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -159,6 +161,37 @@ template <class T> int place(graph::Store<T>& store, const Parameters<T>& group,
     if (w.id < 0) return -1;
     const auto found = std::find(group.begin(), group.end(), &store[w]);
     return found == group.end() ? -1 : static_cast<int>(found - group.begin());
+}
+
+/// √(-G·Δ / d), the length in the metric of the directions Δ of a group's parameters. Throws NumericError, naming
+/// `who`, if it is not finite.
+template <class Group, class T> double length_of(std::string_view who, const Group& group,
+                                                 const std::vector<std::vector<T>>& delta, double d) {
+    double slope = 0;
+    auto of = delta.begin();
+    for (const Parameter<T>* p : group) slope -= kernel::dot(p->size(), p->gradient, (of++)->data()) / d;
+    if (!std::isfinite(slope))
+        throw NumericError(who,
+                           ": the direction is not finite; nothing was changed. Raise the damping, or find ",
+                           "the first node with Graph::checking(true)");
+    return std::sqrt(std::max(slope, 0.0));
+}
+
+/// w ← w + η Δ for a group's parameters. Throws NumericError, with no weight changed, where a row held at norm 1
+/// would lose its direction.
+template <class Group, class T>
+void step_along(const Group& group, const std::vector<std::vector<T>>& delta, T eta) {
+    auto of = delta.begin();
+    for (const Parameter<T>* p : group) {
+        const T* const D = (of++)->data();
+        require_directions(*p, [&](Index i) { return p->value[i] + eta * D[i]; });
+    }
+    of = delta.begin();
+    for (Parameter<T>* p : group) {
+        const T* const D = (of++)->data();
+        for (Index i = 0; i < p->size(); ++i) p->value[i] += eta * D[i];
+        finish_step(*p);
+    }
 }
 
 /// The fraction of a diagonal entry, after elimination of another direction, below which the two count as

@@ -69,9 +69,8 @@ public:
         require("riemannian", "decay", options.decay, 0, Exclusive{1});
         require("riemannian", "every", options.every, 1);
         metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets);
-        for (const Parameter<T>* p : group_)
-            within_memory("riemannian", bytes_of("riemannian", {p->size()}, sizeof(T)),
-                          [&] { delta_.emplace_back(p->size()); });
+        allocate_per_parameter("riemannian", group_, sizeof(T),
+                               [&](const Parameter<T>& p) { delta_.emplace_back(p.size()); });
         slots_.resize(group_.size());
     }
 
@@ -139,22 +138,8 @@ public:
         for (std::size_t k = 0; k < group_.size(); ++k)
             slots_[k] = {group_[k].dense_gradient().data, delta_[k].data()};
         for (auto& m : metrics_) m->direction(slots_, 1 / d, {options_.damping, options_.floor});
-        double slope = 0;
-        for (std::size_t k = 0; k < group_.size(); ++k)
-            slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;
-        if (!std::isfinite(slope))
-            throw NumericError(
-                "riemannian: the direction is not finite; nothing was changed. Raise the damping, or find "
-                "the first node with Graph::checking(true)");
-        const double length = std::sqrt(std::max(slope, 0.0));
-        const T eta = static_cast<T>(this->clipped_rate(length));
-        for (std::size_t k = 0; k < group_.size(); ++k)
-            require_directions(group_[k], [&](Index i) { return group_[k].value[i] + eta * delta_[k][i]; });
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            T* w = group_[k].value;
-            for (Index i = 0; i < group_[k].size(); ++i) w[i] += eta * delta_[k][i];
-            finish_step(group_[k]);
-        }
+        const double length = detail::length_of("riemannian", group_, delta_, d);
+        detail::step_along(group_, delta_, static_cast<T>(this->clipped_rate(length)));
         return length;
     }
 

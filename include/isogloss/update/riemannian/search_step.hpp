@@ -123,12 +123,10 @@ protected:
         : group_(group.trained()), damping_(damping), behind_(behind) {
         require("riemannian", "damping", damping.relative, 0.0);
         require("riemannian", damping.relative > 0 ? "floor" : "damping", damping.absolute, 0.0);
-        for (const Parameter<T>* p : group_) {
-            const auto n = static_cast<std::size_t>(p->size());
-            within_memory("riemannian", bytes_of("riemannian", {p->size(), 3}, sizeof(T)), [&] {
-                members_.push_back({std::vector<T>(n), std::vector<T>(n), std::vector<T>(n), {}, {}});
-            });
-        }
+        allocate_per_parameter("riemannian", group_, 3 * sizeof(T), [&](const Parameter<T>& p) {
+            const auto n = static_cast<std::size_t>(p.size());
+            members_.push_back({std::vector<T>(n), std::vector<T>(n), std::vector<T>(n), {}, {}});
+        });
         slots_.resize(members_.size());
     }
     /// The parameters of these handles, except empty ones.

@@ -30,13 +30,11 @@ private:
         return {rows.sources.front().weight, rows.bias, e.start};
     }
     static const EdgeRecord<T>& find(Graph<T>& g, std::string_view node) {
-        std::string known;
-        for (const auto* e : g.store().template all<EdgeRecord<T>>()) {
+        const auto networks = g.store().template all<EdgeRecord<T>>();
+        for (const auto* e : networks)
             if (e->name == node) return *e;
-            known += (known.empty() ? "" : ", ") + e->name;
-        }
         throw UsageError("riemannian: '", node,
-                         "' is not a network on a sparse graph. There are: ", known.empty() ? "none" : known);
+                         "' is not a network on a sparse graph. There are: ", graph::names_of(networks));
     }
 };
 
