@@ -15,14 +15,15 @@ constexpr Index T = 35, B = 20;
 
 /// One cell of `width` units on `width` inputs, its output fed a gradient of ones.
 template <template <class> class Cell> struct Layer {
-    Graph<float> g{GraphOptions{.time = T, .batch = B}};
+    Graph<float> g;
     Seq<float> x, h;
     Loss<float> l;
     std::vector<float> input;
     Parameters<float> all;
 
-    Layer(typename Cell<float>::Options options, Index width)
-        : x(g.input("x", width)),
+    Layer(typename Cell<float>::Options options, Index width, Precision precision)
+        : g({.time = T, .batch = B, .precision = precision}),
+          x(g.input("x", width)),
           h(g.add<Cell>("cell", std::move(options), x)),
           l(g.add<Total>("total", {}, h)),
           all(g.parameters()) {
@@ -53,11 +54,12 @@ struct Shape {
     Index input_columns;  // columns of the input matrix
 };
 
-template <template <class> class Cell>
-void cell(benchmark::State& state, typename Cell<float>::Options options, Shape gates, bool backward) {
-    const Index n = state.range(0), in = gates.input_columns * n, rec = gates.step_columns * n;
+template <template <class> class Cell> void cell(benchmark::State& state,
+                                                 typename Cell<float>::Options options, Shape gates,
+                                                 bool backward, Index n, Precision precision) {
+    const Index in = gates.input_columns * n, rec = gates.step_columns * n;
     options.units = n;
-    Layer<Cell> layer(std::move(options), n);
+    Layer<Cell> layer(std::move(options), n, precision);
     layer.g.training(backward);
     Data x(T * B * n), z(T * B * std::max(in, rec)), W(n * in), U(n * rec), h(T * B * n), dW(n * in),
         dU(n * rec);
@@ -88,26 +90,32 @@ void cell(benchmark::State& state, typename Cell<float>::Options options, Shape 
         });
 }
 
-void widths(benchmark::internal::Benchmark* b) {
-    b->ArgName("width")->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(0.5);
-    for (const Index n : {200, 650, 1500}) b->Arg(n);
-}
-
 template <template <class> class Cell>
 void add(const std::string& name, typename Cell<float>::Options options, Shape gates) {
     for (const bool backward : {false, true})
-        widths(benchmark::RegisterBenchmark(
-            (name + (backward ? "" : "_forward")).c_str(),
-            [=](benchmark::State& state) { cell<Cell>(state, options, gates, backward); }));
+        for (const auto& [suffix, precision, epsilon] : measure::variants()) {
+            // There is no dl/dz to sample, and passes without gradients are in float.
+            if (epsilon > 0 || (precision != Precision::full && !backward)) continue;
+            for (const Index n : {200, 650, 1500})
+                benchmark::RegisterBenchmark(
+                    message(name, backward ? "" : "_forward", "/width:", n, suffix).c_str(),
+                    [=, precision = precision](benchmark::State& state) {
+                        cell<Cell>(state, options, gates, backward, n, precision);
+                    })
+                    ->UseManualTime()
+                    ->Unit(benchmark::kMillisecond)
+                    ->MinTime(0.5);
+        }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+void add_rows() {
     add<Lstm>("lstm", {}, {4, 4});
     add<Gru>("gru", {}, {3, 3});
     add<Rnn>("rnn", {}, {1, 1});
     add<Rhn>("rhn_depth_1", {}, {2, 2});
     add<Rhn>("rhn_depth_5", {.depth = 5}, {10, 2});
-    return measure::run(argc, argv);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return measure::run(argc, argv, add_rows); }

@@ -78,6 +78,7 @@ inline std::vector<std::pair<std::string, std::string>> context() {
         {"blas_kernels", open ? openblas_get_corename() : "unknown"},
         {"blas_parallel", openblas_get_parallel ? std::to_string(openblas_get_parallel()) : "unknown"},
         {"lanes", std::to_string(isogloss::kernel::lane_count<isogloss::kernel::Lanes<float>>)},
+        {"bf16", isogloss::kernel::bf16_micro_name()},
         {"precision_automatic",
          isogloss::fastest_precision<float>() == isogloss::Precision::bf16 ? "bf16" : "full"},
 #ifdef __VERSION__

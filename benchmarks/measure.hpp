@@ -4,7 +4,9 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <isogloss/isogloss.hpp>
@@ -77,16 +79,68 @@ inline void product(MatrixRef<const float> a, MatrixRef<const float> b, float be
     });
 }
 
-/// Times `work` and `floor` in turn in every iteration and reports the medians: the time shown is that of the
-/// work; `floor/time` is the share of the floor in it; `peak` the share of the multiply-add peak;
-/// `allocations` the number of allocations per round of the work.
-template <class Work, class Floor>
-void against_floor(benchmark::State& state, double flops, double tokens, Work&& work, Floor&& floor) {
+/// How the products of a row are computed; `suffix` is the end of its name.
+struct Variant {
+    const char* suffix;
+    isogloss::Precision precision;
+    double epsilon;
+};
+
+/// Whether rows with products in bfloat16 are run on a processor that emulates them (`--bf16`), and whether any
+/// were left out.
+struct Bf16Rows {
+    bool asked = false, left_out = false;
+};
+inline Bf16Rows& bf16_rows() {
+    static Bf16Rows rows;
+    return rows;
+}
+
+/// Products in float, in bfloat16, with entries of dl/dz below 1/256 sampled, and fast: both, in bfloat16 if it is
+/// faster here. The floor is that of all products in float in every case. For the function `add_rows` of run().
+inline std::vector<Variant> variants() {
+    using isogloss::Precision;
+    std::vector<Variant> all{{"", Precision::full, 0}};
+    if (bf16_rows().asked || isogloss::kernel::bf16_micro_name() != std::string_view("plain"))
+        all.push_back({"/bf16", Precision::bf16, 0});
+    else bf16_rows().left_out = true;
+    all.push_back({"/epsilon", Precision::full, 0x1p-8});
+    all.push_back({"/fast", Precision::automatic, 0x1p-8});
+    return all;
+}
+
+/// Range of the uniform numbers of a tied table from which two LSTM layers predict as unevenly as a trained model,
+/// which determines how many entries of dl/dz are sampled.
+inline double uneven_table(Index width) { return 3.6 * std::pow(200.0 / double(width), 0.8); }
+/// Root mean square of the states that these layers compute from it, measured at 200 and 650 units: logits of
+/// standard deviation 3.3 and 3.8.
+inline double uneven_states(Index width) { return 0.112 * std::pow(double(width) / 200, 0.43); }
+
+/// A word as frequent as in a text, for u uniform in [0, 1): rank r with probability about 1 / (r + 10).
+inline isogloss::Token word_of_text(Index vocabulary, double u) {
+    return static_cast<isogloss::Token>(10 * (std::pow(double(vocabulary + 10) / 10, u) - 1));
+}
+
+/// The share of the entries of p that sampling of p keeps on average: close to that of dl/dz = p - 1_y of
+/// cross-entropy.
+template <class Probabilities> double kept(const Probabilities& probabilities, double epsilon) {
+    double sum = 0, entries = 0;
+    for (const float p : probabilities) sum += std::min(1.0, double(p) / epsilon), ++entries;
+    return sum / entries;
+}
+
+/// Times `work`, `floor` and what stands `beside` them in turn in every iteration, and returns the medians in this
+/// order. Reported is the work: its time; `floor/time`, the share of the floor in it; `peak`, the share of the
+/// multiply-add peak; `allocations`, their number per round.
+template <class Work, class Floor, class... Beside>
+std::array<double, 2 + sizeof...(Beside)> against_floor(benchmark::State& state, double flops, double tokens,
+                                                        Work&& work, Floor&& floor, Beside&&... beside) {
     static const double peak = peak_flops();
     const isogloss::BlasOnOneThread blas;
     work();
     floor();
-    std::vector<double> of_work, of_floor;
+    (beside(), ...);
+    std::vector<double> of_work, of_floor, of_beside[sizeof...(Beside) + 1];
     std::size_t allocated = 0;
     for (auto _ : state) {
         const std::size_t before = allocations();
@@ -99,6 +153,8 @@ void against_floor(benchmark::State& state, double flops, double tokens, Work&& 
         start = std::chrono::steady_clock::now();
         floor();
         of_floor.push_back(seconds(start));
+        [[maybe_unused]] std::size_t i = 0;
+        ((start = std::chrono::steady_clock::now(), beside(), of_beside[i++].push_back(seconds(start))), ...);
     }
     const double time = median(of_work), least = median(of_floor);
     state.counters["floor/time"] = least / time;
@@ -108,16 +164,29 @@ void against_floor(benchmark::State& state, double flops, double tokens, Work&& 
     state.counters["peak"] = flops / time / (peak * isogloss::threads());
     state.counters["tokens/s"] = tokens / time;
     state.counters["allocations"] = static_cast<double>(allocated) / static_cast<double>(of_work.size());
+    std::array<double, 2 + sizeof...(Beside)> medians{time, least};
+    for (std::size_t i = 0; i < sizeof...(Beside); ++i) medians[2 + i] = median(of_beside[i]);
+    return medians;
 }
 
-/// main() of every benchmark: `--threads=n` is for the library, the rest for google-benchmark.
-inline int run(int argc, char** argv) {
+/// main() of every benchmark: `--threads=n` is for the library, `--bf16` for variants(), the rest for
+/// google-benchmark. `add_rows` registers rows that depend on these.
+inline int run(
+    int argc, char** argv, void (*add_rows)() = [] {}) {
     std::vector<char*> arguments;
     for (int i = 0; i < argc; ++i) {
         const std::string_view a = argv[i];
         if (a.starts_with("--threads=")) isogloss::threads(std::atoi(argv[i] + 10));
+        else if (a == "--bf16") bf16_rows().asked = true;
         else arguments.push_back(argv[i]);
     }
+    add_rows();
+    if (bf16_rows().left_out)
+        std::cerr
+            << "isogloss benchmarks: the rows /bf16 are left out: products in bfloat16 are emulated here, "
+               "without the instructions of AVX-512-BF16 or AMX, and take many times as long; --bf16 runs "
+               "them."
+            << std::endl;
     int count = static_cast<int>(arguments.size());
     for (const auto& [name, value] : machine::context()) benchmark::AddCustomContext(name, value);
     if (const std::string sentence = machine::warning(); !sentence.empty())

@@ -18,9 +18,7 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
     const Index rows = T * B;
     Graph<float> g({.time = T, .batch = B, .precision = precision, .epsilon = epsilon});
     const auto x = g.tokens("x", V), y = g.tokens("y", V);
-    // Predictions as uneven as those of a trained model, since they determine how many entries of dl/dz are
-    // sampled; and a rate that preserves them.
-    const auto E = g.weight("E", V, n, uniform(3.6 * std::pow(200.0 / double(n), 0.8)));
+    const auto E = g.weight("E", V, n, uniform(measure::uneven_table(n)));
     auto h = g.add<Embedding>("embed", {.keep = 0.7}, x, E);
     h = g.add<Lstm>("lstm1", {.units = n, .keep = 0.7}, h);
     h = g.add<Lstm>("lstm2", {.units = n, .keep = 0.7}, h);
@@ -29,15 +27,14 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
         kind == Kind::ce
             ? g.add<CrossEntropy>("loss", {}, o, y)
             : g.add<AugmentedLoss>("loss", {.gamma = 0.65, .differentiate_target = kind == Kind::al}, o, y);
-    Sgd<float> sgd(g.parameters(), {.rate = 1e-6, .clip = 5});
+    Sgd<float> sgd(g.parameters(), {.rate = 1e-6, .clip = 5});  // the predictions stay uneven
 
-    // Word frequencies as in a text: rank r with probability about 1 / (r + 10).
     std::vector<Token> words;
     std::vector<bool> seen(static_cast<std::size_t>(V), false);
     Index distinct = 0;
     const Random random(3, 3);
     for (Index i = 0; i < 2 * rows; ++i) {
-        words.push_back(static_cast<Token>(10 * (std::pow((V + 10) / 10.0, random.uniform(i)) - 1)));
+        words.push_back(measure::word_of_text(V, random.uniform(i)));
         if (i >= rows && !seen[static_cast<std::size_t>(words.back())]) ++distinct;
         if (i >= rows) seen[static_cast<std::size_t>(words.back())] = true;
     }
@@ -45,11 +42,9 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
     // Rows of the three products of the head: positions, and distinct targets if they take part.
     const Index forward = rows + distinct, backward = rows + (kind == Kind::al ? distinct : 0);
 
-    if (epsilon > 0) {  // the expected share of entries
+    if (epsilon > 0) {
         g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + rows, T, B}});
-        double kept = 0;
-        for (const float p : g.probabilities(o)) kept += std::min(1.0, double(p) / epsilon);
-        state.counters["kept"] = kept / double(rows * V);
+        state.counters["kept"] = measure::kept(g.probabilities(o), epsilon);
     }
     Data z(rows * 4 * n), u(n * 4 * n), a(forward * n), logits(forward * V), table(V * n), dtable(V * n),
         du(n * 4 * n);
@@ -82,16 +77,11 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
         });
 }
 
-// bf16: products in bfloat16; epsilon: entries of dl/dz below 1/256 sampled; fast: both, bfloat16 if it is
-// faster here. The floor is always that of all products in float.
-const bool rows = [] {
+void add_rows() {
     for (const auto& [name, kind] :
          {std::pair{"ce", Kind::ce}, std::pair{"al", Kind::al}, std::pair{"al_held", Kind::held}})
         for (const Index n : {200, 650, 1500})
-            for (const auto& [suffix, precision, epsilon] :
-                 {std::tuple{"", Precision::full, 0.0}, std::tuple{"/bf16", Precision::bf16, 0.0},
-                  std::tuple{"/epsilon", Precision::full, 0x1p-8},
-                  std::tuple{"/fast", Precision::automatic, 0x1p-8}})
+            for (const auto& [suffix, precision, epsilon] : measure::variants())
                 benchmark::RegisterBenchmark(
                     message("step/", name, "/width:", n, suffix).c_str(),
                     [kind = kind, n, precision = precision, epsilon = epsilon](benchmark::State& state) {
@@ -100,9 +90,8 @@ const bool rows = [] {
                     ->UseManualTime()
                     ->Unit(benchmark::kMillisecond)
                     ->MinTime(1.0);
-    return true;
-}();
+}
 
 }  // namespace
 
-int main(int argc, char** argv) { return measure::run(argc, argv); }
+int main(int argc, char** argv) { return measure::run(argc, argv, add_rows); }

@@ -32,13 +32,16 @@ target_compile_options(headers_all PRIVATE -O0)
 add_test(NAME headers_inline COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DOBJECT=$<TARGET_OBJECTS:headers_all>
     -P ${CMAKE_CURRENT_SOURCE_DIR}/headers_inline.cmake)
 
-# The compiler by hand, with the flags of a program that uses the library.
+# The compiler by hand, with the flags of a program that uses the library, and of one for another machine.
 set(flags ${CMAKE_CURRENT_BINARY_DIR}/flags)
+set(portable_flags ${CMAKE_CURRENT_BINARY_DIR}/portable_flags)
 set(directories $<TARGET_PROPERTY:headers_all,INCLUDE_DIRECTORIES>)
 set(definitions $<TARGET_PROPERTY:headers_all,COMPILE_DEFINITIONS>)
-string(REPLACE " " "\n" options "${CMAKE_CXX_FLAGS} ${isogloss_native} ${OpenMP_CXX_FLAGS}")
-file(GENERATE OUTPUT ${flags} CONTENT
-    "-std=c++20\n\"-I$<JOIN:${directories},\"\n\"-I>\"\n$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},\n-D>>\n${options}\n")
+string(REPLACE " " "\n" options "${CMAKE_CXX_FLAGS} ${OpenMP_CXX_FLAGS}")
+string(CONCAT portable_options "-std=c++20\n\"-I$<JOIN:${directories},\"\n\"-I>\"\n"
+    "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},\n-D>>\n${options}\n")
+file(GENERATE OUTPUT ${portable_flags} CONTENT "${portable_options}")
+file(GENERATE OUTPUT ${flags} CONTENT "${portable_options}${isogloss_native}\n")
 
 # headers_below(HEADER OUT): the headers of the library that a header includes, directly or through others.
 function(headers_below header out)
@@ -97,6 +100,23 @@ foreach(mistake IN LISTS mistakes)
     add_test(NAME compile_fail/${name} COMMAND ${CMAKE_COMMAND} -DFILE=${mistake} -DCOMPILER=${CMAKE_CXX_COMPILER}
         -DFLAGS=${flags} -DBASE=${graph_graph_base} -P ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/expect.cmake)
 endforeach()
+
+# The kernels for each instruction set for which they have code of their own, in instructions, as the front end alone does
+# not check these. Pairs of -march and a macro that the compiler then defines.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(kernels ${headers})
+    list(FILTER kernels INCLUDE REGEX "^isogloss/kernel/")
+    list(TRANSFORM kernels PREPEND "-include;")
+    set(sets sapphirerapids __AVX512FP16__ cooperlake __AVX512BF16__ skylake-avx512 __AVX512BW__ haswell __AVX2__
+        x86-64 __SSE2__)
+    while(sets)
+        list(POP_FRONT sets march macro)
+        add_test(NAME instruction_sets/${march} COMMAND ${CMAKE_CXX_COMPILER} @${portable_flags} -march=${march}
+            -DREQUIRED=${macro} ${kernels} "$<TARGET_PROPERTY:isogloss_warnings,INTERFACE_COMPILE_OPTIONS>" -Werror -O0 -g0
+            -S -o ${CMAKE_CURRENT_BINARY_DIR}/${march}.s ${CMAKE_CURRENT_SOURCE_DIR}/instruction_sets/kernels.cpp
+            COMMAND_EXPAND_LISTS)
+    endwhile()
+endif()
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/include/isogloss/isogloss.hpp)
     add_test(NAME compile_time COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/compile_time.sh ${CMAKE_CXX_COMPILER} ${flags}
@@ -217,5 +237,5 @@ add_test(NAME configure_errors COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURC
     -DWORK=${CMAKE_CURRENT_BINARY_DIR}/configure_errors -DCOMPILER=${CMAKE_CXX_COMPILER}
     -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/configure_errors.cmake)
 get_property(meta_tests DIRECTORY PROPERTY TESTS)
-list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|ccache|consumer/|packaging/|docs_without|configure_|single_header)")
+list(FILTER meta_tests INCLUDE REGEX "^(headers_|compile_|instruction_sets/|ccache|consumer/|packaging/|docs_without|configure_|single_header)")
 set_tests_properties(${meta_tests} PROPERTIES LABELS project)

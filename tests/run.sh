@@ -23,7 +23,7 @@ changed() { # preset label
         docs) inputs=("$tests"/docs_* ./*.md docs tests/docs include examples) ;;
         distributed) inputs=("$tests"/{tests_distributed,mpi_ranks} tests/{distributed,mpi}) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
-        project) inputs=(CMakeLists.txt .cmake include src docs tools conanfile.py packaging tests/{compile_fail,consumer,packaging}
+        project) inputs=(CMakeLists.txt .cmake include src docs tools conanfile.py packaging tests/{compile_fail,consumer,instruction_sets,packaging}
             tests/*.{cmake,sh}) ;;
         tools) inputs=(tools tests/tools "build/$1/examples/language_model" tests/examples/language_model/program.py) ;;
         *) inputs=("$tests/tests_$2" "tests/$2"/*.py "$tests"/{write_for_numpy,read_npy,list_tensors}) ;;

@@ -1,4 +1,5 @@
-"""A benchmark says what it ran on, and warns of what in the environment makes OpenBLAS another's.
+"""A benchmark says what it ran on, warns of what in the environment makes OpenBLAS another's, and leaves out rows of
+products in bfloat16 on a processor that emulates them, unless it is asked for them.
 
 Usage: context.py PROGRAM      PROGRAM is the built benchmark cells
 """
@@ -22,7 +23,7 @@ def run(**changes):
 
 context, errors = run()
 assert "warning" not in context and "environment" not in errors, (context, errors)
-for name in ("processor", "hardware_threads", "threads", "blas", "blas_kernels", "lanes", "precision_automatic"):
+for name in ("processor", "hardware_threads", "threads", "blas", "blas_kernels", "lanes", "bf16", "precision_automatic"):
     assert context.get(name), f"{name} is not in {context}"
 assert int(context["hardware_threads"]) >= 1 and context["precision_automatic"] in ("full", "bf16"), context
 
@@ -39,3 +40,19 @@ for changes in ({"OPENBLAS_CORETYPE": "Haswell"}, {"OPENBLAS_L2_SIZE": "512"},
     found = " and ".join(f"{k}={v}" for k, v in changes.items())
     assert f"found {found} in the environment" in context.get("warning", ""), (changes, context)
     assert "unset" in context["warning"] and context["warning"] in errors, (context, errors)
+
+
+def rows(*options):
+    ended = subprocess.run([sys.argv[1], "--benchmark_list_tests=true", *options], capture_output=True, text=True, check=True)
+    return [name.split("/min_time")[0] for name in ended.stdout.split()], ended.stderr
+
+
+emulated = context["bf16"] == "plain"
+names, errors = rows()
+cells = [name for name in names if "/bf16" not in name and "_forward" not in name]
+assert "lstm/width:200" in cells and "lstm_forward/width:200" in names, names
+assert ("--bf16 runs them" in errors) == emulated, (context["bf16"], errors)
+found = {name for name in names if name.endswith("/bf16")}
+assert found == (set() if emulated else {f"{c}/bf16" for c in cells}), names
+names, errors = rows("--bf16")
+assert {f"{c}/bf16" for c in cells} <= set(names) and "left out" not in errors, (names, errors)
