@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "../shared/outputs.hpp"
 #include "options.hpp"
 #include "tasks.hpp"
 
@@ -78,6 +79,7 @@ inline Texts drawn_texts(const Options& o) {
 inline Texts own_texts(const Options& o, const std::string& known) {
     using isogloss::text::Level, isogloss::text::Vocabulary;
     const bool words = o.level == "words";
+    if (known.empty()) files::require_regular({o.text}, "write it to a file");
     const auto vocabulary =
         known.empty() ? Vocabulary::from_file(o.text, {.level = words ? Level::word : Level::character,
                                                        .min_count = o.min_count > 0 ? o.min_count
