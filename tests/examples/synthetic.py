@@ -135,8 +135,17 @@ with tempfile.TemporaryDirectory() as folder:
         assert warned[-1] == table.runaway(last), (last, out)
         assert float(last['bits']) < float(last['training_bits']) + 1, last
     assert warned == [True, False, False], warned
-bounded = run('--bound', '2', *SMALL)
-assert bounded.returncode == 0 and 'saturated=0.0000' in bounded.stdout, bounded
+def told(out):
+    """The contents of the last lines."""
+    assert out.returncode == 0, out
+    return dict(part.split('=') for line in out.stdout.splitlines()[-3:] if '_bits=' in line for part in line.split())
+
+
+# a unit whose V is clamped is saturated, though tanh of the bound is far from 1
+clamped = ['--task', 'reber', '--length', '3000', '--units', '6', '--rounds', '5']
+assert float(told(run(*clamped, '--bound', '0.001'))['saturated']) >= 0.5
+assert float(told(run(*clamped, '--bound', '0.001', '--training', 'full', '--activation', 'logistic'))['saturated']) >= 0.5
+assert float(told(run(*clamped, '--bound', '0'))['saturated']) < 0.5
 
 
 def tensors(path):
