@@ -46,9 +46,8 @@ struct Scope {
     std::vector<const char*> names;
 };
 inline std::vector<Scope> scopes(const Options& o, bool trains) {
-    const bool own = o.level != "task", full = o.sparse() && o.training == "full",
-               steps = o.network != "hmm" && !full, metric = o.metric != "gradient",
-               adam = metric ? o.network == "lstm" : !(o.sgd_rate > 0);
+    const bool own = o.level != "task", full = o.full_batches(), steps = o.network != "hmm" && !full,
+               metric = o.metric != "gradient", adam = metric ? o.network == "lstm" : !(o.sgd_rate > 0);
     return {{!own, "texts drawn by a task", task_options},
             {own, "--text", {"--min-count", "--chars", "--words"}},
             {o.task == "alphabet", "--task alphabet", {"--insert-digits", "--insert-capitals"}},
