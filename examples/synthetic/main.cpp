@@ -60,6 +60,9 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     std::FILE* const shown = o.json ? stderr : stdout;
     std::fprintf(shown, "%s, %td units%s, %s\n", o.network.c_str(), o.units,
                  o.sparse() ? message(", ", o.edges, " edges").c_str() : "", method(o, texts.train).c_str());
+    if (file && !texts.hash.empty() && !o.text_hash.empty() && texts.hash != o.text_hash)
+        std::fprintf(shown, "the training text is another one than that of the model in '%s'\n",
+                     o.load.c_str());
     Curve curve(o.beside);
     const files::CsvLog csv(o.csv, Curve::header, [](std::string_view) { return false; });
     interrupt::catch_signals();
@@ -74,6 +77,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     for (Index start = 0; start < o.starts && !(interrupt::wanted && learner); ++start) {
         Options own = o;
         own.start += start;
+        if (!texts.hash.empty()) own.text_hash = texts.hash;
         auto candidate = make_learner(own, texts.train);
         Progress at;
         if (file) {

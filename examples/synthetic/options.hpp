@@ -34,6 +34,8 @@ struct Options {
            decay = 0.98, floor = -1;
     tasks::Index columns = 0, steps = 50, lasting = 4;
 
+    std::string text_hash;  // of the training text, if that is given; of files
+
     // of a call
     double seconds = 60, anneal = 0.3;
     tasks::Index rounds = 0, starts = 1, sample = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <isogloss/file/checksum.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <limits>
 #include <optional>
@@ -36,6 +37,7 @@ struct Texts {
     std::optional<tasks::Text> longer;       // anbn: with longer lines
     double entropy = 0, longer_entropy = 0;  // bits per predicted symbol; not a number if unknown
     std::string symbols;                     // as stored in a file
+    std::string hash;                        // of a given training text
 
     bool own() const { return train.task == nullptr; }
 };
@@ -91,6 +93,11 @@ inline Texts own_texts(const Options& o, const std::string& known) {
     t.train = o.text.empty() ? t.valid : own_text(o.text, vocabulary);
     t.entropy = std::numeric_limits<double>::quiet_NaN();
     t.symbols = vocabulary.to_text();
+    if (!o.text.empty()) {
+        isogloss::file::TokenHash hash;
+        hash.add(t.train.x);
+        t.hash = isogloss::file::hex16(hash.value());
+    }
     const auto unknown =
         vocabulary.has_unk() ? std::count(t.valid.x.begin(), t.valid.x.end(), vocabulary.unk()) : 0;
     std::fprintf(o.json ? stderr : stdout,
