@@ -112,18 +112,10 @@ inline std::vector<bool> frequent(const ig::text::Vocabulary& vocabulary, double
     return out;
 }
 
-/// Throws DataError for a text that cannot be read twice, such as a pipe. `instead`: what else to do.
-inline void require_files(const std::vector<std::string>& paths, const char* instead) {
-    for (const std::string& path : paths)
-        if (const auto status = ig::file::file_status(path); status && !S_ISREG(status->st_mode))
-            throw ig::DataError(
-                ig::message("'", path, "' is not a regular file, but its text is read twice; ", instead));
-}
-
 /// The vocabulary of texts, which are read again afterwards: at most `size` types, 0 for no limit.
 inline ig::text::Vocabulary read_vocabulary(const std::vector<std::string>& paths, ig::Index size,
                                             std::int64_t min_count) {
-    require_files(paths, "write it to a file, or give its words by --vocabulary-from");
+    files::require_regular(paths, "write it to a file, or give its words by --vocabulary-from");
     return ig::text::Vocabulary::from_files(paths, {.min_count = min_count, .max_size = size});
 }
 

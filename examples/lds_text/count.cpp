@@ -67,7 +67,7 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
     if (!o.add.empty() && ranks.size() > 1)
         throw ig::UsageError(ig::message("count: --add is given to ", ranks.size(),
                                          " ranks, but a single process adds files; start it without mpirun"));
-    if (!o.tokens_to.empty()) require_files(o.text, "write it to a file, or leave --tokens-to out");
+    if (!o.tokens_to.empty()) files::require_regular(o.text, "write it to a file, or leave --tokens-to out");
     ranks.barrier();
     if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory), ranks);
     for (const auto& [option, given] :

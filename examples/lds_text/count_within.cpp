@@ -217,7 +217,7 @@ private:
         if (ranks_.first()) write_beside(o_, vocabulary_, look_for_signals);
         const Texts texts(o_.text, vocabulary_);
         const bool all = parse_shard(o_.shard).second == 1 && ranks_.size() == 1;
-        if (!all) require_files(o_.text, "write it to a file, or count all of it in one process");
+        if (!all) files::require_regular(o_.text, "write it to a file, or count all of it in one process");
         const auto [first, last] =
             part_of(shard_of(o_, all ? std::numeric_limits<ig::Index>::max() : texts.count(look_for_signals)),
                     ranks_.rank(), ranks_.size());

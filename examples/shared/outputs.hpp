@@ -29,6 +29,14 @@ namespace ig = isogloss;
 /// Whether there is a file of this name. Throws FileError if that cannot be determined.
 inline bool exists(const std::string& path) { return ig::file::file_status(path).has_value(); }
 
+/// Throws DataError for a text that cannot be read twice, such as a pipe. `instead`: what else to do.
+inline void require_regular(const std::vector<std::string>& paths, const char* instead) {
+    for (const std::string& path : paths)
+        if (const auto status = ig::file::file_status(path); status && !S_ISREG(status->st_mode))
+            throw ig::DataError(
+                ig::message("'", path, "' is not a regular file, but its text is read twice; ", instead));
+}
+
 /// Whether a file begins with these bytes.
 inline bool begins_with(const std::string& path, std::string_view opening) {
     ig::file::InputFile file(path);

@@ -3,13 +3,25 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
+#include "options.hpp"
 #include "tasks.hpp"
 
-// The number of columns requested, or fewer so that each has at least two symbols.
-inline tasks::Index wanted_columns(tasks::Index requested, const tasks::Text& text) {
-    return std::clamp<tasks::Index>(requested, 1, std::max<tasks::Index>(1, (text.size() - 1) / 2));
+// The number of columns of the first n symbols of a text: as many as requested, by default 16, or fewer so
+// that each has at least two symbols. By default full batches have no more than a third of the lines of the
+// source: a column of one line does not show what follows a line end, and a network trained on such columns
+// alone runs away on a text. (Readers of minibatches read on into the next column.)
+inline tasks::Index wanted_columns(const Options& o, const tasks::Text& text, tasks::Index n) {
+    tasks::Index wanted = o.columns > 0 ? o.columns : 16;
+    if (o.columns == 0 && o.full_batches() && !text.begins.empty())
+        wanted = std::min<tasks::Index>(
+            wanted, (std::lower_bound(text.begins.begin(), text.begins.end(), n) - text.begins.begin()) / 3);
+    return std::clamp<tasks::Index>(wanted, 1, std::max<tasks::Index>(1, (text.size() - 1) / 2));
+}
+inline tasks::Index wanted_columns(const Options& o, const tasks::Text& text) {
+    return wanted_columns(o, text, text.size() - 1);
 }
 
 // At most `wanted` evenly spaced places in the first n symbols: where the source begins a line, or anywhere
@@ -26,6 +38,11 @@ inline std::vector<tasks::Index> places(const tasks::Text& text, tasks::Index wa
         if (from < n && (first.empty() || from > first.back())) first.push_back(from);
     }
     return first;
+}
+
+// The training method, in words.
+inline std::string method(const Options& o, const tasks::Text& text) {
+    return o.method(std::ssize(places(text, wanted_columns(o, text), text.size() - 1)));
 }
 
 class Columns {

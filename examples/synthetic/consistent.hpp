@@ -28,6 +28,7 @@ inline void take_stored(Options& o, const CLI::App& app, const isogloss::io::Saf
                                 "' is of ", stored.level, "; leave it out"));
     o.level = stored.level;
     o.start = stored.start;
+    o.text_hash = stored.text_hash;
     if (o.starts > 1)
         throw DataError(message("--starts is ", o.starts, ", but the model in '", o.load,
                                 "' has already started training; leave --starts out"));
@@ -46,9 +47,8 @@ struct Scope {
     std::vector<const char*> names;
 };
 inline std::vector<Scope> scopes(const Options& o, bool trains) {
-    const bool own = o.level != "task", full = o.sparse() && o.training == "full",
-               steps = o.network != "hmm" && !full, metric = o.metric != "gradient",
-               adam = metric ? o.network == "lstm" : !(o.sgd_rate > 0);
+    const bool own = o.level != "task", full = o.full_batches(), steps = o.network != "hmm" && !full,
+               metric = o.metric != "gradient", adam = metric ? o.network == "lstm" : !(o.sgd_rate > 0);
     return {{!own, "texts drawn by a task", task_options},
             {own, "--text", {"--min-count", "--chars", "--words"}},
             {o.task == "alphabet", "--task alphabet", {"--insert-digits", "--insert-capitals"}},

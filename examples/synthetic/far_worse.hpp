@@ -1,4 +1,4 @@
-// Whether a text is predicted far worse than the training text.
+// Whether a network has run away, or learned few lines by heart.
 #pragma once
 
 // From the bits of the training text, and bits and success of another: true if these are more than 1 bit
@@ -11,3 +11,7 @@ inline bool far_worse(double trained_bits, double bits, double success) {
     if (!(bits <= trained_bits + 1)) return true;
     return bits > 3 * trained_bits && bits > trained_bits + 0.05 && !(success >= 0.99);
 }
+
+// Whether training has made the bits of another text worse: by more than 0.05, which a task that is not learned
+// at all can cost. table.py uses the same rule.
+inline bool worse_than_before(double bits_before, double bits) { return !(bits <= bits_before + 0.05); }

@@ -14,7 +14,7 @@
 class FullBatches final : public GraphModel<double> {
 public:
     FullBatches(const Options& options, const Text& text)
-        : FullBatches(options, text, Columns(text, wanted_columns(options.columns, text))) {}
+        : FullBatches(options, text, Columns(text, wanted_columns(options, text))) {}
 
     void round() override { training_->round(); }
     // The training text doubles, from its first 2^-doublings to the whole for the last half of the training.
@@ -58,7 +58,7 @@ private:
                .seed = options.network_seed(),
                .budget = (1 << 20) + 24 * longest(options, text) * all.count()}),
           text_(text),
-          wanted_(wanted_columns(options.columns, text)),
+          options_(options),
           doublings_(options.doublings),
           left_(options.doublings) {
         const auto a = add_sparse(options, text);
@@ -95,22 +95,25 @@ private:
     static Index longest(const Options& options, const Text& text) {
         Index most = 0;
         for (Index left = 0; left <= options.doublings; ++left)
-            most = std::max(most,
-                            Columns(text, wanted_columns(options.columns, text), part(text, left)).length());
+            most = std::max(most, columns(options, text, part(text, left)).length());
         return most;
+    }
+    static Columns columns(const Options& options, const Text& text, Index n) {
+        return {text, wanted_columns(options, text, n), n};
     }
     void train_on(Index n) {
         length_ = n;
-        const Columns columns(text_, wanted_, n);
-        const Index T = columns.length(), B = columns.count();
+        const Columns parts = columns(options_, text_, n);
+        const Index T = parts.length(), B = parts.count();
         x_.resize(static_cast<std::size_t>(T * B)), y_.resize(x_.size());
-        columns.segment(0, T, x_.data(), y_.data());
+        parts.segment(0, T, x_.data(), y_.data());
         training_->data({{{x, {x_.data(), T, B}}, {y, {y_.data(), T, B}}}});
     }
 
     const Text& text_;
-    Index wanted_, length_ = 0;  // columns; current symbols of the text
-    Index doublings_, left_;     // of the text: in all, and still to come
+    Options options_;
+    Index length_ = 0;        // current symbols of the text
+    Index doublings_, left_;  // of the text: in all, and still to come
     bool interrupted_ = false;
     std::vector<Token> x_, y_;
     std::unique_ptr<ig::SearchStep<double>> softmax_, transition_;

@@ -28,7 +28,7 @@ inline std::vector<double> counts(const Text& text, bool predicted_alone) {
 template <class T> struct GraphModel : Learner {
     ig::Graph<T> g;
     ig::Tokens x, y;
-    ig::Seq<T> activity;  // of units on a sparse graph, if any
+    ig::Seq<T> activity, potential;  // a and V of units on a sparse graph, if any
     ig::Logits<T> o;
     ig::Loss<T> l;
     Token first;                             // the first symbol of a sample
@@ -48,9 +48,8 @@ template <class T> struct GraphModel : Learner {
     // bound of its range, where s' = 0.
     void pull(double pull) {
         if (!(pull > 0)) return;
-        const auto V = g.sequence("net.V");
-        const auto penalty =
-            g.template add<ig::ActivationPenalty>("pull", {.size = pull * static_cast<double>(V.width)}, V);
+        const auto penalty = g.template add<ig::ActivationPenalty>(
+            "pull", {.size = pull * static_cast<double>(potential.width)}, potential);
         l = g.template add<ig::TotalLoss>("total", {}, l, penalty);
     }
 
@@ -66,6 +65,8 @@ template <class T> struct GraphModel : Learner {
         activity = options.network == "glnn"  ? g.template add<ig::Glnn>("net", network, x)
                    : options.network == "gnn" ? g.template add<ig::Gnn>("net", network, x)
                                               : g.template add<ig::SparseRnn>("net", network, x);
+        potential = g.sequence("net.V");
+        bound_ = static_cast<T>(network.bound);
         if (network.activation == ig::Activation::logistic) middle_ = half_ = 0.5;
         finish(activity);
         ig::start_at_frequencies(g, "out", counts(text, true));
@@ -141,12 +142,16 @@ private:
         for (std::size_t k = 0; k < all.size(); ++k)
             std::copy(all[k].begin(), all[k].end(), g.parameters()[k].value);
     }
-    // A unit is saturated while its activity stays within 1e-6 of a bound of its range.
+    // A unit is saturated while no gradient reaches it: its activity is within 1e-6 of an end of its range, or
+    // its V is clamped. (Of the default bound 4, tanh is 0.9993.)
     void judge_saturation(Index t, std::vector<int>& stuck) {
-        const T* a = g.store().value(activity.id, t);
-        for (std::size_t j = 0; j < stuck.size(); ++j)
-            if (std::abs(static_cast<double>(a[j]) - middle_) < half_ - 1e-6) stuck[j] = 0;
+        const T *a = g.store().value(activity.id, t), *V = g.store().value(potential.id, t);
+        for (std::size_t j = 0; j < stuck.size(); ++j) {
+            const bool clamped = bound_ > 0 && std::abs(V[j]) >= bound_;
+            if (!clamped && std::abs(static_cast<double>(a[j]) - middle_) < half_ - 1e-6) stuck[j] = 0;
+        }
     }
 
     double middle_ = 0, half_ = 1;  // of the range of an activity
+    T bound_ = 0;                   // of V; 0: none
 };

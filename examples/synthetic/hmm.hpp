@@ -12,7 +12,7 @@ class Markov final : public Learner {
 public:
     Markov(const Options& o, const tasks::Text& text)
         : model_({.states = o.units, .symbols = text.vocabulary(), .prior = 0.01, .seed = o.network_seed()}),
-          text_(cut(text, wanted_columns(o.columns, text))) {}
+          text_(cut(text, wanted_columns(o, text))) {}
 
     void round() override { model_.step(text_); }
     Foreseen foresee(const tasks::Text& text) override {

@@ -11,7 +11,7 @@
 struct Foreseen {
     double bits = 0;  // per predicted symbol, except the first of the text
     double success = 0;
-    double saturated = 0;  // share of units on a sparse graph at a bound throughout the second half
+    double saturated = 0;  // share of units on a sparse graph at a bound of V or a in all of the second half
 };
 
 // Accumulates predictions position by position.

@@ -37,7 +37,7 @@ void write(const std::string& path, const Text& text) {
 
 std::unique_ptr<Learner> make_learner(const Options& o, const Text& train) {
     if (o.network == "hmm") return std::make_unique<Markov>(o, train);
-    if (o.sparse() && o.training == "full") return std::make_unique<FullBatches>(o, train);
+    if (o.full_batches()) return std::make_unique<FullBatches>(o, train);
     return std::make_unique<Minibatches>(o, train);
 }
 
@@ -59,13 +59,17 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     }
     std::FILE* const shown = o.json ? stderr : stdout;
     std::fprintf(shown, "%s, %td units%s, %s\n", o.network.c_str(), o.units,
-                 o.sparse() ? message(", ", o.edges, " edges").c_str() : "", o.method().c_str());
+                 o.sparse() ? message(", ", o.edges, " edges").c_str() : "", method(o, texts.train).c_str());
+    if (file && !texts.hash.empty() && !o.text_hash.empty() && texts.hash != o.text_hash)
+        std::fprintf(shown, "the training text is another one than that of the model in '%s'\n",
+                     o.load.c_str());
     Curve curve(o.beside);
     const files::CsvLog csv(o.csv, Curve::header, [](std::string_view) { return false; });
     interrupt::catch_signals();
     std::unique_ptr<Learner> learner;  // the best so far
     Progress best;
     Options of_best;
+    std::optional<Ending> ending;  // of the best
     bool sound = true;
     double used = 0;
     std::uint64_t rounds = 0;
@@ -73,6 +77,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     for (Index start = 0; start < o.starts && !(interrupt::wanted && learner); ++start) {
         Options own = o;
         own.start += start;
+        if (!texts.hash.empty()) own.text_hash = texts.hash;
         auto candidate = make_learner(own, texts.train);
         Progress at;
         if (file) {
@@ -89,16 +94,20 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         }
         const std::uint64_t before = at.rounds;
         const double seconds_before = at.seconds;
-        if (trains)
-            sound &= train(*candidate, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts, shown,
-                           [&](const Foreseen& seen, const Foreseen& chosen) {
-                               csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits,
-                                                  ',', chosen.bits, ',', chosen.success, ',', own.start, ',',
-                                                  chosen.saturated));
-                               curve.add({used + at.seconds, seen.bits, chosen.bits, own.start});
-                           });
+        std::optional<Ending> end;
+        if (trains) {
+            end = train(*candidate, own, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts,
+                        shown, [&](const Foreseen& seen, const Foreseen& chosen) {
+                            csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits,
+                                               ',', chosen.bits, ',', chosen.success, ',', own.start, ',',
+                                               chosen.saturated));
+                            curve.add({used + at.seconds, seen.bits, chosen.bits, own.start});
+                        });
+            sound &= end->sound;
+        }
         used += at.seconds - seconds_before, rounds += at.rounds - before;
-        if (!learner || at.bits < best.bits) learner = std::move(candidate), best = at, of_best = own;
+        if (!learner || at.bits < best.bits)
+            learner = std::move(candidate), best = at, of_best = own, ending = end;
     }
     of_best.doublings = learner->doublings();
     if (!o.save.empty()) checkpoint(*learner, best, symbols).save(o.save, metadata(of_best));
@@ -108,11 +117,13 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
                           o.sample > 0 ? drawn(*learner, o, texts.train) : std::string(),
                           rounds,
                           used,
-                          !texts.own() || !o.text.empty()};
-    warn(verdict.trained, verdict.valid, "at the best moment");
+                          !texts.own() || !o.text.empty(),
+                          ending};
+    warn(o, verdict.trained, verdict.valid, std::numeric_limits<double>::infinity(), "at the best moment");
     if (o.json) std::cout << program::dump(as_json(verdict, o, texts)) << std::endl;
     else print(verdict, texts);
-    if (!o.curve.empty()) curve.draw(o.curve, message(o.network, ", ", o.method()), texts.entropy);
+    if (!o.curve.empty())
+        curve.draw(o.curve, message(o.network, ", ", method(o, texts.train)), texts.entropy);
     if (interrupt::wanted) return interrupt::status();
     return sound && std::isfinite(verdict.valid.bits) ? 0 : 1;
 }

@@ -35,7 +35,7 @@ METHODS = {
     'RNN, RUOP': f'--network rnn --metric ruop {FULL}',
     'RNN, gradient': f'--network rnn --metric gradient {SEQUENCE}',
 }
-# Every method with the program's default training: 16 columns, the full form for graphs with few edges.
+# Every method with the program's default training: 16 columns (full batches: at most a third of the lines), the full form for graphs with few edges.
 STEPS = 'minibatch'
 SOURCES = {
     **TASKS,

@@ -12,9 +12,8 @@
 class Minibatches final : public GraphModel<float> {
 public:
     Minibatches(const Options& options, const Text& text)
-        : Minibatches(
-              options, text,
-              Readers(text, wanted_columns(options.columns, text), options.lasting, options.network_seed())) {
+        : Minibatches(options, text,
+                      Readers(text, wanted_columns(options, text), options.lasting, options.network_seed())) {
     }
 
     // Rates decay to 0 over the last part of the training.

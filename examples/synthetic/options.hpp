@@ -32,7 +32,9 @@ struct Options {
     bool conjugate = false;
     double adam_rate = 0.003, sgd_rate = 0, natural_rate = 0, head_rate = 0, natural_damping = 0,
            decay = 0.98, floor = -1;
-    tasks::Index columns = 16, steps = 50, lasting = 4;
+    tasks::Index columns = 0, steps = 50, lasting = 4;
+
+    std::string text_hash;  // of the training text, if that is given; of files
 
     // of a call
     double seconds = 60, anneal = 0.3;
@@ -48,6 +50,7 @@ struct Options {
     // off by s' = 0 stays so.
     double named_bound() const { return bound >= 0 ? bound : training == "full" ? 0 : 4; }
     bool sparse() const { return network != "lstm" && network != "hmm"; }
+    bool full_batches() const { return sparse() && training == "full"; }
     isogloss::Activation named_activation() const {
         return activation == "logistic" ? isogloss::Activation::logistic : isogloss::Activation::tanh;
     }
@@ -64,17 +67,16 @@ struct Options {
                                     : MetricForm::quasi_diagonal;
     }
     // The training method, in words.
-    std::string method() const {
+    std::string method(tasks::Index columns_of_text) const {
         if (network == "hmm") return "Baum-Welch";
         const auto form_name = named_form() == isogloss::MetricForm::full       ? "full"
                                : named_form() == isogloss::MetricForm::diagonal ? "diagonal"
                                                                                 : "quasi_diagonal";
-        const bool full_batch = sparse() && training == "full";
         return isogloss::message(
-            full_batch ? "full batches" : isogloss::message("minibatches of ", steps, " steps"), " in ",
-            columns, " columns, metric ", metric,
+            full_batches() ? "full batches" : isogloss::message("minibatches of ", steps, " steps"), " in ",
+            columns_of_text, columns_of_text == 1 ? " column" : " columns", ", metric ", metric,
             metric != "gradient" ? isogloss::message(", form ", form_name)
-            : full_batch         ? std::string()
+            : full_batches()     ? std::string()
                                  : std::string(sgd_rate > 0 ? " (descent)" : " (Adam)"));
     }
 };
@@ -111,7 +113,9 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--noise", o.source.noise, "copy: probability of any symbol instead");
     f("--validation-longest", o.longest_validation,
       "anbn: validate on n from --longest to this too; 0: do not");
-    f("--columns", o.columns, "columns that the text is cut into, each read from the start values on");
+    f("--columns", o.columns,
+      "columns that the text is cut into, each read from the start values on; 0: 16, on full batches no "
+      "more than a third of the lines that the source draws");
     f("--steps", o.steps, "minibatches: steps of a segment");
     f("--lasting", o.lasting,
       "minibatches: where a column begins, one that has read so far takes the start values once in so many "
@@ -187,11 +191,11 @@ inline std::string fault(const Options& o) {
         if (!sound(value) && value != -1)
             return message(name, " is ", value,
                            ", expected a finite number of at least 0, or -1 for the default");
-    if (!within(o.units, 1) || !within(o.edges, 1) || !within(o.columns, 1) || !within(o.steps, 1) ||
+    if (!within(o.units, 1) || !within(o.edges, 1) || !within(o.columns, 0) || !within(o.steps, 1) ||
         !within(o.lasting, 1) || !within(o.min_count, 0))
         return message("found units = ", o.units, ", edges = ", o.edges, ", columns = ", o.columns,
                        ", steps = ", o.steps, ", lasting = ", o.lasting, ", min count = ", o.min_count,
-                       "; expected min count ≥ 0, the others ≥ 1, and all at most 2^31");
+                       "; expected columns and min count ≥ 0, the others ≥ 1, and all at most 2^31");
     if (!within(o.length, 2, tasks::longest_text) || !within(o.lines, 0, tasks::longest_text) ||
         !within(o.validation_length, 0, tasks::longest_text))
         return message("found length = ", o.length, ", lines = ", o.lines,

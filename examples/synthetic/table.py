@@ -25,7 +25,8 @@ import zlib
 from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, FAR, GRAPHS, LONG, LONG_RUNS, METHODS, SOURCE, SOURCES,
                      STEPS, STEPS_GRAPHS, STEPS_METHODS, TASKS, XOR)
 
-COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated']
+COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated',
+           'start_choice', 'end_training', 'end_choice', 'end_success', 'status']  # bits at the beginning and the end of training; of the program
 BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'tinyshakespeare.txt')
 
 
@@ -39,7 +40,8 @@ def run(program, arguments, *more):
         raise SystemExit(f'{program} {" ".join([arguments, *more])}\n{out.stderr}')
     if out.returncode:
         print(f'{program} {" ".join([arguments, *more])}\n{out.stderr}', file=sys.stderr)
-    return dict(part.split('=') for line in out.stdout.splitlines()[-4:] if '_bits=' in line for part in line.split())
+    found = dict(part.split('=') for line in out.stdout.splitlines()[-4:] if '_bits=' in line for part in line.split())
+    return {**found, 'status': str(out.returncode)}
 
 
 def ppmd(text):
@@ -95,19 +97,22 @@ class Results:
             content = f.read()
         whole = content[:content.rfind('\n') + 1]
         if not whole.startswith(','.join(COLUMNS)):
+            lacks = [c for c in COLUMNS if c not in whole.split('\n')[0].strip().split(',')]
             raise SystemExit(f"table.py: '{path}' does not begin with {','.join(COLUMNS)}; it was left unchanged. Give --results "
-                             "another name; to rows of an earlier version add the column seconds, empty for compressors and sources")
+                             f"another name; to a file of an earlier version add the column{'s' * (len(lacks) > 1)} {', '.join(lacks)}, in its "
+                             'rows empty where unknown')
         if whole != content and not reads_only:  # a row truncated when the machine stopped
             os.truncate(path, len(whole.encode()))
         for row in csv.DictReader(whole.splitlines()):
             if row['seconds'] == seconds_of(o, row['task'], row['method']):
                 self.rows[row['task'], row['method'], int(row['seed'])] = row
 
-    def keep(self, task, method, seed, *row):
-        row = [task, method, seed, seconds_of(self.o, task, method), *row]
+    def keep(self, task, method, seed, bits, **more):
+        known = {'task': task, 'method': method, 'seed': seed, 'seconds': seconds_of(self.o, task, method), 'bits': bits, **more}
+        row = [str(known.get(c, '')) for c in COLUMNS]
         with open(self.path, 'a') as f:
             csv.writer(f).writerow(row)
-        self.rows[task, method, seed] = dict(zip(COLUMNS, map(str, row)))
+        self.rows[task, method, seed] = dict(zip(COLUMNS, row))
 
 
 class Runs:
@@ -117,20 +122,20 @@ class Runs:
         self.program, self.results = program, results
 
     def has(self, *key):
-        return key in self.results.rows
+        return key in self.results.rows or not self.results.o.only.search('{}: {}'.format(*key))
 
     def train(self, task, method, seed, arguments, *more):
         if self.has(task, method, seed):
             return
         seen = run(self.program, f'{arguments} --seconds {seconds_of(self.results.o, task, method)} --seed {seed}', *more)
-        floor = seen['entropy_bits'].replace('unknown', '')
-        self.results.keep(task, method, seed, seen['validation_bits'], floor, seen.get('success', ''), seen.get('longer_success', ''),
-                          seen['training_bits'], seen['saturated'])
+        self.results.keep(task, method, seed, seen['validation_bits'], floor=seen['entropy_bits'].replace('unknown', ''),
+                          start_choice=seen['start_choice_bits'], end_training=seen['end_training_bits'], end_choice=seen['end_choice_bits'],
+                          **{c: seen[c] for c in ('success', 'longer_success', 'training_bits', 'saturated', 'end_success', 'status') if c in seen})
 
     def compressed(self, task, source, method, seed):
         # a compressor predicts every symbol
         if not self.has(task, method, seed) and 'answer' not in task and (method[:4] != 'PPMd' or shutil.which('7z')):
-            self.results.keep(task, method, seed, compress(self.program, source, seed, method), '', '', '', '', '')
+            self.results.keep(task, method, seed, compress(self.program, source, seed, method))
 
     def of_source(self, task, source, seed):
         """Bits of the source itself on the text that the others are evaluated on, from the probabilities of its draws, symbol by symbol."""
@@ -138,7 +143,7 @@ class Runs:
             return
         with tempfile.TemporaryDirectory() as folder:
             seen = run(self.program, f"{source} --seed {seed}", '--write', os.path.join(folder, 'text'))
-        self.results.keep(task, SOURCE, seed, seen['source_bits'], seen['entropy_bits'], '', '', '', '')
+        self.results.keep(task, SOURCE, seed, seen['source_bits'], floor=seen['entropy_bits'])
 
     def characters(self, o, seed):
         """Characters of a given text; the learning curves are kept in a folder next to the results."""
@@ -234,9 +239,15 @@ def main():
     parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
     parser.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     parser.add_argument('--parts', nargs='*', choices=every, metavar='PART', help='what to run of: ' + '; '.join(every) + '. All by default')
+    parser.add_argument('--only', default='', metavar='PATTERN',
+                        help="of the parts, run only rows whose 'TASK: METHOD' contains this regular expression, such as 'anbn: .*full batches'")
     o = parser.parse_args()
     if not (o.program or o.print_only):
         parser.error('--program is needed, except with --print-only')
+    try:
+        o.only = re.compile(o.only)
+    except re.error as error:
+        parser.error(f'--only: {error}')
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the current run
     results = Results(o.results, o.print_only, o)
 
@@ -249,7 +260,8 @@ def main():
     if o.page:
         if not any(task in SOURCES and method in STEPS_METHODS for task, method, _ in known):
             raise SystemExit(f"table.py: '{o.results}' has no run of {o.seconds:g} seconds and these seeds to make '{o.page}' of; change --seconds")
-        made = PAGE.format(seconds=o.seconds, table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
+        without = any(not ended(row) for (task, method, _), row in known.items() if task in SOURCES and method in STEPS_METHODS)
+        made = PAGE.format(seconds=o.seconds, ends=EARLIER if without else '', table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
         if o.check:
             if open(o.page).read() != made:
                 raise SystemExit(f"table.py: '{o.page}' is not made from '{o.results}'. Run it without --check, with --print-only")
@@ -275,21 +287,40 @@ Made by `examples/synthetic/table.py --parts minibatch --seconds {seconds:g} --p
 one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone), 20 units
 (aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10) where nothing else is said, V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
 how many times those of the source itself on that same text they are, which draws it and so knows what each symbol costs; the number of seeds;
-and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. Counted as
-runaways are runs that end far worse on the validation text than on the text trained on: by more than one bit a symbol, or more than three times as many bits and 0.05 more
-unless the task is solved. From bits alone a network that has run away is not told from one that has learned few lines by heart; both count. Hidden Markov models begin three times and
+and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. All these are of the best moment of a run.
+Counted as runaways are runs that at this moment, or at the end of training, are far worse on another text than on the text trained on: by more than one bit a symbol, or more than
+three times as many bits and 0.05 more unless the task is solved; runs that end by 0.05 bits worse on another text than they began; and those whose numbers were no longer finite.
+From bits alone a network that has run away is not told from one that has learned few lines by heart; both count. Hidden Markov models begin three times and
 share the time. Compressors: what the validation text adds to
-the training text.
+the training text.{ends}
 
 {table}"""
+EARLIER = """
+
+Where the last column says of how many runs the end is known, the others were made before the program reported it, and are judged at the best moment alone."""
+
+
+def far_worse(trained, bits, success):
+    """Whether another text is predicted far worse than the training text: the rule of far_worse.hpp."""
+    return not bits <= trained + 1 or (bits > 3 * trained and bits > trained + 0.05 and not success >= 0.99)
+
+
+def ended(row):
+    """Whether the end of training is known."""
+    return bool(row.get('status'))
 
 
 def runaway(row):
-    """Whether a run predicts the validation text far worse than the training text: the rule of far_worse.hpp."""
+    """Whether a run is far worse on another text than on the training text, at the best moment or at the end of training;
+    or worse than at its beginning; or could not go on. A run of which the end is not known is judged at the best moment."""
     if not row.get('training_bits'):
         return False
-    bits, trained = float(row['bits']), float(row['training_bits'])
-    return not bits <= trained + 1 or (bits > 3 * trained and bits > trained + 0.05 and not float(row['success'] or 0) >= 0.99)
+    if far_worse(float(row['training_bits']), float(row['bits']), float(row['success'] or 0)):
+        return True
+    if not ended(row):
+        return False
+    end = float(row['end_choice'])
+    return row['status'] != '0' or far_worse(float(row['end_training']), end, float(row['end_success'] or 0)) or not end <= float(row['start_choice']) + 0.05
 
 
 def bits_of(row):
@@ -302,12 +333,13 @@ def table(known, tasks, methods, median=False):
     last = ' runaways |' if median else ''
     lines = ['| | ' + ' | '.join(tasks) + ' |' + last, '|---|' + '---|' * (len(tasks) + median)]
     for method in methods:
-        cells, runs, away = [], 0, 0
+        cells, runs, away, ends = [], 0, 0, 0
         for task in tasks:
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
             bits = [bits_of(r) for r in rows]
             success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
             runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
+            ends += sum(map(ended, rows))
             own = {seed: float(r['bits']) for (t, m, seed), r in known.items() if (t, m) == (task, SOURCE)}
             times = [bits_of(r) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
             cell = '–'
@@ -323,7 +355,8 @@ def table(known, tasks, methods, median=False):
             if longer:
                 cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"
             cells.append(cell)
-        lines.append(f'| {method} | ' + ' | '.join(cells) + ' |' + (f' {away} of {runs} |' if median and runs else ' – |' if median else ''))
+        counted = f' {away} of {runs}' + (f' (ends known: {ends})' if ends < runs else '') if runs else ' –'
+        lines.append(f'| {method} | ' + ' | '.join(cells) + ' |' + (counted + ' |' if median else ''))
     floors = [[float(r['floor']) for (t, _, _), r in known.items() if t == task and r['floor']] for task in tasks]
     lines.append('| entropy rate | ' + ' | '.join(f'{f[0]:.4f}' if f else '–' for f in floors) + ' |' + (' |' if median else ''))
     return '\n'.join(lines) + '\n'

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <isogloss/file/checksum.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <limits>
 #include <optional>
 #include <string>
 
+#include "../shared/outputs.hpp"
 #include "options.hpp"
 #include "tasks.hpp"
 
@@ -35,6 +37,7 @@ struct Texts {
     std::optional<tasks::Text> longer;       // anbn: with longer lines
     double entropy = 0, longer_entropy = 0;  // bits per predicted symbol; not a number if unknown
     std::string symbols;                     // as stored in a file
+    std::string hash;                        // of a given training text
 
     bool own() const { return train.task == nullptr; }
 };
@@ -78,6 +81,7 @@ inline Texts drawn_texts(const Options& o) {
 inline Texts own_texts(const Options& o, const std::string& known) {
     using isogloss::text::Level, isogloss::text::Vocabulary;
     const bool words = o.level == "words";
+    if (known.empty()) files::require_regular({o.text}, "write it to a file");
     const auto vocabulary =
         known.empty() ? Vocabulary::from_file(o.text, {.level = words ? Level::word : Level::character,
                                                        .min_count = o.min_count > 0 ? o.min_count
@@ -89,6 +93,11 @@ inline Texts own_texts(const Options& o, const std::string& known) {
     t.train = o.text.empty() ? t.valid : own_text(o.text, vocabulary);
     t.entropy = std::numeric_limits<double>::quiet_NaN();
     t.symbols = vocabulary.to_text();
+    if (!o.text.empty()) {
+        isogloss::file::TokenHash hash;
+        hash.add(t.train.x);
+        t.hash = isogloss::file::hex16(hash.value());
+    }
     const auto unknown =
         vocabulary.has_unk() ? std::count(t.valid.x.begin(), t.valid.x.end(), vocabulary.unk()) : 0;
     std::fprintf(o.json ? stderr : stdout,

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <limits>
+#include <string>
 
 #include "../shared/interrupt.hpp"
 #include "far_worse.hpp"
@@ -14,32 +16,76 @@
 // Processor seconds of this process, independent of other load.
 inline double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Warns if a model predicts another text far worse than its training text, or has no prediction.
-inline void warn(const Foreseen& trained, const Foreseen& other, const char* when) {
-    if (!far_worse(trained.bits, other.bits, other.success)) return;
+// What can be done about a network that has run away, or has learned its text by heart; `saturated`: the share of
+// its units.
+inline std::string advice(const Options& o, double saturated) {
+    using isogloss::message;
+    if (!o.sparse())
+        return "The training text has been memorised, or the other leads to states that it does not: use a "
+               "longer one, or fewer units";
+    std::string columns = o.full_batches() ? o.columns > 0 ? "cut the text into several columns of several "
+                                                             "lines each (--columns 0)"
+                                                           : ""
+                                           : "train on more columns (--columns)",
+                bound = o.named_bound() > 0 ? "" : "bound V (--bound 4), unless V has to count";
+    std::string both = columns + (columns.empty() || bound.empty() ? "" : ", or ") + bound;
+    return message(
+        std::lround(100 * saturated),
+        " % of the units are saturated. Units that stay at a bound of their range receive no gradient "
+        "and may be constants, set by the first symbols of a text",
+        both.empty() ? "" : ": ", both,
+        ". If few units are, or the text has few lines, it has been memorised: use a longer one, or "
+        "fewer units and edges");
+}
+
+// The options that lower the rates of this training, and what else keeps numbers finite.
+inline std::string lower_rates(const Options& o) {
+    const bool gradient = o.metric == "gradient";
+    std::string how = o.full_batches() ? "at a lower rate (--start-rate), on other columns (--columns)"
+                      : gradient && o.sgd_rate > 0 ? "at lower rates (--sgd-rate)"
+                      : gradient                   ? "at lower rates (--adam-rate)"
+                      : o.sparse()                 ? "at lower rates (--natural-rate and --head-rate)"
+                                   : "at lower rates (--natural-rate, --head-rate and --adam-rate)";
+    return how + (o.sparse() && !(o.named_bound() > 0) ? ", or bound V (--bound 4)" : "");
+}
+
+// Warns if a model predicts another text far worse than its training text, or worse than before the training,
+// or has no prediction.
+inline void warn(const Options& o, const Foreseen& trained, const Foreseen& other, double before,
+                 const char* when) {
+    const bool far = far_worse(trained.bits, other.bits, other.success);
+    if (!far && !worse_than_before(before, other.bits)) return;
     if (!std::isfinite(other.bits))
         std::fprintf(
             stderr,
             "synthetic: warning: %s another text has %g bits a symbol: the model has numbers that are "
-            "not finite; train another one at lower rates\n",
-            when, other.bits);
-    else
+            "not finite; train another one %s\n",
+            when, other.bits, lower_rates(o).c_str());
+    else if (far)
         std::fprintf(
             stderr,
-            "synthetic: warning: %s another text has %.3g bits a symbol, the training text %.3g; %.0f %% of "
-            "the "
-            "units are saturated. Units that stay at a bound of their range are constants, set by the first "
-            "symbols of a text: train on more columns (--columns), or bound V (--bound 4). If few units are, "
-            "or the text has few lines, it has been memorised: use a longer one, or fewer units "
-            "and edges\n",
-            when, other.bits, trained.bits, 100 * other.saturated);
+            "synthetic: warning: %s another text has %.3g bits a symbol, the training text %.3g. %s\n", when,
+            other.bits, trained.bits, advice(o, other.saturated).c_str());
+    else
+        std::fprintf(stderr,
+                     "synthetic: warning: %s another text has %.3g bits a symbol, and had %.3g before the "
+                     "training. %s\n",
+                     when, other.bits, before, advice(o, other.saturated).c_str());
 }
 
+// Bits at the beginning and the end of a training; at the end not a number if it could not go on.
+struct Ending {
+    static constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    double choice_before = none, training = none, choice = none, success = none;
+    bool sound = true;  // false: it ended because numbers were no longer finite
+};
+
 // Trains for `seconds` more seconds and at most `rounds` more rounds (0: any number), and leaves the learner
-// in its best state. Progress goes to `shown`; `record` takes rows of the learning curve. False if training
-// ended because numbers were no longer finite.
-template <class Record> bool train(Learner& learner, Progress& at, double seconds, tasks::Index rounds,
-                                   const Texts& texts, std::FILE* shown, Record&& record) {
+// in its best state. Progress goes to `shown`; `record` takes rows of the learning curve.
+template <class Record> Ending train(Learner& learner, const Options& o, Progress& at, double seconds,
+                                     tasks::Index rounds, const Texts& texts, std::FILE* shown,
+                                     Record&& record) {
+    Ending ending;
     Foreseen seen, chosen;
     const auto look = [&] {
         seen = learner.foresee(texts.train), chosen = learner.foresee(texts.choice);
@@ -60,9 +106,9 @@ template <class Record> bool train(Learner& learner, Progress& at, double second
                    ? std::max(of_time, static_cast<double>(at.rounds - first) / static_cast<double>(rounds))
                    : of_time;
     };
-    bool sound = true;
     try {
         look();
+        ending.choice_before = chosen.bits;
         double next = begin;
         for (double done = share(); done < 1 && !interrupt::wanted;) {
             learner.prepare(done);
@@ -77,16 +123,16 @@ template <class Record> bool train(Learner& learner, Progress& at, double second
             // about forty times, and for at most a fifth of the time
             next = at.seconds + std::max(4 * (computed() - before), (at.seconds - begin) / done / 40);
         }
-        warn(seen, chosen, "at the end of training");
+        ending.training = seen.bits, ending.choice = chosen.bits, ending.success = chosen.success;
+        warn(o, seen, chosen, ending.choice_before, "at the end of training");
     } catch (const isogloss::NumericError& error) {
-        sound = false;
+        ending.sound = false;
         std::fprintf(
             stderr,
             "synthetic: warning: training ended after %lld rounds; the best state so far is kept. Begin "
-            "again at lower rates (of ruop and rbpm --natural-rate and --head-rate, of gradient --adam-rate "
-            "or --sgd-rate), or bound V (--bound 4). The cause: %s\n",
-            static_cast<long long>(at.rounds), error.what());
+            "again %s. The cause: %s\n",
+            static_cast<long long>(at.rounds), lower_rates(o).c_str(), error.what());
     }
     learner.stop();
-    return sound;
+    return ending;
 }

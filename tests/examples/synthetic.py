@@ -135,8 +135,46 @@ with tempfile.TemporaryDirectory() as folder:
         assert warned[-1] == table.runaway(last), (last, out)
         assert float(last['bits']) < float(last['training_bits']) + 1, last
     assert warned == [True, False, False], warned
-bounded = run('--bound', '2', *SMALL)
-assert bounded.returncode == 0 and 'saturated=0.0000' in bounded.stdout, bounded
+def told(out):
+    """The contents of the last lines."""
+    assert out.returncode == 0, out
+    return dict(part.split('=') for line in out.stdout.splitlines()[-3:] if '_bits=' in line for part in line.split())
+
+
+# a unit whose V is clamped is saturated, though tanh of the bound is far from 1
+clamped = ['--task', 'reber', '--length', '3000', '--units', '6', '--rounds', '5']
+assert float(told(run(*clamped, '--bound', '0.001'))['saturated']) >= 0.5
+assert float(told(run(*clamped, '--bound', '0.001', '--training', 'full', '--activation', 'logistic'))['saturated']) >= 0.5
+assert float(told(run(*clamped, '--bound', '0'))['saturated']) < 0.5
+
+# the end of training is reported beside the best moment, which is kept
+anbn = ['--task', 'anbn', '--units', '10', '--lines', '10', '--longest', '1000', '--validation-length', '5000', '--slowest', '2000', '--training', 'full']
+out = run(*anbn, '--metric', 'ruop', '--form', 'quasi_diagonal', '--columns', '16', '--rounds', '60')
+seen = told(out)
+assert float(seen['end_choice_bits']) > float(seen['start_choice_bits']) > 1 > 2 * float(seen['validation_bits']), (seen, out)
+assert 'warning: at the end of training another text has' in out.stderr and '(--columns 0)' in out.stderr and 'on more columns' not in out.stderr, out
+row = {'bits': seen['validation_bits'], 'success': seen['success'], 'training_bits': seen['training_bits'], 'start_choice': seen['start_choice_bits'],
+       'end_training': seen['end_training_bits'], 'end_choice': seen['end_choice_bits'], 'end_success': seen['end_success'], 'status': '0'}
+assert table.runaway(row), row
+found = json.loads(run(*anbn, '--rounds', '2', '--json').stdout)
+assert 1 < found['start_choice_bits'] > found['end_choice_bits'] >= 0 <= found['end_success'] and found['end_training_bits'] > 0, found
+
+# full batches: columns of several lines unless they are asked for; other texts are cut as before
+for how, columns in (anbn, 3), ([*anbn, '--columns', '16'], 8), ([*anbn, '--lines', '2'], 1), (['--task', 'reber', '--length', '3000', '--training', 'full'], 16), \
+        (['--task', 'anbn', '--length', '3000', '--longest', '100'], 16):
+    out = run(*how, '--rounds', '1')
+    assert f'in {columns} column{"s" * (columns > 1)}, metric' in out.stdout, (how, out)
+
+# where a metric is not finite, the other parameters are trained on
+out = run(*anbn, '--metric', 'rbpm', '--form', 'quasi_diagonal', '--columns', '16', '--seed', '3', '--rounds', '5')
+assert out.returncode == 0 and 'rounds=5' in out.stdout and 'not finite' not in out.stderr, out
+
+# a warning advises what applies to the network
+by_heart[-1] = '60'
+for network in 'lstm', 'hmm':
+    out = run(*by_heart, '--network', network, '--rounds', '300')
+    assert out.returncode == 0 and 'warning: at the end of training another text has' in out.stderr, out
+    assert 'fewer units' in out.stderr and not any(s in out.stderr for s in ('saturated', '--columns', '--bound', 'edges')), out
 
 
 def tensors(path):
@@ -202,6 +240,7 @@ with tempfile.TemporaryDirectory() as folder:
         assert 'nan' not in last and float(last.split()[0].split('=')[1]) < 4.5, last
         seen = run('--load', model, '--valid', valid)
         assert seen.returncode == 0 and seen.stdout.splitlines()[-1] == last, (last, seen)
+        assert 'end_choice_bits' in made.stdout and 'end_' not in seen.stdout, (made, seen)
         both = run('--load', model, '--valid', valid, '--json')
         assert both.returncode == 0 and both.stdout.count('\n') == 1, both
         assert f"{json.loads(both.stdout)['validation_bits']:.5f}" == last.split()[0].split('=')[1], (last, both)
@@ -211,7 +250,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = file('--chars.glnn')
     out = run('--text', train, '--valid', valid, '--json', '--rounds', '2', *SMALL[2:])
     assert out.returncode == 0 and out.stdout.count('\n') == 1 and 'symbols to train on' in out.stderr, out
-    assert json.loads(out.stdout)['rounds'] == 2 and 'entropy_bits' not in json.loads(out.stdout), out
+    assert json.loads(out.stdout)['rounds'] == 2 and json.loads(out.stdout)['entropy_bits'] is None, out
 
     # what says how a task draws its texts is no option of a text of one's own, even with the value that it has anyway
     for option in (['--task', 'alphabet'], ['--length', '3000'], ['--lines', '5'], ['--validation-length', '50'], ['--insert-digits', '0.1'],

@@ -47,6 +47,8 @@ TEST_CASE("A text is far worse than the one trained on by bits, or by their rati
     REQUIRE(!far_worse(0.9998, 1.0010, 0.51));   // xor: not learned at all
     REQUIRE(far_worse(0.3, 0.95, none));         // dyck has no success
     REQUIRE((far_worse(0.3, none, 1) && far_worse(none, none, 1)));
+    REQUIRE((worse_than_before(1.01, 194) && worse_than_before(1.01, 1.07) && worse_than_before(1.01, none)));
+    REQUIRE(!worse_than_before(1, 1.0003));  // xor: not learned at all
 }
 
 TEST_CASE("A text's surprise under its own source is the entropy rate", "[synthetic]") {

@@ -5,8 +5,8 @@ import sys
 PROGRAM = sys.argv[1]
 
 
-def refused(call, *said):
-    done = subprocess.run([PROGRAM, *call.split()], capture_output=True, text=True, timeout=120, check=False)
+def refused(call, *said, stdin=None):
+    done = subprocess.run([PROGRAM, *call.split()], capture_output=True, text=True, timeout=120, check=False, input=stdin)
     assert done.returncode != 0 and all(s in done.stderr + done.stdout for s in said), (call, said, done)
 
 
@@ -42,6 +42,9 @@ refused('--task dyck --length 1000 --depth 1000000000000', 'depth = 100000000000
 refused('--length 1000000000', 'length = 1000000000', '100000000')
 refused('--lines 2147483648', 'lines = 2147483648', '100000000')
 refused('--sample 1000000000', 'sample = 1000000000')
+# the training text is read twice
+refused('--text /dev/stdin --valid /dev/null --seconds 0.3', "'/dev/stdin' is not a regular file, but its text is read twice; write it to a file",
+        stdin='abcab' * 400)
 # as many columns as leave each two symbols
 few = subprocess.run([PROGRAM, *HMM.split(), '--columns', '2000000000', '--length', '1000', '--units', '3', '--rounds', '1'],
                      capture_output=True, text=True, timeout=120, check=False)

@@ -97,7 +97,8 @@ def diverges():
     """Training that ends in numbers that are not finite leaves the best state."""
     for name, how in {'sgd': ['--metric', 'gradient', '--sgd-rate', '1e38'], 'adam': ['--metric', 'gradient', '--adam-rate', '1e38']}.items():
         done = run('--task', 'reber', '--length', '2000', '--units', '6', *how, '--rounds', '100', '--save', name, status=1)
-        assert 'not finite' in done.stderr and 'lower rates' in done.stderr, done
+        assert 'not finite' in done.stderr and f'lower rates (--{name}-rate)' in done.stderr, done
+        assert ' end_training_bits=nan end_choice_bits=nan end_success=nan' in done.stdout, done
         assert 0 < bits(done) < 3, done
         assert last(run('--load', name)) == last(done)
 
@@ -128,6 +129,29 @@ def another_validation_text():
         assert bits(after) < bits(before) - 0.1, (before, after)
 
 
+def another_training_text():
+    """Training that goes on with another text than before says so; files without a checksum are accepted."""
+    for name, content in ('train', 'abcab' * 400), ('same', 'abcab' * 400), ('other', 'abcab' * 401), ('valid', 'abcab' * 100):
+        with open(name, 'w') as f:
+            f.write(content)
+    said = "the training text is another one than that of the model in"
+    for network in 'glnn', 'hmm':
+        model = f'{network}.text'
+        made = run('--text', 'train', '--valid', 'valid', '--network', network, '--units', '6', '--rounds', '2', '--save', model)
+        assert said not in made.stdout, made
+        go_on = ['--load', model, '--valid', 'valid', '--rounds', '1', '--text']
+        assert said not in run(*go_on, 'same').stdout
+        assert f"{said} '{model}'" in run(*go_on, 'other', '--save', f'{network}.more').stdout
+        assert said not in run('--load', f'{network}.more', '--valid', 'valid', '--rounds', '1', '--text', 'other').stdout
+        done = run(*go_on, 'other', '--json')
+        assert said in done.stderr and json.loads(done.stdout)['rounds'] == 1, done
+        run('--load', model, '--valid', 'valid', '--save', f'{network}.copy')  # the text is not given
+        assert stored(f'{network}.copy')['text'] == stored(model)['text']
+        header, data = parts(model)
+        craft(f'{network}.before', header.replace(b',\\"text\\":\\"%s\\"' % stored(model)['text'].encode(), b''), data)
+        assert 'text' not in stored(f'{network}.before') and said not in run('--load', f'{network}.before', *go_on[2:], 'other').stdout
+
+
 def grows_on():
     """A text that was to double when training was stopped is still to double in the next call."""
     with subprocess.Popen([PROGRAM, '--task', 'music', '--training', 'full', '--length', '3000', '--units', '6', '--doublings', '3',
@@ -155,7 +179,7 @@ def by_rounds():
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, grows_on, by_rounds:
+    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, grows_on, by_rounds:
         test()
     os.chdir('/')
 print('passed')

@@ -56,6 +56,20 @@ def runaways():
             ('', '3.07', '', False)]:            # a compressor
         row = {'training_bits': trained, 'bits': bits, 'success': success}
         assert script.runaway(row) == away, row
+    # A best moment that is sound; bits before the training, at its end on both texts, success there, status of the program.
+    row = {'training_bits': '0.05', 'bits': '0.06', 'success': '0'}
+    for start, trained, bits, success, status, away in [
+            ('1.01', '0.05', '0.06', '0', '0', False),
+            ('1.01', '84.5', '194', '0', '0', True),     # both texts: ten lines of anbn in columns of one line
+            ('1.01', '1.10', '1.07', '0', '0', True),    # worse than untrained
+            ('1.01', '1.03', '1.04', '0', '0', False),   # not learned
+            ('1.01', '0.06', '0.60', '0', '0', True),    # far worse than the training text
+            ('1.01', '0.06', '0.60', '0.99', '0', False),
+            ('1.01', 'nan', 'nan', 'nan', '1', True),    # numbers not finite
+            ('1.01', '0.05', '0.06', '0', '1', True)]:
+        end = {'start_choice': start, 'end_training': trained, 'end_choice': bits, 'end_success': success, 'status': status}
+        assert script.runaway({**row, **end}) == away, end
+    assert not script.runaway({**row, **dict.fromkeys(end, '')})  # an earlier run
 
 
 def page():
@@ -63,20 +77,23 @@ def page():
     with open('page.csv', 'w') as f:
         writer = csv.writer(f)
         writer.writerow(script.COLUMNS)
-        writer.writerow(['alphabet', script.SOURCE, 1, '', '1.5', '1.67205', '', '', '', ''])
-        writer.writerow(['alphabet', 'GLNN, Adam', 1, '1', '1.8', '1.67205', '0.9', '', '1.7', '0'])
-        writer.writerow(['anbn', 'GLNN, Adam', 1, '1', '0.3', '0.00995', '0', '', '0.012', '0.9'])
-        writer.writerow(['anbn', 'LSTM 64, Adam', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0'])
+        writer.writerow(['alphabet', script.SOURCE, 1, '', '1.5', '1.67205', *[''] * 9])
+        writer.writerow(['alphabet', 'GLNN, Adam', 1, '1', '1.8', '1.67205', '0.9', '', '1.7', '0', '4', '1.7', '1.8', '0.9', '0'])
+        writer.writerow(['anbn', 'GLNN, Adam', 1, '1', '0.3', '0.00995', '0', '', '0.012', '0.9', '1', '0.012', '0.3', '0', '0'])
+        writer.writerow(['anbn', 'LSTM 64, Adam', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0', '1', '0.02', '0.02', '0', '0'])
+        writer.writerow(['anbn', 'GLNN, gradient', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0', '1', '50', '60', '0', '0'])
+        writer.writerow(['reber', 'GLNN, gradient', 1, '1', '0.6', '0.58333', '0', '', '0.6', '0', *[''] * 5])
     how = ['--print-only', '--parts', 'minibatch', '--seconds', '1', '--results', 'page.csv', '--page', 'page.md']
     run(*how)
     with open('page.md') as f:
         made = f.read()
-    line = {name: next(x for x in made.splitlines() if x.startswith(f'| {name} |')) for name in ('GLNN, Adam', 'LSTM 64, Adam')}
+    line = {name: next(x for x in made.splitlines() if x.startswith(f'| {name} |')) for name in ('GLNN, Adam', 'LSTM 64, Adam', 'GLNN, gradient')}
     assert line['GLNN, Adam'].endswith(' 1 of 2 |') and '1.8000, × 1.200 (1), 90.0 %, 0 of 1 solved' in line['GLNN, Adam'], line
     assert line['LSTM 64, Adam'].endswith(' 0 of 1 |'), line
+    assert line['GLNN, gradient'].endswith(' 1 of 2 (ends known: 1) |') and 'are judged at the best moment alone.' in made, line
     run(*how, '--check')
     with open('page.csv', 'a') as f:
-        f.write('copy,"GLNN, Adam",1,1,0.7,0.67371,1.0,,0.68,0\r\n')
+        f.write('copy,"GLNN, Adam",1,1,0.7,0.67371,1.0,,0.68,0,3,0.68,0.7,1.0,0\r\n')
     assert "'page.md' is not made from 'page.csv'" in run(*how, '--check', status=1)
     with open('page.md') as f:
         assert f.read() == made  # --check writes nothing
@@ -92,7 +109,7 @@ def of_these_seconds():
         writer = csv.writer(f)
         writer.writerow(script.COLUMNS)
         for seed, seconds, bits in (1, 0.01, '2.5'), (1, 7, '1.5'), (2, 7, '1.7'), (3, 7, 'nan'), (1, 8, '1.9'):
-            writer.writerow(['chars', 'GLNN 200, RUOP', seed, seconds, bits, '', '', '', '1.5', '0'])
+            writer.writerow(['chars', 'GLNN 200, RUOP', seed, seconds, bits, '', '', '', '1.5', '0', '6', '1.5', '1.6', '', '0'])
     shown = {chars: run('--print-only', '--parts', 'chars', '--chars', chars, '--results', 'mixed.csv') for chars in ('0.01', '7', '8', '9')}
     assert '| 2.5000 (1) |' in shown['0.01'] and '| 1.9000 (1) |' in shown['8'] and '(1)' not in shown['9'], shown
     assert '| 1.7000 (3) | 1 of 3 |' in shown['7'], shown  # what is not a number is more than any
@@ -110,13 +127,32 @@ def of_these_seconds():
 def diverges():
     """A run whose numbers are no longer finite has a result; a program that fails has none."""
     seen = script.run(PROGRAM, '--task reber --length 2000 --units 6 --metric gradient --sgd-rate 1e38 --rounds 9')
-    assert float(seen['validation_bits']) < 3, seen
+    assert float(seen['validation_bits']) < 3 and seen['status'] == '1' and seen['end_choice_bits'] == 'nan', seen
+    assert script.run(PROGRAM, '--task reber --length 2000 --units 6 --rounds 2')['status'] == '0'
     try:
         script.run(PROGRAM, '--task chess')
     except SystemExit as error:
         assert 'chess' in str(error)
     else:
         raise AssertionError('chess was played')
+
+
+def only():
+    """Some rows of a part; what is there already is left."""
+    how = ['--program', PROGRAM, '--parts', 'minibatch', '--seconds', '0.01', '--seeds', '1', '2', '--results', 'only.csv']
+    run(*how, '--only', 'anbn: .*full batches')
+    expected = [('anbn', method, seed) for seed in '12' for method in script.STEPS_METHODS if 'full batches' in method]
+    assert keys('only.csv') == expected and len(expected) == 10, keys('only.csv')
+    for row in rows('only.csv'):
+        assert row['status'] == '0' and all(float(row[c]) > 0 for c in ('start_choice', 'end_training', 'end_choice')), row
+    before = rows('only.csv')
+    with open('only.csv') as f:
+        lines = f.readlines()
+    with open('only.csv', 'w') as f:
+        f.writelines(lines[:3] + lines[4:])
+    run(*how, '--only', 'anbn: .*full batches')
+    assert sorted(keys('only.csv')) == sorted(expected) and rows('only.csv')[:-1] == before[:2] + before[3:]
+    assert '--only: ' in run(*how, '--only', '(', status=2)
 
 
 def goes_on():
@@ -181,6 +217,7 @@ with tempfile.TemporaryDirectory() as place:
     page()
     of_these_seconds()
     diverges()
+    only()
     goes_on()
     refuses()
     os.chdir(SOURCES)

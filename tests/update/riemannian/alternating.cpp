@@ -43,6 +43,42 @@ TEST_CASE("When no rate will do everything is as it was", "[riemannian]") {
     REQUIRE(training.accepted(0) == 0);
 }
 
+TEST_CASE("A group without a finite metric waits, and a round in which no group has one throws",
+          "[riemannian][errors]") {
+    // ∂l/∂V ~ 1e30 is finite in float, its square, which is the metric of the units, is not.
+    Graph<float> g({.time = 6, .batch = 1});
+    const auto x = g.tokens("x", 3), y = g.tokens("y", 3);
+    const auto a = g.add<SparseRnn>("net", {.units = 4, .edges = 2}, x);
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 3}, a), y);
+    g.value(g.weight("out.W")) *= 1e30f;
+    const auto small = flat(g.value(g.weight("net.tau")));
+    const std::vector<Token> in = {0, 1, 2, 0, 1, 2}, next = {1, 2, 0, 1, 2, 0};
+    SoftmaxStep<float> softmax(g, "out", y);
+    TransitionStep<float> transition(g, "net", {.modulus = UnitModulus::ruop});
+    AlternatingTraining<float> training(g, l), alone(g, l);
+    alone.add(transition, {.rate = 0.1});
+    alone.data({{{x, in}, {y, next}}});
+    REQUIRE(std::isfinite(alone.value()));
+    REQUIRE_THROWS_MATCHES(alone.round(), NumericError, says("the metric", "is not finite"));
+    REQUIRE(alone.cancelled(0) == 1);
+
+    training.add(transition, {.rate = 0.1});
+    training.add(softmax, {.rate = 0.1});
+    training.data({{{x, in}, {y, next}}});
+    const double before = training.value();
+    REQUIRE(training.round() <= before);
+    REQUIRE((training.accepted(0) == 0 && training.cancelled(0) == 1));
+    REQUIRE(training.rate(0) == 0.1);  // no rate would have helped
+    REQUIRE(flat(g.value(g.weight("net.tau"))) == small);
+    REQUIRE(training.accepted(1) == 1);
+
+    g.value(g.weight("out.W")) *= 1e-30f;
+    training.resume();
+    training.round();
+    REQUIRE(training.accepted(0) == 1);  // it goes on where its metric is finite again
+    REQUIRE(flat(g.value(g.weight("net.tau"))) != small);
+}
+
 TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
     Net<Glnn> columns(20, Activation::tanh, 5, 3, 4, 2), separate(20);
     std::vector<std::vector<Token>> x(2), y(2);

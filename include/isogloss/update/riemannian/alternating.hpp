@@ -21,7 +21,9 @@ struct RateControl {
 /// Full-batch training of one loss over several groups of parameters in turn. A step of a group is computed,
 /// tried, and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled,
 /// the rate shrinks, and the same direction is tried again. A round never makes the loss worse: if all trials
-/// fail the old values are restored bit for bit.
+/// fail the old values are restored bit for bit. A group whose direction is not finite, because a gradient or a
+/// metric overflows where the loss does not, leaves its parameters as they are and counts as cancelled; another
+/// group may lead away from there.
 ///
 ///     AlternatingTraining<double> training(g, l);
 ///     training.add(softmax, {.rate = 0.05});      // first: see below
@@ -75,10 +77,22 @@ public:
     /// accepted as they are.
     void resume() { value_ = evaluate(); }
 
-    /// One step of every group. Returns the loss; throws NumericError when a direction is not finite (that
-    /// group has then changed nothing).
+    /// One step of every group. Returns the loss; throws NumericError when no group has a direction that is
+    /// finite: nothing has changed then, nor would further rounds change anything.
     double round() {
-        for (auto& g : groups_) step(g);
+        std::size_t without = 0;
+        for (auto& g : groups_) {
+            sum(g);
+            try {
+                g.step->solve(mean_weight_);
+            } catch (const NumericError&) {
+                ++g.cancelled;
+                g.step->forget_direction();
+                if (++without == groups_.size()) throw;
+                continue;
+            }
+            search(g);
+        }
         return value_;
     }
 
@@ -137,7 +151,8 @@ private:
         return total;
     }
 
-    void step(Group& g) {
+    // The gradient and metric of a group.
+    void sum(Group& g) {
         g.step->clear();
         const Seq<T> behind = g.step->behind();
         for (std::size_t s = 0; s < sequences_.size(); ++s) {
@@ -147,7 +162,11 @@ private:
             g.step->add(weights_[s]);
             graph_.parameters().clear_gradients();
         }
-        g.step->solve(mean_weight_);
+    }
+
+    // Tries the direction of a group at falling rates.
+    void search(Group& g) {
+        const Seq<T> behind = g.step->behind();
         for (Index trial = 0; trial < g.control.retries; ++trial) {
             g.step->move(g.control.rate);
             const double reached = evaluate(behind);
