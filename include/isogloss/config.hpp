@@ -6,7 +6,7 @@
 #define ISOGLOSS_VERSION_PATCH 0
 
 // The widest instruction set that the compiler flags allow (-march=…).
-#if defined(__AVX512BF16__) && defined(__AMX_BF16__)
+#if defined(__AVX512BF16__) && (defined(__AMX_BF16__) || defined(__AMXBF16__))
 #define ISOGLOSS_DETAIL_MACHINE avx512_amx
 #elif defined(__AVX512BF16__)
 #define ISOGLOSS_DETAIL_MACHINE avx512_bf16

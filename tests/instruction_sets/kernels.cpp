@@ -7,8 +7,7 @@
 #if !REQUIRED
 #error "the compiler does not define the macro REQUIRED: it compiles for another instruction set"
 #endif
-// clang 14 calls its macro __AMXBF16__; compiled by it, the library has no products for AMX.
-#if defined(__AVX512FP16__) && defined(__linux__) && !defined(ISOGLOSS_DETAIL_AMX) && !defined(__AMXBF16__)
+#if defined(__AVX512FP16__) && defined(__linux__) && !defined(ISOGLOSS_DETAIL_AMX)
 #error "the products for AMX are not compiled for Sapphire Rapids"
 #endif
 
