@@ -92,6 +92,18 @@ files::Kind network_kind() {
             }};
 }
 
+/// Throws FileError for a log of an earlier version, which does not name the vocabulary.
+void refuse_earlier_log(const std::string& path) {
+    const auto status = path.empty() ? std::nullopt : ig::file::file_status(path);
+    if (status && S_ISREG(status->st_mode) &&
+        files::begins_with(path, std::string(earlier_rnn_header) + '\n'))
+        throw ig::FileError(
+            ig::message("'", path,
+                        "' is a log of an earlier version of this program, which does not say over "
+                        "which words its perplexities are; it was left unchanged. Give --log "
+                        "another name"));
+}
+
 /// The source of the words and the size of the network.
 struct Start {
     std::optional<lds::LdsFile<float>> system;
@@ -238,7 +250,9 @@ private:
     }
     void row(std::uint64_t epoch, double trained, double validated, bool tested, double seconds) {
         log_->append(ig::message(epoch, ',', schedule_.rate, ',', trained > 0 ? ig::message(trained) : "",
-                                 ',', validated, ',', tested ? ig::message(at_best_) : "", ',', seconds));
+                                 ',', validated, ',', tested ? ig::message(at_best_) : "", ',', seconds, ',',
+                                 start_.vocabulary.size(), ',',
+                                 ig::file::hex16(start_.vocabulary.checksum())));
     }
     /// The rest of an epoch and what follows it. False after a signal.
     bool run_epoch() {
@@ -325,6 +339,7 @@ int rnn(const RnnCommand& o) {
         files::Outputs().write_unmarked("--save", o.save, true).check();  // its folder, for the lock
         lock.emplace("--save", o.save);
     }
+    refuse_earlier_log(o.log);
     files::Outputs outputs;
     outputs.read("--train", o.train)
         .read("--valid", o.valid)

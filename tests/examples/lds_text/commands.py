@@ -157,6 +157,7 @@ def check_network():
         run("rnn", *arguments, "--epochs", 3, "--resume", says="best validation")
         assert content("cut") == best and content("cut.train") == state, "a training that was stopped ends with other bits"
         assert [dict(r, seconds="") for r in table("cut.log")] == [dict(r, seconds="") for r in log]
+        assert len({(r["words"], r["vocabulary"]) for r in log}) == 1 and log[0]["words"] == "14" and len(log[0]["vocabulary"]) == 16, log
     run("rnn", *arguments, "--epochs", 3, status=1, says="holds a training")
     run("rnn", *arguments, "--rate", 0.2, "--epochs", 4, "--resume", status=1, says="rate 0.2")
     run("rnn", *arguments, "--epsilon", 0.01, "--epochs", 4, "--resume", status=1, says="epsilon 0.01")
@@ -393,9 +394,11 @@ def check_figures():
     assert b"epochs" in content("rnn.svg") and b"resumed" in content("rnn.svg")
     run("plot", "--logs", "net.log", "log", "--svg", "x.svg", status=1, says="logs of different kinds")
     # the first network comes to the best of the second in the third of its five epochs
-    header = "epoch,rate,train,valid,test,seconds\n"
-    write("ahead.log", header + "".join(f"{i},0.1,,{v},,1\n" for i, v in enumerate([500, 200, 150, 119.5, 110, 111, 112])))
-    write("behind.log", header + "".join(f"{i},0.1,,{v},,1\n" for i, v in enumerate([600, 300, 200, 150, 130, 120, 121])))
+    def of_network(path, values, words="9,00112233aabbccdd"):
+        write(path, "epoch,rate,train,valid,test,seconds,words,vocabulary\n" + "".join(f"{i},0.1,,{v},,1,{words}\n" for i, v in enumerate(values)))
+
+    of_network("ahead.log", [500, 200, 150, 119.5, 110, 111, 112])
+    of_network("behind.log", [600, 300, 200, 150, 130, 120, 121])
     said = run("plot", "--logs", "ahead.log", "behind.log", "--svg", "epochs.svg")
     assert said.splitlines() == ["ahead: best validation 110.00 in epoch 4", "behind: best validation 120.00 in epoch 5",
                                  "ahead is at 120.00 or below in epoch 3, behind first in epoch 5: 40 % of the epochs saved"], said
@@ -450,6 +453,15 @@ def check_wrong_input():
 def unchanged(*arguments, says):
     """One sentence, status 1, and every file as it was."""
     before = {name: content(name) for name in os.listdir(".") if os.path.isfile(name)}
+    # perplexities over different words are not compared
+    for number, words in enumerate(("8,00112233aabbccdd", "9,ffeeddccbbaa9988")):
+        of_network("other.log", [300, 200], words)
+        unchanged("plot", "--logs", "ahead.log", "other.log", "--svg", "x.svg",
+                  says=f"plot: the perplexities of 'other.log' are over {words.replace(',', ' words, checksum ')}, those of 'ahead.log' over 9 words, checksum 0")
+        write(f"joined{number}.log", content("ahead.log").decode() + f"7,0.1,,100,,1,{words}\n")
+        unchanged("plot", "--logs", f"joined{number}.log", "--svg", "x.svg", says=f"joined{number}.log:9: found perplexities over {words.split(',')[0]} words")
+    write("short.log", "epoch,rate,train,valid,test,seconds,words,vocabulary\n0,0.1,,500,,1\n")
+    unchanged("plot", "--logs", "short.log", "--svg", "x.svg", says="short.log:2: found '0,0.1,,500,,1', expected epoch,rate")
     output = run(*arguments, status=1, says=says)
     assert output.startswith("isogloss: ") and output.count("\n") == 1, output
     assert {name: content(name) for name in os.listdir(".") if os.path.isfile(name)} == before, arguments
