@@ -204,7 +204,7 @@ void RnnCommand::declare(CLI::App& command) {
         "entries of the gradient by the logits below this are sampled, without bias; 0: all are computed");
     command.add_option("--batch", batch, "batch columns");
     command.add_option("--bptt", bptt, "steps the gradient flows back");
-    command.add_option("--seed", seed, "of start values");
+    command.add_option("--seed", seed, "of start values, and of what --epsilon samples");
     command.add_option("--threads", threads, "threads");
     command.add_option("--log", log, "CSV file with a row per epoch");
     command.add_option("--checkpoint-every", checkpoint_every, "batches between two checkpoints of --save");
