@@ -119,7 +119,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("min-count", o.min_count, Kind::training, "rarer types become <unk> [1; 2 for the bundled text]", any);
     f("max-vocabulary", o.max_vocabulary, Kind::training, "most types kept; 0: no limit", any);
     f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam", "ruop", "rbpm"});
-    f("rate", o.rate, Kind::training, "learning rate [1; 0.001 for adam, ruop and rbpm]", any);
+    f("rate", o.rate, Kind::training,
+      "learning rate [1; 0.1 for --start with --cell rnn; 0.001 for adam, ruop and rbpm]", any);
     f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
     f("floor", o.floor, Kind::training, "ruop, rbpm: lower bound of the metric, in squared nats", any);
     f("head-rate", o.head_rate, Kind::training, "ruop, rbpm: rate of the head [10 times the rate]", any);
@@ -425,7 +426,9 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
         throw ig::UsageError(
             "--freeze is given without --vectors, --start or --start-from: the word vectors would stay "
             "random");
-    if (!o.rate) o.rate = o.update == "adam" || natural ? 0.001 : 1;
+    // an rnn that begins as a system is destroyed by a rate of 1 within an epoch; the other cells are not
+    if (!o.rate)
+        o.rate = o.update == "adam" || natural ? 0.001 : !o.start.empty() && o.cell == "rnn" ? 0.1 : 1;
     if (o.precision == "auto")  // a training keeps its first choice wherever it is resumed
         o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;

@@ -18,18 +18,22 @@ struct SystemScale {
     double rms = 0.3, gain = 1, power = 0;
 };
 
-/// The options of a model initialised from a system: one layer with a unit for each state, a free head, no
-/// dropout, cross-entropy.
-inline Options options_of_system(const System& it, const std::string& cell) {
+/// The options of a model with one layer, a free head, no dropout, cross-entropy.
+inline Options one_layer(ig::Index units, const std::string& cell) {
     Options o;
     o.cell = cell;
     o.layers = 1;
-    o.units = {it.system.states()};
+    o.units = {units};
     o.head = "free";
     o.loss = "ce";
     o.keep = 1;
     settle(o, false);
     return o;
+}
+
+/// The options of a model initialised from a system: such a layer with a unit for each state.
+inline Options options_of_system(const System& it, const std::string& cell) {
+    return one_layer(it.system.states(), cell);
 }
 
 /// Sets the parameters of a built model from the system: word vectors and softmax, and those of an rnn. A

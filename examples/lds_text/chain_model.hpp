@@ -170,6 +170,8 @@ public:
         return s;
     }
 
+    /// Whether all weights are finite numbers.
+    bool finite() const { return W_.finite() && D_.finite() && U_.finite(); }
     /// U, [K, K]: the weight of each pair of successive tags.
     const ig::Array<float>& moves() const { return U_.value; }
 
@@ -183,6 +185,9 @@ private:
                 if (g != 0) value[at] += static_cast<float>(rate * g / std::sqrt(1e-8 + double(squares[at])));
                 ++at;
             }
+        }
+        bool finite() const {
+            return std::ranges::all_of(value, [](float w) { return std::isfinite(w); });
         }
         ig::Array<float> value, squares;
     };

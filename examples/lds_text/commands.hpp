@@ -1,4 +1,4 @@
-/// @file commands.hpp  The nine commands of the program. Each returns the exit status.
+/// @file commands.hpp  The nine commands of the program, each with its options. Each returns the exit status.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
 namespace program {
 class Ranks;
 }
@@ -14,6 +17,9 @@ class Ranks;
 namespace lt {
 
 namespace ig = isogloss;
+
+// Of the members, declare() adds the options to a command line, and require_effect() throws UsageError for an
+// option that was given and has no effect with the others.
 
 /// Options of `count`.
 struct CountCommand {
@@ -23,6 +29,9 @@ struct CountCommand {
     std::int64_t min_count = 1;
     bool sentences = false, resume = false;
     int threads = 2;
+
+    void declare(CLI::App& command);
+    void require_effect(const CLI::App& command) const;
 };
 
 /// Options of `fit`. Lists of more than one value require `select`; an empty list means the default.
@@ -41,6 +50,9 @@ struct FitCommand {
     bool go_on =
         false;  ///< --resume was given, whether or not there is a model: subspace identification may be under way
     int threads = 2;
+
+    void declare(CLI::App& command);
+    void require_effect(const CLI::App& command) const;
 };
 
 /// Options of `embed`.
@@ -49,6 +61,9 @@ struct EmbedCommand {
     std::vector<std::string> text;
     bool overwrite = false;
     int threads = 2;
+
+    void declare(CLI::App& command);
+    void require_effect(const CLI::App& command) const;
 };
 
 /// Options of `inspect`.
@@ -57,6 +72,8 @@ struct InspectCommand {
     ig::Index pairs = 10, words = 6;
     double min_count = 50;
     bool json = false;
+
+    void declare(CLI::App& command);
 };
 
 /// Options of `near`.
@@ -67,6 +84,9 @@ struct NearCommand {
     double min_count = 50;
     int threads = 2;
     bool json = false;
+
+    void declare(CLI::App& command);
+    void require_effect(const CLI::App& command) const;
 };
 
 /// Options of `tag`.
@@ -78,6 +98,9 @@ struct TagCommand {
     bool overwrite = false, json = false;
     std::uint64_t seed = 1;
     int threads = 2;
+
+    void declare(CLI::App& command);
+    void require_effect(const CLI::App& command) const;
 };
 
 /// Options of `rnn`.
@@ -91,6 +114,9 @@ struct RnnCommand {
     bool resume = false, overwrite = false;
     std::uint64_t seed = 1;
     int threads = 2;
+
+    void declare(CLI::App& command);
+    void require_effect(const CLI::App& command) const;
 };
 
 /// Options of `start`.
@@ -98,12 +124,16 @@ struct StartCommand {
     std::string model, out, cell = "rnn";
     double rms = 0.3, gain = 1, power = 0, init = 0.1;
     std::uint64_t seed = 1;
+
+    void declare(CLI::App& command);
 };
 
 /// Options of `plot`.
 struct PlotCommand {
     std::vector<std::string> logs, systems, names;
     std::string svg = "lds.svg";
+
+    void declare(CLI::App& command);
 };
 
 int count(const CountCommand& o);

@@ -1,6 +1,7 @@
 /// @file fit_begin.hpp  The start of a fit: checks, candidates, start values, or the file to resume from.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iomanip>
@@ -71,7 +72,15 @@ inline void require_outputs(const FitCommand& given) {
     require_texts(given.dev);
 }
 
-/// Every combination of the lists. Default pseudo-counts are shares of the tokens, divided among the types.
+/// The values of a list, each once.
+template <class T> std::vector<T> distinct(const std::vector<T>& list) {
+    std::vector<T> out;
+    for (const T& value : list)
+        if (std::ranges::find(out, value) == out.end()) out.push_back(value);
+    return out;
+}
+
+/// Every combination of the lists, once. Default pseudo-counts are shares of the tokens, divided among the types.
 inline std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrences& counted) {
     auto kappas = o.pseudo_counts;
     if (kappas.empty()) {
@@ -81,9 +90,9 @@ inline std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrence
             kappas.push_back(share * tokens / static_cast<double>(n.size()));
     }
     std::vector<Candidate> all;
-    for (const double kappa : kappas)
-        for (const ig::Index states : o.states)
-            for (const ig::Index lags : o.ssid_lags) all.push_back({kappa, states, lags});
+    for (const double kappa : distinct(kappas))
+        for (const ig::Index states : distinct(o.states))
+            for (const ig::Index lags : distinct(o.ssid_lags)) all.push_back({kappa, states, lags});
     return all;
 }
 

@@ -30,20 +30,26 @@ struct Point {
 struct Log {
     bool of_network = false;
     std::vector<Point> points;
+    std::string words;  // of a network: the number of its words, and their checksum
 
     explicit Log(const std::string& path) {
         ig::file::LineReader lines(path);
         std::string_view line;
         const bool any = lines.next(line);
         of_network = any && line == rnn_header;
+        if (any && line == earlier_rnn_header)
+            throw ig::DataError(ig::message(path,
+                                            ": this is a log of an earlier version of `lds_text rnn`, which "
+                                            "does not say over which words "
+                                            "its perplexities are; make it again with this version"));
         if (!any || !(of_network || line.starts_with("iteration,log_likelihood,above_static,")))
             throw ig::DataError(
                 ig::message(path, ": this is not a log of `lds_text fit --log` or `rnn --log`"));
         while (lines.next(line)) {
             const auto fields = files::csv_fields(line);
-            const std::size_t column = of_network ? 3 : 2;
+            const std::size_t column = of_network ? 3 : 2, least = of_network ? 8 : 3;
             const auto at = files::csv_number(fields[0]),
-                       value = fields.size() > column ? files::csv_number(fields[column]) : std::nullopt;
+                       value = fields.size() >= least ? files::csv_number(fields[column]) : std::nullopt;
             if (!at || !value || !std::isfinite(*at) || !std::isfinite(*value))
                 throw ig::DataError(
                     ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line), ", expected ",
@@ -52,6 +58,12 @@ struct Log {
                 throw ig::DataError(ig::message(
                     path, ":", lines.line(), ": iteration ", *at, " comes after ", points.back().at,
                     ": the log has several candidates, of `fit --select`; draw the log of a fit of one"));
+            const std::string over =
+                of_network ? ig::message(fields[6], " words, checksum ", fields[7]) : std::string();
+            if (points.empty()) words = over;
+            else if (over != words)
+                throw ig::DataError(ig::message(path, ":", lines.line(), ": found perplexities over ", over,
+                                                ", expected the ", words, ", of the rows before"));
             points.push_back({static_cast<ig::Index>(*at), *value,
                               of_network ? files::csv_number(fields[2]) : std::nullopt});
         }
@@ -98,6 +110,13 @@ void draw_logs(const PlotCommand& o) {
         if (logs.back().of_network != logs.front().of_network)
             throw ig::DataError(ig::message("plot: '", path, "' and '", o.logs.front(),
                                             "' are logs of different kinds; draw them one by one"));
+        if (logs.back().words != logs.front().words)
+            throw ig::DataError(ig::message("plot: the perplexities of '", path, "' are over ",
+                                            logs.back().words, ", those of '", o.logs.front(), "' over ",
+                                            logs.front().words,
+                                            ", and cannot be compared; train both networks over the same "
+                                            "words (`rnn --vocabulary-from`), "
+                                            "or draw the logs one by one"));
     }
     const bool networks = logs.front().of_network;
     ::plot::Figure figure(o.svg, 640, 400);

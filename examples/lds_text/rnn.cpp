@@ -1,4 +1,5 @@
 /// @file rnn.cpp  A recurrent language model, from random start values or from a system.
+#include <algorithm>
 #include <cmath>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
@@ -13,6 +14,7 @@
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
 #include "common.hpp"
+#include "language_model.hpp"
 #include "texts.hpp"
 
 namespace lt {
@@ -92,6 +94,32 @@ files::Kind network_kind() {
             }};
 }
 
+/// Throws FileError for a log of an earlier version, which does not name the vocabulary.
+void refuse_earlier_log(const std::string& path) {
+    const auto status = path.empty() ? std::nullopt : ig::file::file_status(path);
+    if (status && S_ISREG(status->st_mode) &&
+        files::begins_with(path, std::string(earlier_rnn_header) + '\n'))
+        throw ig::FileError(
+            ig::message("'", path,
+                        "' is a log of an earlier version of this program, which does not say over "
+                        "which words its perplexities are; it was left unchanged. Give --log "
+                        "another name"));
+}
+
+/// In a log, the perplexities of a test text that has become another: only that of the best epoch is known.
+void retest(const std::string& path, std::uint64_t best_epoch, double perplexity) {
+    if (path.empty() || !files::exists(path)) return;
+    ig::file::LineReader lines(path);
+    std::string all;
+    for (std::string_view line; lines.next(line); all += '\n') {
+        auto fields = files::csv_fields(line);
+        const std::string found = fields[0] == ig::message(best_epoch) ? ig::message(perplexity) : "";
+        if (lines.line() > 1 && fields.size() > 4) fields[4] = found;
+        for (std::size_t i = 0; i < fields.size(); ++i) all.append(i ? "," : "").append(fields[i]);
+    }
+    ig::file::write_atomically(path, [&](ig::file::OutputFile& out) { out.write(all); });
+}
+
 /// The source of the words and the size of the network.
 struct Start {
     std::optional<lds::LdsFile<float>> system;
@@ -156,7 +184,7 @@ public:
             .number("tokens", tokens_);
         checkpoint_.number("best", best_).number("at_best", at_best_).counter("best_epoch", best_epoch_);
         checkpoint_.text("vocabulary", words_);
-        best_file_.model(network_.g).text("vocabulary", words_);
+        if (!o.save.empty()) best_network_.emplace(options_of_model(), start_.vocabulary);
     }
 
     int run() {
@@ -185,9 +213,11 @@ public:
         say("%td words, %td units, %s start; ", start_.vocabulary.size(), start_.units,
             start_.system ? "system's" : "random");
         if (going_on)
-            say("resume at epoch %td, batch %td; best validation so far %.2f\n", std::ptrdiff_t(epoch_),
+            say("resume at epoch %td, batch %td; best validation so far %.2f", std::ptrdiff_t(epoch_),
                 std::ptrdiff_t(batch_), best_);
-        else say("validation before training %.2f\n", best_);
+        else say("validation before training %.2f", best_);
+        if (retested_) say(", on the test text, which is another now, %.2f", at_best_);
+        say("\n");
         while (!over())
             if (!run_epoch() && !over()) return interrupted();
         say("best validation %.2f in epoch %td", best_, std::ptrdiff_t(best_epoch_));
@@ -202,7 +232,7 @@ private:
     double perplexity(const ig::text::Corpus& text) {
         return network_.perplexity(text, start_.vocabulary.eos());
     }
-    /// The settings that must be the same when a training resumes.
+    /// The settings of a training. All except the test text must be the same when it resumes.
     std::string settings() const {
         return ig::message(
             start_.system ? "system" : "random", ", units ", start_.units, ", batch ", o_.batch, ", bptt ",
@@ -213,32 +243,69 @@ private:
             ig::file::hex16(valid_.checksum()), ", test ",
             test_ ? ig::file::hex16(test_->checksum()) : "none");
     }
+    static std::string without_test(const std::string& settings) {
+        return settings.substr(0, settings.rfind(", test "));
+    }
+    /// The options of the best network as a model of language_model; those of training are of no use there.
+    lm::Options options_of_model() const {
+        lm::Options m = lm::one_layer(start_.units, "rnn");
+        m.init = o_.init, m.seed = o_.seed, m.bptt = o_.bptt;
+        return m;
+    }
     std::map<std::string, std::string> metadata() const {
         return {{kind_key, kind}, {settings_key, settings()}};
     }
     void save() const {
         if (!o_.save.empty()) checkpoint_.save(state(), metadata());
     }
-    void keep_best() const {
-        if (!o_.save.empty()) best_file_.save(o_.save, metadata());
+    /// The values of a parameter in the best network, where the cell has the name that language_model gives it.
+    float* of_best(const ig::Parameter<float>& p) {
+        const bool of_cell = p.name.starts_with("rnn.");
+        return best_network_->graph().parameter(of_cell ? "rnn1" + p.name.substr(3) : p.name).value;
+    }
+    void keep_best() {
+        if (o_.save.empty()) return;
+        for (const auto* p : network_.g.parameters()) std::copy_n(p->value, p->size(), of_best(*p));
+        best_network_->save(o_.save, metadata());
+    }
+    /// Reads the best network into the one in training.
+    void load_best() {
+        const auto file = ig::io::Safetensors::open(o_.save);
+        if (file.find("rnn.W")) {  // of an earlier version: brought into the form that language_model reads
+            ig::io::Checkpoint().model(network_.g).load(file, ig::io::Restore::parameters);
+            keep_best();
+            return;
+        }
+        best_network_->load(file);
+        for (auto* p : network_.g.parameters()) std::copy_n(of_best(*p), p->size(), p->value);
     }
     void load() {
         const auto file = ig::io::Safetensors::open(state());
         const auto at = file.metadata().find(settings_key);
-        if (at == file.metadata().end() || at->second != settings())
-            throw ig::DataError(ig::message(
-                "--resume: '", state(), "' was begun with\n  ",
-                at == file.metadata().end() ? "no settings of `lds_text rnn`" : at->second,
-                "\nand this call has\n  ", settings(), "\nGive the texts and options it was begun with"));
+        const std::string begun = at == file.metadata().end() ? "no settings of `lds_text rnn`" : at->second;
+        if (without_test(begun) != without_test(settings()))
+            throw ig::DataError(ig::message("--resume: '", state(), "' was begun with\n  ",
+                                            without_test(begun), "\nand this call has\n  ",
+                                            without_test(settings()),
+                                            "\nGive the texts and options it was begun with"));
         if (!files::exists(o_.save))
             throw ig::FileError(ig::message("--resume: '", o_.save,
                                             "', the best network so far, is missing; restore it, ",
                                             "or start over with --overwrite"));
+        load_best();
+        retested_ = test_ && begun != settings();
+        const double tested = retested_ ? perplexity(*test_) : 0;
         checkpoint_.load(file);
+        if (!retested_) return;
+        at_best_ = tested;
+        retest(o_.log, best_epoch_, at_best_);
+        save();
     }
     void row(std::uint64_t epoch, double trained, double validated, bool tested, double seconds) {
         log_->append(ig::message(epoch, ',', schedule_.rate, ',', trained > 0 ? ig::message(trained) : "",
-                                 ',', validated, ',', tested ? ig::message(at_best_) : "", ',', seconds));
+                                 ',', validated, ',', tested ? ig::message(at_best_) : "", ',', seconds, ',',
+                                 start_.vocabulary.size(), ',',
+                                 ig::file::hex16(start_.vocabulary.checksum())));
     }
     /// The rest of an epoch and what follows it. False after a signal.
     bool run_epoch() {
@@ -301,8 +368,10 @@ private:
     Schedule schedule_;
     std::uint64_t epoch_ = 1, batch_ = 0, best_epoch_ = 0;
     double nats_ = 0, tokens_ = 0, best_ = 0, at_best_ = 0;
+    bool retested_ = false;  // the test text is another than before --resume
     std::string words_;
-    ig::io::Checkpoint checkpoint_, best_file_;
+    ig::io::Checkpoint checkpoint_;
+    std::optional<LanguageModel> best_network_;  // with --save
     std::optional<files::CsvLog> log_;
 };
 
@@ -325,6 +394,7 @@ int rnn(const RnnCommand& o) {
         files::Outputs().write_unmarked("--save", o.save, true).check();  // its folder, for the lock
         lock.emplace("--save", o.save);
     }
+    refuse_earlier_log(o.log);
     files::Outputs outputs;
     outputs.read("--train", o.train)
         .read("--valid", o.valid)

@@ -6,7 +6,7 @@
 
 One row per corpus, features and seed, written when its tagger is trained, so that an interrupted table can be resumed. Without a program nothing
 is trained. FILE.inputs beside the results has the checksums of the systems, vectors and corpora and the epochs, and a table is resumed only with
-the same. p is from McNemar's test of correctly tagged words (ewt), or approximate randomisation of F1 (conll), with the same seed: taggers that
+the same; what --note says of them is kept there too, for the page. p is from McNemar's test of correctly tagged words (ewt), or approximate randomisation of F1 (conll), with the same seed: taggers that
 see words are compared with the words alone, the others with the smoothed states alone.
 """
 import argparse
@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -95,16 +96,19 @@ def digest(paths):
 
 
 class Inputs:
-    """FILE.inputs beside the results: the epochs, and checksums of what the taggers of the table were trained on."""
+    """FILE.inputs beside the results: the epochs, checksums of what the taggers of the table were trained on, and a note on it for the page."""
 
     def __init__(self, o):
-        self.path, self.known = o.results + ".inputs", {}
+        self.path, self.known, self.given = o.results + ".inputs", {}, {}
         if os.path.exists(self.path):
             try:
                 with open(self.path, encoding="utf-8") as file:
                     self.known = dict(json.load(file))
             except (ValueError, TypeError):
                 sys.exit(f"tables.py: '{self.path}' is not a list of the inputs of a table; it was left unchanged. Give --results another name")
+
+    def require(self, o):
+        """Ends the program unless the table was made with what this call has."""
         self.given = {"epochs": o.epochs}
         self.given.update((corpus, digest(os.path.join(o.data, file) for file in CORPORA[corpus][1:])) for corpus in o.corpora)
         self.given.update((source, digest([getattr(o, source)])) for source in ("system", "ssid", "word2vec") if getattr(o, source))
@@ -117,9 +121,12 @@ class Inputs:
         """Notes the inputs of these rows. Those of a table without such a file are taken to be the ones that are given."""
         used = {name for r in rows for name in ("epochs", r["corpus"], VARIANTS.get(r["features"], [""])[0])}
         new = {name: value for name, value in self.given.items() if value is not None and name in used}
+        self.add(new)
+
+    def add(self, new):
         if not new.items() <= self.known.items():
             self.known.update(new)
-            replace(self.path, json.dumps(self.known, indent=1) + "\n")
+            replace(self.path, json.dumps(self.known, indent=1, ensure_ascii=False) + "\n")
 
 
 def tags_of(o, corpus, name, seed):
@@ -178,9 +185,15 @@ PAGE = """# Taggers with and without the words themselves
 Made by `examples/lds_text/tables.py` from its results file. The epoch is chosen on the dev part; columns of p are tests with the same seed,
 McNemar's of words tagged right (EWT) or approximate randomisation of F1 (CoNLL-2003), against the features that are named.
 Words: a [linear-chain model](../lds.md#with-the-words-themselves) of words, affixes, shapes and neighbours; the others a single vector for
-each word, or vectors as further features.
-
+each word, or vectors as further features. With `--window 1`, which adds the vectors of the two neighbours and so triples the numbers for a
+word: {windowed}. The others have the vector of the word alone.
+{note}
 {tables}"""
+
+
+def page(note, tables):
+    windowed = " and ".join(f'"{name}"' for name, (_, options, _) in VARIANTS.items() if "--window" in options)
+    return PAGE.format(windowed=windowed, note=f"{note}\n" if note else "", tables=tables)
 
 
 def main():
@@ -196,6 +209,7 @@ def main():
                         help="of: " + "; ".join(VARIANTS) + ". By default all for which there are files")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--note", help="text for the page, kept beside the results: how systems and vectors were made")
     parser.add_argument("--page", help="file for the tables as a page; otherwise they are printed")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the page is not what would be written")
     o = parser.parse_args()
@@ -212,9 +226,13 @@ def main():
             sys.exit(f"tables.py: --page '{o.page}' is not a page of this program; it was left unchanged. Give --page another name")
     if o.check and old is None:
         sys.exit(f"tables.py: there is no page '{o.page}' to check. Make it without --check")
+    inputs = Inputs(o)
     if o.program and not o.check:
-        inputs = Inputs(o)
+        inputs.require(o)
         inputs.keep(results.rows)
+    if o.note is not None and not o.check:
+        inputs.add({"note": o.note})
+    if o.program and not o.check:
         os.makedirs(o.results + ".tags", exist_ok=True)
         for seed in o.seeds:  # seed by seed: a table stopped early is complete over fewer seeds
             for corpus in o.corpora:
@@ -227,11 +245,12 @@ def main():
     if not o.page:
         print(tables)
         return
-    made = PAGE.format(tables=tables)
+    made = page(inputs.known.get("note", ""), tables)
     if not o.check:
         replace(o.page, made)
     elif old != made:
         sys.exit(f"tables.py: '{o.page}' is not made from '{o.results}'. Run it without --check")
 
 
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, ends it without a message
 main()

@@ -1,9 +1,11 @@
 /// @file tag.cpp  Tagging: from one vector per word, by a network with one hidden layer, or from words,
 /// affixes and shapes, by a chain model.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -71,6 +73,13 @@ struct Network {
         return out;
     }
 
+    /// Whether all weights are finite numbers.
+    bool finite() {
+        return std::ranges::all_of(g.parameters(), [](const auto* p) {
+            return ig::kernel::first_non_finite(p->size(), p->value) == p->size();
+        });
+    }
+
     ig::Graph<float> g;
     ig::Seq<float> x;
     ig::Tokens y;
@@ -121,17 +130,31 @@ std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed, ig::Index e
     return order;
 }
 
+/// The nats of an epoch of learn(). Throws NumericError if its perplexity or the weights after it are not finite,
+/// as the other trainings of this program do.
+template <class Model, class Learn> double epoch_of(Model& model, const char* name, double rate,
+                                                    ig::Index number, std::size_t words, Learn&& learn) {
+    double nats = std::numeric_limits<double>::quiet_NaN();
+    try {
+        nats = learn();
+    } catch (const ig::NumericError&) {  // names no option
+    }
+    if (!std::isfinite(std::exp(nats / static_cast<double>(words))) || !model.finite())
+        throw ig::NumericError("tag: ", name, " diverges in epoch ", number, " at rate ", rate,
+                               "; use a smaller --rate");
+    return nats;
+}
+
 /// Tags words independently from their vectors.
 Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
     const Features& x = task.x;
     const auto count = std::ssize(task.tags.names);
     Network net(lds::cols(x), count, o);
-    ig::Adam<float> adam(net.g.parameters(),
-                         {.rate = o.rate.value_or(0.003), .divisor = ig::Divisor::tokens});
+    const double rate = o.rate.value_or(0.003);
+    ig::Adam<float> adam(net.g.parameters(), {.rate = rate, .divisor = ig::Divisor::tokens});
     Features block = lds::zeros<float>(o.batch, lds::cols(x));
     std::vector<ig::Token> target(std::size_t(o.batch));
-    Best best(task, shown);
-    for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
+    const auto learn = [&](ig::Index epoch) {
         const auto order = shuffled(task.train.words.size(), o.seed, epoch);
         double nats = 0;
         for (std::size_t i = 0; i < order.size(); i += std::size_t(o.batch)) {
@@ -146,6 +169,12 @@ Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
             net.g.backward(net.loss);
             adam.step();
         }
+        return nats;
+    };
+    Best best(task, shown);
+    for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
+        const double nats = epoch_of(net, "the network", rate, epoch + 1, task.train.words.size(),
+                                     [&] { return learn(epoch); });
         best.epoch(epoch + 1, nats, net.predict(task.x_dev, count),
                    [&] { return net.predict(task.x_test, count); });
     }
@@ -163,10 +192,8 @@ Best learn_chain(const TagCommand& o, const Task& task, std::ostream& shown) {
                     test = all(task.test, task.x_test);
     const auto count = std::ssize(task.tags.names);
     say(shown, "%td features of words, seen %td times or more\n", features.size(), o.min_count);
-    ChainModel model({.tags = count,
-                      .features = features.size(),
-                      .width = lds::cols(task.x),
-                      .rate = o.rate.value_or(0.1)});
+    const double rate = o.rate.value_or(0.1);
+    ChainModel model({.tags = count, .features = features.size(), .width = lds::cols(task.x), .rate = rate});
     const auto predict = [&](const ChainText& text) {
         std::vector<ig::Token> found;
         for (std::size_t s = 0; s < text.sentences(); ++s) {
@@ -177,8 +204,12 @@ Best learn_chain(const TagCommand& o, const Task& task, std::ostream& shown) {
     };
     Best best(task, shown);
     for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
-        double nats = 0;
-        for (const std::size_t s : shuffled(train.sentences(), o.seed, epoch)) nats -= model.learn(train, s);
+        const double nats = epoch_of(model, "the chain model", rate, epoch + 1, task.train.words.size(), [&] {
+            double sum = 0;
+            for (const std::size_t s : shuffled(train.sentences(), o.seed, epoch))
+                sum -= model.learn(train, s);
+            return sum;
+        });
         best.epoch(epoch + 1, nats, predict(dev), [&] { return predict(test); });
     }
     return best;

@@ -42,6 +42,38 @@ def knows_the_text():
     assert floats(parameters("system.net")["rnn1.W"]) == tuple(float(i == j) for i in range(4) for j in range(4))
 
 
+def rate_of(*options):
+    out = run("train", "--model", "rate", *TEXTS, "--epochs", 1, "--overwrite", *options).stdout
+    return number(r"training +\w+, rate ([0-9.]+),", out), number(r"\nepoch 1  train [0-9.]+  valid ([0-9.]+)", out)
+
+
+def has_its_own_rate():
+    """The default rate leaves an rnn that begins as a system better than it began; other cells and updates have theirs, and the stored one stays."""
+    began = number(r"perplexity ([0-9.]+) \(", run("evaluate", "--model", "system.net", "--text", "valid.txt", "--columns", 4).stdout)
+    rate, found = rate_of("--start", "system", "--cell", "rnn")
+    assert rate == 0.1 and found < began, (rate, found, began)
+    assert rate_of("--start", "system", "--cell", "rnn", "--rate", 0.5)[0] == 0.5
+    assert rate_of("--start", "system", "--cell", "rnn", "--update", "adam")[0] == 0.001
+    assert rate_of("--start", "system", "--cell", "lstm")[0] == 1 and rate_of("--cell", "rnn", "--units", 4)[0] == 1
+    for options, rate in (([], 0.1), (["--rate", 1], 1)):
+        run("train", "--model", "rate", *TEXTS, "--epochs", 1, "--overwrite", "--start", "system", "--cell", "rnn", *options)
+        assert number(r"training +\w+, rate ([0-9.]+),", run("train", "--model", "rate", "--resume", "--epochs", 2).stdout) == rate
+
+
+def reads_networks_of_lds_text():
+    """The best network of `lds_text rnn` is a model: of the perplexity that was printed there, to sample from, to begin with."""
+    for start in (["--model", "system"], ["--units", 6, "--init", 0.2]):
+        said = lds_text("rnn", *start, *TEXTS, "--epochs", 2, "--save", "net", "--overwrite")
+        best = number(r"best validation ([0-9.]+) in", said)
+        out = run("evaluate", "--model", "net", "--text", "valid.txt", "--columns", 4).stdout
+        assert abs(number(r"perplexity ([0-9.]+) \(", out) - best) < 0.006, (out, said)
+    assert run("sample", "--model", "net", "--words", 20).stdout.count(" ") > 10
+    assert len(run("score", "--model", "net", "--text", "-", text="the cat sees the dog\n").stdout.split("\t")) == 5
+    out = run("train", "--model", "after", *TEXTS, "--start-from", "net", "--rate", 0, "--epochs", 1).stdout
+    assert "1 x 6 rnn, free head, loss ce" in out and abs(number(r"perplexity ([0-9.]+) \(", out) - best) < 0.006, (out, best)
+    assert parameters("after") == parameters("net")
+
+
 def goes_on():
     """Stopped after an epoch and resumed without the system: the bytes of a training in one piece."""
     how = [*TEXTS, "--cell", "rnn", "--rate", 0.1, "--keep", 0.8]
@@ -86,5 +118,7 @@ with Folder():
              "--threads", 1)
     begins_as_two_calls_do()
     knows_the_text()
+    has_its_own_rate()
+    reads_networks_of_lds_text()
     goes_on()
     wrong()

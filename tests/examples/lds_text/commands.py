@@ -157,17 +157,68 @@ def check_network():
         run("rnn", *arguments, "--epochs", 3, "--resume", says="best validation")
         assert content("cut") == best and content("cut.train") == state, "a training that was stopped ends with other bits"
         assert [dict(r, seconds="") for r in table("cut.log")] == [dict(r, seconds="") for r in log]
+        assert len({(r["words"], r["vocabulary"]) for r in log}) == 1 and log[0]["words"] == "14" and len(log[0]["vocabulary"]) == 16, log
     run("rnn", *arguments, "--epochs", 3, status=1, says="holds a training")
     run("rnn", *arguments, "--rate", 0.2, "--epochs", 4, "--resume", status=1, says="rate 0.2")
     run("rnn", *arguments, "--epsilon", 0.01, "--epochs", 4, "--resume", status=1, says="epsilon 0.01")
     run("rnn", *texts, "--epsilon", 2, status=1, says="epsilon")
-    run("rnn", *arguments, "--test", "text", "--epochs", 4, "--resume", status=1, says="test none")
+    check_later_test(arguments)
+    check_earlier_network(arguments)
     os.rename("cut", "elsewhere")
     run("rnn", *arguments, "--epochs", 4, "--resume", status=1, says="the best network so far, is missing")
     run("rnn", *texts, "--resume", status=1, says="give both")
     run("rnn", "--model", "once", "--units", 4, *texts, status=1, says="--units has no effect with --model")
     run("rnn", *texts, "--vocabulary", 5, "--vocabulary-from", "once", status=1, says="--vocabulary has no effect")
     run("rnn", *texts, "--save", "text", status=1, says="it was left unchanged")
+
+
+def check_later_test(arguments):
+    """The test text is not part of a training: one that is given later, or another, is read by the best network, and the log says only that."""
+    lines = content("dev").decode().splitlines(keepends=True)
+    write("mixed", "".join(line if i % 4 else " ".join(reversed(line.split())) + "\n" for i, line in enumerate(lines)))
+    trained = [*arguments, "--epochs", 3, "--resume"]
+    before = table("cut.log")
+    best = min(before, key=lambda r: float(r["valid"]))["epoch"]
+    assert {r["test"] for r in before} == {""}, before
+    found = {}
+    for text in ("dev", "mixed"):  # the first is the validation text itself
+        said = run("rnn", *trained, "--test", text, says="on the test text, which is another now, ")
+        found[text] = said.split("there on test ")[1].split()[0]
+        assert said.split("another now, ")[1].split()[0] == found[text], said
+        now = table("cut.log")
+        assert [r["epoch"] for r in now if r["test"]] == [best] and f"{float(now[int(best)]['test']):.2f}" == found[text], now
+        assert [dict(r, test="") for r in now] == before
+        again = run("rnn", *trained, "--test", text, never="another now")
+        assert again.split("there on test ")[1].split()[0] == found[text] and table("cut.log") == now, again
+    assert found["dev"] == f"{float(before[int(best)]['valid']):.2f}" and found["mixed"] != found["dev"], (found, before)
+    # the same as of a training that had it from the beginning, and the training is not another by it
+    whole = [a if a not in ("cut", "cut.log") else a.replace("cut", "tested") for a in arguments]
+    said = run("rnn", *whole, "--epochs", 3, "--test", "mixed")
+    assert said.split("there on test ")[1].split()[0] == found["mixed"], (said, found)
+    run("rnn", *whole, "--epochs", 4, "--test", "mixed", "--resume")
+    run("rnn", *arguments, "--epochs", 4, "--test", "mixed", "--resume", never="another now")
+    assert content("tested") == content("cut") and content("tested.train") == content("cut.train"), "a later test text gives other bits"
+    run("rnn", *arguments, "--epochs", 4, "--resume", never="on test")
+
+
+def check_earlier_network(arguments):
+    """A best network with the names of an earlier version is brought into the form that language_model reads; its log is refused."""
+    network = content("cut")
+    length = 8 + int.from_bytes(network[:8], "little")
+    head = network[:length].replace(b'"rnn1.', b'"rnn.').replace(b'"language_model"', b'"language_xxxxx"').ljust(length)
+    with open("cut", "wb") as file:
+        file.write(head + network[length:])
+    said = run("inspect", "--model", "cut", status=1, says="the file is damaged")
+    right, wrong = said.split("its checksum is ")[1].split(",")[0], said.split("but '")[1].split("'")[0]
+    with open("cut", "wb") as file:
+        file.write(head.replace(wrong.encode(), right.encode(), 1) + network[length:])
+    assert content("cut") != network
+    run("rnn", *arguments, "--epochs", 4, "--test", "mixed", "--resume")
+    assert content("cut") == network, "the best network of an earlier version is another one"
+    write("earlier.log", "epoch,rate,train,valid,test,seconds\n0,0.1,,500,,0\n")
+    earlier = [a if a != "cut.log" else "earlier.log" for a in arguments]
+    unchanged("rnn", *earlier, "--epochs", 4, "--resume", says="'earlier.log' is a log of an earlier version of this program")
+    unchanged("plot", "--logs", "earlier.log", "--svg", "x.svg", says="earlier.log: this is a log of an earlier version of `lds_text rnn`")
 
 
 def check_use():
@@ -393,13 +444,24 @@ def check_figures():
     assert b"epochs" in content("rnn.svg") and b"resumed" in content("rnn.svg")
     run("plot", "--logs", "net.log", "log", "--svg", "x.svg", status=1, says="logs of different kinds")
     # the first network comes to the best of the second in the third of its five epochs
-    header = "epoch,rate,train,valid,test,seconds\n"
-    write("ahead.log", header + "".join(f"{i},0.1,,{v},,1\n" for i, v in enumerate([500, 200, 150, 119.5, 110, 111, 112])))
-    write("behind.log", header + "".join(f"{i},0.1,,{v},,1\n" for i, v in enumerate([600, 300, 200, 150, 130, 120, 121])))
+    def of_network(path, values, words="9,00112233aabbccdd"):
+        write(path, "epoch,rate,train,valid,test,seconds,words,vocabulary\n" + "".join(f"{i},0.1,,{v},,1,{words}\n" for i, v in enumerate(values)))
+
+    of_network("ahead.log", [500, 200, 150, 119.5, 110, 111, 112])
+    of_network("behind.log", [600, 300, 200, 150, 130, 120, 121])
     said = run("plot", "--logs", "ahead.log", "behind.log", "--svg", "epochs.svg")
     assert said.splitlines() == ["ahead: best validation 110.00 in epoch 4", "behind: best validation 120.00 in epoch 5",
                                  "ahead is at 120.00 or below in epoch 3, behind first in epoch 5: 40 % of the epochs saved"], said
     run("plot", "--logs", "behind.log", "ahead.log", "--svg", "epochs.svg", says="behind does not reach the 110.00 of ahead")
+    # perplexities over different words are not compared
+    for number, words in enumerate(("8,00112233aabbccdd", "9,ffeeddccbbaa9988")):
+        of_network("other.log", [300, 200], words)
+        unchanged("plot", "--logs", "ahead.log", "other.log", "--svg", "x.svg",
+                  says=f"plot: the perplexities of 'other.log' are over {words.replace(',', ' words, checksum ')}, those of 'ahead.log' over 9 words, checksum 0")
+        write(f"joined{number}.log", content("ahead.log").decode() + f"7,0.1,,100,,1,{words}\n")
+        unchanged("plot", "--logs", f"joined{number}.log", "--svg", "x.svg", says=f"joined{number}.log:9: found perplexities over {words.split(',')[0]} words")
+    write("short.log", "epoch,rate,train,valid,test,seconds,words,vocabulary\n0,0.1,,500,,1\n")
+    unchanged("plot", "--logs", "short.log", "--svg", "x.svg", says="short.log:2: found '0,0.1,,500,,1', expected epoch,rate")
     assert run("plot", "--logs", "log", "--svg", "curve.svg") == "", "the log of a fit has no epochs"
     assert b"counts with" in content("curve.svg")
     run("plot", "--svg", "x.svg", status=1, says="give either --logs")
@@ -408,7 +470,8 @@ def check_figures():
 def check_start():
     """A model of language_model: parameters of one layer, vocabulary, and options as JSON."""
     for cell, name in (("rnn", "rnn1.W"), ("lstm", "lstm1.W")):
-        run("start", "--model", "once", "--out", f"{cell}.start", "--cell", cell, says=f"--start-from {cell}.start")
+        said = run("start", "--model", "once", "--out", f"{cell}.start", "--cell", cell, says=f"--start-from {cell}.start")
+        assert said.endswith("--head free --rate 0.1\n" if cell == "rnn" else "--head free\n"), said
         file = content(f"{cell}.start")
         length = int.from_bytes(file[:8], "little")
         head = json.loads(file[8:8 + length])

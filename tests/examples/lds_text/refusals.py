@@ -42,6 +42,10 @@ def check_selection():
     select = ["fit", "--train", "text", "--dev", "dev", "--select", "--ssid-lags", 2, "--em-lags", 4, "--iterations", 1, "--threads", 1]
     said = run(*select, "--model", "selected", "--pseudo-counts", 1, "--states", 500, 4, "--log", "select.log", says="selected: 1 pseudo-counts, 4 states")
     assert "500 states, 2 blocks: left out: isogloss: " in said, said
+    twice = ["--pseudo-counts", 1, 1, "--states", 4, 2, 4, "--ssid-lags", 2, 2]
+    said = run(*select, "--model", "selected", *twice, "--log", "twice.log")
+    assert said.count(" 4 states, ") + said.count(" 2 states, ") == 3, said  # two candidates, and the one selected
+    assert [row.split(",")[7] for row in content("twice.log").decode().splitlines()[1:]] == ["4", "4", "2", "2"], content("twice.log")
     run(*select, "--model", "none", "--states", 500, 600, "--pseudo-counts", 1, status=1, says="none of the 2 candidates")
     assert not os.path.exists("none")
     run(*select, "--model", "selected", "--states", 2, 4, "--pseudo-counts", 1, "--log", "select.log")
@@ -149,6 +153,17 @@ def check_divergence():
     assert said.split("so far ")[1].split()[0] == said.split("best validation ")[2].split()[0], said
 
 
+def check_diverging_taggers():
+    """An error that names the model and the option, and no tags."""
+    write("one", conll(grammar(1)))  # a single step, after which the weights are not finite
+    for name, model, of_model, rate in (("named", "the chain model", ["--features", "lexical"], 1e30), ("named", "the chain model", ["--features", "lexical"], 1e300),
+                                        ("one", "the chain model", ["--features", "lexical"], 1e300), ("named", "the network", ["--model", "m"], 1e30),
+                                        ("named", "the network", ["--model", "m"], 1e38)):
+        run("tag", "--train", name, "--dev", name, "--test", name, "--format", "conll", "--epochs", 1, "--threads", 1, "--predictions", "none.tags", *of_model,
+            "--rate", rate, status=1, says=f"isogloss: tag: {model} diverges in epoch 1 at rate {rate:g}; use a smaller --rate\n", never="best on dev")
+    assert not os.path.exists("none.tags")
+
+
 def check_without_effect():
     run("count", "--text", "text", "--counts", "c", "--vocabulary-to", "v")
     for more in (["--vocabulary-to", "v3"], ["--vocabulary-from", "v"], ["--vocabulary", 5], ["--min-count", 2], ["--lags", 3], ["--sentences"],
@@ -182,7 +197,7 @@ with tempfile.TemporaryDirectory() as place:
     write("named", conll(grammar(60)))
     run("fit", "--train", "text", "--model", "m", "--iterations", 2, *SMALL)
     for check in (check_ranges, check_selection, check_resumption, check_before_the_work, check_tagged_texts, check_rare_words, check_divergence,
-                  check_without_effect):
+                  check_diverging_taggers, check_without_effect):
         check()
     os.chdir("/")
 print("passed")

@@ -85,6 +85,19 @@ with tempfile.TemporaryDirectory() as place:
     assert "'page.md' is not made from 'tags.csv'" in run("--results", "tags.csv", "--page", "page.md", "--check", status=1)
     assert open("page.md", encoding="utf-8").read() == made  # --check writes nothing
 
+    # the page says which features have a window, and what is noted of the files
+    assert '"words, types" and "words, word2vec". The others' in made and "of 3 states" not in made, made
+    run("--results", "tags.csv", "--page", "page.md", "--note", "Systems of 3 states.")
+    with open("page.md", encoding="utf-8") as file:
+        made = file.read()
+    assert "\nSystems of 3 states.\n\n|" in made and json.loads(content("tags.csv.inputs"))["note"] == "Systems of 3 states.", made
+    run("--results", "tags.csv", "--page", "page.md", "--check")
+
+    # a reader that ends early is no error
+    shown = subprocess.Popen([sys.executable, "-B", SCRIPT, "--results", "tags.csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    shown.stdout.close()
+    assert shown.stderr.read() == b"" and shown.wait(timeout=60) != 1, shown.returncode
+
     # other files are not the table's, and are left as they are
     write("notes", "notes of my own\n")
     for arguments in (["--results", "notes"], ["--results", "tags.csv", "--page", "notes"], ["--results", "tags.csv", "--page", "notes", "--check"]):
