@@ -230,7 +230,7 @@ TEMPLATE_TEST_CASE("Both temperatures in one pass, and the derivative put togeth
     constexpr double it = 0.25;
     for (const Index n : lengths()) {
         CAPTURE(n);
-        const auto z = Memory<T>::random(n, n % 4, 1, 3);
+        const auto z = Memory<T>::random(n, n % 4, 1, 3), weight = Memory<T>::random(n, n % 3, 2);
         const T m = kernel::row_max(n, z.in());
         auto hard = z;
         Memory<T> soft(n, 1);
