@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/update/riemannian/dynamic.hpp>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -47,6 +48,30 @@ template <class O> void require_dynamic(const O& o) {
     if (const ig::Index steps = o.dynamic_steps.value_or(1); steps < 1 || steps > most_size)
         throw ig::UsageError(
             ig::message("--dynamic-steps is ", steps, ", expected at least 1 and at most ", most_size));
+}
+
+/// Throws UsageError if a number for the cache or for dynamic evaluation is out of range, before a file is read.
+/// In `tune` those are lists.
+template <class O> void require_adaptation(const O& o) {
+    const auto each = []<class Given>(const Given& given, auto&& check) {
+        if constexpr (is_optional<Given>) {
+            if (given) check(*given);
+        } else {
+            std::for_each(given.begin(), given.end(), check);
+        }
+    };
+    using Cache = ig::NeuralCacheOptions;
+    each(o.cache_window, [](ig::Index n) { require_neural_cache(Cache{.window = n}); });
+    each(o.cache_flatness, [](double x) { require_neural_cache(Cache{.flatness = x}); });
+    each(o.cache_weight, [](double x) { require_neural_cache(Cache{.weight = x}); });
+    const auto rate = [](const char* option) {
+        return [option](double x) {
+            ig::require("dynamic evaluation", option, x, 0, std::numeric_limits<float>::max());
+        };
+    };
+    each(o.dynamic_rate, rate("--dynamic-rate"));
+    each(o.dynamic_table_rate, rate("--dynamic-table-rate"));
+    each(o.dynamic_decay, [](double x) { ig::require("dynamic evaluation", "--dynamic-decay", x, 0, 1); });
 }
 
 /// Steps of a segment of --dynamic: as requested or by default, and no more than the text has.

@@ -1,4 +1,7 @@
-/// @file commands.hpp  The nine commands of the program. Each returns the exit status.
+/// @file commands.hpp  The nine commands of the program and their options. Each returns the exit status.
+///
+/// A struct of options declares them to a command line, in the order of its help: `c` is the class Command of
+/// main.cpp.
 #pragma once
 
 #include <optional>
@@ -9,6 +12,35 @@
 #include "options.hpp"
 
 namespace lm {
+
+/// Declares the options of the cache and of dynamic evaluation; `several` ends the help text of those that take a
+/// list.
+template <class Command, class O> void declare_adaptation(Command& c, O& o, const std::string& several) {
+    const auto some = [&](const char* name, auto& value, const std::string& help) {
+        if (several.empty()) c.option(name, value, help);
+        else c.list(name, value, help + several);
+    };
+    c.option("--cache-window", o.cache_window, "steps that the cache remembers [2000]");
+    some("--cache-flatness", o.cache_flatness, "theta of the cache, 0 or more");
+    some("--cache-weight", o.cache_weight, "lambda of the cache in the mixture, 0 to 1");
+    c.choice("--dynamic", o.dynamic, "adapt the weights to the text, by this rule",
+             {"sgd", "rms", "riemannian"});
+    some("--dynamic-rate", o.dynamic_rate, "its learning rate");
+    some("--dynamic-decay", o.dynamic_decay, "share by which weights return to the trained ones, 0 to 1");
+    c.option("--dynamic-table-rate", o.dynamic_table_rate,
+             "riemannian: learning rate of the tables, which use rms [5e-05]");
+    c.option("--dynamic-steps", o.dynamic_steps,
+             "steps of a segment, after which the weights are updated [5]");
+    c.option("--dynamic-text", o.dynamic_text,
+             "training text, or some of it, for the gradient statistics of --dynamic rms and riemannian");
+}
+
+/// Declares the parts of a mixture.
+template <class Command, class O> void declare_mixture(Command& c, O& o) {
+    c.list("--mix-with", o.mix_with, "another model of the same vocabulary, or several, mixed in");
+    c.list("--mix-probabilities", o.mix_probabilities,
+           "file of the probabilities of the text's tokens by another program, mixed in, or several");
+}
 
 /// Options of `evaluate`; for those of --cache and --dynamic an empty optional means the default.
 struct EvaluateOptions {
@@ -25,6 +57,21 @@ struct EvaluateOptions {
     std::vector<std::string> mix_with, mix_probabilities;
     std::vector<double> mix_weight;
     bool json = false;
+
+    template <class Command> void declare(Command& c) {
+        c.required("--text", text, "text file; -: standard input");
+        c.value("--columns", columns, "columns processed in parallel; 1: the text in its order");
+        c.value("--threads", threads, "threads");
+        c.precision(precision);
+        c.flag("--cache", cache, "with a neural cache of the text so far");
+        declare_adaptation(c, *this, "");
+        c.option("--softmax-temperature", softmax_temperature,
+                 "the logits are divided by it; `tune` finds the best [1]");
+        declare_mixture(c, *this);
+        c.list("--mix-weight", mix_weight,
+               "weights of those models, then of those files, 0 to 1; the model has the rest");
+        c.json(json);
+    }
 };
 
 /// Options of `tune`: lists of values to try; an empty list means the default.
@@ -41,6 +88,17 @@ struct TuneOptions {
     bool softmax_temperature = false;
     std::vector<std::string> mix_with, mix_probabilities;
     bool json = false;
+
+    template <class Command> void declare(Command& c) {
+        c.required("--text", text, "validation text; -: standard input");
+        c.value("--threads", threads, "threads");
+        declare_adaptation(c, *this, ", or several");
+        c.flag("--softmax-temperature", softmax_temperature,
+               "find the temperature of the softmax, in place of the cache");
+        declare_mixture(c, *this);
+        c.value("--columns", columns, "as for evaluate; 1 for the cache and --dynamic");
+        c.json(json);
+    }
 };
 
 /// Options of `sample`.
@@ -53,6 +111,19 @@ struct SampleOptions {
     ig::Index top_k = 0;
     double top_p = 1;
     ig::Index samples = 1;
+
+    template <class Command> void declare(Command& c) {
+        c.value("--words,--characters", length, "length, line ends not counted");
+        c.value("--seed", seed, "of the random numbers");
+        c.value("--temperature", temperature,
+                "below 1 more likely words, above 1 less likely ones; 0: the likeliest");
+        c.option("--prompt", prompt, "beginning of a line to continue");
+        c.flag("--unknowns", unknowns, "let <unk> appear");
+        c.value("--top-k", top_k, "draw from this many likeliest words; 0: from all");
+        c.value("--top-p", top_p,
+                "draw from the likeliest words that together have this probability, above 0 and at most 1");
+        c.value("--samples", samples, "number of texts, separated by empty lines");
+    }
 };
 
 /// Options of `complete`.
@@ -60,6 +131,12 @@ struct CompleteOptions {
     std::string model, text;
     ig::Index k = 10;
     bool json = false;
+
+    template <class Command> void declare(Command& c) {
+        c.required("--text", text, "beginning of a line; -: each line of standard input");
+        c.value("--k", k, "how many words");
+        c.json(json);
+    }
 };
 
 /// Options of `score`.
@@ -68,6 +145,16 @@ struct ScoreOptions {
     ig::Index batch = 64;
     int threads = 2;
     bool json = false;
+
+    template <class Command> void declare(Command& c) {
+        c.value("--text", text, "file of lines; -: standard input");
+        c.choice("--sort", sort, "likeliest line first, by its total or by its mean over tokens",
+                 {"total", "mean"});
+        c.value("--batch", batch, "lines processed in parallel");
+        c.value("--threads", threads, "threads");
+        c.precision(precision);
+        c.json(json);
+    }
 };
 
 /// Options of `neighbours`.
@@ -77,6 +164,15 @@ struct NeighbourOptions {
     ig::Index k = 10;
     std::string export_to, format = "word2vec-text";
     bool overwrite = false, json = false;
+
+    template <class Command> void declare(Command& c) {
+        c.list("--word", words, "word, or several");
+        c.value("--k", k, "how many");
+        c.option("--export", export_to, "write all word vectors to this file");
+        c.json(json);
+        c.flag("--overwrite", overwrite, "even if a file of that name exists");
+        c.choice("--format", format, "of that file", {"word2vec-text", "word2vec-binary", "glove"});
+    }
 };
 
 /// Options of `compare`.
@@ -85,11 +181,34 @@ struct CompareOptions {
     std::vector<std::string> words;
     ig::Index neighbours = 10, frequent = 10, likeliest = 10, show = 4, context = 10, columns = 20;
     int threads = 2;
+
+    template <class Command> void declare(Command& c) {
+        c.required("--against", against, "the second model, of the same vocabulary");
+        c.required("--text", text, "text file; -: standard input");
+        c.value("--neighbours", neighbours, "nearest words of a target");
+        c.value("--frequent", frequent, "most frequent words");
+        c.list("--word", words, "a word to be listed by itself, or several");
+        c.value("--show", show, "positions shown of each kind");
+        c.value("--context", context, "words shown before each");
+        c.value("--likeliest", likeliest, "predictions shown of each");
+        c.value("--columns", columns, "columns processed in parallel");
+        c.option("--csv", csv, "write a row for each position to this file");
+        c.value("--threads", threads, "threads");
+    }
 };
 
 /// Options of `convert`.
 struct ConvertOptions {
     std::string model, to, store;
+
+    template <class Command> void declare(Command& c) {
+        c.required("--to", to, "file to write");
+        c.choice(
+             "--store", store,
+             "type of its matrices: fp32; bf16, half the bytes; int8 with a scale for each row, a quarter",
+             {"fp32", "bf16", "int8"})
+            ->required();
+    }
 };
 
 /// `named`: the options given on the command line.

@@ -27,7 +27,6 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
     const ig::NeuralCacheOptions defaults, cache{.window = window_of(o.cache_window, corpus),
                                                  .flatness = o.cache_flatness.value_or(defaults.flatness),
                                                  .weight = o.cache_weight.value_or(defaults.weight)};
-    require_neural_cache(cache);
     const std::vector<double> flatness = {cache.flatness},
                               weights = {0, cache.weight};  // without and with the cache
     const auto h = g.hidden(m.o);
@@ -68,13 +67,13 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
 
 // Evaluates with a softmax temperature, a mixture with other predictions, or both.
 ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
-                              ig::Index columns, Report& report) {
+                              ig::Index columns, std::optional<ig::Precision> packed, Report& report) {
     const auto weights = all_weights(o);
     const double temperature = o.softmax_temperature.value_or(1);
     Progress progress("evaluation", !o.json);
     const auto go_on = shown_by(progress);
     auto own = token_nats(it, corpus, columns, temperature, go_on);
-    const Mixture mixture = mixture_of(o, it, std::move(own), corpus, go_on);
+    const Mixture mixture = mixture_of(o, it, std::move(own), corpus, go_on, packed);
     progress.clear();
     if (o.softmax_temperature) {
         report.line("softmax     temperature " + exact(temperature));
@@ -92,6 +91,8 @@ int evaluate(const EvaluateOptions& o) {
     require_with(o.cache, "--cache", "--cache-flatness", o.cache_flatness);
     require_with(o.cache, "--cache", "--cache-weight", o.cache_weight);
     require_dynamic(o);
+    require_adaptation(o);
+    require_columns(o.columns);
     require_with(is_mixed(o), "--mix-with or --mix-probabilities", "--mix-weight", o.mix_weight);
     require_not_adaptive(o, o.cache, o.softmax_temperature.has_value());
     if (is_mixed(o)) all_weights(o);
@@ -131,7 +132,7 @@ int evaluate(const EvaluateOptions& o) {
         p = evaluate_adaptively(o, it, corpus, statistics, report, without);
         count_characters(p, it.vocabulary);
     } else if (is_mixed(o) || o.softmax_temperature) {
-        p = evaluate_mixed(o, it, corpus, size.columns, report);
+        p = evaluate_mixed(o, it, corpus, size.columns, packed, report);
         count_characters(p, it.vocabulary);
     } else {
         Progress progress("evaluation", !o.json);

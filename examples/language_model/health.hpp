@@ -55,12 +55,22 @@ inline LongestRow longest_row(ig::MatrixRef<const float> table) {
     return it;
 }
 
+/// Whether a validation of `nats` per token shows by itself, without a best to compare it with, that the training
+/// has run away: the perplexity is not finite or, unless --runaway is 0, above 1000 V, where equal probabilities of
+/// all V `types` would give V.
+inline bool is_hopeless(const Options& o, double nats, ig::Index types) {
+    return std::isinf(std::exp(nats)) ||
+           (o.runaway > 0 && nats > std::log(1000 * static_cast<double>(types)));
+}
+
 /// Why a training ends before its last epoch.
 enum class Stop { none, patience, runaway };
 
-/// `epoch`: the next one; `best`, `validation`: the best and the last loss, in nats per token.
+/// `epoch`: the next one; `best`, `validation`: the best and the last loss, in nats per token; `types`: those of
+/// the vocabulary.
 inline Stop stop_of(const Options& o, std::uint64_t epoch, std::uint64_t best_epoch, double best,
-                    double validation) {
+                    double validation, ig::Index types) {
+    if (is_hopeless(o, validation, types)) return Stop::runaway;
     if (o.runaway > 0 && validation > best + std::log(o.runaway)) return Stop::runaway;
     if (o.patience > 0 && best_epoch > 0 && epoch > best_epoch + static_cast<std::uint64_t>(o.patience))
         return Stop::patience;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,16 +51,18 @@ template <class O> std::vector<double> all_weights(const O& o) {
     return weights;
 }
 
-/// The model, with -log p of every token in `own`, and the components mixed with it on a text.
+/// The model, with -log p of every token in `own`, and the components mixed with it on a text, models among them
+/// in the precision of `packed` as in build_model().
 template <class O, class GoOn> Mixture mixture_of(const O& o, const LoadedModel& it, std::vector<double> own,
-                                                  const ig::text::Corpus& corpus, GoOn&& go_on) {
+                                                  const ig::text::Corpus& corpus, GoOn&& go_on,
+                                                  std::optional<ig::Precision> packed = {}) {
     Mixture mixture;
     mixture.add(o.model, std::move(own));
     for (const auto& path : o.mix_with) {
         auto file = read_model(path);
         require_same_vocabulary("--mix-with '" + path + "'", it.vocabulary, file.vocabulary);
         const Extent size = extent_of(corpus.size(), o.columns, file.options.bptt);
-        auto other = build_model(std::move(file), size);
+        auto other = build_model(std::move(file), size, packed);
         mixture.add(path, token_nats(other, corpus, size.columns, 1, go_on));
     }
     for (const auto& path : o.mix_probabilities)

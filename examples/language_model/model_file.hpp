@@ -91,12 +91,17 @@ struct Extent {
     ig::Index columns, steps;
 };
 
-/// As requested by --columns and for a segment, but no more than a text of so many tokens fills: the rest would
-/// be memory and work for padding. Throws UsageError for columns out of range.
-inline Extent extent_of(ig::Index tokens, ig::Index columns, ig::Index steps) {
+/// Throws UsageError for --columns out of range.
+inline void require_columns(ig::Index columns) {
     if (columns < 1 || columns > most_size)
         throw ig::UsageError(
             ig::message("--columns is ", columns, ", expected at least 1 and at most ", most_size));
+}
+
+/// As requested by --columns and for a segment, but no more than a text of so many tokens fills: the rest would
+/// be memory and work for padding. Throws UsageError for columns out of range.
+inline Extent extent_of(ig::Index tokens, ig::Index columns, ig::Index steps) {
+    require_columns(columns);
     columns = std::clamp<ig::Index>(columns, 1, std::max<ig::Index>(tokens, 1));
     const ig::Index length = std::max<ig::Index>(1, (tokens + columns - 1) / columns);
     return {columns, std::min(steps, length)};

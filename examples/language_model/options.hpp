@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/linalg.hpp>
@@ -380,8 +381,12 @@ inline std::string fault(const Options& o) {
     require(o.patience >= 0, "patience", o.patience, "0 or more");
     require(o.runaway == 0 || (o.runaway > 1 && o.runaway < 1e300), "runaway", o.runaway,
             "0, or a number above 1");
-    require(!(o.keep != o.keep), "keep", "not given",
+    require(!std::isnan(o.keep), "keep", "not given",
             "a number: the recipe has no large network for wikitext-2");
+    for (const auto& [name, keep] :
+         {std::pair("keep-input", o.keep_input), std::pair("keep-state", o.keep_state),
+          std::pair("keep-output", o.keep_output)})
+        require(!std::isnan(keep.value_or(1)), name, "nan", "a number above 0 and at most 1");
     const Keeps k = keeps(o);
     if (const double output = o.keep_output.value_or(k.state); o.scheme == "tied")
         require(output == k.state, "keep-output", output,

@@ -34,6 +34,15 @@ inline std::string exact(double x) {
     return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
 }
 
+/// A perplexity with two decimals; a very large one with its exponent, "5.09e+23".
+inline std::string perplexity_in_words(double p) {
+    if (p < 1e9) return fixed(p, 2);
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out << std::setprecision(3) << p;
+    return out.str();
+}
+
 /// "1 line", "2 lines".
 inline std::string counted(ig::Index n, const std::string& noun) {
     return grouped(n) + " " + noun + (n == 1 ? "" : "s");

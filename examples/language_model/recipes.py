@@ -124,7 +124,7 @@ def run(o):
     require_same_options(record, o.options)
     require_alike(o.results, RUN, alike(o), o.options)
     record_options(record, o.options)
-    append_result(o.results, HEADER, RUN, None)  # fails now if it cannot be written
+    append_result(o.results, HEADER, RUN)  # fails now if it cannot be written
     pool = Pool(1)  # one after another: the processor time of an evaluation is that of all programs meanwhile
     pool.work(runs)
     return pool.status(runs, 'recipes.py')

@@ -171,11 +171,11 @@ def precision_of(program, *options):
             return json.loads(json.loads(f.read(length))['__metadata__']['language_model'])['precision']
 
 
-def require_free(extra, ours):
-    """Refuses options after -- that are set for each run."""
+def require_free(extra, ours, where='after --'):
+    """Refuses options of the training that are set for each run."""
     for option in extra:
         if option.startswith('--') and re.sub('=.*', '', option)[2:] in ours:
-            raise Refused(f"found {option} after --, expected options of the model and the training: this one is set for each run. "
+            raise Refused(f"found {option} {where}, expected options of the model and the training: this one is set for each run. "
                           'Leave it out; --help lists what can be given before --')
 
 

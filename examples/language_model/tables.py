@@ -3,6 +3,7 @@
     python3 tables.py run ptb-small --program build/release/examples/language_model --jobs 2
     python3 tables.py run ptb-small --program … --rows AL REAL --folder tables/rate0.5 -- --rate 0.5
     python3 tables.py tune ptb-small --program … --row REAL --gamma 0.5 0.65 0.8 --epochs 12
+    python3 tables.py try ptb-small --program … --row REAL --change keep0.8='--keep 0.8' --change bptt70='--bptt 70' --epochs 12
     python3 tables.py curves ptb-small --csv curves.csv --svg curves.svg
     python3 tables.py figure ptb-small --svg ptb-small.svg
     python3 tables.py report
@@ -12,6 +13,7 @@ state), .csv (its log) and .out (the program's output). After an interruption th
 evaluated in one column and becomes a line of the results; see docs/examples/language_model.md.
 """
 import argparse
+import math
 import os
 import re
 import shlex
@@ -19,8 +21,9 @@ import sys
 
 from runs import (OURS, PRECISIONS, Failed, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
-from tables_report import (ALL_ROWS, CURVES, DEPTH, HEADER, HERE, LAYERS, ROWS, RUN, TABLES, TUNED_HEADER, TUNED_RUN, UNITS, Refused,
-                           append_result, best_gamma, curves, figure, read_results, read_tuned, report, require_alike, trials)
+from tables_report import (ALL_ROWS, CHANGES, CHANGES_RUN, CURVES, DEPTH, DISTANCES, HEADER, HERE, LAYERS, ROWS, RUN, TABLES, TUNED_HEADER,
+                           TUNED_RUN, UNITS, Refused, append_result, best_gamma, curves, figure, log_distances, markdown_changes,
+                           read_by_epoch, read_changes, read_options, read_results, read_tuned, report, require_alike, trials)
 
 # The options of each row on top of the preset. The bias is explicit: a training begun without it is refused, not continued.
 OPTIONS = {
@@ -32,21 +35,40 @@ OPTIONS = {
     'LSTM': f'--head tied --head-bias --loss ce --cell lstm --layers {LAYERS} --units {UNITS}',
     'RHN': f'--head tied --head-bias --loss ce --cell rhn --layers 1 --depth {DEPTH} --units {UNITS}',
 }
-RESULTS, TUNED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'gamma.csv'))
+RESULTS, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'gamma.csv', 'changes.csv'))
 
 
 class TableRun(Run):
     """A row of a table with a seed."""
     header, run, parts = HEADER, RUN, ['valid', 'test']
 
-    def __init__(self, o, row, number, mark='', last=()):
+    def __init__(self, o, row, number, mark=''):
         super().__init__(o, f'{o.table} {row}{mark} seed {number}', f"{o.table}-{row}{mark.replace(' ', '-')}-{number}")
-        self.row, self.seed, self.last = row, number, last
+        self.row, self.seed = row, number
+        self.free = '--head free' in OPTIONS[row]
+        self.last = ['--subspace'] if self.free else []  # the training is the same with it
         self.key = (o.table, row, number)
 
-    def fields(self, log, perplexities, hours):
+    def alike(self):
+        """The results with which its own are compared."""
+        return [r for r in read_results(self.o.results) if r['table'] == self.o.table]
+
+    def lines(self, log, perplexities, hours):
         """What the results say of it."""
-        return [*self.key, len(log), *perplexities, f'{hours:.4f}']
+        return [[*self.key, len(log), *perplexities, f'{hours:.4f}']]
+
+    def beside(self, log):
+        """What the files beside the results say of it."""
+        by_epoch = {'curves': (CURVES, [[epoch, f'{valid:.6g}'] for epoch, valid, _ in log])}
+        if self.free:
+            by_epoch['subspace'] = (DISTANCES, [[epoch, f'{distance:.6g}'] for epoch, distance in self.distances()])
+        return by_epoch
+
+    def distances(self):
+        """The distance of word vectors and softmax by epoch; epoch 0 is the start."""
+        with open(self.base + '.out', errors='replace') as out:
+            start = re.findall(r'^subspace .* softmax ([0-9.]+) at the start$', out.read(), re.M)
+        return [*((0, float(distance)) for distance in start[-1:]), *log_distances(self.base + '.csv')]
 
     def steps(self):
         """Trains, evaluates and records the result, as a generator of processes to wait for."""
@@ -65,41 +87,57 @@ class TableRun(Run):
             finite(found[1], part)
             perplexities.append(found[1])
         hours, log = self.hours()
-        require_alike(o.results, self.run, alike(o, self), o.options)  # again: another call may have finished with others
-        beside = {'options': (','.join([*self.run, 'options']), [[o.options]])}
-        if self.run == RUN:
-            beside['curves'] = (CURVES, [[epoch, f'{valid:.6g}'] for epoch, valid, _ in log])
-        if not append_result(o.results, self.header, self.run, self.fields(log, perplexities, hours), **beside):
+        require_alike(o.results, self.run, self.alike(), o.options)  # again: another call may have finished with others
+        beside = {'options': (','.join([*self.run, 'options']), [[o.options]]), **self.beside(log)}
+        if not append_result(o.results, self.header, self.run, *self.lines(log, perplexities, hours), **beside):
             print(f"{self.title}: has a line in '{o.results}' already, by another call; it stays", flush=True)
             return
-        figures = ', '.join(f'{name} {p}' for name, p in zip(['validation', 'test'], perplexities))
+        figures = ', '.join(f'{name} {p}' for name, p in zip(['validation', 'test'], perplexities or [f'{log[-1][1]:.2f}']))
         print(f'{self.title}: {figures}, {len(log)} epochs, {hours:.4f} core-hours', flush=True)
 
 
 class Trial(TableRun):
-    """A short training of a row with a gamma. The texts are named, so that the program does not take the corpus's test text, too."""
+    """A short training of a row with options in place of the preset's. The texts are named, so that the program does not take the corpus's
+    test text, too."""
+    header, run, parts = CHANGES, CHANGES_RUN, []
+
+    def __init__(self, o, name, options, number):
+        corpus, _ = TABLES[o.table]
+        super().__init__(o, o.row, number, f' {name} epochs{o.epochs}')
+        self.options = [*options, '--epochs', str(o.epochs)]
+        self.last = ['--train', text_of(corpus, 'train'), '--valid', text_of(corpus, 'valid'), *self.options]
+        self.key = (o.table, o.row, name, number)
+
+    def alike(self):
+        return [r for r in read_changes(self.o.results) if (r['table'], r['row']) == (self.o.table, self.o.row)]
+
+    def lines(self, log, perplexities, hours):
+        *what, number = self.key
+        return [[*what, shlex.join(self.options), number, epoch, f'{valid:.6g}'] for epoch, valid, _ in log]
+
+    def beside(self, log):
+        return {}
+
+
+class GammaTrial(Trial):
+    """A trial of a gamma, with one figure as its result: the validation perplexity in one column."""
     header, run, parts = TUNED_HEADER, TUNED_RUN, ['valid']
 
     def __init__(self, o, gamma, number):
-        corpus, _ = TABLES[o.table]
-        super().__init__(o, o.row, number, f' gamma{gamma:g} epochs{o.epochs}', [
-            '--train', text_of(corpus, 'train'), '--valid', text_of(corpus, 'valid'), '--gamma', f'{gamma:g}', '--epochs', str(o.epochs)])
+        super().__init__(o, f'gamma{gamma:g}', ['--gamma', f'{gamma:g}'], number)
         self.key = (o.table, o.row, f'{gamma:g}', number, o.epochs)
 
-    def fields(self, log, perplexities, hours):
-        return [*self.key, *perplexities]
-
-
-def alike(o, run):
-    """The results with which those of a run are compared."""
-    if isinstance(run, Trial):
+    def alike(self):
+        o = self.o
         return [r for r in read_tuned(o.results) if (r['table'], r['row'], r['epochs']) == (o.table, o.row, o.epochs)]
-    return [r for r in read_results(o.results) if r['table'] == o.table]
+
+    def lines(self, log, perplexities, hours):
+        return [[*self.key, *perplexities]]
 
 
 def work(o, runs):
     """Does those of the runs that have no result; returns the exit status."""
-    known = {tuple(r[name] for name in run.run): r for run in runs[:1] for r in alike(o, run)}
+    known = {tuple(r[name] for name in run.run): r for run in runs[:1] for r in run.alike()}
     missing = []
     for run in runs:
         if (done := known.get(run.key)):
@@ -111,14 +149,14 @@ def work(o, runs):
     require_same_options(record, o.options)
     require_alike(o.results, runs[0].run, known.values(), o.options)
     record_options(record, o.options)
-    append_result(o.results, runs[0].header, runs[0].run, None)  # fails now if it cannot be written
+    append_result(o.results, runs[0].header, runs[0].run)  # fails now if it cannot be written
     pool = Pool(o.jobs)
     pool.work(missing)
     return pool.status(missing, 'tables.py')
 
 
 def prepare(o, ours, name, results):
-    """What both commands that train require and set."""
+    """What all commands that train require and set."""
     require_program_and_texts(o, TABLES[o.table][0])
     require_free(o.extra, [*OURS, 'epsilon', 'head', 'head-bias', 'loss', *ours])
     os.makedirs(o.folder, exist_ok=True)
@@ -139,16 +177,67 @@ def run_table(o):
     return work(o, [TableRun(o, row, number) for number in sorted(set(o.seeds)) for row in ROWS[o.table] if row in rows])
 
 
+def require_row(o):
+    """Checks that the row is one of the table."""
+    if o.row not in ROWS[o.table]:
+        raise Refused(f"found --row {o.row}, expected a row of {o.table}: {', '.join(ROWS[o.table])}")
+
+
 def tune(o):
     """The command tune."""
-    if o.row not in ROWS[o.table]:
-        raise Refused(f'found {o.table}, expected a table with the row {o.row}')
+    require_row(o)
     prepare(o, ['gamma', 'alpha', 'epochs'], 'gamma.csv', TUNED)
-    status = work(o, [Trial(o, gamma, number) for number in sorted(set(o.seeds)) for gamma in sorted(set(o.gamma))])
+    status = work(o, [GammaTrial(o, gamma, number) for number in sorted(set(o.seeds)) for gamma in sorted(set(o.gamma))])
     group = trials(read_tuned(o.results)).get((o.table, o.row, o.epochs))
     if status == 0:
         print(f'{o.table} {o.row} after {o.epochs} epochs: the best of {len(group)} gammas on validation is {best_gamma(group):g}')
     return status
+
+
+def try_changes(o):
+    """The command try."""
+    require_row(o)
+    changes = dict(o.change)
+    if len(changes) < len(o.change):
+        raise Refused(f"found --change with the names {', '.join(name for name, _ in o.change)}, expected each name once")
+    for name, options in changes.items():
+        require_free(options, [*OURS, 'epochs'], f'in --change {name}')
+    prepare(o, ['epochs'], 'changes.csv', CHANGED)
+    runs = [Trial(o, name, options, number) for number in sorted(set(o.seeds)) for name, options in changes.items()]
+    found = {r['change']: r['options'] for r in runs[0].alike()}
+    for run in runs:
+        name, options = run.key[2], shlex.join(run.options)
+        if found.get(name, options) != options:
+            raise Refused(f"found the change {name} with the options {found[name]} in '{o.results}', and now with {options}, expected one name for "
+                          'one set of options. Give it another name')
+    status = work(o, runs)
+    if status == 0:
+        plain = o.plain or (os.path.join(o.folder, 'tables.csv') if o.extra else RESULTS)
+        print(markdown_changes(runs[0].alike(), read_options(o.results, CHANGES_RUN), read_by_epoch(plain, 'curves', CURVES),
+                               read_options(plain, RUN)), end='')
+    return status
+
+
+def change(text):
+    """A change, NAME=OPTIONS, as its name and the list of its options."""
+    try:
+        name, options = re.fullmatch(r'([A-Za-z0-9][A-Za-z0-9._-]*)=(.*)', text, re.S).groups()
+        return name, shlex.split(options)
+    except (AttributeError, ValueError):
+        raise argparse.ArgumentTypeError(f"found {text}, expected NAME='OPTIONS' with a name of letters, digits, '.', '_' and '-', and options as in "
+                                         'a shell') from None
+
+
+def epsilon(text):
+    """A share below 1, or a fraction such as 1/256, in the form in which the program gets it and the results record it."""
+    above, slash, below = text.partition('/')
+    try:
+        value = float(above) / (float(below) if slash else 1)
+    except (ValueError, ZeroDivisionError):
+        value = math.nan
+    if not (1e-300 <= value < 1 or (value == 0 and not re.search('[1-9]', above))):
+        raise argparse.ArgumentTypeError(f'found {text}, expected 0, or a number below 1 such as 0.01 or 1/256')
+    return repr(value) if value else '0'
 
 
 def positive(text):
@@ -164,7 +253,7 @@ def arguments_of_training(p, seeds, results, name):
     p.add_argument('--jobs', type=at_least_1, help='runs in parallel (as many as the processors have room for)')
     p.add_argument('--precision', choices=PRECISIONS, default='auto', help='of the training, the same for a whole table (auto: what the '
                    'program chooses here)')
-    p.add_argument('--epsilon', default='0.00390625', help='below which probability the gradient of the softmax is sampled, '
+    p.add_argument('--epsilon', type=epsilon, default='0.00390625', help='below which probability the gradient of the softmax is sampled, '
                    'without bias; 0: exact (1/256)')
     p.add_argument('--folder', default='tables', help='of models, trainings, logs and outputs (tables)')
     p.add_argument('--results', help=f'where finished runs are written down ({os.path.relpath(results)}; with options after -- FOLDER/{name})')
@@ -187,9 +276,21 @@ def main():
     p.add_argument('--epochs', type=at_least_1, default=12, help='of each training, from the beginning of the preset\'s schedule (12)')
     arguments_of_training(p, [1], TUNED, 'gamma.csv')
 
+    p = commands.add_parser('try', help='short trainings of a row with one thing changed, compared by epoch on the validation text alone; after -- '
+                            'as for run')
+    p.add_argument('table', choices=TABLES)
+    p.add_argument('--row', choices=ALL_ROWS, default='REAL')
+    p.add_argument('--change', action='append', type=change, required=True, metavar="NAME='OPTIONS'",
+                   help='options of language_model train in place of those of the row; several times for several changes')
+    p.add_argument('--epochs', type=at_least_1, default=12, help='of each training, from the beginning of the preset\'s schedule (12)')
+    p.add_argument('--plain', help=f'results of run, for the curve of the row as it is ({os.path.relpath(RESULTS)}; with options after -- '
+                   'FOLDER/tables.csv)')
+    arguments_of_training(p, [1], CHANGED, 'changes.csv')
+
     p = commands.add_parser('report', help='rewrite the tables of docs/examples/language_model.md from the results')
     p.add_argument('--results', default=RESULTS)
     p.add_argument('--tuned', default=TUNED, help='results of tune')
+    p.add_argument('--changes', default=CHANGED, help='results of try')
     p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', 'language_model.md'))
     p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
@@ -206,12 +307,13 @@ def main():
     p.add_argument('--svg', required=True)
 
     o = parser.parse_args(arguments)
-    if o.command in ('run', 'tune'):
+    if o.command in ('run', 'tune', 'try'):
         o.extra = extra
         o.jobs = o.jobs or max(1, (os.cpu_count() or 1) // o.threads)
     elif extra:
-        parser.error(f'-- and options of the training are for run and tune, not for {o.command}')
-    return status_of('tables.py', {'run': run_table, 'tune': tune, 'report': report, 'curves': curves, 'figure': figure}[o.command], o)
+        parser.error(f'-- and options of the training are for run, tune and try, not for {o.command}')
+    do = {'run': run_table, 'tune': tune, 'try': try_changes, 'report': report, 'curves': curves, 'figure': figure}
+    return status_of('tables.py', do[o.command], o)
 
 
 if __name__ == '__main__':

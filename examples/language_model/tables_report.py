@@ -29,7 +29,9 @@ IN_CELLS = {'LSTM': LAYERS * 4 * (2 * UNITS * UNITS + UNITS),  # W, U and b of t
             'RHN': 2 * UNITS * UNITS + DEPTH * 2 * (UNITS * UNITS + UNITS)}  # of h and t: W once, R and b in each micro-step
 TUNED_HEADER = 'table,row,gamma,seed,epochs,valid'
 TUNED_RUN = ['table', 'row', 'gamma', 'seed', 'epochs']
-CURVES = 'table,row,seed,epoch,valid'
+CURVES, DISTANCES = 'table,row,seed,epoch,valid', 'table,row,seed,epoch,distance'
+CHANGES = 'table,row,change,options,seed,epoch,valid'
+CHANGES_RUN = ['table', 'row', 'change', 'seed']
 NONE = 'no finished training yet'
 
 
@@ -87,6 +89,17 @@ def read_tuned(path):
     return read_lines(path, TUNED_HEADER, TUNED_RUN, fine, EXPECTED)
 
 
+def read_changes(path):
+    """The curves of changes, a line for each epoch; its field `epochs` is that of the options."""
+    def fine(row):
+        integers(row, 'seed', 'epoch')
+        row['valid'] = float(row['valid'])
+        found = re.fullmatch(r'(?:.* )?--epochs (\d+)', row['options'])
+        row['epochs'] = int(found[1]) if found else 0
+        return found and row['row'] in ROWS[row['table']] and 0 < row['valid'] < math.inf
+    return read_lines(path, CHANGES, [*CHANGES_RUN, 'epoch'], fine, EXPECTED + ', and of options that end with --epochs N')
+
+
 def beside(results, what):
     """The file that goes with one of results: X.csv has X.options.csv."""
     return re.sub(r'\.csv$', '', results) + f'.{what}.csv'
@@ -96,6 +109,21 @@ def read_options(results, run):
     """The options of the training of each result, by the fields that identify it."""
     lines = read_lines(beside(results, 'options'), ','.join([*run, 'options']), run, lambda row: True, 'one line for each result')
     return {tuple(row[name] for name in run): row['options'] for row in lines}
+
+
+def read_by_epoch(results, what, header):
+    """A number by epoch in the file beside results that `what` names, for each run in the results: {(table, row, seed): {epoch: number}}."""
+    name = header.split(',')[-1]
+
+    def fine(row):
+        integers(row, 'seed', 'epoch')
+        row[name] = float(row[name])
+        return row['row'] in ROWS[row['table']] and 0 <= row[name] < math.inf
+    runs = {(r['table'], r['row'], r['seed']): {} for r in read_results(results)}
+    for r in read_lines(beside(results, what), header, [*RUN, 'epoch'], fine, EXPECTED):
+        if (run := (r['table'], r['row'], r['seed'])) in runs:
+            runs[run][r['epoch']] = r[name]
+    return runs
 
 
 def require_alike(results, run, lines, options):
@@ -109,58 +137,75 @@ def require_alike(results, run, lines, options):
                           'would be compared with it as if they were alike. Give the same options, or another --results')
 
 
-def append_result(path, header, run, fields, **with_it):
-    """Appends a line to the results unless its run has one, and syncs it to disk; returns whether it was appended. Without
-    fields: writes the header if there is no file. `with_it`: for a file beside the results, by its name, its header and lines of this
-    run less the fields that identify it; they take the place of those that the run has there."""
+def append_result(path, header, run, *lines, **with_it):
+    """Appends the lines of one run to the results unless it has some, and syncs them to disk; returns whether they were appended.
+    Without lines: writes the header if there is no file. `with_it`: for a file beside the results, by its name, its header and lines of
+    this run less the fields that identify it; they take the place of those that the run has there."""
     places = [header.split(',').index(name) for name in run]
     with open(path, 'a+b') as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         f.seek(0)
         before = f.read()
-        key = fields and [str(fields[i]) for i in places]
-        for line in before.decode().splitlines():
-            there = line.split(',')
-            if fields and len(there) == len(fields) and [there[i] for i in places] == key:
+        key = [str(lines[0][i]) for i in places] if lines else None
+        for there in csv.reader(before.decode().splitlines()):
+            if lines and len(there) == len(lines[0]) and [there[i] for i in places] == key:
                 return False  # another call came first
-        for what, (columns, lines) in with_it.items():
-            replace_lines(beside(path, what), columns, key, lines)
+        for what, (columns, more) in with_it.items():
+            replace_lines(beside(path, what), columns, key, more)
         text = '' if before else header + '\n'
-        if fields:
-            text += ('' if not before or before.endswith(b'\n') else '\n') + ','.join(map(str, fields)) + '\n'
+        if lines:
+            text += ('' if not before or before.endswith(b'\n') else '\n') + csv_text(lines)
         f.write(text.encode())
         f.flush()
         os.fsync(f.fileno())
     return True
 
 
+def csv_text(lines):
+    """Lines of a CSV file, from lists of fields."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator='\n').writerows(lines)
+    return out.getvalue()
+
+
 def replace_lines(path, header, key, lines):
-    """Writes lines that begin with the fields `key` in place of those in a file, which appears whole."""
+    """Writes lines that begin with the fields `key` in place of those in a file, which appears whole; without lines, none is begun."""
+    if not lines and not os.path.exists(path):
+        return
     kept = []
     if os.path.exists(path):
         with open(path) as f:
             kept = [line for line in f.read().splitlines()[1:] if next(csv.reader([line]), [])[:len(key)] != key]
-    out = io.StringIO()
-    csv.writer(out, lineterminator='\n').writerows([*key, *fields] for fields in lines)
     with open(path + '.part', 'w') as f:
-        f.write('\n'.join([header, *kept]) + '\n' + out.getvalue())
+        f.write('\n'.join([header, *kept]) + '\n' + csv_text([*key, *fields] for fields in lines))
         f.flush()
         os.fsync(f.fileno())
     os.replace(path + '.part', path)
 
 
-def log_rows(path):
-    """Epoch, validation perplexity and computing time of the last training in a log, from its complete rows."""
+def rows_of_log(path, of_row):
+    """of_row(row) of the complete rows of the last training in a log."""
     with open(path, newline='') as f:
         text = f.read()
     try:
         rows = list(csv.DictReader(text[:text.rfind('\n') + 1].splitlines()))
         rows = [row for row in rows if row['run'] == rows[-1]['run']]
-        return [(int(row['epoch']), float(row['valid_perplexity']), float(row['cpu_seconds'])) for row in rows]
+        return [of_row(row) for row in rows]
     except (KeyError, TypeError, ValueError):
         first = text.split('\n')[0]
         raise Refused(f"found '{first}' and rows that do not fit it in '{path}', expected a log of language_model, with numbers for "
                       'epoch, valid_perplexity and cpu_seconds. Put the log of the training there') from None
+
+
+def log_rows(path):
+    """Epoch, validation perplexity and computing time of each epoch in a log."""
+    return rows_of_log(path, lambda row: (int(row['epoch']), float(row['valid_perplexity']), float(row['cpu_seconds'])))
+
+
+def log_distances(path):
+    """Epoch and distance of word vectors and softmax in a log, of the epochs that were trained with --subspace."""
+    return [(epoch, float(found)) for epoch, found in rows_of_log(path, lambda row: (int(row['epoch']), row.get('subspace_distance')))
+            if found]
 
 
 def spread(values, form):
@@ -232,6 +277,48 @@ def markdown_tuned(results, made):
     return '\n'.join(out) + '\n' if out else ''
 
 
+def markdown_distances(runs):
+    """The distance of word vectors and softmax of finished runs on the page; nothing if none was recorded."""
+    epochs = [0, 1, 5, 10, 20, 40]
+    out = ['', 'Averaged distance of the column spaces of word vectors and softmax (`--subspace`), at the start and after epochs:', '',
+           '| table | row | seed | start | ' + ' | '.join(map(str, epochs[1:])) + ' |', '|' + '---|' * (3 + len(epochs))]
+    for (table, row, seed), found in runs.items():
+        if found:
+            cells = [f'{found[epoch]:.3f}' if epoch in found else '' for epoch in epochs]
+            out.append('| ' + ' | '.join([table, row, str(seed), *cells]) + ' |')
+    return '\n'.join(out) + '\n' if any(runs.values()) else ''
+
+
+def markdown_changes(changes, made, plain, made_plain):
+    """Validation by epoch of each change of a row, below that of finished runs of the row as it is; nothing if there are no changes."""
+    groups = {}
+    for r in changes:
+        groups.setdefault((r['table'], r['row'], r['epochs']), {}).setdefault(r['change'], []).append(r)
+    out = []
+    for (table, row, epochs), group in groups.items():
+        how = made_with(sum(group.values(), []), CHANGES_RUN, made)
+        shown = sorted({1, 5, 10, epochs} & set(range(epochs + 1)))
+        out += ['', f'{table} {row} with one change, {epochs} epochs, with {how}; validation by epoch, in as many columns as in training:', '',
+                '| change | options | ' + ' | '.join(map(str, shown)) + ' | seeds |', '|' + '---|' * (3 + len(shown))]
+
+        def line(name, options, curves):
+            values = [[curve[epoch] for curve in curves if epoch in curve] for epoch in shown]
+            return '| ' + ' | '.join([name, options, *(spread(v, '.1f') if v else '' for v in values), str(len(curves))]) + ' |'
+        same = {run: curve for run, curve in plain.items() if run[:2] == (table, row) and curve}
+        if same:
+            how_plain = made_with([dict(zip(RUN, run)) for run in same], RUN, made_plain)
+            out.append(line('the row as it is', '' if how_plain == how else how_plain, same.values()))
+        else:
+            out.append('| ' + ' | '.join(['the row as it is', '', NONE, *[''] * len(shown)]) + ' |')
+        for name, lines in group.items():
+            curves = {}
+            for r in lines:
+                curves.setdefault(r['seed'], {})[r['epoch']] = r['valid']
+            options = re.sub(r' ?--epochs \d+$', '', lines[0]['options'])
+            out.append(line(name, f'`{options}`' if options else '', curves.values()))
+    return '\n'.join(out) + '\n' if out else ''
+
+
 def write_between(page, script, made, check, results):
     """Writes the output of a script between its two marks on a page, or checks that it is there; returns 0."""
     begin, end = f'<!-- {script} report writes from here -->', f'<!-- {script}: to here -->'
@@ -253,7 +340,10 @@ def write_between(page, script, made, check, results):
 def report(o):
     """The command report."""
     made = markdown(read_results(o.results), read_options(o.results, RUN))
+    made += markdown_distances(read_by_epoch(o.results, 'subspace', DISTANCES))
     made += markdown_tuned(read_tuned(o.tuned), read_options(o.tuned, TUNED_RUN))
+    made += markdown_changes(read_changes(o.changes), read_options(o.changes, CHANGES_RUN),
+                             read_by_epoch(o.results, 'curves', CURVES), read_options(o.results, RUN))
     if o.print:
         print(made, end='')
         return 0
@@ -330,20 +420,10 @@ def curves(o):
 
 def figure(o):
     """The command figure: from the curves recorded with the results."""
-    path = beside(o.results, 'curves')
-
-    def fine(row):
-        integers(row, 'seed', 'epoch')
-        return row['row'] in ROWS[row['table']] and 0 < float(row['valid']) < math.inf
-    lines = read_lines(path, CURVES, [*RUN, 'epoch'], fine, EXPECTED)
-    runs = [(r['row'], r['seed']) for r in read_results(o.results) if r['table'] == o.table]
-    found = {}
-    for row, seed in sorted(runs, key=lambda run: (ROWS[o.table].index(run[0]), run[1])):
-        points = [(r['epoch'], r['valid']) for r in lines if (r['table'], r['row'], r['seed']) == (o.table, row, seed)]
-        if points:
-            found[row, seed] = points
+    runs = [(run, curve) for run, curve in read_by_epoch(o.results, 'curves', CURVES).items() if run[0] == o.table and curve]
+    found = {run[1:]: list(curve.items()) for run, curve in sorted(runs, key=lambda r: (ROWS[o.table].index(r[0][1]), r[0][2]))}
     if not found:
-        raise Refused(f"found no curve of a finished run of {o.table} in '{path}', expected those that `tables.py run {o.table}` records. Run "
-                      'it, or draw the logs of a folder with `tables.py curves`')
+        raise Refused(f"found no curve of a finished run of {o.table} in '{beside(o.results, 'curves')}', expected those that `tables.py run "
+                      f'{o.table}` records. Run it, or draw the logs of a folder with `tables.py curves`')
     draw_curves(o.svg, o.table, found)
     return 0

@@ -1,4 +1,5 @@
 /// @file train.cpp  The command `train`: its options, checks and start values.
+#include <cmath>
 #include <isogloss/utf8.hpp>
 #include <utility>
 
@@ -65,6 +66,8 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
             o.keep_input = o.keep_between = o.keep_state = o.keep_output = std::nullopt;
     }
     copy_named(given, o, named);
+    if (named.contains("keep") && std::isnan(o.keep))  // not a preset's, which leaves it open in this way
+        throw ig::UsageError("--keep is nan, expected a number above 0 and at most 1");
     if (stored && o.precision == "auto") o.precision = stored->precision;
     if (preset && !named.contains("head-bias")) {  // presets of 0.1.0 had none
         if (stored) o.head_bias = stored->head_bias;
@@ -164,10 +167,11 @@ void require_finished(const std::string& state) {
                batch = file.scalar<std::uint64_t>("state/batch");
     const auto stored = stored_options(file);
     const auto epochs = stored.epochs;
-    const bool stopped = file.find("state/health/validation") &&  // not in files of earlier versions
-                         stop_of(stored, epoch, file.scalar<std::uint64_t>("state/best_epoch"),
-                                 file.scalar<double>("state/best"),
-                                 file.scalar<double>("state/health/validation")) != Stop::none;
+    const bool stopped =
+        file.find("state/health/validation") &&  // not in files of earlier versions
+        stop_of(stored, epoch, file.scalar<std::uint64_t>("state/best_epoch"),
+                file.scalar<double>("state/best"), file.scalar<double>("state/health/validation"),
+                stored_vocabulary(file).size()) != Stop::none;
     if (static_cast<ig::Index>(epoch) <= epochs && !stopped)
         throw ig::FileError(ig::message("'", state, "' holds a training that stopped in epoch ", epoch,
                                         " of ", epochs, ", after batch ", batch,

@@ -258,8 +258,14 @@ int Training::run() {
         if (!stepped_) throw;  // the start values are to blame
         return diverged(error.what());
     }
-    const Stop why = state_.epoch <= epochs ? stop() : Stop::none;
+    const bool more = state_.epoch <= epochs,
+               hopeless = is_hopeless(o_, health_.validation, vocabulary_.size());  // also in the last epoch
+    const Stop why = more ? stop() : hopeless ? Stop::runaway : Stop::none;
     explain(why);
+    if (state_.best_epoch == 0) {
+        std::cout << '\n' << without_best() << std::endl;
+        return 3;
+    }
     const int status = finish_run();
     return status == 0 && why == Stop::runaway ? 3 : status;
 }
@@ -315,7 +321,8 @@ bool Training::finish_epoch() {
             return interrupt::wanted == 0;
         });
     }
-    const bool better = valid && valid->nats() < state_.best;
+    const bool better =
+        valid && valid->nats() < state_.best && !is_hopeless(o_, valid->nats(), vocabulary_.size());
     if (better) {
         state_.best = valid->nats();
         state_.best_epoch = state_.epoch;
@@ -343,9 +350,10 @@ bool Training::finish_epoch() {
                   .largest_row_word = vocabulary_.word(longest.word),
                   .tau_log_v = soft ? std::optional(reach) : std::nullopt,
                   .subspace = subspace_ ? std::optional(subspace_->read().distance) : std::nullopt};
-    std::cout << "epoch " << row.epoch << "  train " << fixed(row.train_perplexity, 2) << "  valid "
-              << fixed(row.valid_perplexity, 2) << (better ? "  (best)" : "") << "  rate " << exact(row.rate)
-              << "  " << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
+    std::cout << "epoch " << row.epoch << "  train " << perplexity_in_words(row.train_perplexity)
+              << "  valid " << perplexity_in_words(row.valid_perplexity) << (better ? "  (best)" : "")
+              << "  rate " << exact(row.rate) << "  "
+              << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
               << clock_time(row.seconds) << "\n        gradient " << fixed(row.gradient_norm, 2)
               << ", at most " << fixed(row.largest_gradient_norm, 2) << ", "
               << fixed(100 * row.clipped_share, 0) << " % clipped  longest vector |e|^2 "

@@ -68,9 +68,11 @@ private:
     int interrupted();
     int diverged(const std::string& cause);
     Stop stop() const {
-        return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation);
+        return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation,
+                       vocabulary_.size());
     }
     void explain(Stop why);
+    std::string without_best() const;
     struct Sums {
         double loss, nats, tokens;  // of the text: the loss, its cross-entropy, predicted tokens
         bool interrupted;           // some rank received a signal to end

@@ -16,19 +16,32 @@ void Training::explain(Stop why) {
         return;
     }
     const auto longest = longest_row(g_.parameter("E").values());
+    const double perplexity = std::exp(health_.validation);
     const double reach = o_.temperature * std::log(static_cast<double>(vocabulary_.size()));
-    std::cout << "it has run away. The validation\nperplexity is " << fixed(std::exp(health_.validation), 2)
-              << ", more than " << exact(o_.runaway) << " times the best, " << fixed(std::exp(state_.best), 2)
-              << " of epoch " << state_.best_epoch
-              << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
+    std::cout << "it has run away. The validation\nperplexity is " << perplexity_in_words(perplexity);
+    if (!std::isfinite(perplexity)) std::cout << ", expected a finite one";
+    else if (is_hopeless(o_, health_.validation, vocabulary_.size()))
+        std::cout << ", above 1000 V, where equal probabilities of all V = " << grouped(vocabulary_.size())
+                  << " types would give V";
+    else
+        std::cout << ", more than " << exact(o_.runaway) << " times the best, "
+                  << fixed(std::exp(state_.best), 2) << " of epoch " << state_.best_epoch;
+    std::cout << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
               << ig::in_quotes(vocabulary_.word(longest.word)) << "). ";
     if (o_.loss != "ce" && o_.target == "held")
         std::cout << "The soft target is held constant and read off that table: once |e|^2\nnears tau ln V = "
                   << fixed(reach, 1)
                   << " it asks for ever longer vectors. Begin again with\n--target differentiated, or with a "
                      "lower --rate or --gamma.";
-    else std::cout << "Begin again with a lower --rate or --clip.";
-    std::cout << " To continue nevertheless: --resume --runaway 0" << std::endl;
+    else std::cout << "Begin again with a lower --rate or " << (o_.clip > 0 ? "--clip." : "with --clip.");
+    if (std::isfinite(perplexity)) std::cout << " To continue nevertheless: --resume --runaway 0";
+    std::cout << std::endl;
+}
+
+// The sentence on a training none of whose models may be saved.
+std::string Training::without_best() const {
+    return ig::message(state_.epoch == 1 ? "No epoch was completed" : "No epoch gave a model to keep", ": '",
+                       o_.model, "' was not written.");
 }
 
 // The training has come to a number that is not finite, as `cause`, a message of the library, says. With several
@@ -39,7 +52,7 @@ int Training::diverged(const std::string& cause) {
         whole.substr(0, std::min({whole.find("; "), whole.find(". "), whole.find(" (training step")}));
     const std::string model =
         state_.best_epoch == 0
-            ? "No epoch was completed: '" + o_.model + "' was not written."
+            ? without_best()
             : ig::message("The best model, of epoch ", state_.best_epoch, ", is in '", o_.model, "'.");
     const std::string text = ig::message(
         "\nThe training stops in epoch ", state_.epoch, " of ", o_.epochs, ", after batch ", state_.batch,

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iomanip>
 #include <iostream>
 #include <limits>
+#include <locale>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,6 +99,57 @@ void report_best(Report& report, const std::string& options, double perplexity) 
     report.values["best"] = {{"options", options}, {"perplexity", perplexity}};
 }
 
+// An option of which several values were tried, and the one of the best result.
+struct Tried {
+    std::string option;
+    List values;
+    double best;
+    double most = std::numeric_limits<double>::infinity();  // the limit of its range, which begins at 0
+};
+
+// Three decimal digits of a number, as a person would give it.
+double rounded(double x) {
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out << std::setprecision(3) << x;
+    return std::stod(out.str());
+}
+
+// Values to try at and beyond the edge of those tried; none if the best is not at an edge, or that is the limit of
+// the range.
+List beyond(const Tried& it) {
+    const auto [low, high] = std::ranges::minmax(it.values);
+    if (low == high) return {};
+    List next;
+    if (it.best == high && high < it.most) {
+        next = {high};
+        for (const double factor : {1.5, 2., 3.})
+            if (const double x = rounded(factor * high); x < it.most) next.push_back(x);
+        if (next.size() == 1) next.push_back(rounded((high + it.most) / 2));
+    } else if (it.best == low && low > 0) {
+        next = {rounded(low / 4), rounded(low / 2), low};
+    }
+    return next;
+}
+
+// Says of which options the best value is the largest or the smallest that was tried, and what to try.
+void report_edges(Report& report, const std::vector<Tried>& options) {
+    std::string which, what;
+    report.values["edge"] = Json::array();
+    for (const auto& it : options) {
+        const List next = beyond(it);
+        if (next.empty()) continue;
+        which += ig::message(which.empty() ? "the " : " and the ",
+                             it.best == next.front() ? "largest " : "smallest ", it.option);
+        what += ig::message(' ', it.option);
+        for (const double x : next) what += ig::message(' ', exact(x));
+        report.values["edge"].push_back({{"option", it.option}, {"value", it.best}, {"try", next}});
+    }
+    if (!which.empty())
+        report.line(ig::message("edge        the best has ", which,
+                                " of those tried, and a better one may lie beyond; try", what));
+}
+
 void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
     const List flatness = list_or(o.cache_flatness, {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1}),
                weight = list_or(o.cache_weight, {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4});
@@ -107,10 +161,6 @@ void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& c
         return List(of.begin() + static_cast<std::ptrdiff_t>(first),
                     of.begin() + static_cast<std::ptrdiff_t>(last));
     };
-    for (const double theta : flatness)  // before a part of the table hides another
-        for (const double lambda : weight)
-            require_neural_cache(
-                ig::NeuralCacheOptions{.window = window, .flatness = theta, .weight = lambda});
     std::string error;
     fill_part(table, columns, {0, flatness.size(), 0, columns}, error, [&](const Part& part) {
         Progress progress("cache", !o.json);
@@ -142,6 +192,10 @@ void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& c
         ig::message("--cache --cache-window ", window, " --cache-flatness ", exact(flatness[best / columns]),
                     " --cache-weight ", exact(weight[best % columns])),
         table[best]);
+    std::vector<Tried> tried = {{"--cache-weight", weight, weight[best % columns], 1}};
+    if (tried[0].best > 0)  // without the cache any flatness is as good
+        tried.insert(tried.begin(), {"--cache-flatness", flatness, flatness[best / columns]});
+    report_edges(report, tried);
 }
 
 void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
@@ -193,6 +247,8 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     if (o.dynamic_table_rate) options += " --dynamic-table-rate " + exact(*o.dynamic_table_rate);
     if (statistics) options += " --dynamic-text " + shell_word(o.dynamic_text);
     report_best(report, options, table[best]);
+    report_edges(report, {{"--dynamic-rate", rates, rates[best / decays.size()]},
+                          {"--dynamic-decay", decays, decays[best % decays.size()], 1}});
 }
 
 // Tunes the temperature of the softmax, then the mixture weights under it, or one of the two.
@@ -249,6 +305,8 @@ int tune(const TuneOptions& o) {
             ig::message("--dynamic is tuned without the cache; leave out ",
                         o.cache_window ? "--cache-window" : "--cache-flatness and --cache-weight"));
     require_dynamic(o);
+    require_adaptation(o);
+    require_columns(o.columns);
     require_not_adaptive(o, cache, o.softmax_temperature);
     if (!mixed && o.columns != 1)
         throw ig::UsageError(

@@ -1,4 +1,5 @@
 """evaluate and tune with a cache and with dynamic evaluation: models that follow the text they predict."""
+import json
 import re
 
 from program import Folder, number, read, run, sentences, train, write
@@ -66,6 +67,30 @@ def tune():
     assert "best        --dynamic riemannian --dynamic-rate" in out, out
 
 
+def edges():
+    """tune says of which options the best value is the largest or smallest that was tried, and what to try; not of a limit of the range."""
+    def found(*options):
+        call = ["tune", "--model", "m", "--text", "again.txt", *options]
+        printed, edge = run(*call).stdout, json.loads(run(*call, "--json").stdout)["edge"]
+        assert ("\nedge  " in printed) == (edge != []), (printed, edge)
+        return printed, edge
+
+    # Of a text that repeats itself, a sharper and a heavier cache predict more.
+    printed, edge = found("--cache-flatness", 0.5, 2, "--cache-weight", 0.1, 0.4)
+    assert printed.endswith("\nedge        the best has the largest --cache-flatness and the largest --cache-weight of those tried, and a better one "
+                            "may lie beyond; try --cache-flatness 2 3 4 6 --cache-weight 0.4 0.6 0.8\n"), printed
+    assert edge == [{"option": "--cache-flatness", "value": 2, "try": [2, 3, 4, 6]},
+                    {"option": "--cache-weight", "value": 0.4, "try": [0.4, 0.6, 0.8]}], edge
+    assert [one["try"] for one in found("--cache-flatness", 2, "--cache-weight", 0.4, 0.9)[1]] == [[0.9, 0.95]]
+    assert found("--cache-flatness", 2, "--cache-weight", 0.4)[1] == []  # one of each: nothing was compared
+    printed, edge = found("--cache-flatness", 0.1, 0.2, "--cache-weight", 0, 0.5)
+    assert edge == [] and " --cache-weight 0: perplexity " in printed, printed  # the limit; without the cache any flatness is as good
+    printed, edge = found("--dynamic", "sgd", "--dynamic-rate", 0.01, 0.1)
+    assert edge == [{"option": "--dynamic-rate", "value": 0.1, "try": [0.1, 0.15, 0.2, 0.3]}] and "the largest --dynamic-rate of those" in printed, edge
+    printed, edge = found("--dynamic", "sgd", "--dynamic-rate", 0.2, 50, "--dynamic-decay", 0.001)
+    assert edge == [{"option": "--dynamic-rate", "value": 0.2, "try": [0.05, 0.1, 0.2]}] and "the smallest --dynamic-rate of those" in printed, edge
+
+
 def wrong():
     def refuses(command, *options, says):
         error = run(command, "--model", "m", "--text", "valid.txt", *options, status=1).stderr
@@ -92,6 +117,18 @@ def wrong():
     refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
     refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, says="--dynamic is tuned without the cache")
     refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
+    # Numbers are checked before any file is read.
+    for command in "evaluate", "tune":
+        cache = ["--cache"] if command == "evaluate" else []
+        for options, says in [([*cache, "--cache-weight", "nan"], "weight = nan"), ([*cache, "--cache-flatness", "nan"], "flatness = nan"),
+                              ([*cache, "--cache-window", 0], "window = 0"), (["--dynamic", "sgd", "--dynamic-rate", "nan"], "rate = nan"),
+                              (["--dynamic", "sgd", "--dynamic-decay", 2], "decay = 2"), (["--mix-with", "m", "--columns", 0], "--columns is 0"),
+                              (["--dynamic", "riemannian", "--dynamic-text", "none.txt", "--dynamic-table-rate", -1], "table-rate = -1")]:
+            if "--mix-with" in options and command == "evaluate":
+                options = [*options, "--mix-weight", 0.5]
+            error = run(command, "--model", "absent", "--text", "absent.txt", *options, status=1).stderr
+            assert error.startswith("isogloss: ") and says in error, (command, options, error)
+    refuses("tune", "--dynamic", "sgd", "--dynamic-rate", 0.1, "nan", says="rate = nan")
 
 
 with Folder():
@@ -103,5 +140,6 @@ with Folder():
     cache()
     dynamic()
     tune()
+    edges()
     wrong()
     assert read("m") == before

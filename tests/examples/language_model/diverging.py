@@ -26,6 +26,28 @@ def from_the_start():
     train("m", *TEXTS, "--overwrite", "--epochs", 1)  # as it says
 
 
+def in_the_first_validation():
+    """Its weights are finite, but its perplexity is not, or is above 1000 V: no best, no model, status 3, also where it was the last epoch."""
+    away = [*TEXTS, "--head-bias", "--loss", "ce", "--clip", 0, "--log", "first.csv"]
+    for rate, valid, epochs, says in [(1e6, "inf", 3, "expected a finite one"), (1e6, "inf", 1, "expected a finite one"),
+                                      (100, r"[\d.]+(?:e\+\d+)?", 3, "above 1000 V, where equal probabilities of all V = 14 types would give V")]:
+        done = train("first", *away, "--rate", rate, "--epochs", epochs, "--overwrite", status=3)
+        assert re.search(rf"\nepoch 1  train \S+  valid {valid}  rate ", done.stdout) and "(best)" not in done.stdout, done.stdout
+        assert f"\nThe training stops after epoch 1 of {epochs}: it has run away. The validation\nperplexity is " in done.stdout, done.stdout
+        assert says in done.stdout and "with a lower --rate or with --clip." in done.stdout, done.stdout
+        assert "No epoch gave a model to keep: 'first' was not written." in done.stdout and not os.path.exists("first"), done.stdout
+        assert ("--resume --runaway 0" in done.stdout) == (valid != "inf"), done.stdout
+        again = run("train", "--model", "first", "--resume", status=3).stdout
+        assert says in again and "'first' was not written" in again and len(tensors("first.train")[0]) > 0, again
+    assert 1000 * 14 < float(rows("first.csv")[-1]["valid_perplexity"]) < float("inf"), rows("first.csv")
+    # It is over, so starting anew needs no --overwrite; and it goes on only where it is told to, if its perplexity is finite.
+    train("first", *away, "--rate", 100, status=3)
+    assert "No epoch gave a model" in run("train", "--model", "first", "--resume", "--runaway", 0, "--epochs", 1, status=3).stdout
+    out = run("train", "--model", "first", "--resume", "--runaway", 0, "--epochs", 2).stdout
+    assert "(best)" in out and "The best model, of epoch 2, is in 'first'" in out, out
+    train("first", *away, "--rate", 1e6, "--runaway", 0, "--overwrite", status=3)
+
+
 def best_is_kept():
     """Resumed from a state with a weight that is not finite, a training ends as it does when it comes to one itself; the model stays."""
     train("kept", *TEXTS, "--epochs", 1, "--log", "kept.csv")
@@ -82,5 +104,6 @@ with Folder():
     write("valid.txt", sentences(40, seed=2))
     train("start", *TEXTS, "--head", "free", "--epochs", 1)
     from_the_start()
+    in_the_first_validation()
     best_is_kept()
     tuned()

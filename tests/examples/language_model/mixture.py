@@ -117,6 +117,15 @@ def mixed():
     assert f"{perplexity(*both):.2f}" == f"{value:.2f}", out
 
 
+def precision():
+    """--precision is that of every model of a mixture."""
+    for kind in "bf16", "int8":
+        alone = perplexity("--precision", kind, model="weak")
+        first, other = evaluate("--mix-with", "weak", "--mix-weight", 0.4, "--precision", kind)["mixture"]
+        assert abs(other["perplexity"] - alone) < 1e-9 < abs(other["perplexity"] - perplexity(model="weak")), (kind, other, alone)
+        assert abs(first["perplexity"] - perplexity("--precision", kind)) < 1e-9 < abs(first["perplexity"] - perplexity()), (kind, first)
+
+
 def wrong():
     def refuses(command, *options, says):
         error = run(command, "--model", "m", "--text", "valid.txt", *options, status=1).stderr
@@ -159,5 +168,6 @@ with Folder():
     temperature()
     tuned_temperature()
     mixed()
+    precision()
     wrong()
     assert (read("m"), read("weak")) == before

@@ -139,6 +139,49 @@ def adopted():
     assert len({row["run"] for row in rows("adopted/ptb-small-AL-2.csv")}) == 1
 
 
+def subspace():
+    """Rows with a head of their own are trained with --subspace, which is recorded by epoch; a training begun without it goes on."""
+    import math
+    call = [*CALL, "--folder", "s", "--rows", "VD", "RE", "--seeds", "1"]
+    tables(*call, "--", *TINY)
+    assert read("s/tables.options.csv").decode().count("--subspace") == 0 and "--subspace" not in read("s/ptb-small-RE-1.out").decode()
+    lines = rows("s/tables.subspace.csv")
+    assert list(lines[0]) == "table,row,seed,epoch,distance".split(","), lines
+    assert [(line["table"], line["row"], line["seed"], line["epoch"]) for line in lines] == [("ptb-small", "VD", "1", str(e)) for e in range(10)]
+    start = number(r"\nsubspace .* softmax ([\d.]+) at the start", read("s/ptb-small-VD-1.out").decode())
+    logged = [start, *(float(row["subspace_distance"]) for row in rows("s/ptb-small-VD-1.csv"))]
+    assert all(abs(float(line["distance"]) - distance) < 1e-5 for line, distance in zip(lines, logged)), (lines, logged)
+    run("train", "--corpus", "ptb", "--preset", "small", "--head", "free", "--loss", "ce", *TINY, "--precision", "auto", "--epsilon", 1 / 256,
+        "--threads", 1, "--model", "plain")
+    assert read("plain") == read("s/ptb-small-VD-1.safetensors"), "the training is another with --subspace"
+    # Of the training that was adopted, the epochs since; nothing of its start.
+    assert [line["epoch"] for line in rows("adopted/tables.subspace.csv")] == ["5", "6", "7", "8", "9"]
+
+    out = tables("report", "--results", "s/tables.csv", "--print")
+    cells = " | ".join(f"{float(lines[epoch]['distance']):.3f}" for epoch in (0, 1, 5))
+    assert "| table | row | seed | start | 1 | 5 | 10 | 20 | 40 |\n|---|---|---|---|---|---|---|---|---|\n" \
+           f"| ptb-small | VD | 1 | {cells} |  |  |  |\n" in out, out
+    assert "| ptb-small | RE | 1 |" not in out and 0 < float(lines[0]["distance"]) <= 1 and not math.isnan(float(lines[9]["distance"]))
+    # A line of a run that is not finished, or was removed, is not shown.
+    write("s/tables.csv", HEADER + "\n")
+    assert "distance" not in tables("report", "--results", "s/tables.csv", "--print")
+
+
+def epsilon():
+    """--epsilon is checked before it is recorded, and recorded as the program gets it."""
+    call = ["run", "ptb-small", "--program", stand_in(), "--rows", "RE", "--seeds", "9", "--results", "e.csv", "--folder"]
+    for given in "abc", "nan", "inf", "1", "-0.1", "1/0", "3/2", "1e-400", "":
+        done = subprocess.run([sys.executable, "-B", SCRIPT, *call, "z", "--epsilon=" + given], capture_output=True, text=True)
+        assert done.returncode == 2 and f"argument --epsilon: found {given}, expected 0, or a number below 1 such as 0.01 or 1/256" in done.stderr, done
+        assert not os.path.exists("z") and not os.path.exists("e.csv")
+    for given, recorded in [("1/256", "0.00390625"), ("0.01", "0.01"), ("0.0", "0"), ("0", "0"), ("1e-2", "0.01"), ("0.00390625", "0.00390625")]:
+        write("e.csv", HEADER + "\n")
+        tables(*call, f"e{recorded}", "--epsilon", given)
+        assert f"--epsilon {recorded}\n" in read(f"e{recorded}/options.txt").decode(), (given, read(f"e{recorded}/options.txt"))
+        assert f"--epsilon {recorded} --threads" in read(f"e{recorded}/ptb-small-RE-9.out").decode()
+    assert read("e0.00390625/options.txt").decode().endswith("--epsilon 0.00390625\n")
+
+
 def written_once():
     """A run that another call has finished meanwhile keeps the line it has."""
     write("r.csv", f"{HEADER}\nptb-small,AL,1,40,90.0,87.0,2.5\n")
@@ -281,6 +324,67 @@ def tuned():
     refuses(*call, "--clip", "9", says=["another --folder"])
 
 
+def changed():
+    """try trains a row with one thing changed, on the validation text alone, and shows its curve beside that of the row."""
+    call = ["try", *CALL[1:], "--folder", "x", "--row", "REAL", "--seeds", "1", "--epochs", "3", "--results", "x.csv", "--plain", "t/tables.csv"]
+    ends = ["--", *TINY[:-2]]
+    changes = ["--change", "gamma0.8=--gamma 0.8", "--change", "two=--keep 0.9 --units '9,8'"]
+    out = tables(*call, *changes, *ends)
+    lines = rows("x.csv")
+    assert list(lines[0]) == "table,row,change,options,seed,epoch,valid".split(","), lines
+    assert sorted((line["change"], line["options"], line["seed"], line["epoch"]) for line in lines) == [
+        *(("gamma0.8", "--gamma 0.8 --epochs 3", "1", str(e)) for e in (1, 2, 3)), *(("two", "--keep 0.9 --units 9,8 --epochs 3", "1", str(e)) for e in (1, 2, 3))]
+    for name in "gamma0.8", "two":
+        base = f"x/ptb-small-REAL-{name}-epochs3-1"
+        assert "ptb.test.txt" not in read(base + ".out").decode() and "language_model evaluate" not in read(base + ".out").decode()
+        for line, row in zip([line for line in lines if line["change"] == name], rows(base + ".csv")):
+            assert abs(float(line["valid"]) / float(row["valid_perplexity"]) - 1) < 1e-5, (line, row)
+    run("train", "--corpus", "ptb", "--preset", "small", *TINY, "--units", "9,8", "--keep", 0.9, "--epochs", 3, "--precision", "auto",
+        "--epsilon", 1 / 256, "--threads", 1, "--model", "two")
+    assert read("two") == read("x/ptb-small-REAL-two-epochs3-1.safetensors"), "a change is not what the options give"
+    recorded = rows("x.options.csv")
+    assert list(recorded[0]) == "table,row,change,seed,options".split(",") and len(recorded) == 2 and "--units 8 " in recorded[0]["options"]
+    plain = {int(row["epoch"]): float(row["valid"]) for row in rows("t/tables.curves.csv") if row["row"] == "REAL"}
+    table = ["| change | options | 1 | 3 | seeds |", "|---|---|---|---|---|", "| the row as it is |  |" + f" {plain[1]:.1f} | {plain[3]:.1f} | 1 |"]
+    for name, options in ("gamma0.8", "--gamma 0.8"), ("two", "--keep 0.9 --units 9,8"):
+        curve = {line["epoch"]: float(line["valid"]) for line in lines if line["change"] == name}
+        table.append(f"| {name} | `{options}` | {curve['1']:.1f} | {curve['3']:.1f} | 1 |")
+    made = rows("t/tables.options.csv")[0]["options"]  # has --epochs 9 after --, which its line says
+    table[2] = table[2].replace("|  |", f"| `{made}` |")
+    assert out.endswith("\n" + "\n".join(table) + "\n"), (out, table)
+    assert "ptb-small REAL with one change, 3 epochs, with `--precision" in out, out
+    printed = tables("report", "--results", "t/tables.csv", "--changes", "x.csv", "--print")
+    assert printed.endswith("\n" + "\n".join(table) + "\n"), printed
+    assert "| the row as it is |  | no finished training yet |  |  |\n" in tables("report", "--results", "none.csv", "--changes", "x.csv", "--print")
+
+    again = tables(*call, *changes, *ends)
+    assert again.count("finished, validation") == 2 and "goes on" not in again and again.endswith("\n".join(table) + "\n"), again
+    assert rows("x.csv") == lines
+    # A name stands for one set of options.
+    refuses(*call, "--change", "two=--keep 0.8", *ends, says=["found the change two with the options --keep 0.9 --units 9,8 --epochs 3 in 'x.csv', and now "
+                                                              "with --keep 0.8 --epochs 3", "another name"])
+    refuses(*call, "--change", "a=--keep 0.8", "--change", "a=--keep 0.9", *ends, says=["found --change with the names a, a, expected each name once"])
+    refuses(*call, "--change", "a=--seed 3", *ends, says=["found --seed in --change a, expected options of the model"])
+    refuses(*call, "--change", "a=--epochs 3", *ends, says=["found --epochs in --change a"])
+    refuses(*call, "--row", "RHN", *changes, *ends, says=["found --row RHN, expected a row of ptb-small: VD, AL, RE, REAL"])
+    refuses(*call, *changes, "--", *TINY[:-2], "--clip", "9", says=["another --folder"])
+    for wrong in "--keep 0.8", "a b=--keep 0.8", "=--keep 0.8", "../a=--keep 0.8", "a='--keep":
+        done = subprocess.run([sys.executable, "-B", SCRIPT, *call, "--change=" + wrong], capture_output=True, text=True)
+        assert done.returncode == 2 and f"argument --change: found {wrong}, expected NAME='OPTIONS'" in done.stderr, done
+    write("wrong.csv", "table,row,change,options,seed,epoch,valid\nptb-small,REAL,a,--keep 1,1,1,90\n")
+    refuses("report", "--changes", "wrong.csv", "--print", says=["in line 2 of 'wrong.csv'", "options that end with --epochs N"])
+
+    # Several seeds, numbers of epochs and rows, by the program that takes the place of a training.
+    call = ["try", "ptb-small", "--program", stand_in(), "--folder", "y", "--results", "y.csv", "--plain", "y0.csv"]
+    tables("run", "ptb-small", *call[2:4], "--folder", "y", "--results", "y0.csv", "--rows", "VD", "--seeds", "1")
+    out = tables(*call, "--row", "VD", "--change", "as-it-was=", "--change", "b=--keep 1", "--epochs", "2", "--seeds", "1", "2")
+    assert "| change | options | 1 | 2 | seeds |\n|---|---|---|---|---|\n| the row as it is |  | 90.5 | 80.2 | 1 |\n| as-it-was |  | 90.5 | 80.2 | 2 |\n" \
+           "| b | `--keep 1` | 90.5 | 80.2 | 2 |\n" in out.replace("90.5 (90.5 … 90.5)", "90.5").replace("80.2 (80.2 … 80.2)", "80.2"), out
+    out = tables(*call, "--row", "VD", "--change", "c=--keep 1", "--epochs", "12")
+    assert "VD with one change, 2 epochs" in out and "VD with one change, 12 epochs" in out and "| change | options | 1 | 5 | 10 | 12 | seeds |" in out, out
+    assert "--subspace" not in read("y/ptb-small-VD-b-epochs2-1.out").decode() + read("y/ptb-small-VD-c-epochs12-1.out").decode()
+
+
 if __name__ == "__main__":
     with Folder():
         os.environ["ISOGLOSS_DATA"] = "."
@@ -291,7 +395,10 @@ if __name__ == "__main__":
         table()
         refused()
         adopted()
+        subspace()
+        epsilon()
         written_once()
+        changed()  # before shown(), which removes a line of the results
         shown()
         precision()
         cells()

@@ -28,7 +28,8 @@ def options_out_of_range():
     for option, value, says in [
             ("--units", 0, "--units is 0"), ("--units", -3, "--units is -3"), ("--layers", 2000000, "at most"), ("--units", 10**12, "at most 100000"),
             ("--layers", 0, "--layers is 0"), ("--embedding", -1, "--embedding is -1"),
-            ("--keep", 0, "keep = 0"), ("--keep", 1.5, "keep = 1.5"), ("--keep", "nan", "keep"), ("--keep-words", 0, "keep_words = 0"),
+            ("--keep", 0, "keep = 0"), ("--keep", 1.5, "keep = 1.5"), ("--keep", "nan", "--keep is nan, expected a number above 0"),
+            ("--keep-state", "nan", "--keep-state is nan, expected a number above 0"), ("--keep-words", 0, "keep_words = 0"),
             ("--bptt", -1, "--bptt is -1"), ("--bptt", 0, "--bptt is 0"), ("--batch", 0, "--batch is 0"), ("--batch", 10**5, "columns"),
             ("--epochs", 0, "--epochs is 0"), ("--rate", -1, "rate"), ("--clip", -1, "clip = -1"),
             ("--weight-decay", "inf", "weight_decay"), ("--temperature", 0, "temperature = 0"), ("--gamma", -1, "gamma = -1"),
