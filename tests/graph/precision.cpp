@@ -102,8 +102,9 @@ TEST_CASE("Evaluation is exact whatever the precision", "[graph][precision]") {
         net->g.reset();
     }
     const double evaluated = coarse.forward();
-    CHECK(evaluated == fine.forward());
-    CHECK(evaluated != in_training);
+    CHECK(evaluated ==
+          Approx(fine.forward()).epsilon(1e-8));  // its table may be packed, and summed in another order
+    CHECK(evaluated != Approx(in_training).epsilon(1e-6));
 }
 
 TEST_CASE("Moduli are exact whatever the precision", "[graph][precision]") {
