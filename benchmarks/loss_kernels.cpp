@@ -90,7 +90,7 @@ struct Head {
 
 /// A row of an augmented loss also times cross-entropy with the same options.
 void head(benchmark::State& state, Kind kind, Sizes sizes, const Setting& how) {
-    const auto [rows, width, vocabulary] = sizes;
+    const Index rows = sizes.rows, width = sizes.width, vocabulary = sizes.vocabulary;
     const bool backward = how.backward;
     Head model(kind, sizes, how);
     if (how.variant.epsilon > 0) {

@@ -225,4 +225,16 @@ template <class F> void with_bf16_micro([[maybe_unused]] Index rows, F&& f) {
 #endif
 }
 
+/// The micro-kernel that with_bf16_micro() chooses: "amx", "avx512bf16" or "plain".
+inline const char* bf16_micro_name() {
+#ifdef ISOGLOSS_DETAIL_AMX
+    if (AmxMicro::is_available()) return "amx";
+#endif
+#ifdef __AVX512BF16__
+    return "avx512bf16";
+#else
+    return "plain";
+#endif
+}
+
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
