@@ -166,7 +166,8 @@ TEST_CASE("A gated cell is what its equation says, unit by unit", "[node][select
     REQUIRE(apart(gradient(g, "cell.tau"), d_tau) < 1e-14);
     REQUIRE(apart(gradient(g, "cell.rho"), d_rho) < 1e-14);
 
-    for (std::size_t i = 0; i < weights.size(); ++i) net.upstream(up[i], weights[i] * weights[i] - weights[i]);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        net.upstream(up[i], weights[i] * weights[i] - weights[i]);
     REQUIRE(apart(flat(g.modulus(sequence(g, "cell.V"))), net.flow(V, true)) < 1e-14);
 }
 
