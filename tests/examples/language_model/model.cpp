@@ -147,15 +147,22 @@ TEST_CASE("A training stops for want of a better epoch, or where it runs away", 
     Options o;
     const double nan = std::numeric_limits<double>::quiet_NaN(), best = 4, doubled = best + std::log(2);
     o.patience = 2, o.runaway = 2;
+    constexpr ig::Index types = 50;
+    const double unusable = std::log(1000. * types), infinite = std::numeric_limits<double>::infinity();
     // The first epoch to do, the best one, the best loss, the last one.
-    REQUIRE(stop_of(o, 1, 0, std::numeric_limits<double>::infinity(), nan) == Stop::none);
-    REQUIRE(stop_of(o, 7, 5, best, best + 0.1) == Stop::none);      // one epoch without a best
-    REQUIRE(stop_of(o, 8, 5, best, best + 0.1) == Stop::patience);  // two
-    REQUIRE(stop_of(o, 6, 5, best, nan) == Stop::none);
-    REQUIRE(stop_of(o, 7, 5, best, doubled - 1e-9) == Stop::none);
-    REQUIRE(stop_of(o, 7, 5, best, doubled + 1e-9) == Stop::runaway);
+    REQUIRE(stop_of(o, 1, 0, infinite, nan, types) == Stop::none);
+    REQUIRE(stop_of(o, 7, 5, best, best + 0.1, types) == Stop::none);      // one epoch without a best
+    REQUIRE(stop_of(o, 8, 5, best, best + 0.1, types) == Stop::patience);  // two
+    REQUIRE(stop_of(o, 6, 5, best, nan, types) == Stop::none);
+    REQUIRE(stop_of(o, 7, 5, best, doubled - 1e-9, types) == Stop::none);
+    REQUIRE(stop_of(o, 7, 5, best, doubled + 1e-9, types) == Stop::runaway);
+    // Without a best to compare it with.
+    REQUIRE(stop_of(o, 2, 0, infinite, unusable - 1e-9, types) == Stop::none);
+    REQUIRE(stop_of(o, 2, 0, infinite, unusable + 1e-9, types) == Stop::runaway);
+    REQUIRE(stop_of(o, 2, 0, infinite, infinite, types) == Stop::runaway);
     o.patience = 0, o.runaway = 0;
-    REQUIRE(stop_of(o, 100, 5, best, 10 * best) == Stop::none);
+    REQUIRE(stop_of(o, 100, 5, best, 10 * best, types) == Stop::none);
+    REQUIRE(stop_of(o, 100, 5, best, 1000, types) == Stop::runaway);  // exp(1000) is infinite
 }
 
 TEST_CASE("A word in the log stays in its field", "[language_model]") {
