@@ -28,6 +28,7 @@ inline void take_stored(Options& o, const CLI::App& app, const isogloss::io::Saf
                                 "' is of ", stored.level, "; leave it out"));
     o.level = stored.level;
     o.start = stored.start;
+    o.cut = stored.cut;
     o.text_hash = stored.text_hash;
     if (o.starts > 1)
         throw DataError(message("--starts is ", o.starts, ", but the model in '", o.load,

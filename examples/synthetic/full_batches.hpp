@@ -17,6 +17,14 @@ public:
         : FullBatches(options, text, Columns(text, wanted_columns(options, text))) {}
 
     void round() override { training_->round(); }
+    // From the best model on, with the text cut between other lines and the first rates.
+    bool go_back() override {
+        if (cuts(text_) < 2) return false;
+        restore();
+        cut_ = (cut_ + 1) % cuts(text_);
+        begin(length_);
+        return true;
+    }
     // The training text doubles, from its first 2^-doublings to the whole for the last half of the training.
     void prepare(double share) override {
         left_ = static_cast<Index>(
@@ -43,6 +51,7 @@ public:
         c.state("training", *training_);
     }
     Index doublings() const override { return left_; }
+    Index cut() const override { return cut_; }
     void go_on() override {
         GraphModel<double>::go_on();
         interrupted_ = true;
@@ -60,12 +69,10 @@ private:
           text_(text),
           options_(options),
           doublings_(options.doublings),
-          left_(options.doublings) {
+          left_(options.doublings),
+          cut_(options.cut % cuts(text)) {
         const auto a = add_sparse(options, text);
-        training_.emplace(g, l);
         auto to_predict = counts(text, true);
-        const double rate =
-            options.start_rate > 0 ? options.start_rate : 1 / static_cast<double>(options.units);
         if (options.metric == "gradient") {
             softmax_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"), a);
             transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
@@ -80,30 +87,44 @@ private:
                                       .form = options.named_form(),
                                       .damping = options.damping});
         }
-        const ig::RateControl control{.rate = rate, .up = options.up, .down = options.down};
         softmax_->conjugate(options.conjugate);
         transition_->conjugate(options.conjugate);
+        begin(part(doublings_));
+    }
+
+    // Training on the first n symbols, from the values that the parameters have and the first rates.
+    void begin(Index n) {
+        const ig::RateControl control{
+            .rate = options_.start_rate > 0 ? options_.start_rate : 1 / static_cast<double>(options_.units),
+            .up = options_.up,
+            .down = options_.down};
+        training_.emplace(g, l);
         training_->add(*softmax_, control);
         training_->add(*transition_, control);
-        train_on(part(doublings_));
+        train_on(n);
     }
 
     // The number of positions in the first 2^-left of a text.
     static Index part(const Text& text, Index left) { return std::max<Index>((text.size() - 1) >> left, 1); }
     Index part(Index left) const { return part(text_, left); }
-    // The length of the longest column at any stage.
+    // In how many ways the text is cut: it begins at one of so many lines.
+    static Index cuts(const Text& text) { return std::clamp<Index>(std::ssize(text.begins) - 1, 1, 8); }
+    // The length of the longest column at any stage, of any cut.
     static Index longest(const Options& options, const Text& text) {
         Index most = 0;
-        for (Index left = 0; left <= options.doublings; ++left)
-            most = std::max(most, columns(options, text, part(text, left)).length());
+        for (Index cut = 0; cut < cuts(text); ++cut)
+            for (Index left = 0; left <= options.doublings; ++left)
+                most = std::max(most, columns(options, text, part(text, left), cut).length());
         return most;
     }
-    static Columns columns(const Options& options, const Text& text, Index n) {
-        return {text, wanted_columns(options, text, n), n};
+    static Columns columns(const Options& options, const Text& text, Index n, Index cut) {
+        const Text other = text.turned(cut * (std::ssize(text.begins) - 1) / cuts(text));
+        const Index some = std::min(n, other.size() - 1);
+        return {other, wanted_columns(options, other, some), some};
     }
     void train_on(Index n) {
         length_ = n;
-        const Columns parts = columns(options_, text_, n);
+        const Columns parts = columns(options_, text_, n, cut_);
         const Index T = parts.length(), B = parts.count();
         x_.resize(static_cast<std::size_t>(T * B)), y_.resize(x_.size());
         parts.segment(0, T, x_.data(), y_.data());
@@ -114,6 +135,7 @@ private:
     Options options_;
     Index length_ = 0;        // current symbols of the text
     Index doublings_, left_;  // of the text: in all, and still to come
+    Index cut_;               // which of the cuts
     bool interrupted_ = false;
     std::vector<Token> x_, y_;
     std::unique_ptr<ig::SearchStep<double>> softmax_, transition_;

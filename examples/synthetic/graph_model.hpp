@@ -115,7 +115,7 @@ template <class T> struct GraphModel : Learner {
     void keep() override { kept = values(); }
     void stop() override {
         last = values();
-        if (!kept.empty()) assign(kept);
+        restore();
     }
     void go_on() override {
         keep();
@@ -130,6 +130,11 @@ template <class T> struct GraphModel : Learner {
             const auto& p = g.parameters()[k];
             v.array(p.name, last[k].data(), p.rows, p.cols);
         }
+    }
+
+protected:
+    void restore() {
+        if (!kept.empty()) assign(kept);
     }
 
 private:

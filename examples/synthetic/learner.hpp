@@ -48,7 +48,11 @@ struct Learner {
     virtual void keep() = 0;   // stores the model as the best so far
     virtual void stop() = 0;   // stores the state of training, and restores the best model
     virtual void go_on() = 0;  // after a load: resumes training where it stopped
+    // Leaves a state that predicts other texts badly: restores the best model and goes on from there in
+    // another way. False if this training knows no other way; nothing has changed then.
+    virtual bool go_back() { return false; }
     virtual void parts(isogloss::io::Checkpoint& c) = 0;  // names all contents of a file
     virtual tasks::Index doublings() const { return 0; }  // of the training text, still to come
+    virtual tasks::Index cut() const { return 0; }        // which cut of the text into columns is trained on
     virtual std::string state() const { return {}; }      // learning rates and the like
 };

@@ -109,7 +109,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         if (!learner || at.bits < best.bits)
             learner = std::move(candidate), best = at, of_best = own, ending = end;
     }
-    of_best.doublings = learner->doublings();
+    of_best.doublings = learner->doublings(), of_best.cut = learner->cut();
     if (!o.save.empty()) checkpoint(*learner, best, symbols).save(o.save, metadata(of_best));
     const Verdict verdict{learner->foresee(texts.train),
                           learner->foresee(texts.valid),

@@ -26,7 +26,7 @@ struct Progress {
 };
 
 inline std::map<std::string, std::string> metadata(const Options& o) {
-    nlohmann::json json = {{"level", o.level}, {"start", o.start}, {"doublings", o.doublings}};
+    nlohmann::json json = {{"level", o.level}, {"start", o.start}, {"doublings", o.doublings}, {"cut", o.cut}};
     if (!o.text_hash.empty()) json["text"] = o.text_hash;
     each_stored(o, [&](const char* name, const auto& value, const char*) { json[name] = value; });
     return {{metadata_key, json.dump()}};
@@ -53,6 +53,7 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
         each_stored(o, [&](const char* name, auto& value, const char*) { take(name, json.at(name), value); });
         take("start", json.value("start", nlohmann::json(0)), o.start);  // absent in earlier files
         take("doublings", json.value("doublings", nlohmann::json(0)), o.doublings);
+        take("cut", json.value("cut", nlohmann::json(0)), o.cut);
         json.value("text", nlohmann::json("")).get_to(o.text_hash);
         wrong = fault(o);
     } catch (const nlohmann::json::exception& error) {

@@ -28,6 +28,7 @@ struct Options {
     std::uint64_t seed = 1;
     tasks::Index start = 0;      // which of --starts
     tasks::Index doublings = 0;  // full batches: of the training text, still to come
+    tasks::Index cut = 0;        // full batches: which cut of the text into columns is trained on
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
     bool conjugate = false;
     double adam_rate = 0.003, sgd_rate = 0, natural_rate = 0, head_rate = 0, natural_damping = 0,
@@ -201,8 +202,8 @@ inline std::string fault(const Options& o) {
         return message("found length = ", o.length, ", lines = ", o.lines,
                        ", validation length = ", o.validation_length,
                        "; expected length ≥ 2, the others ≥ 0, and all at most ", tasks::longest_text);
-    if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20))
-        return message("found start = ", o.start, ", doublings = ", o.doublings,
-                       "; expected 0 to 999 and 0 to 20");
+    if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20) || !within(o.cut, 0, 7))
+        return message("found start = ", o.start, ", doublings = ", o.doublings, ", cut = ", o.cut,
+                       "; expected 0 to 999, 0 to 20 and 0 to 7");
     return {};
 }

@@ -26,7 +26,7 @@ from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, 
                      STEPS, STEPS_GRAPHS, STEPS_METHODS, TASKS, XOR)
 
 COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated',
-           'start_choice', 'end_training', 'end_choice', 'end_success', 'status']  # bits at the beginning and the end of training; of the program
+           'start_choice', 'end_training', 'end_choice', 'end_success', 'status', 'returns']  # bits at the beginning and the end of training; of the program; how often it went back
 BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'tinyshakespeare.txt')
 
 
@@ -130,7 +130,7 @@ class Runs:
         seen = run(self.program, f'{arguments} --seconds {seconds_of(self.results.o, task, method)} --seed {seed}', *more)
         self.results.keep(task, method, seed, seen['validation_bits'], floor=seen['entropy_bits'].replace('unknown', ''),
                           start_choice=seen['start_choice_bits'], end_training=seen['end_training_bits'], end_choice=seen['end_choice_bits'],
-                          **{c: seen[c] for c in ('success', 'longer_success', 'training_bits', 'saturated', 'end_success', 'status') if c in seen})
+                          **{c: seen[c] for c in ('success', 'longer_success', 'training_bits', 'saturated', 'end_success', 'status', 'returns') if c in seen})
 
     def compressed(self, task, source, method, seed):
         # a compressor predicts every symbol
@@ -284,12 +284,13 @@ def main():
 PAGE = """# Seven sources at equal computing time
 
 Made by `examples/synthetic/table.py --parts minibatch --seconds {seconds:g} --page FILE` from its results file, `examples/synthetic/results/minibatch.csv`: {seconds:g} seconds of computing time of
-one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone), 20 units
-(aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10) where nothing else is said, V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
+one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone). Networks on graphs have 20 units
+(alphabet, music: 12; aⁿbⁿ, xor, copy: 10; reber: 6) with 3 edges (music: 5; xor: 10), V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
 how many times those of the source itself on that same text they are, which draws it and so knows what each symbol costs; the number of seeds;
 and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. All these are of the best moment of a run.
 Counted as runaways are runs that at this moment, or at the end of training, are far worse on another text than on the text trained on: by more than one bit a symbol, or more than
 three times as many bits and 0.05 more unless the task is solved; runs that end by 0.05 bits worse on another text than they began; and those whose numbers were no longer finite.
+Full batches that stray [go back](synthetic.md#training) to their best moment; the last column says in how many runs they did.
 From bits alone a network that has run away is not told from one that has learned few lines by heart; both count. Hidden Markov models begin three times and
 share the time. Compressors: what the validation text adds to
 the training text.{ends}
@@ -333,13 +334,14 @@ def table(known, tasks, methods, median=False):
     last = ' runaways |' if median else ''
     lines = ['| | ' + ' | '.join(tasks) + ' |' + last, '|---|' + '---|' * (len(tasks) + median)]
     for method in methods:
-        cells, runs, away, ends = [], 0, 0, 0
+        cells, runs, away, ends, back = [], 0, 0, 0, 0
         for task in tasks:
             rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
             bits = [bits_of(r) for r in rows]
             success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
             runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
             ends += sum(map(ended, rows))
+            back += sum(int(r.get('returns') or 0) > 0 for r in rows)
             own = {seed: float(r['bits']) for (t, m, seed), r in known.items() if (t, m) == (task, SOURCE)}
             times = [bits_of(r) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
             cell = '–'
@@ -355,7 +357,8 @@ def table(known, tasks, methods, median=False):
             if longer:
                 cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"
             cells.append(cell)
-        counted = f' {away} of {runs}' + (f' (ends known: {ends})' if ends < runs else '') if runs else ' –'
+        notes = ', '.join(note for note in (f'{back} went back' if back else '', f'ends known: {ends}' if ends < runs else '') if note)
+        counted = f' {away} of {runs}' + (f' ({notes})' if notes else '') if runs else ' –'
         lines.append(f'| {method} | ' + ' | '.join(cells) + ' |' + (counted + ' |' if median else ''))
     floors = [[float(r['floor']) for (t, _, _), r in known.items() if t == task and r['floor']] for task in tasks]
     lines.append('| entropy rate | ' + ' | '.join(f'{f[0]:.4f}' if f else '–' for f in floors) + ' |' + (' |' if median else ''))

@@ -80,6 +80,20 @@ struct Text {
         x.resize(length), predicted.resize(length), telling.resize(length), nats.resize(length);
         while (!begins.empty() && begins.back() >= n) begins.pop_back();
     }
+    // The whole lines of the text for training, line `first` first and those before it last; for 0 the text
+    // itself.
+    Text turned(Index first) const {
+        Text out = *this;
+        if (first == 0) return out;
+        if (!whole) out.cut(begins.back());  // the last line is incomplete
+        out.whole = true;
+        const Index n = out.size(), from = begins[static_cast<std::size_t>(first)];
+        const auto turn = [from](auto& row) { std::rotate(row.begin(), row.begin() + from, row.end()); };
+        turn(out.x), turn(out.predicted), turn(out.telling), turn(out.nats);
+        for (Index& b : out.begins) b = (b - from + n) % n;
+        std::sort(out.begins.begin(), out.begins.end());
+        return out;
+    }
 };
 
 // A sequence of random numbers.

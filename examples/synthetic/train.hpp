@@ -77,6 +77,7 @@ inline void warn(const Options& o, const Foreseen& trained, const Foreseen& othe
 struct Ending {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
     double choice_before = none, training = none, choice = none, success = none;
+    tasks::Index returns = 0;  // how often training went back to the best model
     bool sound = true;  // false: it ended because numbers were no longer finite
 };
 
@@ -110,6 +111,7 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
         look();
         ending.choice_before = chosen.bits;
         double next = begin;
+        int strays = 0;  // looks in a row
         for (double done = share(); done < 1 && !interrupt::wanted;) {
             learner.prepare(done);
             const double start = computed();
@@ -120,6 +122,16 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
             if (at.seconds < next && done < 1 && !interrupt::wanted) continue;
             const double before = computed();
             look();
+            // Far worse than the training text, than at the best moment, or than before the training. Some
+            // trainings pass through such states; those that stay in them rarely leave again.
+            const bool strayed = far_worse(std::min(seen.bits, at.bits), chosen.bits, chosen.success) ||
+                                 worse_than_before(ending.choice_before, chosen.bits),
+                       last = done >= 1 || interrupt::wanted;
+            strays = strayed ? strays + 1 : 0;
+            if (strayed && (strays == 4 || last) && learner.go_back()) {
+                ++ending.returns, strays = 0;
+                if (last) look();
+            }
             // about forty times, and for at most a fifth of the time
             next = at.seconds + std::max(4 * (computed() - before), (at.seconds - begin) / done / 40);
         }

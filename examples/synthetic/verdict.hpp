@@ -43,6 +43,7 @@ inline void print(const Verdict& v, const Texts& texts) {
         std::printf(" start_choice_bits=%.5f end_training_bits=%.5f end_choice_bits=%.5f",
                     v.ending->choice_before, v.ending->training, v.ending->choice);
     if (v.ending && !texts.own()) std::printf(" end_success=%.4f", v.ending->success);
+    if (v.ending) std::printf(" returns=%td", v.ending->returns);
     std::printf("\n");
     std::printf("validation_bits=%.5f ", v.valid.bits);
     if (texts.own()) std::printf("entropy_bits=unknown\n");
@@ -67,6 +68,7 @@ inline program::Json as_json(const Verdict& v, const Options& o, const Texts& te
         all["start_choice_bits"] = v.ending->choice_before;
         all["end_training_bits"] = v.ending->training;
         all["end_choice_bits"] = v.ending->choice;
+        all["returns"] = v.ending->returns;
         if (!texts.own()) all["end_success"] = v.ending->success;
     }
     all["validation_bits"] = v.valid.bits;

@@ -192,6 +192,32 @@ TEST_CASE("Texts are what the source says, and the same for the same seed", "[sy
     }
 }
 
+TEST_CASE("A text that begins with another line has the same lines", "[synthetic]") {
+    Options o;
+    o.longest = 5;
+    const auto lines = [](const Text& text) {
+        std::vector<std::string> all(1);
+        for (const auto v : text.x) {
+            all.back() += text.shown(v);
+            if (all.back().back() == '\n') all.emplace_back();
+        }
+        return all;
+    };
+    for (const Text& text : {generate(anbn, o, 1, 0, 7), generate(anbn, o, 1, 50)}) {
+        auto expected = lines(text);
+        CAPTURE(text.whole, expected.size());
+        REQUIRE(expected.size() > 5);
+        if (!text.whole) expected.back().clear();  // the incomplete line is left out
+        std::rotate(expected.begin(), expected.begin() + 2, expected.end() - 1);
+        const Text other = text.turned(2);
+        REQUIRE(lines(other) == expected);
+        REQUIRE(other.begins.size() + 1 == expected.size());
+        for (std::size_t k = 0, at = 0; k < other.begins.size(); at += expected[k++].size())
+            REQUIRE(static_cast<std::size_t>(other.begins[k]) == at);
+        REQUIRE(text.turned(0).x == text.x);
+    }
+}
+
 TEST_CASE("Lines of xor may differ in length", "[synthetic]") {
     const Text lines = generate(distant_xor, {.bits = 5, .fewest_bits = 2}, 3, 0, 400);
     std::map<int, int> seen;

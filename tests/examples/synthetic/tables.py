@@ -77,23 +77,23 @@ def page():
     with open('page.csv', 'w') as f:
         writer = csv.writer(f)
         writer.writerow(script.COLUMNS)
-        writer.writerow(['alphabet', script.SOURCE, 1, '', '1.5', '1.67205', *[''] * 9])
-        writer.writerow(['alphabet', 'GLNN, Adam', 1, '1', '1.8', '1.67205', '0.9', '', '1.7', '0', '4', '1.7', '1.8', '0.9', '0'])
-        writer.writerow(['anbn', 'GLNN, Adam', 1, '1', '0.3', '0.00995', '0', '', '0.012', '0.9', '1', '0.012', '0.3', '0', '0'])
-        writer.writerow(['anbn', 'LSTM 64, Adam', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0', '1', '0.02', '0.02', '0', '0'])
-        writer.writerow(['anbn', 'GLNN, gradient', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0', '1', '50', '60', '0', '0'])
-        writer.writerow(['reber', 'GLNN, gradient', 1, '1', '0.6', '0.58333', '0', '', '0.6', '0', *[''] * 5])
+        writer.writerow(['alphabet', script.SOURCE, 1, '', '1.5', '1.67205', *[''] * 10])
+        writer.writerow(['alphabet', 'GLNN, Adam', 1, '1', '1.8', '1.67205', '0.9', '', '1.7', '0', '4', '1.7', '1.8', '0.9', '0', '0'])
+        writer.writerow(['anbn', 'GLNN, Adam', 1, '1', '0.3', '0.00995', '0', '', '0.012', '0.9', '1', '0.012', '0.3', '0', '0', '0'])
+        writer.writerow(['anbn', 'LSTM 64, Adam', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0', '1', '0.02', '0.02', '0', '0', '3'])
+        writer.writerow(['anbn', 'GLNN, gradient', 1, '1', '0.023', '0.00995', '0', '', '0.021', '0', '1', '50', '60', '0', '0', '2'])
+        writer.writerow(['reber', 'GLNN, gradient', 1, '1', '0.6', '0.58333', '0', '', '0.6', '0', *[''] * 6])
     how = ['--print-only', '--parts', 'minibatch', '--seconds', '1', '--results', 'page.csv', '--page', 'page.md']
     run(*how)
     with open('page.md') as f:
         made = f.read()
     line = {name: next(x for x in made.splitlines() if x.startswith(f'| {name} |')) for name in ('GLNN, Adam', 'LSTM 64, Adam', 'GLNN, gradient')}
     assert line['GLNN, Adam'].endswith(' 1 of 2 |') and '1.8000, × 1.200 (1), 90.0 %, 0 of 1 solved' in line['GLNN, Adam'], line
-    assert line['LSTM 64, Adam'].endswith(' 0 of 1 |'), line
-    assert line['GLNN, gradient'].endswith(' 1 of 2 (ends known: 1) |') and 'are judged at the best moment alone.' in made, line
+    assert line['LSTM 64, Adam'].endswith(' 0 of 1 (1 went back) |'), line
+    assert line['GLNN, gradient'].endswith(' 1 of 2 (1 went back, ends known: 1) |') and 'are judged at the best moment alone.' in made, line
     run(*how, '--check')
     with open('page.csv', 'a') as f:
-        f.write('copy,"GLNN, Adam",1,1,0.7,0.67371,1.0,,0.68,0,3,0.68,0.7,1.0,0\r\n')
+        f.write('copy,"GLNN, Adam",1,1,0.7,0.67371,1.0,,0.68,0,3,0.68,0.7,1.0,0,0\r\n')
     assert "'page.md' is not made from 'page.csv'" in run(*how, '--check', status=1)
     with open('page.md') as f:
         assert f.read() == made  # --check writes nothing
@@ -109,7 +109,7 @@ def of_these_seconds():
         writer = csv.writer(f)
         writer.writerow(script.COLUMNS)
         for seed, seconds, bits in (1, 0.01, '2.5'), (1, 7, '1.5'), (2, 7, '1.7'), (3, 7, 'nan'), (1, 8, '1.9'):
-            writer.writerow(['chars', 'GLNN 200, RUOP', seed, seconds, bits, '', '', '', '1.5', '0', '6', '1.5', '1.6', '', '0'])
+            writer.writerow(['chars', 'GLNN 200, RUOP', seed, seconds, bits, '', '', '', '1.5', '0', '6', '1.5', '1.6', '', '0', '0'])
     shown = {chars: run('--print-only', '--parts', 'chars', '--chars', chars, '--results', 'mixed.csv') for chars in ('0.01', '7', '8', '9')}
     assert '| 2.5000 (1) |' in shown['0.01'] and '| 1.9000 (1) |' in shown['8'] and '(1)' not in shown['9'], shown
     assert '| 1.7000 (3) | 1 of 3 |' in shown['7'], shown  # what is not a number is more than any
