@@ -44,7 +44,7 @@ SOURCES = {
     'copy': '--task copy --length 100000 --validation-length 50000',
 }
 # Sizes by task: larger networks learn texts of 100 000 symbols by heart. V within ± 4 except on anbn, where V is the counter.
-SIZES = {**GRAPHS, 'alphabet': '--units 12', 'music': '--units 12 --edges 5', 'reber': '--units 6', 'copy': '--units 10'}
+SIZES = {**GRAPHS, 'alphabet': '--units 12', 'music': '--units 12 --edges 5', 'reber': '--units 6'}
 STEPS_GRAPHS = {task: f"{SIZES.get(task, '')} --bound {0 if task == 'anbn' else 4}" for task in SOURCES}
 # In the order of the runs: minibatches of a GLNN and its peers, full batches, other networks.
 STEPS_METHODS = {

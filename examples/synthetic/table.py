@@ -285,7 +285,7 @@ PAGE = """# Seven sources at equal computing time
 
 Made by `examples/synthetic/table.py --parts minibatch --seconds {seconds:g} --page FILE` from its results file, `examples/synthetic/results/minibatch.csv`: {seconds:g} seconds of computing time of
 one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone). Networks on graphs have 20 units
-(alphabet, music: 12; aⁿbⁿ, xor, copy: 10; reber: 6) with 3 edges (music: 5; xor: 10), V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
+(alphabet, music: 12; aⁿbⁿ, xor: 10; reber: 6) with 3 edges (music: 5; xor: 10), V within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
 how many times those of the source itself on that same text they are, which draws it and so knows what each symbol costs; the number of seeds;
 and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. All these are of the best moment of a run.
 Counted as runaways are runs that at this moment, or at the end of training, are far worse on another text than on the text trained on: by more than one bit a symbol, or more than
