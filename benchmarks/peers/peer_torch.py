@@ -13,10 +13,11 @@ import time
 import torch
 import torch.nn.functional as F
 
+from torch_loss import loss_of
+
 torch.set_num_threads(int(sys.argv[1]))
 SETTING = sys.argv[2]
 print(f"# PyTorch {torch.__version__}", file=sys.stderr, flush=True)
-GAMMA, TAU = 0.65, 20.0
 
 
 def numbers(shape, seed, scale=0.1):
@@ -30,19 +31,6 @@ def words(count, vocabulary, step):
 
 def precision():
     return torch.autocast("cpu", dtype=torch.bfloat16) if "bf16" in SETTING else contextlib.nullcontext()
-
-
-def loss_of(kind, hidden, E, y):
-    """The straightforward form: all logits, a softmax for each temperature, the soft target of every token."""
-    logits = hidden @ E.t()
-    loss = F.cross_entropy(logits, y, reduction="sum")
-    if kind != "ce":
-        # In float under autocast too: with a softmax rounded to bfloat16 the divergence is four times too small.
-        tempered = lambda logits: F.log_softmax(logits / TAU, dim=-1, dtype=torch.float32)
-        with torch.set_grad_enabled(kind == "al"):
-            target = tempered(F.embedding(y, E) @ E.t())
-        loss = loss + GAMMA * TAU * F.kl_div(tempered(logits), target, reduction="sum", log_target=True)
-    return loss
 
 
 if "compiled" in SETTING:

@@ -20,7 +20,7 @@ import sys
 
 from runs import (OURS, PRECISIONS, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
-from tables_report import (HERE, Refused, append_result, draw, made_with, read_lines, read_options, require_alike, require_own, spread,
+from tables_report import (HERE, Refused, append_result, draw, log_rows, made_with, read_lines, read_options, require_alike, require_own, spread,
                            write_between)
 
 HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
@@ -151,16 +151,32 @@ def report(o):
     return write_between(o.page, 'recipes.py', markdown(read_results(o.results), read_options(o.results, RUN)), o.check, f"'{o.results}'")
 
 
+def named_file(text):
+    """NAME=FILE of --curve."""
+    name, equals, path = text.partition('=')
+    if not (name and equals and path) or "'" in name:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected NAME=LOG, the name without quotes")
+    return name, path
+
+
 def figure(o):
-    """The command figure: test perplexity against core-hours, a curve for each adaptation of a recipe."""
-    curves = {}
+    """The command figure: test perplexity against core-hours, points for each adaptation of a recipe, lines for the validation in logs."""
+    curves, lines = {}, {}
+    for name, path in o.curve:
+        hours, points = 0, []
+        for _, valid, used in log_rows(path):
+            hours += used / 3600
+            points.append((f'{hours:.4f}', valid))
+        if not points:
+            raise Refused(f"found no epoch in '{path}', expected the log of a training. Leave --curve '{name}={path}' out")
+        lines[f'{name}, validation by epoch'] = points
     for r in sorted(read_results(o.results), key=lambda r: float(r['core_hours'])):
         if r['corpus'] == o.corpus:
             curves.setdefault(f"{r['recipe']}, {r['adaptation']}", []).append((r['core_hours'], r['test']))
-    if not curves:
+    if not curves and not lines:
         raise Refused(f"found no result on {o.corpus} in '{o.results}'. Run: python3 examples/language_model/recipes.py run fast")
     require_own('--svg', o.svg, b'GNUPLOT', 'a picture of gnuplot')
-    draw(o.svg, o.corpus, 'core-hours', 'test perplexity', curves, 'points pt 7')
+    draw(o.svg, o.corpus, 'core-hours', f"{'test ' if not lines else ''}perplexity", {**lines, **curves}, points=curves)
     return 0
 
 
@@ -189,6 +205,8 @@ def main():
     p = commands.add_parser('figure', help='test perplexity against core-hours, drawn by gnuplot')
     p.add_argument('--results', default=RESULTS)
     p.add_argument('--corpus', choices=CORPORA, default='ptb')
+    p.add_argument('--curve', type=named_file, action='append', default=[], metavar='NAME=LOG',
+                   help='a log of language_model train or of benchmarks/peers/train_torch.py, drawn by epoch; may be repeated')
     p.add_argument('--svg', required=True)
 
     o = parser.parse_args(arguments)

@@ -370,14 +370,14 @@ def narrow(values):
     return [f'set yrange [{low / 1.02}:{high * 1.02}]', f"set ytics ({', '.join(f'{mark:g}' for mark in marks)})"]
 
 
-def draw(path, title, x, y, curves, style='lines lw 2'):
-    """A figure of curves, given as points (x, y) by name, drawn by gnuplot."""
+def draw(path, title, x, y, curves, points=()):
+    """A figure of curves, given as points (x, y) by name, as lines or, if named in `points`, as points alone; drawn by gnuplot."""
     script = ["set terminal svg size 800,500 font 'sans-serif,12' background 'white'", f"set title '{title}'",
               f"set xlabel '{x}'", f"set ylabel '{y}'", 'set logscale y', 'set key top right']
-    script += narrow([float(value) for points in curves.values() for _, value in points])
-    script += ['plot ' + ', '.join(f"'-' using 1:2 with {style} title '{name}'" for name in curves)]
-    for points in curves.values():
-        script += [*(f'{a} {b}' for a, b in points), 'e']
+    script += narrow([float(value) for curve in curves.values() for _, value in curve])
+    script += ['plot ' + ', '.join(f"'-' using 1:2 with {'points pt 7' if name in points else 'lines lw 2'} title '{name}'" for name in curves)]
+    for curve in curves.values():
+        script += [*(f'{a} {b}' for a, b in curve), 'e']
     try:
         drawn = subprocess.run(['gnuplot'], input='\n'.join(script) + '\n', capture_output=True, text=True)
     except FileNotFoundError:

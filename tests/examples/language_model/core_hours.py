@@ -78,6 +78,15 @@ def shown():
     recipes("figure", "--results", "r.csv", "--svg", "r.svg")
     svg = read("r.svg").decode()
     assert "<svg" in svg and "fast, none" in svg and "fast, cache" in svg, svg[:300]
+    write("log.csv", "run,epoch,valid_perplexity,cpu_seconds\n1,1,200,1800\n1,2,150,1800\n")
+    for results, name in ("r.csv", "both.svg"), ("none.csv", "alone.svg"):
+        write("none.csv", HEADER + "\n")
+        recipes("figure", "--results", results, "--curve", "a peer=log.csv", "--svg", name)
+        svg = read(name).decode()
+        assert "a peer, validation by epoch" in svg and ("fast, none" in svg) == (results == "r.csv"), svg[:300]
+    write("empty.csv", "run,epoch,valid_perplexity,cpu_seconds\n")
+    refuses("figure", "--results", "r.csv", "--curve", "x=r.csv", "--svg", "x.svg", says=["in 'r.csv'", "expected a log"])
+    refuses("figure", "--results", "r.csv", "--curve", "x=empty.csv", "--svg", "x.svg", says=["no epoch in 'empty.csv'"])
     refuses("figure", "--results", "r.csv", "--svg", "r.csv", says=["--svg 'r.csv'", "left unchanged"])
     refuses("figure", "--results", "r.csv", "--corpus", "wikitext-2", "--svg", "w.svg", says=["no result on wikitext-2"])
 

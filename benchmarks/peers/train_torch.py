@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Trains the tied two-layer LSTM of a preset of language_model in PyTorch, on the CPU.
+
+    train_torch.py fast --data FOLDER --log torch.csv [--setting eager|bf16|compiled|bf16-compiled] [--threads 1] [--seed 1]
+
+FOLDER holds ptb.train.txt, ptb.valid.txt and ptb.test.txt. The recipe is that of the preset for Penn Treebank (see
+docs/examples/language_model.md): table shared with the softmax, a bias in the head, one mask for every segment and column on
+the word vectors and on each state, which enters the recurrence and the layer above with it; gradients of the sum over steps,
+mean over columns, clipped; small: augmented loss, rate 1, after 5 epochs times 0.9 in each; fast: cross-entropy, rate by one
+cycle over 11 epochs. Start values, masks and with them figures are other numbers than ours from the same distributions.
+
+The log has a row per epoch: run, epoch, rate, train_perplexity, valid_perplexity (text in as many columns as in training) and
+cpu_seconds, processor time of this process alone, validation included. The last line of the output is the perplexity of both texts
+in one column, of the epoch that was best on the validation text. `recipes.py figure --curve` draws logs.
+"""
+import argparse
+import contextlib
+import copy
+import math
+import os
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+import torch_loss
+
+PRESETS = {
+    "fast": {"units": 200, "keep": 0.8, "loss": "ce", "epochs": 11, "init": 0.1, "clip": 5},
+    "small": {"units": 200, "keep": 0.7, "loss": "al", "epochs": 40, "init": 0.1, "clip": 5, "decay_from": 5, "decay": 0.9},
+    "medium": {"units": 650, "keep": 0.5, "loss": "al", "epochs": 40, "init": 0.05, "clip": 5, "decay_from": 10, "decay": 0.9},
+}
+COLUMNS, STEPS, RATE, WARM_UP = 20, 35, 1.0, 0.05
+
+
+def rate_of(recipe, epoch, share):
+    """The learning rate in an epoch, counted from 1, of whose batches this share is done."""
+    if "decay" in recipe:
+        return RATE * recipe["decay"] ** max(0, epoch - recipe["decay_from"])
+    s = (epoch - 1 + share) / recipe["epochs"]
+    if s < WARM_UP:
+        return RATE * (0.1 + 0.9 * s / WARM_UP)
+    return RATE * (1 + math.cos(math.pi * (s - WARM_UP) / (1 - WARM_UP))) / 2
+
+
+def columns(tokens, count):
+    """[steps, count], of which the last token of the text is only a target."""
+    n = (len(tokens) - 1) // count
+    cut = lambda first: tokens[first:first + n * count].reshape(count, n).t().contiguous()
+    return cut(0), cut(1)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, vocabulary, units, keep, init):
+        super().__init__()
+        self.keep = keep
+        draw = lambda *shape: torch.nn.Parameter(torch.empty(*shape).uniform_(-init, init))
+        zero = lambda n: torch.nn.Parameter(torch.zeros(n))
+        self.E, self.b = draw(vocabulary, units), zero(vocabulary)
+        self.layers = torch.nn.ModuleList(torch.nn.ParameterDict({"W": draw(units, 4 * units), "U": draw(units, 4 * units), "b": zero(4 * units)})
+                                          for _ in range(2))
+
+    def begin(self, count):
+        return [(torch.zeros(count, self.E.shape[1]), torch.zeros(count, self.E.shape[1])) for _ in self.layers]
+
+    def mask(self, count):
+        """One mask for all steps, or None."""
+        if not self.training or self.keep == 1:
+            return None
+        return torch.bernoulli(torch.full((count, self.E.shape[1]), self.keep)) / self.keep
+
+    def forward(self, x, states):
+        """What the head reads, [steps, columns, units], and the states to go on with."""
+        masked = lambda value, m: value if m is None else value * m
+        h = masked(F.embedding(x, self.E), self.mask(x.shape[1]))
+        last = []
+        for layer, (state, cell) in zip(self.layers, states):
+            m = self.mask(x.shape[1])
+            z = h @ layer["W"] + layer["b"]
+            all_states = []
+            for step in z.unbind(0):
+                i, f, g, o = (step + masked(state, m) @ layer["U"]).chunk(4, 1)
+                cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+                state = torch.sigmoid(o) * torch.tanh(cell)
+                all_states.append(state)
+            h = masked(torch.stack(all_states), m)
+            last.append((state.detach(), cell.detach()))
+        return h, last
+
+
+def perplexity(model, tokens, count, steps=STEPS):
+    x, y = columns(tokens, count)
+    states, total = model.begin(count), 0.0
+    model.eval()
+    with torch.no_grad():
+        for t in range(0, len(x), steps):
+            h, states = model(x[t:t + steps], states)
+            total += float(torch_loss.loss_of("ce", h.flatten(0, 1), model.E, y[t:t + steps].flatten(), model.b))
+    model.train()
+    return math.exp(total / y.numel())
+
+
+def texts(folder):
+    """Vocabulary and tokens of the three texts; <eos> after each line."""
+    words, numbers = {}, []
+    for part in "train", "valid", "test":
+        path = os.path.join(folder, f"ptb.{part}.txt")
+        try:
+            with open(path, encoding="utf-8") as f:
+                text = [word for line in f for word in [*line.split(), "<eos>"]]
+        except OSError as error:
+            sys.exit(f"train_torch.py: found no '{path}' ({error.strerror}), expected the texts of Penn Treebank. Give --data their folder")
+        unknown = [word for word in text if word not in words] if numbers else []
+        if unknown:
+            sys.exit(f"train_torch.py: found '{unknown[0]}' in '{path}', expected words of the training text alone. Replace others by <unk>")
+        numbers.append(torch.tensor([words.setdefault(word, len(words)) for word in text]))
+    return words, numbers
+
+
+def main():
+    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
+    parser.add_argument("preset", choices=PRESETS)
+    parser.add_argument("--data", required=True, help="folder of the texts")
+    parser.add_argument("--log", required=True, help="a CSV file that does not exist")
+    parser.add_argument("--setting", choices=["eager", "compiled", "bf16", "bf16-compiled"], default="eager",
+                        help="compiled: the loss by torch.compile; bf16: forward passes under autocast (eager)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--epochs", type=int, help="stop after so many, of the schedule as it is")
+    o = parser.parse_args()
+    recipe = PRESETS[o.preset]
+    torch.set_num_threads(o.threads)
+    torch.manual_seed(o.seed)
+    words, (train, valid, test) = texts(o.data)
+    model = Model(len(words), recipe["units"], recipe["keep"], recipe["init"])
+    loss_of = torch.compile(torch_loss.loss_of) if "compiled" in o.setting else torch_loss.loss_of
+    precision = lambda: torch.autocast("cpu", dtype=torch.bfloat16) if "bf16" in o.setting else contextlib.nullcontext()
+    parameters = list(model.parameters())
+    x, y = columns(train, COLUMNS)
+    best, kept = math.inf, None
+    try:
+        log = open(o.log, "x")
+    except OSError as error:
+        sys.exit(f"train_torch.py: '{o.log}' cannot be begun ({error.strerror}). Give --log the name of a file that does not exist")
+    print(f"PyTorch {torch.__version__}, {o.setting}, {o.threads} threads, {len(words)} words, {sum(p.numel() for p in parameters)} parameters", flush=True)
+    with log:
+        print("run,epoch,rate,train_perplexity,valid_perplexity,cpu_seconds", file=log, flush=True)
+        for epoch in range(1, min(o.epochs or recipe["epochs"], recipe["epochs"]) + 1):
+            before, states, total = time.process_time(), model.begin(COLUMNS), 0.0
+            for t in range(0, len(x), STEPS):
+                rate = rate_of(recipe, epoch, t / len(x))
+                with precision():
+                    h, states = model(x[t:t + STEPS], states)
+                    loss = loss_of(recipe["loss"], h.flatten(0, 1), model.E, y[t:t + STEPS].flatten(), model.b)
+                states = [(a.float(), b.float()) for a, b in states]
+                loss.backward()
+                with torch.no_grad():
+                    gradients = [p.grad for p in parameters]
+                    norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))) / COLUMNS
+                    if not math.isfinite(norm):
+                        sys.exit(f"train_torch.py: found a gradient of norm {norm} in epoch {epoch}; the training has diverged")
+                    torch._foreach_add_(parameters, gradients, alpha=-rate / COLUMNS * min(1.0, recipe["clip"] / max(norm, 1e-30)))
+                for p in parameters:
+                    p.grad = None
+                total += float(loss.detach())
+            found = perplexity(model, valid, COLUMNS)
+            if found < best:
+                best, kept = found, copy.deepcopy(model.state_dict())
+            used = time.process_time() - before
+            print(f"{o.seed},{epoch},{rate},{math.exp(total / y.numel())},{found},{used}", file=log, flush=True)
+            print(f"epoch {epoch}: rate {rate:.4f}, validation {found:.2f}, {used:.1f} s of the processor", flush=True)
+    model.load_state_dict(kept)
+    print(f"validation={perplexity(model, valid, 1):.4f} test={perplexity(model, test, 1):.4f}")
+
+
+if __name__ == "__main__":
+    main()
