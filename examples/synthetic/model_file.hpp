@@ -26,7 +26,8 @@ struct Progress {
 };
 
 inline std::map<std::string, std::string> metadata(const Options& o) {
-    nlohmann::json json = {{"level", o.level}, {"start", o.start}, {"doublings", o.doublings}, {"cut", o.cut}};
+    nlohmann::json json = {
+        {"level", o.level}, {"start", o.start}, {"doublings", o.doublings}, {"cut", o.cut}};
     if (!o.text_hash.empty()) json["text"] = o.text_hash;
     each_stored(o, [&](const char* name, const auto& value, const char*) { json[name] = value; });
     return {{metadata_key, json.dump()}};

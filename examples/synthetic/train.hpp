@@ -78,7 +78,7 @@ struct Ending {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
     double choice_before = none, training = none, choice = none, success = none;
     tasks::Index returns = 0;  // how often training went back to the best model
-    bool sound = true;  // false: it ended because numbers were no longer finite
+    bool sound = true;         // false: it ended because numbers were no longer finite
 };
 
 // Trains for `seconds` more seconds and at most `rounds` more rounds (0: any number), and leaves the learner
@@ -111,7 +111,8 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
         look();
         ending.choice_before = chosen.bits;
         double next = begin;
-        int strays = 0;  // looks in a row
+        int strays = 0;        // looks in a row
+        double saturated = 0;  // when it last went back
         for (double done = share(); done < 1 && !interrupt::wanted;) {
             learner.prepare(done);
             const double start = computed();
@@ -129,13 +130,22 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
                        last = done >= 1 || interrupt::wanted;
             strays = strayed ? strays + 1 : 0;
             if (strayed && (strays == 4 || last) && learner.go_back()) {
-                ++ending.returns, strays = 0;
+                ++ending.returns, strays = 0, saturated = chosen.saturated;
+                std::fprintf(shown,
+                             "Another text is far worse: back to the best moment, in columns that begin at "
+                             "other lines\n");
                 if (last) look();
             }
             // about forty times, and for at most a fifth of the time
             next = at.seconds + std::max(4 * (computed() - before), (at.seconds - begin) / done / 40);
         }
         ending.training = seen.bits, ending.choice = chosen.bits, ending.success = chosen.success;
+        if (ending.returns > 0)
+            std::fprintf(
+                stderr,
+                "synthetic: warning: training went back to its best moment %td time%s, as another text "
+                "had become far worse than the training text. %s\n",
+                ending.returns, ending.returns == 1 ? "" : "s", advice(o, saturated).c_str());
         warn(o, seen, chosen, ending.choice_before, "at the end of training");
     } catch (const isogloss::NumericError& error) {
         ending.sound = false;
