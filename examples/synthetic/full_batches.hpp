@@ -14,7 +14,7 @@
 class FullBatches final : public GraphModel<double> {
 public:
     FullBatches(const Options& options, const Text& text)
-        : FullBatches(options, text, Columns(text, wanted_columns(options, text))) {}
+        : FullBatches(options, text, largest(options, text)) {}
 
     void round() override { training_->round(); }
     // From the best model on, with the text cut between other lines and the first rates.
@@ -58,14 +58,17 @@ public:
     }
 
 private:
-    FullBatches(const Options& options, const Text& text, const Columns& all)
+    struct Size {
+        Index length = 0, count = 0;
+    };
+    FullBatches(const Options& options, const Text& text, Size most)
         : GraphModel<double>(
               text,
               // blocks of logits that fit a cache, plus 20 bytes of the loss for every position
-              {.time = longest(options, text),
-               .batch = all.count(),
+              {.time = most.length,
+               .batch = most.count,
                .seed = options.network_seed(),
-               .budget = (1 << 20) + 24 * longest(options, text) * all.count()}),
+               .budget = (1 << 20) + 24 * most.length * most.count}),
           text_(text),
           options_(options),
           doublings_(options.doublings),
@@ -109,12 +112,14 @@ private:
     Index part(Index left) const { return part(text_, left); }
     // In how many ways the text is cut: it begins at one of so many lines.
     static Index cuts(const Text& text) { return std::clamp<Index>(std::ssize(text.begins) - 1, 1, 8); }
-    // The length of the longest column at any stage, of any cut.
-    static Index longest(const Options& options, const Text& text) {
-        Index most = 0;
+    // The length of the longest column at any stage of any cut, and the greatest number of columns.
+    static Size largest(const Options& options, const Text& text) {
+        Size most;
         for (Index cut = 0; cut < cuts(text); ++cut)
-            for (Index left = 0; left <= options.doublings; ++left)
-                most = std::max(most, columns(options, text, part(text, left), cut).length());
+            for (Index left = 0; left <= options.doublings; ++left) {
+                const Columns parts = columns(options, text, part(text, left), cut);
+                most = {std::max(most.length, parts.length()), std::max(most.count, parts.count())};
+            }
         return most;
     }
     static Columns columns(const Options& options, const Text& text, Index n, Index cut) {

@@ -88,9 +88,12 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
                                      Record&& record) {
     Ending ending;
     Foreseen seen, chosen;
+    // A network may stray on the training text alone, read as a whole, if it is trained on parts of it.
+    const auto training_strays = [&] { return far_worse(chosen.bits, seen.bits, seen.success); };
     const auto look = [&] {
         seen = learner.foresee(texts.train), chosen = learner.foresee(texts.choice);
-        if (chosen.bits < at.bits) at.bits = chosen.bits, learner.keep();
+        if (chosen.bits < at.bits && !(at.bits < Progress().bits && training_strays()))
+            at.bits = chosen.bits, learner.keep();
         std::fprintf(shown,
                      "%8.1f s  %6lld rounds  training %.5f  choice %.5f  success %.4f  saturated %.2f  %s\n",
                      at.seconds, static_cast<long long>(at.rounds), seen.bits, chosen.bits, chosen.success,
@@ -123,10 +126,10 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
             if (at.seconds < next && done < 1 && !interrupt::wanted) continue;
             const double before = computed();
             look();
-            // Far worse than the training text, than at the best moment, or than before the training. Some
-            // trainings pass through such states; those that stay in them rarely leave again.
+            // One text far worse than the other, or this one than at the best moment or before the training.
+            // Some trainings pass through such states; those that stay in them rarely leave again.
             const bool strayed = far_worse(std::min(seen.bits, at.bits), chosen.bits, chosen.success) ||
-                                 worse_than_before(ending.choice_before, chosen.bits),
+                                 worse_than_before(ending.choice_before, chosen.bits) || training_strays(),
                        last = done >= 1 || interrupt::wanted;
             strays = strayed ? strays + 1 : 0;
             if (strayed && (strays == 4 || last) && learner.go_back()) {
