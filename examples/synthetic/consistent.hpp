@@ -9,7 +9,8 @@
 #include "model_file.hpp"
 #include "options.hpp"
 
-// Takes the stored options from a file. Throws DataError if a given option differs.
+// Takes the stored options from a file. Throws DataError if a given option differs; those of how a task draws its
+// texts may, as long as it is the same task.
 inline void take_stored(Options& o, const CLI::App& app, const isogloss::io::Safetensors& file) {
     using isogloss::DataError, isogloss::message;
     Options stored = stored_options(file);
@@ -17,9 +18,17 @@ inline void take_stored(Options& o, const CLI::App& app, const isogloss::io::Saf
     each_stored(stored, [&](const char* name, const auto& value, const char*) { of_file[name] = value; });
     each_stored(o, [&](const char* name, auto& value, const char*) {
         const nlohmann::json given = value;
-        if (app.count(name) > 0 && given != of_file[name])
+        if (app.count(name) > 0 && given != of_file[name]) {
+            if (stored.level == "task" && name != std::string_view("--task") &&
+                std::find(task_options.begin(), task_options.end(), std::string_view(name)) !=
+                    task_options.end()) {
+                o.changed += message(o.changed.empty() ? "" : ", ", name, ' ', given.dump(), " in place of ",
+                                     of_file[name].dump());
+                return;
+            }
             throw DataError(message(name, " is ", given.dump(), ", but the model in '", o.load, "' has ",
                                     of_file[name].dump(), "; leave ", name, " out"));
+        }
         of_file[name].get_to(value);
     });
     const bool words = stored.level == "words";

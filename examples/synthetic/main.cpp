@@ -63,6 +63,9 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
     if (file && !texts.hash.empty() && !o.text_hash.empty() && texts.hash != o.text_hash)
         std::fprintf(shown, "the training text is another one than that of the model in '%s'\n",
                      o.load.c_str());
+    if (!o.changed.empty())
+        std::fprintf(shown, "the texts are other ones than those of the model in '%s': %s\n", o.load.c_str(),
+                     o.changed.c_str());
     Curve curve(o.beside);
     const files::CsvLog csv(o.csv, Curve::header, [](std::string_view) { return false; });
     interrupt::catch_signals();

@@ -35,6 +35,7 @@ struct Options {
            decay = 0.98, floor = -1;
     tasks::Index columns = 0, steps = 50, lasting = 4;
 
+    std::string changed;    // options of the texts that differ from those of the loaded model
     std::string text_hash;  // of the training text, if that is given; of files
 
     // of a call

@@ -154,6 +154,24 @@ def another_training_text():
         assert 'text' not in stored(f'{network}.before') and said not in run('--load', f'{network}.before', *go_on[2:], 'other').stdout
 
 
+def other_texts_of_the_task():
+    """Training goes on with harder texts of its task; nothing else may differ."""
+    small = ['--task', 'xor', '--lines', '100', '--validation-length', '2000', '--units', '6']
+    for network in 'glnn', 'hmm':
+        run(*small, '--bits', '3', '--network', network, '--rounds', '3', '--save', f'{network}.short')
+        go_on = ['--load', f'{network}.short', '--bits', '5']
+        made = run(*go_on, '--rounds', '2', '--save', f'{network}.long')
+        assert f"the texts are other ones than those of the model in '{network}.short': --bits 5 in place of 3" in made.stdout, made
+        assert stored(f'{network}.long') == {**stored(f'{network}.short'), '--bits': 5}
+        seen = run('--load', f'{network}.long')
+        assert 'other ones' not in seen.stdout and last(seen) == last(made), seen
+        evaluated = run(*go_on)
+        assert last(evaluated).split()[1] == last(made).split()[1] != last(run('--load', f'{network}.short')).split()[1], evaluated  # the entropy rate
+        for option in ['--task', 'copy'], ['--units', '7'], ['--seed', '2']:
+            assert f'leave {option[0]} out' in run('--load', f'{network}.short', *option, status=1).stderr, option
+        assert 'bits = 1' in run('--load', f'{network}.short', '--bits', '1', status=1).stderr
+
+
 def grows_on():
     """A text that was to double when training was stopped is still to double in the next call."""
     with subprocess.Popen([PROGRAM, '--task', 'music', '--training', 'full', '--length', '3000', '--units', '6', '--doublings', '3',
@@ -193,7 +211,7 @@ def by_rounds():
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, grows_on, goes_back, by_rounds:
+    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, other_texts_of_the_task, grows_on, goes_back, by_rounds:
         test()
     os.chdir('/')
 print('passed')
