@@ -84,15 +84,17 @@ LONG_RUNS = {
 }
 
 # Sources at a length that makes them hard, one row each: ten lines of anbn with n in the thousands, and xor of 100 bits
-# with every symbol predicted, in segments longer than a line.
+# with every symbol predicted, in segments longer than a line. Several calls share the time; each goes on with harder texts.
 FAR = {
     'anbn, thousands': {
         'GLNN, RBPM, full form, full batches': '--task anbn --training full --columns 1 --form full --metric rbpm --units 10 --slowest 5000 --damping 0.1 '
                                                '--starts 8 --lines 10 --shortest 1000 --longest 3000 --validation-length 200000',
     },
     'xor, L = 100, every symbol': {
-        'GLNN, RUOP, quasi-diagonal': '--task xor --bits 100 --training-bits-from 2 --units 10 --edges 10 --lines 10000 --steps 400 '
-                                       '--validation-length 50000',
+        'GLNN, RUOP, quasi-diagonal, from 20 bits': [
+            '--task xor --bits 20 --training-bits-from 2 --lines 5000 --units 10 --edges 10 --steps 400 --validation-length 50000',
+            '--bits 100 --lines 2000',
+        ],
     },
 }
 # Characters of a text.

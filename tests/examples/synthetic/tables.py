@@ -1,7 +1,9 @@
 """table.py with runs of a moment: a table that is stopped and goes on, the characters of a text and their curves, what
 counts as a runaway, rows of other seconds, and a page that is not the file's."""
+import argparse
 import csv
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -155,6 +157,25 @@ def only():
     assert '--only: ' in run(*how, '--only', '(', status=2)
 
 
+def in_several_calls():
+    """A row of several calls: each goes on with the model of the one before, with harder texts, for its part of the time."""
+    calls = []
+
+    def noted(program, arguments, *more):
+        calls.append((arguments, *more))
+        return program_run(program, arguments, *more)
+    program_run, script.run = script.run, noted
+    options = argparse.Namespace(far=0.05, only=re.compile(''), chars=0, seconds=0, long=0)
+    task = 'xor, L = 100, every symbol'
+    (method, how), = script.FAR[task].items()
+    script.Runs(PROGRAM, script.Results('stages.csv', False, options)).train(task, method, 3, how)
+    script.run = program_run
+    assert [c[0] for c in calls] == [f'{call} --seconds 0.0075 --seed 3' for call in how] and len(how) == 2, calls
+    assert [c[1] for c in calls] == ['--save', '--load'] and calls[1][2] == calls[0][2], calls
+    row, = rows('stages.csv')
+    assert row['seconds'] == '0.015' and abs(float(row['floor']) - 1.06927) < 1e-5 and float(row['bits']) > 1, row  # of the last texts
+
+
 def goes_on():
     """Stopped while it runs: no row is lost, none is there twice, and one that was cut short is made again."""
     how = ['--program', PROGRAM, '--parts', 'chars', '--chars', '0.05', '--text', 'text.txt', '--validation-lines', '10', '--seeds', '1', '2',
@@ -216,6 +237,7 @@ with tempfile.TemporaryDirectory() as place:
     runaways()
     page()
     of_these_seconds()
+    in_several_calls()
     diverges()
     only()
     goes_on()
