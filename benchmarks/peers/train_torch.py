@@ -9,7 +9,7 @@ the word vectors and on each state, which enters the recurrence and the layer ab
 mean over columns, clipped; small: augmented loss, rate 1, after 5 epochs times 0.9 in each; fast: cross-entropy, rate by one
 cycle over 11 epochs. Start values, masks and with them figures are other numbers than ours from the same distributions.
 
-The log has a row per epoch: run, epoch, rate, train_perplexity, valid_perplexity (text in as many columns as in training) and
+The log has a row per epoch: run, epoch, rate, train_loss (nats a token, the soft term of an augmented loss included), valid_perplexity (text in as many columns as in training) and
 cpu_seconds, processor time of this process alone, validation included. The last line of the output is the perplexity of both texts
 in one column, of the epoch that was best on the validation text. `recipes.py figure --curve` draws logs.
 """
@@ -89,14 +89,14 @@ class Model(torch.nn.Module):
         return h, last
 
 
-def perplexity(model, tokens, count, steps=STEPS):
+def perplexity(model, tokens, count):
     x, y = columns(tokens, count)
     states, total = model.begin(count), 0.0
     model.eval()
     with torch.no_grad():
-        for t in range(0, len(x), steps):
-            h, states = model(x[t:t + steps], states)
-            total += float(torch_loss.loss_of("ce", h.flatten(0, 1), model.E, y[t:t + steps].flatten(), model.b))
+        for t in range(0, len(x), STEPS):
+            h, states = model(x[t:t + STEPS], states)
+            total += float(torch_loss.loss_of("ce", h.flatten(0, 1), model.E, y[t:t + STEPS].flatten(), model.b))
     model.train()
     return math.exp(total / y.numel())
 
@@ -118,6 +118,12 @@ def texts(folder):
     return words, numbers
 
 
+def at_least_1(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a whole number of at least 1")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
     parser.add_argument("preset", choices=PRESETS)
@@ -125,9 +131,9 @@ def main():
     parser.add_argument("--log", required=True, help="a CSV file that does not exist")
     parser.add_argument("--setting", choices=["eager", "compiled", "bf16", "bf16-compiled"], default="eager",
                         help="compiled: the loss by torch.compile; bf16: forward passes under autocast (eager)")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=at_least_1, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, help="stop after so many, of the schedule as it is")
+    parser.add_argument("--epochs", type=at_least_1, help="stop after so many, of the schedule as it is")
     o = parser.parse_args()
     recipe = PRESETS[o.preset]
     torch.set_num_threads(o.threads)
@@ -145,7 +151,7 @@ def main():
         sys.exit(f"train_torch.py: '{o.log}' cannot be begun ({error.strerror}). Give --log the name of a file that does not exist")
     print(f"PyTorch {torch.__version__}, {o.setting}, {o.threads} threads, {len(words)} words, {sum(p.numel() for p in parameters)} parameters", flush=True)
     with log:
-        print("run,epoch,rate,train_perplexity,valid_perplexity,cpu_seconds", file=log, flush=True)
+        print("run,epoch,rate,train_loss,valid_perplexity,cpu_seconds", file=log, flush=True)
         for epoch in range(1, min(o.epochs or recipe["epochs"], recipe["epochs"]) + 1):
             before, states, total = time.process_time(), model.begin(COLUMNS), 0.0
             for t in range(0, len(x), STEPS):
@@ -168,7 +174,7 @@ def main():
             if found < best:
                 best, kept = found, copy.deepcopy(model.state_dict())
             used = time.process_time() - before
-            print(f"{o.seed},{epoch},{rate},{math.exp(total / y.numel())},{found},{used}", file=log, flush=True)
+            print(f"{o.seed},{epoch},{rate},{total / y.numel()},{found},{used}", file=log, flush=True)
             print(f"epoch {epoch}: rate {rate:.4f}, validation {found:.2f}, {used:.1f} s of the processor", flush=True)
     model.load_state_dict(kept)
     print(f"validation={perplexity(model, valid, 1):.4f} test={perplexity(model, test, 1):.4f}")

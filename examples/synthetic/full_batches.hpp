@@ -111,7 +111,9 @@ private:
     static Index part(const Text& text, Index left) { return std::max<Index>((text.size() - 1) >> left, 1); }
     Index part(Index left) const { return part(text_, left); }
     // In how many ways the text is cut: it begins at one of so many lines.
-    static Index cuts(const Text& text) { return std::clamp<Index>(std::ssize(text.begins) - 1, 1, 8); }
+    static Index cuts(const Text& text) {
+        return std::clamp<Index>(std::ssize(text.begins) - 1, 1, most_cuts);
+    }
     // The length of the longest column at any stage of any cut, and the greatest number of columns.
     static Size largest(const Options& options, const Text& text) {
         Size most;

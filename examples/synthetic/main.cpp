@@ -86,8 +86,15 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         if (file) {
             // Without the training text no training state can be restored.
             const bool all = !texts.own() || !o.text.empty() || o.network == "hmm";
-            checkpoint(*candidate, at, symbols)
-                .load(*file, all ? isogloss::io::Restore::everything : isogloss::io::Restore::parameters);
+            try {
+                checkpoint(*candidate, at, symbols)
+                    .load(*file, all ? isogloss::io::Restore::everything : isogloss::io::Restore::parameters);
+            } catch (const isogloss::FileError& error) {
+                if (o.changed.empty()) throw;
+                throw isogloss::FileError(message(
+                    error.what(), "\nWith ", o.changed,
+                    " the text may be cut into another number of columns; give it about as many lines"));
+            }
             if (trains) {
                 // This call may choose by another text than the last.
                 const double bits = candidate->foresee(texts.choice).bits;

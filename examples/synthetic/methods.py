@@ -97,6 +97,7 @@ FAR = {
         ],
     },
 }
+FAR_TIME = {'anbn, thousands': 1, 'xor, L = 100, every symbol': 0.3}  # of the seconds of --far
 # Characters of a text.
 CHARS = 'chars'
 CHARS_METHODS = {

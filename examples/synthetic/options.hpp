@@ -14,6 +14,8 @@
 
 #include "tasks.hpp"
 
+inline constexpr tasks::Index most_cuts = 8;  // full batches: ways in which a text is cut into columns
+
 struct Options {
     // of the model: stored with it
     std::string task = "alphabet", network = "glnn", training = "minibatch", metric = "ruop", form = "auto",
@@ -203,8 +205,8 @@ inline std::string fault(const Options& o) {
         return message("found length = ", o.length, ", lines = ", o.lines,
                        ", validation length = ", o.validation_length,
                        "; expected length ≥ 2, the others ≥ 0, and all at most ", tasks::longest_text);
-    if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20) || !within(o.cut, 0, 7))
+    if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20) || !within(o.cut, 0, most_cuts - 1))
         return message("found start = ", o.start, ", doublings = ", o.doublings, ", cut = ", o.cut,
-                       "; expected 0 to 999, 0 to 20 and 0 to 7");
+                       "; expected 0 to 999, 0 to 20 and 0 to ", most_cuts - 1);
     return {};
 }

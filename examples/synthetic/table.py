@@ -22,7 +22,7 @@ import sys
 import tempfile
 import zlib
 
-from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, FAR, GRAPHS, LONG, LONG_RUNS, METHODS, SOURCE, SOURCES,
+from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, FAR, FAR_TIME, GRAPHS, LONG, LONG_RUNS, METHODS, SOURCE, SOURCES,
                      STEPS, STEPS_METHODS, TASKS, XOR, steps_graph)
 
 COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated',
@@ -76,7 +76,7 @@ def seconds_of(o, task, method):
     if method == LONG:
         return f'{o.long * (4 if task == "anbn" else 1):g}'
     if task in FAR:
-        return f'{o.far * (0.3 if "xor" in task else 1):g}'
+        return f'{o.far * FAR_TIME[task]:g}'
     return f'{o.chars if task == CHARS else CURVE_SECONDS.get(task, o.seconds):g}'
 
 
@@ -307,7 +307,8 @@ the training text.{ends}
 {table}"""
 EARLIER = """
 
-Where the last column says of how many runs the end is known, the others were made before the program reported it, and are judged at the best moment alone."""
+Where the last column says of how many runs the end is known, the others were made before the program reported it, and are judged at the best moment alone. Full batches among
+them did not go back."""
 
 
 def far_worse(trained, bits, success):

@@ -153,7 +153,8 @@ strays = [*anbn, '--metric', 'ruop', '--form', 'quasi_diagonal', '--columns', '1
 out = run(*strays)
 seen = told(out)
 assert int(seen['returns']) > 0 and float(seen['end_choice_bits']) < float(seen['start_choice_bits']), (seen, out)
-assert f'warning: training went back to its best moment {seen["returns"]} times' in out.stderr and 'at the end' not in out.stderr and out.stdout.count('Another text is far worse') == int(seen['returns']), out
+assert f'warning: training went back to its best moment {seen["returns"]} times' in out.stderr and 'at the end' not in out.stderr, out
+assert out.stdout.count('Another text is far worse') == int(seen['returns']), out
 # another cut may have more columns
 assert int(told(run(*strays, '--seed', '3'))['returns']) > 0
 # two lines are not cut in another way

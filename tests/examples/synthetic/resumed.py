@@ -169,6 +169,8 @@ def other_texts_of_the_task():
         assert last(evaluated).split()[1] == last(made).split()[1] != last(run('--load', f'{network}.short')).split()[1], evaluated  # the entropy rate
         for option in ['--task', 'copy'], ['--units', '7'], ['--seed', '2']:
             assert f'leave {option[0]} out' in run('--load', f'{network}.short', *option, status=1).stderr, option
+        if network == 'glnn':  # states are carried column by column
+            assert 'another number of columns' in run('--load', 'glnn.short', '--lines', '3', status=1).stderr
         assert 'bits = 1' in run('--load', f'{network}.short', '--bits', '1', status=1).stderr
 
 
