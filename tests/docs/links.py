@@ -1,6 +1,7 @@
 """The pages of the project agree with the tree: python3 links.py ROOT
 
 - every relative link of a page leads to a file or folder, and to a heading of it where it names one;
+- no page of the site links one that the site does not have;
 - every header named in a page is there;
 - every page of docs/ is linked from its index, docs/README.md.
 
@@ -12,8 +13,9 @@ import re
 import sys
 
 root = pathlib.Path(sys.argv[1]).resolve()
-pages = sorted(root.glob("*.md")) + sorted((root / "docs").rglob("*.md"))
-pages += [p for folder in ("examples", "benchmarks", "tests") for p in sorted((root / folder).rglob("*.md"))]
+# Those that docs/site/pages.py takes.
+site = sorted(root.glob("*.md")) + [p for folder in ("docs", "examples") for p in sorted((root / folder).rglob("*.md"))]
+pages = site + [p for folder in ("benchmarks", "tests") for p in sorted((root / folder).rglob("*.md"))]
 
 
 def prose(page):
@@ -48,6 +50,8 @@ for page in pages:
                 faults.append(f"{where}: no file {target}")
             elif anchor and (file.suffix != ".md" or anchor not in anchors(file)):
                 faults.append(f"{where}: no heading {target}")
+            elif page in site and file.suffix == ".md" and file not in site:
+                faults.append(f"{where}: {target} is no page of the site, name it without a link")
             elif page == root / "docs" / "README.md":
                 linked.add(file)
     # A changelog speaks of headers that are gone.
