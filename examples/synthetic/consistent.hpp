@@ -76,7 +76,7 @@ inline std::vector<Scope> scopes(const Options& o, bool trains) {
              "full batches (--training full)",
              {"--start-rate", "--up", "--down", "--conjugate", "--doublings"}},
             {full && metric, "full batches by ruop or rbpm", {"--damping"}},
-            {steps, "minibatches", {"--steps", "--lasting", "--anneal"}},
+            {steps, "minibatches", {"--steps", "--lasting", "--anneal", "--average"}},
             {steps && metric,
              "minibatches by ruop or rbpm",
              {"--natural-rate", "--head-rate", "--natural-damping", "--natural-floor"}},

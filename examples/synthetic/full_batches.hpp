@@ -18,12 +18,12 @@ public:
 
     void round() override { training_->round(); }
     // From the best model on, with the text cut between other lines and the first rates.
-    bool go_back() override {
-        if (cuts(text_) < 2) return false;
+    std::string go_back() override {
+        if (cuts(text_) < 2) return {};
         restore();
         cut_ = (cut_ + 1) % cuts(text_);
         begin(length_);
-        return true;
+        return "in columns that begin at other lines";
     }
     // The training text doubles, from its first 2^-doublings to the whole for the last half of the training.
     void prepare(double share) override {

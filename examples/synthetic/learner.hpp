@@ -49,10 +49,10 @@ struct Learner {
     virtual void stop() = 0;   // stores the state of training, and restores the best model
     virtual void go_on() = 0;  // after a load: resumes training where it stopped
     // Leaves a state that predicts other texts badly: restores the best model and goes on from there in
-    // another way. False if this training knows no other way; nothing has changed then.
-    virtual bool go_back() { return false; }
+    // another way, which is returned in words. Empty if this training knows no other way; nothing has changed then.
+    virtual std::string go_back() { return {}; }
     virtual void parts(isogloss::io::Checkpoint& c) = 0;  // names all contents of a file
     virtual tasks::Index doublings() const { return 0; }  // of the training text, still to come
-    virtual tasks::Index cut() const { return 0; }        // which cut of the text into columns is trained on
+    virtual tasks::Index cut() const { return 0; }        // see Options
     virtual std::string state() const { return {}; }      // learning rates and the like
 };

@@ -51,7 +51,10 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
             found.get_to(value);
         };
         json.at("level").get_to(o.level);
-        each_stored(o, [&](const char* name, auto& value, const char*) { take(name, json.at(name), value); });
+        each_stored(o, [&](const char* name, auto& value, const char*) {
+            if (json.contains(name) || std::string_view(name) != "--average")  // absent in earlier files
+                take(name, json.at(name), value);
+        });
         take("start", json.value("start", nlohmann::json(0)), o.start);  // absent in earlier files
         take("doublings", json.value("doublings", nlohmann::json(0)), o.doublings);
         take("cut", json.value("cut", nlohmann::json(0)), o.cut);

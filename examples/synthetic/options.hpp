@@ -30,11 +30,13 @@ struct Options {
     std::uint64_t seed = 1;
     tasks::Index start = 0;      // which of --starts
     tasks::Index doublings = 0;  // full batches: of the training text, still to come
-    tasks::Index cut = 0;        // full batches: which cut of the text into columns is trained on
+    // How often training went back to its best moment, at most most_cuts - 1. Full batches: which cut of the text
+    // into columns is trained on; minibatches: how often the rates were halved.
+    tasks::Index cut = 0;
     double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
     bool conjugate = false;
     double adam_rate = 0.003, sgd_rate = 0, natural_rate = 0, head_rate = 0, natural_damping = 0,
-           decay = 0.98, floor = -1;
+           decay = 0.98, floor = -1, average = 0;
     tasks::Index columns = 0, steps = 50, lasting = 4;
 
     std::string changed;    // options of the texts that differ from those of the loaded model
@@ -136,6 +138,9 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--natural-floor", o.floor,
       "minibatches, ruop or rbpm: what is added to the diagonal too; -1: 0.1 on graphs, 1e-5 for lstm");
     f("--decay", o.decay, "minibatches, ruop or rbpm, on graphs: of the metric's average");
+    f("--average", o.average,
+      "minibatches: predict with the running average of the weights over the rounds, of this decay, such as "
+      "0.999; 0: with the weights themselves");
     f("--start-rate", o.start_rate, "full batches: first learning rate; 0: 1/units");
     f("--up", o.up, "full batches: factor of a rate after an accepted step");
     f("--down", o.down, "full batches: divisor of a rate after a cancelled step");
@@ -191,6 +196,8 @@ inline std::string fault(const Options& o) {
           std::pair("--sgd-rate", o.sgd_rate), std::pair("--natural-rate", o.natural_rate),
           std::pair("--head-rate", o.head_rate), std::pair("--natural-damping", o.natural_damping)})
         if (!sound(value)) return message(name, " is ", value, ", expected a finite number of at least 0");
+    if (!(o.average >= 0 && o.average <= 1))
+        return message("--average is ", o.average, ", expected a number in [0, 1]");
     for (const auto& [name, value] : {std::pair("--bound", o.bound), std::pair("--natural-floor", o.floor)})
         if (!sound(value) && value != -1)
             return message(name, " is ", value,

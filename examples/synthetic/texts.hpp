@@ -61,7 +61,11 @@ inline Texts drawn_texts(const Options& o) {
     shorter.fewest_bits = o.fewest_training_bits;
     Texts t;
     t.train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
+    // Whether a network is led astray by a line that few texts have is seen in many lines alone.
+    constexpr tasks::Index fewest_lines = 300;
     t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other, 2000));
+    if (std::ssize(t.choice.begins) < fewest_lines)
+        t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, 2, fewest_lines);
     t.valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
     require_predicted(t.train, "training", o.lines > 0 ? "--lines" : "--length");
     require_predicted(t.choice, "selection", "--validation-length");

@@ -132,11 +132,11 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
                                  worse_than_before(ending.choice_before, chosen.bits) || training_strays(),
                        last = done >= 1 || interrupt::wanted;
             strays = strayed ? strays + 1 : 0;
-            if (strayed && (strays == 4 || last) && learner.go_back()) {
+            std::string how;
+            if (strayed && (strays == 4 || last)) how = learner.go_back();
+            if (!how.empty()) {
                 ++ending.returns, strays = 0, saturated = chosen.saturated;
-                std::fprintf(shown,
-                             "Another text is far worse: back to the best moment, in columns that begin at "
-                             "other lines\n");
+                std::fprintf(shown, "Another text is far worse: back to the best moment, %s\n", how.c_str());
                 if (last) look();
             }
             // about forty times, and for at most a fifth of the time

@@ -97,6 +97,7 @@
 #define ISOGLOSS_COMPILED_UPDATES(make, T) \
     make class Sgd<T>;                     \
     make class AveragedSgd<T>;             \
+    make class WeightAverage<T>;           \
     make class Adam<T>;                    \
     make class UnitMetric<T>;              \
     make class SoftmaxFisher<T>;           \

@@ -34,6 +34,7 @@
 #include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/schedule.hpp>
 #include <isogloss/update/sgd.hpp>
+#include <isogloss/update/weight_average.hpp>
 #include <isogloss/update/weight_drop.hpp>
 #ifdef ISOGLOSS_COMPILED
 #include <isogloss/compiled.hpp>

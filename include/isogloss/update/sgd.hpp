@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <isogloss/update/rule.hpp>
+#include <isogloss/update/weight_average.hpp>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -63,40 +64,25 @@ struct AveragedSgdOptions {
 ///
 /// Averaging is triggered at validation t when v_t > min(v_1 … v_{t-1-n}), t > n + 1; from the next step on
 ///     mean ← mean + (w - mean) / k,  k = 1, 2, …
-/// `swap()` exchanges the averages in for evaluation and out again for training.
+/// `swap()` exchanges the averages in for evaluation and out again for training (WeightAverage, λ = 1).
 /// Source   Polyak, Juditsky 1992; trigger: Merity, Keskar, Socher 2017, algorithm 1.
 template <class T> class AveragedSgd : Sgd<T> {
 public:
     using Options = AveragedSgdOptions;
     /// Throws UsageError for options out of range, and for rows held at norm 1, whose averages would be shorter.
     AveragedSgd(Parameters<T> group, AveragedSgdOptions options)
-        : Sgd<T>(std::move(group), options.sgd), window_(options.window) {
+        : Sgd<T>(std::move(group), options.sgd),
+          window_(options.window),
+          average_(this->group(), {.decay = 1}, "averaged sgd") {
         require("averaged sgd", "window", window_, 1);
-        for (const Parameter<T>* p : this->group())
-            if (p->unit_rows)
-                throw UsageError(
-                    "averaged sgd: the rows of '", p->name,
-                    "' are held at norm 1, which their averages are not; exclude it from the group");
-        allocate_per_parameter("averaged sgd", this->group(), sizeof(T),
-                               [&](const Parameter<T>& p) { mean_.emplace_back(p.size(), T(0)); });
     }
 
     /// One step of Sgd, then, once triggered, of the averages. Throws UsageError while averages are swapped
     /// in.
     double step() {
-        if (swapped_)
-            throw UsageError("averaged sgd: step() while the averages are in use; call swap() first");
+        average_.require_out("step()");
         const double norm = Sgd<T>::step();
-        if (!triggered_) return norm;
-        ++averaged_;
-        const T weight = static_cast<T>(1.0 / static_cast<double>(averaged_));
-        for (std::size_t k = 0; k < mean_.size(); ++k) {
-            const T* w = this->group()[k].value;
-            T* m = mean_[k].data();
-            over_numbers(std::ssize(mean_[k]), [&](Index first, Index last, Index) {
-                for (Index i = first; i < last; ++i) m[i] += weight * (w[i] - m[i]);
-            });
-        }
+        if (triggered_) average_.add();
         return norm;
     }
 
@@ -113,24 +99,10 @@ public:
     }
     bool triggered() const { return triggered_; }
 
-    /// Exchanges weights and averages; without effect before the first averaged step. Call it twice
-    /// around an evaluation, and write no other weights in between: the second call would replace them.
-    void swap() {
-        if (averaged_ == 0) return;
-        swapped_ = !swapped_;
-        for (std::size_t k = 0; k < mean_.size(); ++k)
-            std::swap_ranges(mean_[k].begin(), mean_[k].end(), this->group()[k].value);
-    }
-
-    /// Called by Checkpoint::load before one of parameters alone, see io/checkpoint.hpp: throws UsageError while the
-    /// averages are swapped in.
-    void before_load_of_parameters() const {
-        if (swapped_)
-            throw UsageError(
-                "averaged sgd: a load of parameters while the averages are in use, which the next swap() "
-                "would "
-                "replace by the weights before it; call swap() first");
-    }
+    /// WeightAverage::swap.
+    void swap() { average_.swap(); }
+    /// WeightAverage::before_load_of_parameters.
+    void before_load_of_parameters() const { average_.before_load_of_parameters(); }
 
     using Sgd<T>::rate;
 
@@ -138,21 +110,15 @@ public:
     template <class Visitor> void visit(Visitor& v) {
         Sgd<T>::visit(v);
         v.flag("triggered", triggered_);
-        v.flag("swapped", swapped_);
-        v.counter("averaged", averaged_);
         v.list("history", history_);
-        for (std::size_t k = 0; k < mean_.size(); ++k) {
-            const auto& p = this->group()[k];
-            v.array(message("mean/", p.name), mean_[k].data(), p.rows, p.cols);
-        }
+        average_.visit(v);
     }
 
 private:
     Index window_;
-    bool triggered_ = false, swapped_ = false;
-    std::uint64_t averaged_ = 0;
+    bool triggered_ = false;
     std::vector<double> history_;
-    std::vector<std::vector<T>> mean_;
+    WeightAverage<T> average_;
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -202,6 +202,28 @@ def goes_back():
     assert stored('more')['cut'] == (returns + more['returns']) % 8, more
 
 
+def averages():
+    """With --average the averages are what is kept; weights and averages go on in a later call as if there had been one."""
+    how = ['--task', 'reber', '--length', '2000', '--validation-length', '500', '--units', '6', '--average', '0.9', '--anneal', '1', '--rounds']
+    run(*how, '20', '--save', 'whole')
+    run(*how, '10', '--save', 'half')
+    run('--load', 'half', '--anneal', '1', '--rounds', '10', '--save', 'resumed')
+    (_, whole), (_, resumed) = parts('whole'), parts('resumed')
+    for name in 'out.W', 'state/last/out.W', 'state/last/net.tau', 'state/average/mean/net.tau', 'state/average/averaged':
+        assert whole[tensor('whole', name)] == resumed[tensor('resumed', name)], name
+    best, average, weights = (whole[tensor('whole', name)] for name in ('out.W', 'state/average/mean/out.W', 'state/last/out.W'))
+    assert best == average != weights  # the last look was the best
+    assert last(run('--load', 'whole')) == last(run('--load', 'resumed'))
+    assert '--average is 2, expected' in run(*how, '1', '--average', '2', status=1).stderr
+    assert 'minibatches alone' in run('--task', 'reber', '--training', 'full', '--average', '0.9', status=1).stderr
+    # a file of before has none
+    run('--task', 'reber', '--length', '2000', '--rounds', '2', '--save', 'new')
+    header, data = parts('new')
+    assert b'\\"--average\\":0.0,' in header, header
+    craft('old', header.replace(b'\\"--average\\":0.0,', b''), data)
+    assert last(run('--load', 'old')) == last(run('--load', 'new'))
+
+
 def by_rounds():
     """--rounds alone: rates fall over the rounds, whatever the clock says."""
     for share in '1', '0.2':
@@ -213,7 +235,7 @@ def by_rounds():
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, other_texts_of_the_task, grows_on, goes_back, by_rounds:
+    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, other_texts_of_the_task, grows_on, goes_back, averages, by_rounds:
         test()
     os.chdir('/')
 print('passed')

@@ -1,0 +1,120 @@
+#include <cmath>
+#include <cstdio>
+#include <isogloss/io/checkpoint.hpp>
+#include <isogloss/isogloss.hpp>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+// Two weights, w and v; v is not trained unless asked for.
+template <class T> struct Weights {
+    Graph<T> g{GraphOptions{}};
+    Weight<T> w = g.weight("w", 1, 2, constant(0)), v = g.weight("v", 1, 1, constant(5));
+
+    void set(double a, double b) {
+        g.value(w)(0, 0) = static_cast<T>(a);
+        g.value(w)(0, 1) = static_cast<T>(b);
+    }
+    T at(Index k) { return g.value(w)(0, static_cast<std::size_t>(k)); }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A weight average is a plain mean that begins to decay", "[update][average]", float,
+                   double) {
+    using T = TestType;
+    Weights<T> m;
+    WeightAverage<T> average(m.g.parameters(), {.decay = 0.75});
+    m.set(1, 8);
+    average.swap();  // nothing was added: no effect
+    CHECK(m.at(0) == 1);
+    CHECK_FALSE(average.swapped());
+    const std::vector<double> w = {4, 2, 6, 8, -2, 3};
+    double mean = 0;
+    for (std::size_t k = 0; k < w.size(); ++k) {
+        m.set(w[k], -w[k]);
+        average.add();
+        mean += std::max(0.25, 1 / static_cast<double>(k + 1)) * (w[k] - mean);
+        if (k == 3) CHECK(mean == 5);  // of 4, 2, 6 and 8
+    }
+    CHECK(average.count() == w.size());
+    average.swap();
+    CHECK(average.swapped());
+    CHECK(m.at(0) == Approx(mean));
+    CHECK(m.at(1) == Approx(-mean));
+    CHECK(m.g.value(m.v)(0, 0) == 5);
+    average.swap();
+    CHECK(m.at(0) == 3);
+    average.restart();
+    m.set(7, 7);
+    average.add();
+    average.swap();
+    CHECK(m.at(0) == 7);
+}
+
+TEMPLATE_TEST_CASE("With decay 1 a weight average is the mean of all, with 0 the last", "[update][average]",
+                   float, double) {
+    for (const double decay : {0.0, 1.0}) {
+        Weights<TestType> m;
+        WeightAverage<TestType> average(m.g.parameters("w"), {.decay = decay});
+        for (int k = 1; k <= 100; ++k) {
+            m.set(k, 1 - 2 * k);
+            average.add();
+        }
+        average.swap();
+        CHECK(m.at(0) == Approx(decay == 0 ? 100 : 50.5));
+        CHECK(m.at(1) == Approx(decay == 0 ? -199 : -100));
+    }
+}
+
+TEMPLATE_TEST_CASE("A weight average goes on after a load as if there had been none", "[update][average][io]",
+                   float, double) {
+    using T = TestType;
+    const std::string path = Catch::getResultCapture().getCurrentTestName() + ".safetensors";
+    const auto run = [&](bool saved) {
+        std::vector<T> seen;
+        Weights<T> m;
+        WeightAverage<T> average(m.g.parameters(), {.decay = 0.5});
+        for (int k = 0; k < 3; ++k) m.set(k, k * k), average.add();
+        if (saved) {
+            io::Checkpoint from, to;
+            from.model(m.g).state("average", average).save(path);
+            Weights<T> other;
+            WeightAverage<T> again(other.g.parameters(), {.decay = 0.5});
+            to.model(other.g).state("average", again).load(io::Safetensors::open(path));
+            std::remove(path.c_str());
+            CHECK(again.count() == 3);
+            other.set(9, 11), again.add(), again.swap();
+            return std::vector<T>{other.at(0), other.at(1)};
+        }
+        m.set(9, 11), average.add(), average.swap();
+        return std::vector<T>{m.at(0), m.at(1)};
+    };
+    CHECK(run(true) == run(false));
+}
+
+TEST_CASE("A weight average refuses what would lose weights", "[update][average][errors]") {
+    Weights<float> m;
+    for (const double decay : {-0.1, 1.1, std::nan("")})
+        REQUIRE_THROWS_MATCHES(WeightAverage<float>(m.g.parameters(), {.decay = decay}), UsageError,
+                               says("weight average", "decay"));
+    REQUIRE_THROWS_MATCHES(WeightAverage<float>(m.g.parameters("none*")), UsageError, says("none"));
+    WeightAverage<float> average(m.g.parameters());
+    average.add();
+    average.swap();
+    REQUIRE_THROWS_MATCHES(average.add(), UsageError, says("weight average: add()", "swap() first"));
+    REQUIRE_THROWS_MATCHES(average.restart(), UsageError, says("weight average: restart()", "swap() first"));
+    REQUIRE_THROWS_MATCHES(average.before_load_of_parameters(), UsageError,
+                           says("weight average", "swap() first"));
+    average.swap();
+    average.before_load_of_parameters();
+
+    Graph<float> g(GraphOptions{});
+    g.weight("E", 4, 2, uniform(1), {.unit_rows = true});
+    REQUIRE_THROWS_MATCHES(WeightAverage<float>(g.parameters()), UsageError,
+                           says("'E'", "norm 1", "exclude"));
+}
