@@ -44,13 +44,26 @@ SOURCES = {
     'copy': '--task copy --length 100000 --validation-length 50000',
 }
 # Sizes by task: on minibatches larger networks learn texts of 100 000 symbols by heart in this time.
-SMALLER = {'alphabet': '--units 12', 'music': '--units 12 --edges 5', 'reber': '--units 6'}
+SMALLER = {'alphabet': '--units 12', 'music': '--units 10 --edges 6', 'reber': '--units 6'}
+# Predictions from averages of the weights, of networks on minibatches; others on a graph learn music worse with these and with so few units.
+AVERAGED = {'music': '--average 0.999'}
+LARGER = {'music': '--units 12 --edges 5'}
+
+
+def larger(how):
+    """Whether a method on minibatches has the sizes of LARGER and no averages."""
+    return any(name in how for name in ('--network gnn', '--network rnn', '--sgd-rate'))
 
 
 def steps_graph(task, how):
     """The options of a network on a graph. V is within ± 4 except on anbn, where V is the counter."""
-    sizes = GRAPHS if '--training full' in how else {**GRAPHS, **SMALLER}
+    sizes = GRAPHS if '--training full' in how else {**GRAPHS, **SMALLER, **(LARGER if larger(how) else {})}
     return f"{sizes.get(task, '')} --bound {0 if task == 'anbn' else 4}"
+
+
+def averaged(task, how):
+    """The options of averages for a task and a method."""
+    return '' if '--training full' in how or '--network hmm' in how or larger(how) else AVERAGED.get(task, '')
 
 
 # In the order of the runs: minibatches of a GLNN and its peers, full batches, other networks.
