@@ -300,7 +300,8 @@ how many times those of the source itself on that same text they are, which draw
 and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. All these are of the best moment of a run.
 Counted as runaways are runs that at this moment, or at the end of training, are far worse on another text than on the text trained on: by more than one bit a symbol, or more than
 three times as many bits and 0.05 more unless the task is solved; runs that end by 0.05 bits worse on another text than they began; and those whose numbers were no longer finite.
-Networks that stray [go back](synthetic.md#training) to their best moment; the last column says in how many runs they did.
+Networks that stray [go back](synthetic.md#training) to their best moment; the last column says in how many runs they did. One that strays in the last look goes back too, and its end
+is then its best moment.
 From bits alone a network that has run away is not told from one that has learned few lines by heart; both count. Hidden Markov models begin three times and
 share the time. Compressors: what the validation text adds to
 the training text.{ends}
@@ -357,7 +358,7 @@ def table(known, tasks, methods, median=False):
             times = [bits_of(r) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
             cell = '–'
             if bits and median:
-                cell = f'{statistics.median(bits):.4f}' + (f', × {statistics.median(times):.3f}' if times and method != SOURCE else '') + f' ({len(bits)})'
+                cell = f'{statistics.median(bits):.4f}' + (f', × {statistics.median(times):.4f}' if times and method != SOURCE else '') + f' ({len(bits)})'
             elif bits:
                 spread = statistics.stdev(bits) if len(bits) > 1 and math.inf not in bits else math.nan
                 cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'

@@ -29,13 +29,17 @@ inline std::string advice(const Options& o, double saturated) {
                                            : "train on more columns (--columns)",
                 bound = o.named_bound() > 0 ? "" : "bound V (--bound 4), unless V has to count";
     std::string both = columns + (columns.empty() || bound.empty() ? "" : ", or ") + bound;
-    return message(
-        std::lround(100 * saturated),
-        " % of the units are saturated. Units that stay at a bound of their range receive no gradient "
-        "and may be constants, set by the first symbols of a text",
-        both.empty() ? "" : ": ", both,
-        ". If few units are, or the text has few lines, it has been memorised: use a longer one, or "
-        "fewer units and edges");
+    const auto share = message(std::lround(100 * saturated), " % of the units are saturated");
+    const auto constants = message(
+        "units that stay at a bound of their range receive no gradient and may be constants, set by the "
+        "first symbols of a text",
+        both.empty() ? "" : ": ", both);
+    if (saturated < 0.05)
+        return message("The training text has been memorised: use a longer one, or fewer units and edges. (",
+                       share, "; ", constants, ")");
+    return message("Of the possible causes, ", share, ": ", constants,
+                   ". Or the text has few lines and has been memorised: use a longer one, or fewer units and "
+                   "edges");
 }
 
 // The options that lower the rates of this training, and what else keeps numbers finite.
@@ -144,11 +148,11 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
         }
         ending.training = seen.bits, ending.choice = chosen.bits, ending.success = chosen.success;
         if (ending.returns > 0)
-            std::fprintf(
-                stderr,
-                "synthetic: warning: training went back to its best moment %td time%s, as another text "
-                "had become far worse than the training text. %s\n",
-                ending.returns, ending.returns == 1 ? "" : "s", advice(o, saturated).c_str());
+            std::fprintf(stderr,
+                         "synthetic: warning: training went back to its best moment %td time%s, as a text "
+                         "was predicted "
+                         "far worse than the other, or than before. %s\n",
+                         ending.returns, ending.returns == 1 ? "" : "s", advice(o, saturated).c_str());
         warn(o, seen, chosen, ending.choice_before, "at the end of training");
     } catch (const isogloss::NumericError& error) {
         ending.sound = false;

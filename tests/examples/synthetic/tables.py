@@ -90,7 +90,7 @@ def page():
     with open('page.md') as f:
         made = f.read()
     line = {name: next(x for x in made.splitlines() if x.startswith(f'| {name} |')) for name in ('GLNN, Adam', 'LSTM 64, Adam', 'GLNN, gradient')}
-    assert line['GLNN, Adam'].endswith(' 1 of 2 |') and '1.8000, × 1.200 (1), 90.0 %, 0 of 1 solved' in line['GLNN, Adam'], line
+    assert line['GLNN, Adam'].endswith(' 1 of 2 |') and '1.8000, × 1.2000 (1), 90.0 %, 0 of 1 solved' in line['GLNN, Adam'], line
     assert line['LSTM 64, Adam'].endswith(' 0 of 1 (1 went back) |'), line
     assert line['GLNN, gradient'].endswith(' 1 of 2 (1 went back, ends known: 1) |') and 'are judged at the best moment alone.' in made, line
     run(*how, '--check')
