@@ -97,7 +97,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
             }
             if (trains) {
                 // This call may choose by another text than the last.
-                const double bits = candidate->foresee(texts.choice).bits;
+                const double bits = foresee(*candidate, texts.choice).bits;
                 at.bits = std::isfinite(bits) ? bits : Progress().bits;
                 candidate->go_on();
             }

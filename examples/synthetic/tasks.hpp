@@ -80,6 +80,30 @@ struct Text {
         x.resize(length), predicted.resize(length), telling.resize(length), nats.resize(length);
         while (!begins.empty() && begins.back() >= n) begins.pop_back();
     }
+    // Positions `from` to `to`, without the latter.
+    Text part(Index from, Index to) const {
+        Text out = *this;
+        const auto keep = [&](auto& row) {
+            row.erase(row.begin() + to, row.end());
+            row.erase(row.begin(), row.begin() + from);
+        };
+        keep(out.x), keep(out.predicted), keep(out.telling), keep(out.nats);
+        out.begins.clear();
+        for (const Index b : begins)
+            if (b >= from && b < to) out.begins.push_back(b - from);
+        return out;
+    }
+    // Cut into `count` parts of as many lines each, give or take one; one part if a part would have less than two.
+    std::vector<Text> in_parts(Index count) const {
+        const Index lines = std::ssize(begins);
+        if (count < 2 || lines < 2 * count) return {*this};
+        const auto begin = [&](Index k) {
+            return k < count ? begins[static_cast<std::size_t>(k * lines / count)] : size();
+        };
+        std::vector<Text> out;
+        for (Index k = 0; k < count; ++k) out.push_back(part(begin(k), begin(k + 1)));
+        return out;
+    }
     // The whole lines of the text for training, line `first` first and those before it last; for 0 the text
     // itself.
     Text turned(Index first) const {

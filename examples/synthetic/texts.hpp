@@ -33,7 +33,8 @@ inline tasks::Text own_text(const std::string& path, const isogloss::text::Vocab
 
 // Texts for training, for choosing the best moment, and for reporting.
 struct Texts {
-    tasks::Text train, choice, valid;
+    tasks::Text train, valid;
+    std::vector<tasks::Text> choice;         // parts, each read from the start values
     std::optional<tasks::Text> longer;       // anbn: with longer lines
     double entropy = 0, longer_entropy = 0;  // bits per predicted symbol; not a number if unknown
     std::string symbols;                     // as stored in a file
@@ -63,12 +64,14 @@ inline Texts drawn_texts(const Options& o) {
     t.train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
     // Whether a network is led astray by a line that few texts have is seen in many lines alone.
     constexpr tasks::Index fewest_lines = 300;
-    t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other, 2000));
-    if (std::ssize(t.choice.begins) < fewest_lines)
-        t.choice = tasks::generate(task, o.source, 3 * o.seed + 1, 2, fewest_lines);
+    tasks::Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other, 2000));
+    if (std::ssize(choice.begins) < fewest_lines)
+        choice = tasks::generate(task, o.source, 3 * o.seed + 1, 2, fewest_lines);
     t.valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
     require_predicted(t.train, "training", o.lines > 0 ? "--lines" : "--length");
-    require_predicted(t.choice, "selection", "--validation-length");
+    require_predicted(choice, "selection", "--validation-length");
+    // Full batches begin in few places, and what follows may depend on the first line.
+    t.choice = choice.in_parts(o.full_batches() ? 16 : 1);
     require_predicted(t.valid, "validation", "--validation-length");
     t.entropy = tasks::entropy_rate(task, o.source);
     t.symbols = task.symbols;
@@ -93,7 +96,8 @@ inline Texts own_texts(const Options& o, const std::string& known) {
                                                                                     : 1})
                       : Vocabulary::from_text(known, "'" + o.load + "', symbols");
     Texts t;
-    t.valid = t.choice = own_text(o.valid, vocabulary);
+    t.valid = own_text(o.valid, vocabulary);
+    t.choice = {t.valid};
     t.train = o.text.empty() ? t.valid : own_text(o.text, vocabulary);
     t.entropy = std::numeric_limits<double>::quiet_NaN();
     t.symbols = vocabulary.to_text();

@@ -77,6 +77,17 @@ inline void warn(const Options& o, const Foreseen& trained, const Foreseen& othe
                      when, other.bits, before, advice(o, other.saturated).c_str());
 }
 
+// The mean over the parts of a text.
+inline Foreseen foresee(Learner& learner, const std::vector<tasks::Text>& parts) {
+    Foreseen mean;
+    for (const auto& part : parts) {
+        const Foreseen seen = learner.foresee(part);
+        mean.bits += seen.bits, mean.success += seen.success, mean.saturated += seen.saturated;
+    }
+    const auto n = static_cast<double>(parts.size());
+    return {mean.bits / n, mean.success / n, mean.saturated / n};
+}
+
 // Bits at the beginning and the end of a training; at the end not a number if it could not go on.
 struct Ending {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
@@ -95,7 +106,7 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
     // A network may stray on the training text alone, read as a whole, if it is trained on parts of it.
     const auto training_strays = [&] { return far_worse(chosen.bits, seen.bits, seen.success); };
     const auto look = [&] {
-        seen = learner.foresee(texts.train), chosen = learner.foresee(texts.choice);
+        seen = learner.foresee(texts.train), chosen = foresee(learner, texts.choice);
         if (chosen.bits < at.bits && !(at.bits < Progress().bits && training_strays()))
             at.bits = chosen.bits, learner.keep();
         std::fprintf(shown,

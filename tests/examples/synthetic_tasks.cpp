@@ -268,3 +268,34 @@ TEST_CASE("Sources refuse what they cannot write", "[synthetic]") {
     o.longest = longest_line + 1;
     REQUIRE_THROWS_MATCHES(generate(anbn, o, 1, 10), isogloss::DataError, says("n from 1 to 1000001"));
 }
+
+TEST_CASE("A text is cut into parts of as many whole lines, which are the text again one after the other",
+          "[synthetic]") {
+    tasks::Options o;
+    o.longest = 5;
+    const auto text = tasks::generate(tasks::anbn, o, 3, 2, 11);
+    REQUIRE(text.begins.size() == 11);
+    const auto parts = text.in_parts(4);
+    REQUIRE(parts.size() == 4);
+    tasks::Text joined;
+    for (const auto& part : parts) {
+        CHECK((part.begins.size() == 2 || part.begins.size() == 3));
+        CHECK(part.begins[0] == 0);
+        for (const auto b : part.begins) {
+            CHECK(part.shown(part.x[static_cast<std::size_t>(b)]) == 'a');
+            if (b > 0) CHECK(part.shown(part.x[static_cast<std::size_t>(b) - 1]) == '\n');
+        }
+        const auto append = [](auto& all, const auto& some) {
+            all.insert(all.end(), some.begin(), some.end());
+        };
+        append(joined.x, part.x), append(joined.predicted, part.predicted);
+        append(joined.telling, part.telling), append(joined.nats, part.nats);
+    }
+    CHECK(joined.x == text.x);
+    CHECK(joined.predicted == text.predicted);
+    CHECK(joined.telling == text.telling);
+    CHECK(joined.nats == text.nats);
+    CHECK(text.in_parts(5).size() == 5);
+    CHECK(text.in_parts(6).size() == 1);  // one line in some
+    CHECK(text.in_parts(1)[0].x == text.x);
+}
