@@ -9,8 +9,8 @@
 
 // How well a text was predicted.
 struct Foreseen {
-    double bits = 0;  // per predicted symbol, except the first of the text
-    double success = 0;
+    double bits = 0;       // per predicted symbol, except the first of the text
+    double success = 0;    // not a number if nothing counts as one
     double saturated = 0;  // share of units on a sparse graph at a bound of V or a in all of the second half
 };
 
@@ -28,7 +28,7 @@ public:
     }
     Foreseen verdict() const {
         return {nats_ / std::log(2.0) / static_cast<double>(std::max<tasks::Index>(count_, 1)),
-                text_.task ? tasks::success(text_, best_) : 0};
+                text_.task ? tasks::success(text_, best_) : std::numeric_limits<double>::quiet_NaN()};
     }
 
 private:

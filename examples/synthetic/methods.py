@@ -45,25 +45,30 @@ SOURCES = {
 }
 # Sizes by task: on minibatches larger networks learn texts of 100 000 symbols by heart in this time.
 SMALLER = {'alphabet': '--units 12', 'music': '--units 10 --edges 6', 'reber': '--units 6'}
-# Predictions from averages of the weights, of networks on minibatches; others on a graph learn music worse with these and with so few units.
+# Predictions from averages of the weights, of networks on minibatches.
 AVERAGED = {'music': '--average 0.999'}
-LARGER = {'music': '--units 12 --edges 5'}
+# Methods that learn worse with these and with so few units on music, or memorise more with 10 on xor: other sizes, and no averages.
+OWN = {
+    '--network gnn': {'music': '--units 12 --edges 5'},
+    '--network rnn': {'music': '--units 12 --edges 5', 'xor, L = 10, answer': '--units 8 --edges 8'},
+    '--sgd-rate': {'music': '--units 12 --edges 5'},
+}
 
 
-def larger(how):
-    """Whether a method on minibatches has the sizes of LARGER and no averages."""
-    return any(name in how for name in ('--network gnn', '--network rnn', '--sgd-rate'))
+def own(how):
+    """The sizes of a method that has other ones than the rest."""
+    return next((sizes for name, sizes in OWN.items() if name in how), {})
 
 
 def steps_graph(task, how):
     """The options of a network on a graph. V is within ± 4 except on anbn, where V is the counter."""
-    sizes = GRAPHS if '--training full' in how else {**GRAPHS, **SMALLER, **(LARGER if larger(how) else {})}
+    sizes = GRAPHS if '--training full' in how else {**GRAPHS, **SMALLER, **own(how)}
     return f"{sizes.get(task, '')} --bound {0 if task == 'anbn' else 4}"
 
 
 def averaged(task, how):
     """The options of averages for a task and a method."""
-    return '' if '--training full' in how or '--network hmm' in how or larger(how) else AVERAGED.get(task, '')
+    return '' if '--training full' in how or '--network hmm' in how or own(how) else AVERAGED.get(task, '')
 
 
 # In the order of the runs: minibatches of a GLNN and its peers, full batches, other networks.

@@ -108,8 +108,9 @@ inline Texts own_texts(const Options& o, const std::string& known) {
     }
     const auto unknown =
         vocabulary.has_unk() ? std::count(t.valid.x.begin(), t.valid.x.end(), vocabulary.unk()) : 0;
-    std::fprintf(o.json ? stderr : stdout,
-                 "%td symbols to train on, %td to validate on (%td unknown), %td different ones\n",
-                 t.train.size(), t.valid.size(), unknown, vocabulary.size());
+    std::fprintf(
+        o.json ? stderr : stdout, "%s%td to validate on (%td unknown), %td different ones\n",
+        o.text.empty() ? "symbols: " : isogloss::message(t.train.size(), " symbols to train on, ").c_str(),
+        t.valid.size(), unknown, vocabulary.size());
     return t;
 }

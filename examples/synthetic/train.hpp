@@ -104,7 +104,9 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
     Ending ending;
     Foreseen seen, chosen;
     // A network may stray on the training text alone, read as a whole, if it is trained on parts of it.
-    const auto training_strays = [&] { return far_worse(chosen.bits, seen.bits, seen.success); };
+    const auto training_strays = [&] {
+        return far_worse(chosen.bits, seen.bits, seen.success, times_to_go_back);
+    };
     const auto look = [&] {
         seen = learner.foresee(texts.train), chosen = foresee(learner, texts.choice);
         if (chosen.bits < at.bits && !(at.bits < Progress().bits && training_strays()))
@@ -143,7 +145,8 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
             look();
             // One text far worse than the other, or this one than at the best moment or before the training.
             // Some trainings pass through such states; those that stay in them rarely leave again.
-            const bool strayed = far_worse(std::min(seen.bits, at.bits), chosen.bits, chosen.success) ||
+            const bool strayed = far_worse(std::min(seen.bits, at.bits), chosen.bits, chosen.success,
+                                           times_to_go_back) ||
                                  worse_than_before(ending.choice_before, chosen.bits) || training_strays(),
                        last = done >= 1 || interrupt::wanted;
             strays = strayed ? strays + 1 : 0;

@@ -35,9 +35,11 @@ TEST_CASE("Sources have the entropy rates worked out for them", "[synthetic]") {
 TEST_CASE("A text is far worse than the one trained on by bits, or by their ratio where they are few",
           "[synthetic]") {
     const double none = std::numeric_limits<double>::quiet_NaN();
-    REQUIRE(far_worse(0.69, 3.07, 0));           // music, units at a bound
-    REQUIRE(far_worse(0.6, 1.61, 1));            // whatever else is right
-    REQUIRE(!far_worse(0.6, 1.59, 0));           // a text that was too short
+    REQUIRE(far_worse(0.69, 3.07, 0));  // music, units at a bound
+    REQUIRE(far_worse(0.6, 1.61, 1));   // whatever else is right
+    REQUIRE(far_worse(0.58, 1.48, 0));  // reber, units at a bound
+    REQUIRE(!far_worse(0.6, 1.19, 0));  // a text that was too short
+    REQUIRE(!far_worse(0.58, 1.48, 0, times_to_go_back));
     REQUIRE(far_worse(0.011, 0.3, 0));           // anbn: one bit is thirty times as much
     REQUIRE(far_worse(0.0102, 0.065, 0));        // anbn: ten lines learned by heart
     REQUIRE(!far_worse(0.0348, 0.0533, 0));      // anbn: more blurred on others
