@@ -64,9 +64,6 @@ template <class... Parts> nb::builtin_exception value_error(const Parts&... part
     return nb::value_error(ig::message(parts...).c_str());
 }
 
-// A message of the library without its name, which Python gives.
-std::string_view bare(std::string_view what) { return what.substr(what.starts_with("isogloss: ") ? 10 : 0); }
-
 std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
 
 // A text, given as an array or a list of whole numbers. They are checked before they are converted: NumPy's
@@ -216,7 +213,7 @@ struct LanguageModel {
             try {
                 line.unknowns = it.vocabulary.encode(text, line.tokens);
             } catch (const ig::DataError& error) {
-                std::string_view what = bare(error.what());
+                std::string_view what = ig::cause_of(error.what());
                 if (const std::string_view who = "line to encode: "; what.starts_with(who))
                     what.remove_prefix(who.size());
                 throw ig::DataError("line ", lines.size(), ": ", what);
@@ -302,7 +299,9 @@ struct Hmm {
 
 // Errors without the name of the library, which Python gives.
 void translate(const std::exception_ptr& p, void*) {
-    const auto set = [](PyObject* kind, const char* what) { PyErr_SetString(kind, bare(what).data()); };
+    const auto set = [](PyObject* kind, const char* what) {
+        PyErr_SetString(kind, ig::cause_of(what).data());
+    };
     try {
         std::rethrow_exception(p);
     } catch (const ig::FileError& error) {

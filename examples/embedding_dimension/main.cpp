@@ -349,7 +349,14 @@ int work(int argc, char** argv) {
     app.add_flag("--resume", o.resume, "keep what the table has of this study and train the rest");
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
     if (const auto end = program::parse(app, argc, argv)) return *end;
-    if (*rule) return print_rule(o.vocabulary);
+    if (*rule) {
+        for (const auto* option : app.get_options())
+            if (option != rule && option->count() > 0)
+                throw ig::UsageError(ig::message(option->get_name(),
+                                                 " has no effect with N, which prints the rule "
+                                                 "and trains nothing; leave one of them out"));
+        return print_rule(o.vocabulary);
+    }
     ig::threads(o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);

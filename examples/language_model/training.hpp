@@ -66,7 +66,7 @@ private:
     bool finish_epoch();
     int finish_run();
     int interrupted();
-    int diverged(const std::string& cause);
+    int diverged(const std::string& error);
     Stop stop() const {
         return stop_of(o_, state_.epoch, state_.best_epoch, state_.best, health_.validation,
                        vocabulary_.size());

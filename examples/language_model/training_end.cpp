@@ -44,10 +44,10 @@ std::string Training::without_best() const {
                        o_.model, "' was not written.");
 }
 
-// The training has come to a number that is not finite, as `cause`, a message of the library, says. With several
+// The training has come to a number that is not finite, as `error`, a message of the library, says. With several
 // ranks, others are in the midst of a step: all are ended.
-int Training::diverged(const std::string& cause) {
-    const std::string whole = cause.starts_with("isogloss: ") ? cause.substr(10) : cause;
+int Training::diverged(const std::string& error) {
+    const std::string whole(ig::cause_of(error));
     const auto what =
         whole.substr(0, std::min({whole.find("; "), whole.find(". "), whole.find(" (training step")}));
     const std::string model =

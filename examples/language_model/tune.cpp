@@ -47,12 +47,11 @@ Json in_json(double perplexity) { return std::isfinite(perplexity) ? Json(perple
 
 // The smallest of some perplexities, of which those that are not finite were explained by `error`, the message of
 // an exception. Throws NumericError if all are.
-std::size_t best_of(const List& perplexities, std::string error) {
+std::size_t best_of(const List& perplexities, const std::string& error) {
     const auto best = std::min_element(perplexities.begin(), perplexities.end());
     if (std::isfinite(*best)) return static_cast<std::size_t>(best - perplexities.begin());
-    if (error.starts_with("isogloss: ")) error.erase(0, 10);
     throw ig::NumericError("tune: no perplexity is finite with any of these options",
-                           error.empty() ? "" : "; with the last, " + error);
+                           error.empty() ? "" : "; with the last, ", ig::cause_of(error));
 }
 
 // A part of a table: rows from a and columns from c, without row b and column d.

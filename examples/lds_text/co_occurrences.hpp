@@ -89,7 +89,7 @@ private:
         Stopwatch clock;
         const bool tokens =
             std::ranges::any_of(o.train, [](const auto& path) { return is_token_file(path); });
-        if (!o.vocabulary_from.empty()) vocabulary_ = ig::text::Vocabulary::load(o.vocabulary_from);
+        if (!o.vocabulary_from.empty()) vocabulary_ = stored_vocabulary(o.vocabulary_from);
         else if (tokens)
             throw ig::DataError(ig::message("'", o.train.front(),
                                             o.train.size() > 1 ? "' or one of the others" : "'",

@@ -120,6 +120,12 @@ inline ig::text::Vocabulary read_vocabulary(const std::vector<std::string>& path
     return ig::text::Vocabulary::from_files(paths, {.min_count = min_count, .max_size = size});
 }
 
+/// The words of --vocabulary-from: a vocabulary file, or a file of `fit`.
+inline ig::text::Vocabulary stored_vocabulary(const std::string& path) {
+    return files::begins_with(path, "isogloss-vocabulary\t") ? ig::text::Vocabulary::load(path)
+                                                             : lds::load_lds<float>(path).vocabulary;
+}
+
 /// Log-likelihood of a text in whitened words, nats per token.
 struct Likelihood {
     double value = 0, above_static = 0;  ///< the likelihood, and its gain over that without dynamics

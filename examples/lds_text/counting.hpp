@@ -41,7 +41,7 @@ inline std::pair<ig::Index, ig::Index> shard_of(const CountCommand& o, ig::Index
 
 /// The vocabulary to count with.
 inline ig::text::Vocabulary vocabulary_of(const CountCommand& o) {
-    if (!o.vocabulary_from.empty()) return ig::text::Vocabulary::load(o.vocabulary_from);
+    if (!o.vocabulary_from.empty()) return stored_vocabulary(o.vocabulary_from);
     for (const std::string& path : o.text)
         if (is_token_file(path))
             throw ig::DataError(ig::message("'", path,

@@ -215,6 +215,25 @@ void fit_all(Fit& fit, const FitCommand& o, const std::vector<Candidate>& all, i
         throw ig::NumericError("fit: none of the ", all.size(), " candidates of --select could be fitted");
 }
 
+/// Says where the choice of --select is the least or the greatest that was tried, beyond which a better one may be.
+void tell_of_edges(const FitCommand& o, const std::vector<Candidate>& all, const Candidate& chosen,
+                   ig::Index iteration) {
+    const auto tell = [&](const char* option, auto Candidate::*value) {
+        const auto [least, greatest] = std::ranges::minmax(all, {}, value);
+        if (least.*value == greatest.*value) return;
+        for (const auto& [end, name] :
+             {std::pair(least.*value, "least"), std::pair(greatest.*value, "greatest")})
+            if (chosen.*value == end)
+                say("%s is the %s %s that was tried: a better one may lie beyond\n", ig::message(end).c_str(),
+                    name, option);
+    };
+    tell("--pseudo-counts", &Candidate::pseudo_counts);
+    tell("--states", &Candidate::states);
+    tell("--ssid-lags", &Candidate::ssid_lags);
+    if (iteration > 0 && iteration == o.iterations)
+        say("iteration %td is the last that was tried: more --iterations may be better\n", iteration);
+}
+
 /// The command on one of its ranks. The first alone checks files, before any rank continues: the others would
 /// find files that it has begun to write.
 int fit_on(program::Ranks& ranks, const FitCommand& given) {
@@ -245,9 +264,10 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)), ranks);
     counted.require_horizon(o.em_lags.value_or(default_em_lags));
     Fit fit(o, counted, ranks);
+    const std::vector<Candidate> all = candidates(o, counted);
     ig::Index last = 0;
     try {
-        fit_all(fit, o, candidates(o, counted), last);
+        fit_all(fit, o, all, last);
     } catch (const IdentificationInterrupted&) {
         if (!fit.begun()) {
             const std::string state = identification_file(o.model);
@@ -263,6 +283,7 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
         const auto& [c, iteration] = fit.selected();
         say("selected: %g pseudo-counts, %td states, %td blocks, iteration %td; perplexity of --dev %.2f\n",
             c.pseudo_counts, c.states, c.ssid_lags, iteration, fit.best_perplexity());
+        tell_of_edges(o, all, c, iteration);
     }
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
     if (!interrupt::wanted) return 0;

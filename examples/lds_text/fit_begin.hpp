@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iomanip>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
@@ -70,6 +71,12 @@ inline void require_outputs(const FitCommand& given) {
         .write("--log", given.log, files::table("log of `lds_text fit`", fit_header))
         .check();
     require_texts(given.dev);
+    for (const std::string& dev : given.dev)
+        for (const std::string& train : given.train)
+            if (std::error_code ignored; std::filesystem::equivalent(dev, train, ignored))
+                throw ig::DataError(ig::message("fit: '", dev,
+                                                "' is both --train and --dev; hold out a text that is not "
+                                                "trained on"));
 }
 
 /// The values of a list, each once.
@@ -141,7 +148,7 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
             counted.checksum(2 * c.ssid_lags - 1), ranks, o.shards > 0);
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
-        say("subspace identification: singular values %.4f … %.4f, error below %.4f, radius %.4f, noise "
+        say("subspace identification: singular values %.4f … %.4f, error at most %.4f, radius %.4f, noise "
             "factor %.4f; "
             "%.2f s\n",
             it.singular_values.front(), it.singular_values.back(), found.error_bound, found.radius,
@@ -218,6 +225,7 @@ inline FitCommand with_stored(FitCommand o) {
             begun_without("--seed " + given, "--seed " + at->second);
     if (o.pseudo_counts.empty() && it.notes.contains("lds_text.pseudo_counts"))
         o.pseudo_counts = {noted<double>(it, o.model, "lds_text.pseudo_counts", 0, 1e12, 0)};
+    if (o.counts.empty() && o.vocabulary_from.empty() && !o.vocabulary) o.vocabulary_from = o.model;
     return o;
 }
 

@@ -32,7 +32,8 @@ void CountCommand::declare(CLI::App& command) {
     command.add_option("--counts", counts, "file to write")->required();
     command.add_option("--vocabulary", vocabulary, "most types; 0: no limit");
     command.add_option("--min-count", min_count, "rarer types become <unk>");
-    command.add_option("--vocabulary-from", vocabulary_from, "vocabulary file, the same for all shards");
+    command.add_option("--vocabulary-from", vocabulary_from,
+                       "vocabulary file, or file of `fit`, whose words are taken: the same for all shards");
     command.add_option("--vocabulary-to", vocabulary_to, "file to write the vocabulary to");
     command.add_option("--tokens-to", tokens_to,
                        "file to write the tokens to: --text of a later count, or of each shard");
@@ -68,7 +69,8 @@ void FitCommand::declare(CLI::App& command) {
     command.add_option("--model", model, "file to write, after every iteration")->required();
     add_list(command, "--states", states, "states [200]");
     command.add_option("--vocabulary", vocabulary, "most types of the text; 0: no limit [10000]");
-    command.add_option("--vocabulary-from", vocabulary_from, "vocabulary file of --train");
+    command.add_option("--vocabulary-from", vocabulary_from,
+                       "vocabulary file, or file of `fit`, whose words are taken");
     add_list(command, "--ssid-lags", ssid_lags, "blocks of the Hankel operator [4]");
     command.add_option("--em-lags", em_lags, "horizon of EM's statistics [7]");
     add_list(command, "--pseudo-counts", pseudo_counts,
@@ -87,8 +89,10 @@ void FitCommand::declare(CLI::App& command) {
     command.add_option("--log", log, "CSV file with a row per iteration");
     command.add_flag("--sentences", sentences, "no pair crosses a line end");
     command.add_flag("--random-start", random_start, "random parameters in place of subspace identification");
-    command.add_flag("--scaled", scaled,
-                     "estimate the covariance of the states' noise in subspace identification");
+    command.add_flag(
+        "--scaled", scaled,
+        "estimate the covariance of the states' noise in subspace identification: for observations of a "
+        "linear system; of text it is far from one, and worse");
     command.add_flag("--matrix-free", matrix_free,
                      "store no counts: every product with co-occurrences reads --train, whatever its length");
     command.add_option(

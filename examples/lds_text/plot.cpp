@@ -80,7 +80,7 @@ std::string name(const PlotCommand& o, const std::vector<std::string>& paths, st
     return ::plot::quoted(plain_name(o, paths, i)) + " noenhanced";
 }
 
-/// Says where each network was best, and when the first came to the best of the second.
+/// Says where each network was best, and when the first came to the best of each of the others.
 void compare_networks(const PlotCommand& o, const std::vector<Log>& logs) {
     std::vector<Point> best;
     for (std::size_t i = 0; i < logs.size(); ++i) {
@@ -88,17 +88,19 @@ void compare_networks(const PlotCommand& o, const std::vector<Log>& logs) {
         say("%s: best validation %.2f in epoch %td\n", plain_name(o, o.logs, i).c_str(), best[i].value,
             best[i].at);
     }
-    if (logs.size() < 2) return;
-    const std::string first = plain_name(o, o.logs, 0), second = plain_name(o, o.logs, 1);
-    const auto there =
-        std::ranges::find_if(logs[0].points, [&](const Point& p) { return p.value <= best[1].value; });
-    if (there == logs[0].points.end())
-        say("%s does not reach the %.2f of %s\n", first.c_str(), best[1].value, second.c_str());
-    else if (best[1].at == 0) say("%s was best before it was trained\n", second.c_str());
-    else
-        say("%s is at %.2f or below in epoch %td, %s first in epoch %td: %.0f %% of the epochs saved\n",
-            first.c_str(), best[1].value, there->at, second.c_str(), best[1].at,
-            100 * (1 - static_cast<double>(there->at) / static_cast<double>(best[1].at)));
+    const std::string first = plain_name(o, o.logs, 0);
+    for (std::size_t i = 1; i < logs.size(); ++i) {
+        const std::string other = plain_name(o, o.logs, i);
+        const auto there =
+            std::ranges::find_if(logs[0].points, [&](const Point& p) { return p.value <= best[i].value; });
+        if (there == logs[0].points.end())
+            say("%s does not reach the %.2f of %s\n", first.c_str(), best[i].value, other.c_str());
+        else if (best[i].at == 0) say("%s was best before it was trained\n", other.c_str());
+        else
+            say("%s is at %.2f or below in epoch %td, %s first in epoch %td: %.0f %% of the epochs saved\n",
+                first.c_str(), best[i].value, there->at, other.c_str(), best[i].at,
+                100 * (1 - static_cast<double>(there->at) / static_cast<double>(best[i].at)));
+    }
 }
 
 /// Log-likelihoods over the iterations of EM, or perplexities over the epochs of networks, lines for validation and

@@ -154,9 +154,7 @@ struct Start {
         if (o.vocabulary)
             throw ig::UsageError(
                 "rnn: --vocabulary has no effect with --vocabulary-from; leave one of them out");
-        vocabulary = files::begins_with(o.vocabulary_from, "isogloss-vocabulary\t")
-                         ? ig::text::Vocabulary::load(o.vocabulary_from)
-                         : lds::load_lds<float>(o.vocabulary_from).vocabulary;
+        vocabulary = stored_vocabulary(o.vocabulary_from);
     }
 };
 

@@ -95,8 +95,7 @@ inline int run(int argc, char** argv, int (*work)(int, char**), const char* larg
     } catch (const std::bad_alloc&) {
         std::cerr << ig::message("isogloss: there is not enough memory for ", large, '\n');
     } catch (const std::exception& error) {
-        const std::string what = error.what();
-        std::cerr << ig::message(what.starts_with("isogloss: ") ? "" : "isogloss: ", what, '\n');
+        std::cerr << ig::message("isogloss: ", ig::cause_of(error.what()), '\n');
     }
     errno = 0;
     std::cout.flush();

@@ -80,8 +80,7 @@ void Ranks::end(int status, const std::string& what) {
 }
 
 void Ranks::fail(const std::exception& error) {
-    std::string what = error.what();
-    if (what.starts_with("isogloss: ")) what.erase(0, 10);
+    const std::string what(ig::cause_of(error.what()));
     if (rank() > 0) end(1, what);
     std::cout.flush();
     // In one write: ranks and mpirun share standard error, and would print between two.

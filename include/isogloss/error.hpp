@@ -52,6 +52,13 @@ class NumericError : public Error {
     using Error::Error;
 };
 
+/// The text of an exception without the beginning of those of the library, "isogloss: ", to be part of another
+/// message. `what`: as of std::exception::what(); the result refers to it.
+inline std::string_view cause_of(std::string_view what) {
+    constexpr std::string_view beginning = "isogloss: ";
+    return what.substr(what.starts_with(beginning) ? beginning.size() : 0);
+}
+
 namespace detail {
 
 /// The shortest text that reads back as the same number: 1.000000001 is not shown as 1.

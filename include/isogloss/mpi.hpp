@@ -222,9 +222,8 @@ template <class F> auto guarded(const Communicator& ranks, F&& f) {
     try {
         return f();
     } catch (const std::exception& error) {
-        std::string what = error.what();
-        if (what.starts_with("isogloss: ")) what.erase(0, 10);
-        std::fprintf(stderr, "isogloss: rank %td of %td: %s\n", ranks.rank(), ranks.size(), what.c_str());
+        std::fprintf(stderr, "isogloss: rank %td of %td: %s\n", ranks.rank(), ranks.size(),
+                     std::string(cause_of(error.what())).c_str());
         std::fflush(nullptr);
         ranks.abort(1);
     }

@@ -101,7 +101,10 @@ def check_selection():
     assert told.startswith(f"{best['pseudo_counts']} pseudo-counts, {best['states']} states, 2 blocks, iteration {best['iteration']};"), told
     output = run("embed", "--model", "best", "--text", "dev", "--out", "seen.tokens")
     assert abs(float(output.split("log-likelihood ")[1].split()[0]) - float(best["dev_log_likelihood"])) < 1e-4, (output, best)
+    assert f"{best['states']} is the {'least' if best['states'] == '2' else 'greatest'} --states that was tried" in told, told
+    assert "--ssid-lags that was tried" not in told, told
     run("fit", "--select", "--model", "m", *base, status=1, says="give --dev too")
+    run("fit", "--dev", "./text", "--model", "m", *base, status=1, says="is both --train and --dev")
     run("fit", "--model", "m", "--states", 2, 4, *base, status=1, says="2 values of --states")
     run("fit", "--select", "--dev", "dev", "--resume", "--model", "best", *base, status=1, says="--select starts over")
 
@@ -113,6 +116,9 @@ def check_selection():
     run("fit", "--resume", "--model", "seen", "--train", "text", "--iterations", 4, "--threads", 1, "--log", "seen.log")
     assert {(r["states"], r["ssid_lags"]) for r in table("seen.log")} == {("4", "2")}, table("seen.log")
     run("fit", "--resume", "--model", "best", "--train", "text", status=1, says="chosen by --select")
+    run("fit", "--model", "few", "--states", 3, "--vocabulary", 6, "--iterations", 1, *base)
+    run("fit", "--resume", "--model", "few", "--train", "text", "--iterations", 2, "--threads", 1, says="6 words")
+    run("fit", "--model", "same.words", "--vocabulary-from", "few", "--states", 3, "--iterations", 0, *base, says="6 words")
     run("fit", "--resume", "--model", "fresh", "--states", 4, "--iterations", 0, *base, says="starts from the beginning")
     run("fit", "--counts", "whole", "--train", "text", "--model", "m", status=1, says="--train has no effect")
     run("fit", "--counts", "whole", "--vocabulary", 5, "--model", "m", status=1, says="--vocabulary has no effect")
@@ -230,6 +236,7 @@ def check_use():
     said = run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, says="what leads to what")
     found = json.loads(run("inspect", "--model", "once", "--pairs", 2, "--min-count", 1, "--json"))
     assert f"{found['states']} states, {found['types']} types, {found['iterations']} iterations" in said, (said, found)
+    assert found["pseudo_counts"] == 1 and found["log_likelihood"] > found["static_log_likelihood"], found
     assert len(found["moduli"]) == found["states"] and found["moduli"][0] == max(found["moduli"]), found
     pairs = [f"{one['strength']:.3f}  {' '.join(one['from'])}  ->  {' '.join(one['to'])}" for one in found["dynamics"]]
     assert len(pairs) >= 2 and said.splitlines()[-len(pairs):] == pairs, (said, found)
@@ -453,6 +460,9 @@ def check_figures():
     assert said.splitlines() == ["ahead: best validation 110.00 in epoch 4", "behind: best validation 120.00 in epoch 5",
                                  "ahead is at 120.00 or below in epoch 3, behind first in epoch 5: 40 % of the epochs saved"], said
     run("plot", "--logs", "behind.log", "ahead.log", "--svg", "epochs.svg", says="behind does not reach the 110.00 of ahead")
+    said = run("plot", "--logs", "ahead.log", "behind.log", "ahead.log", "--names", "a", "b", "c", "--svg", "epochs.svg")
+    assert said.splitlines()[3:] == ["a is at 120.00 or below in epoch 3, b first in epoch 5: 40 % of the epochs saved",
+                                     "a is at 110.00 or below in epoch 4, c first in epoch 4: 0 % of the epochs saved"], said
     # perplexities over different words are not compared
     for number, words in enumerate(("8,00112233aabbccdd", "9,ffeeddccbbaa9988")):
         of_network("other.log", [300, 200], words)
