@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -103,6 +104,21 @@ inline ig::Token boundary(bool sentences, const ig::text::Vocabulary& vocabulary
 inline bool of_sentences(const lds::LdsFile<float>& it) {
     const auto at = it.notes.find("lds_text.sentences");
     return at != it.notes.end() && at->second == "1";
+}
+
+/// A number that `fit` has stored in a file, or `otherwise` if absent: 0.1.0 stored fewer.
+template <class T> T noted(const lds::LdsFile<float>& it, const std::string& file, const char* name, T low,
+                           T high, T otherwise) {
+    const auto at = it.notes.find(name);
+    if (at == it.notes.end()) return otherwise;
+    T value{};
+    const char* end = at->second.data() + at->second.size();
+    const auto [read, error] = std::from_chars(at->second.data(), end, value);
+    if (error != std::errc() || read != end || !(value >= low && value <= high))
+        throw ig::FileError(ig::message("'", file, "': ", name, " is ", ig::in_quotes(at->second),
+                                        ", expected a number from ", low, " to ", high,
+                                        "; the file is damaged"));
+    return value;
 }
 
 /// Which words occur at least `least` times in the text of the vocabulary; all where it has no counts.

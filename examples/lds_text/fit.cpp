@@ -283,7 +283,7 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
         const auto& [c, iteration] = fit.selected();
         say("selected: %g pseudo-counts, %td states, %td blocks, iteration %td; perplexity of --dev %.2f\n",
             c.pseudo_counts, c.states, c.ssid_lags, iteration, fit.best_perplexity());
-        tell_of_edges(o, all, c, iteration);
+        if (!fit.interrupted()) tell_of_edges(o, all, c, iteration);
     }
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
     if (!interrupt::wanted) return 0;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iomanip>
@@ -167,21 +166,6 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
     if (o.shards > 0) it.notes["lds_text.shards"] = ig::message(o.shards);
     if (o.select) it.notes["lds_text.selected"] = "1";
     return it;
-}
-
-/// A number that `fit` has stored in a file, or `otherwise` if absent: 0.1.0 stored fewer.
-template <class T>
-T noted(const System& it, const std::string& file, const char* name, T low, T high, T otherwise) {
-    const auto at = it.notes.find(name);
-    if (at == it.notes.end()) return otherwise;
-    T value{};
-    const char* end = at->second.data() + at->second.size();
-    const auto [read, error] = std::from_chars(at->second.data(), end, value);
-    if (error != std::errc() || read != end || !(value >= low && value <= high))
-        throw ig::FileError(ig::message("'", file, "': ", name, " is ", ig::in_quotes(at->second),
-                                        ", expected a number from ", low, " to ", high,
-                                        "; the file is damaged"));
-    return value;
 }
 
 /// The options, completed by those of the file to resume from. Throws if a given one differs.

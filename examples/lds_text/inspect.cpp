@@ -35,8 +35,8 @@ int inspect(const InspectCommand& o) {
         program::Json all = {{"states", s.states()}, {"types", s.vocabulary()}, {"iterations", iterations}};
         if (!it.log_likelihoods.empty()) {
             all["log_likelihood"] = it.log_likelihoods.back();
-            if (const auto at = it.notes.find("lds_text.pseudo_counts"); at != it.notes.end())
-                all["pseudo_counts"] = std::stod(at->second);
+            if (it.notes.contains("lds_text.pseudo_counts"))
+                all["pseudo_counts"] = noted<double>(it, o.model, "lds_text.pseudo_counts", 0, 1e12, 0);
             all["static_log_likelihood"] = lds::static_log_likelihood(s.whitening.words);
         }
         all["moduli"] = std::vector<double>(moduli.begin(), moduli.end());

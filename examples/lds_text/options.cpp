@@ -92,7 +92,7 @@ void FitCommand::declare(CLI::App& command) {
     command.add_flag(
         "--scaled", scaled,
         "estimate the covariance of the states' noise in subspace identification: for observations of a "
-        "linear system; of text it is far from one, and worse");
+        "linear system, unlike text");
     command.add_flag("--matrix-free", matrix_free,
                      "store no counts: every product with co-occurrences reads --train, whatever its length");
     command.add_option(
