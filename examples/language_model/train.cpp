@@ -178,6 +178,18 @@ void require_finished(const std::string& state) {
                                         ". Continue with --resume, or start over with --overwrite"));
 }
 
+/// The system in the file of --start.
+System system_of(const std::string& file) {
+    try {
+        return ig::lds::load_lds<float>(file);
+    } catch (const ig::Error& error) {
+        throw ig::FileError(
+            "--start: ", ig::cause_of(error.what()),
+            ". Expected the file that `lds_text fit` writes as its --model; a model of this program "
+            "is for --start-from");
+    }
+}
+
 // The command on one of its ranks. The first alone checks files, before any rank continues: the others would
 // find files that it has begun to write.
 int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& named) {
@@ -192,7 +204,7 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
         const auto stored = file ? std::optional(stored_options(*file)) : std::nullopt;
         StartValues start;
         if (!file && !given.vectors.empty()) start.vectors = ig::io::read_word_vectors(given.vectors);
-        if (!file && !given.start.empty()) start.system = ig::lds::load_lds<float>(given.start);
+        if (!file && !given.start.empty()) start.system = system_of(given.start);
         const Options o =
             resolve(given, named, stored ? &*stored : nullptr, start, Ranks::launched() ? ranks.size() : 0);
         require_utf8(o);

@@ -105,8 +105,9 @@ def wrong():
     refuses("--vectors", "vectors", says="--vectors has no effect with --start, whose word vectors they are")
     refuses("--vocabulary", "train.txt", says="--vocabulary has no effect with --start, whose vocabulary it is")
     refuses("--start-from", "begun", says="--start-from has no effect with --start")
-    refuses("--start", "begun", says="begun")
-    refuses("--start", "absent", says="absent")
+    for file, found in [("begun", "begun: holds no tensor"), ("train.txt", "train.txt: "), ("absent", "cannot open 'absent'")]:
+        refuses("--start", file, says=f"--start: {found}")
+        refuses("--start", file, says="Expected the file that `lds_text fit` writes as its --model; a model of this program is for --start-from")
     refuses("--log", "system", says="--start reads; it was left unchanged")
 
 
