@@ -19,7 +19,9 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/riemannian/alternating.hpp>
+#include <isogloss/update/riemannian/dynamic.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/riemannian/softmax_step.hpp>
 #include <isogloss/update/riemannian/transition.hpp>
@@ -54,6 +56,7 @@
                                  Index, Index, T);                                                         \
     make void graph::add_term_to_weight<T>(graph::Store<T>&, const graph::UnitsRecord<T>&,                 \
                                            const graph::Source<T>&, MatrixRef<const T>);                   \
+    make class graph::Addition<T>;                                                                         \
     make class graph::Builder<T>;                                                                          \
     make class graph::Runner<T>;                                                                           \
     make void graph::Runner<T>::backward<Gradient>(const graph::LossRecord&, int);                         \
@@ -98,6 +101,8 @@
     make class Sgd<T>;                     \
     make class AveragedSgd<T>;             \
     make class WeightAverage<T>;           \
+    make class DynamicUpdate<T>;           \
+    make class RiemannianDynamic<T>;       \
     make class Adam<T>;                    \
     make class UnitMetric<T>;              \
     make class SoftmaxFisher<T>;           \
@@ -108,6 +113,14 @@
     make class AlternatingTraining<T>;     \
     make class Riemannian<T>;
 
+#define ISOGLOSS_COMPILED_SUBJECTS(make, T) make struct check::detail::Subject<T>;
+
+/// Not of one scalar type: the laws try a model in both.
+#define ISOGLOSS_COMPILED_LAWS(make)                                                            \
+    make std::vector<check::Breach> check::broken_laws<check::Model>(check::Model,              \
+                                                                     const check::LawOptions&); \
+    make std::string check::laws<check::Model>(check::Model, const check::LawOptions&);
+
 /// All of them for one scalar type.
 #define ISOGLOSS_COMPILED_CORE(make, T)     \
     ISOGLOSS_COMPILED_FACTOR(make, T)       \
@@ -115,11 +128,13 @@
     ISOGLOSS_COMPILED_NODES(make, T)        \
     ISOGLOSS_COMPILED_SPARSE_NODES(make, T) \
     ISOGLOSS_COMPILED_LOSSES(make, T)       \
-    ISOGLOSS_COMPILED_UPDATES(make, T)
+    ISOGLOSS_COMPILED_UPDATES(make, T)      \
+    ISOGLOSS_COMPILED_SUBJECTS(make, T)
 
 #ifdef ISOGLOSS_COMPILED
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ISOGLOSS_COMPILED_CORE(extern template, float)
 ISOGLOSS_COMPILED_CORE(extern template, double)
+ISOGLOSS_COMPILED_LAWS(extern template)
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
 #endif

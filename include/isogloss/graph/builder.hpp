@@ -12,6 +12,52 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
+/// What is added to a store while one lives: its end takes it back, and what was recorded meanwhile in weights and
+/// tokens that existed before, unless keep() was called.
+template <class T> class Addition {
+public:
+    explicit Addition(Store<T>& store)
+        : store_(store), before_(sizes()), claimed_(store.claimed.size()), taken_(store.arena.mark()) {
+        for (const auto& x : store.tokens) read_.push_back(x.read_by_node);
+        for (const auto& p : store.parameters)
+            uses_.emplace_back(p.lookups, p.uses, p.first_node, p.first_product);
+    }
+    ~Addition() {
+        if (kept_) return;
+        auto& s = store_;
+        s.arena.back_to(taken_);
+        std::size_t place = 0;
+        std::apply([&](auto&... r) { (r.resize(before_[place++]), ...); }, records());
+        for (; s.claimed.size() > claimed_; s.claimed.pop_back()) s.names.erase(s.claimed.back());
+        for (std::size_t i = 0; i < read_.size(); ++i) s.tokens[i].read_by_node = read_[i];
+        for (std::size_t i = 0; i < uses_.size(); ++i)
+            std::tie(s.parameters[i].lookups, s.parameters[i].uses, s.parameters[i].first_node,
+                     s.parameters[i].first_product) = uses_[i];
+    }
+    Addition(const Addition&) = delete;
+    Addition& operator=(const Addition&) = delete;
+
+    void keep() { kept_ = true; }
+
+private:
+    auto records() const {
+        auto& s = store_;
+        return std::tie(s.tokens, s.parameters, s.seqs, s.units, s.published, s.masks, s.logits, s.losses,
+                        s.node_names);
+    }
+    std::array<std::size_t, 9> sizes() const {
+        return std::apply([](const auto&... r) { return std::array{r.size()...}; }, records());
+    }
+
+    Store<T>& store_;
+    std::array<std::size_t, 9> before_;
+    std::size_t claimed_;
+    Arena::Mark taken_;
+    std::vector<bool> read_;
+    std::vector<std::tuple<Index, Index, int, int>> uses_;
+    bool kept_ = false;
+};
+
 /// The half of Graph that builds it; Graph documents each function.
 template <class T> class Builder {
 public:
@@ -75,66 +121,50 @@ public:
         if constexpr (HasOptions<N> && AcceptsInputs<N, T, Inputs...> && HasForward<N, T> &&
                       HasBackward<N, T>) {
             return all_or_nothing("node", name, [&] {
-                store_.claim(name, "node");
-                const int id = static_cast<int>(nodes_.size());
-                store_.node_names.push_back(name);
+                NodeRecord<T> record = begin_node(name);
+                (note(record, inputs), ...);
                 auto owner = std::make_unique<NodeOf<T, N>>();
                 owner->node.options = std::move(options);
-
-                NodeRecord<T> record;
-                (note(record, inputs), ...);
-                const std::size_t bytes = store_.arena.size();
-                record.first_seq = store_.seqs.count();
-                record.first_units = store_.units.count();
-                record.first_mask = store_.masks.count();
-                record.first_parameter = store_.parameters.count();
-                Setup<T> setup(store_, id);
+                Setup<T> setup(store_, static_cast<int>(nodes_.size()));
                 auto output = owner->node.setup(setup, inputs...);
-                record.last_seq = store_.seqs.count();
-                record.last_units = store_.units.count();
-                record.last_mask = store_.masks.count();
-                record.last_parameter = store_.parameters.count();
-                record.bytes = store_.arena.size() - bytes;
                 record.node = std::move(owner);
-                nodes_.push_back(std::move(record));
+                end_node(std::move(record));
                 return output;
             });
         }
     }
 
 private:
-    // Runs build(); if it throws, undoes everything it has added, and what it has recorded in existing weights
-    // and tokens. Running out of memory becomes a UsageError.
+    // Runs build(); if it throws, undoes everything it has added. Running out of memory becomes a UsageError.
     template <class Build> auto all_or_nothing(const char* kind, const std::string& name, Build&& build) {
-        return within_memory(
-            [&] { return message(kind, " '", name, "'"); }, -1,
-            [&] {
-                auto& s = store_;
-                const auto records = std::tie(s.tokens, s.parameters, s.seqs, s.units, s.published, s.masks,
-                                              s.logits, s.losses, s.node_names);
-                const auto before =
-                    std::apply([](const auto&... r) { return std::array{r.size()...}; }, records);
-                const std::size_t claimed = s.claimed.size();
-                std::vector<bool> read;
-                std::vector<std::tuple<Index, Index, int, int>> uses;
-                for (const auto& x : s.tokens) read.push_back(x.read_by_node);
-                for (const auto& p : s.parameters)
-                    uses.emplace_back(p.lookups, p.uses, p.first_node, p.first_product);
-                const Arena::Mark taken = s.arena.mark();
-                try {
-                    return build();
-                } catch (...) {
-                    s.arena.back_to(taken);
-                    std::size_t place = 0;
-                    std::apply([&](auto&... r) { (r.resize(before[place++]), ...); }, records);
-                    for (; s.claimed.size() > claimed; s.claimed.pop_back()) s.names.erase(s.claimed.back());
-                    for (std::size_t i = 0; i < read.size(); ++i) s.tokens[i].read_by_node = read[i];
-                    for (std::size_t i = 0; i < uses.size(); ++i)
-                        std::tie(s.parameters[i].lookups, s.parameters[i].uses, s.parameters[i].first_node,
-                                 s.parameters[i].first_product) = uses[i];
-                    throw;
-                }
-            });
+        return within_memory([&] { return message(kind, " '", name, "'"); }, -1,
+                             [&] {
+                                 Addition<T> addition(store_);
+                                 auto built = build();
+                                 addition.keep();
+                                 return built;
+                             });
+    }
+
+    // The records of a node are those made between these two; begin_node() says in .bytes where its memory begins.
+    NodeRecord<T> begin_node(const std::string& name) {
+        store_.claim(name, "node");
+        store_.node_names.push_back(name);
+        NodeRecord<T> n;
+        n.bytes = store_.arena.size();
+        n.first_seq = store_.seqs.count();
+        n.first_units = store_.units.count();
+        n.first_mask = store_.masks.count();
+        n.first_parameter = store_.parameters.count();
+        return n;
+    }
+    void end_node(NodeRecord<T>&& n) {
+        n.last_seq = store_.seqs.count();
+        n.last_units = store_.units.count();
+        n.last_mask = store_.masks.count();
+        n.last_parameter = store_.parameters.count();
+        n.bytes = store_.arena.size() - n.bytes;
+        nodes_.push_back(std::move(n));
     }
 
     // Inputs of a node, by kind of handle.

@@ -47,6 +47,7 @@ public:
     /// made is the shared one of its name, not initialised anew; UsageError if there is none, or it has another
     /// shape. See SharedWeights.
     Graph(GraphOptions options, SharedWeights<T> weights);
+    ~Graph();
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
 
@@ -281,6 +282,8 @@ private:
     graph::Runner<T> runner_{store_, nodes_};
     graph::States<T> states_{store_};
 };
+
+template <class T> Graph<T>::~Graph() = default;  // here, so that the compiled core contains it
 
 template <class T> Graph<T>::Graph(GraphOptions options, SharedWeights<T> weights)
     : Graph((options.gradients = false, options.seed = weights.seed(), options)) {

@@ -105,6 +105,12 @@ public:
 };
 
 template <class T> struct Store {
+    // Defined outside the class, so that the compiled core contains them.
+    Store();
+    ~Store();
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
+
     const std::uint64_t serial =
         new_serial();  // identifies the graph in handles: another graph may reuse the address
     // Outlives the graph if others are on its weights.
@@ -247,6 +253,8 @@ template <class T> struct Store {
         return T(0);
     }
 };
+template <class T> Store<T>::Store() = default;
+template <class T> Store<T>::~Store() = default;
 
 }  // namespace graph
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
