@@ -56,7 +56,7 @@ template <class Micro> std::vector<float> run(const Micro& micro, Index panels, 
     const auto row = normal(32, 7);
     micro.multiply({.row_panels = panels,
                     .column_panels = column_panels,
-                    .tiles = tiles,
+                    .terms = 32 * tiles,
                     .rows = rows,
                     .a = packed.data(),
                     .b = packed.data() + 2 * 16 * 32 * tiles,

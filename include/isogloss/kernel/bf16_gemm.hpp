@@ -100,7 +100,7 @@ private:
                             width = std::min(2 * columns, c.cols - j);
                 Bf16Block block{.row_panels = (height + rows - 1) / rows,
                                 .column_panels = (width + columns - 1) / columns,
-                                .tiles = tiles,
+                                .terms = k,
                                 .rows = rows,
                                 .a = a + i / rows * a_panel,
                                 .b = b + j / columns * b_panel,

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <isogloss/kernel/bf16.hpp>
+#include <utility>
 
 // clang up to 15 spells the macros without the second underscore.
 #if (defined(__AMX_TILE__) || defined(__AMXTILE__)) && (defined(__AMX_BF16__) || defined(__AMXBF16__)) && \
@@ -16,11 +18,11 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `tiles` tiles of terms,
-/// for at most two panels of A and two of B.
+/// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `terms` terms, for at
+/// most two panels of A and two of B.
 struct Bf16Block {
     Index row_panels, column_panels;
-    Index tiles;
+    Index terms;
     Index rows;              ///< of a panel of A
     const Bf16 *a, *b;       ///< packed, see Bf16Tiles
     Index a_panel, b_panel;  ///< elements from one panel to the next
@@ -45,7 +47,7 @@ struct Bf16Micro {
                     if (block.start)
                         std::copy_n(block.start + (p * block.rows + r) * block.start_stride + q * columns,
                                     columns, sum);
-                    for (Index tile = 0; tile < block.tiles; ++tile) {
+                    for (Index tile = 0; tile < Bf16Tiles::tiles(block.terms); ++tile) {
                         const Bf16* a = block.a + p * block.a_panel + (tile * block.rows + r) * depth;
                         const Bf16* b = block.b + q * block.b_panel + tile * columns * depth;
                         for (Index i = 0; i < depth; i += 2, b += 2 * columns) {
@@ -65,43 +67,27 @@ struct Bf16Micro {
 /// The micro-kernel for VDPBF16PS, two multiply-adds a lane.
 struct Avx512Bf16Micro {
     void multiply(const Bf16Block& block) const {
-        for (Index p = 0; p < block.row_panels; ++p) {
-            Index r = 0;
-            for (; r + 8 <= block.rows; r += 8) columns<8>(block, p, r);
-            switch (block.rows - r) {
-                case 1:
-                    columns<1>(block, p, r);
-                    break;
-                case 2:
-                    columns<2>(block, p, r);
-                    break;
-                case 3:
-                    columns<3>(block, p, r);
-                    break;
-                case 4:
-                    columns<4>(block, p, r);
-                    break;
-                case 5:
-                    columns<5>(block, p, r);
-                    break;
-                case 6:
-                    columns<6>(block, p, r);
-                    break;
-                case 7:
-                    columns<7>(block, p, r);
-                    break;
-                default:
-                    break;
+        // Parts as even as possible: two rows alone would wait for their own sums.
+        const Index parts = (block.rows + MR - 1) / MR, height = (block.rows + parts - 1) / parts;
+        for (Index p = 0; p < block.row_panels; ++p)
+            for (Index r = 0; r < block.rows; r += height) {
+                const Index count = std::min(height, block.rows - r);
+                if (block.column_panels == 2) of_height<2>(block, p, r, count, Heights());
+                else of_height<1>(block, p, r, count, Heights());
             }
-        }
     }
 
 private:
-    template <int R> static void columns(const Bf16Block& block, Index p, Index r) {
-        if (block.column_panels == 2) run<R, 2>(block, p, r);
-        else run<R, 1>(block, p, r);
+    static constexpr int MR = 12;  // with two columns 24 sums, which leaves registers for A and B
+    using Heights = std::make_integer_sequence<int, MR>;
+
+    template <int Q, int... R> static void of_height(const Bf16Block& block, Index p, Index first,
+                                                     Index count, std::integer_sequence<int, R...>) {
+        static_cast<void>(((count == R + 1 && (rows<R + 1, Q>(block, p, first), true)) || ...));
     }
-    template <int R, int Q> static void run(const Bf16Block& block, Index p, Index first) {
+
+    // Rows [first, first + R) of panel p of A.
+    template <int R, int Q> static void rows(const Bf16Block& block, Index p, Index first) {
         __m512 sum[R][Q];
         float* c = block.c + (p * block.rows + first) * block.c_stride;
         for (int r = 0; r < R; ++r)
@@ -111,18 +97,19 @@ private:
                                                           q * Bf16Tiles::columns)
                                         : _mm512_setzero_ps();
         const Bf16 *a = block.a + p * block.a_panel + first * Bf16Tiles::depth, *b = block.b;
-        for (Index tile = 0; tile < block.tiles; ++tile, a += block.rows * Bf16Tiles::depth)
-            for (Index i = 0; i < Bf16Tiles::depth; i += 2, b += 2 * Bf16Tiles::columns) {
+        // The last tile only as far as it has terms: of 200 it would be an eighth more.
+        for (Index left = block.terms; left > 0; left -= Bf16Tiles::depth, a += block.rows * Bf16Tiles::depth)
+            for (Index i = 0; i < std::min(left, Bf16Tiles::depth); i += 2, b += 2 * Bf16Tiles::columns) {
                 __m512bh right[Q];
                 for (int q = 0; q < Q; ++q)
                     right[q] = std::bit_cast<__m512bh>(_mm512_loadu_si512(b + q * block.b_panel));
-#pragma GCC unroll 8
+#pragma GCC unroll 12
                 for (int r = 0; r < R; ++r) {
                     int pair;
                     std::memcpy(&pair, a + r * Bf16Tiles::depth + i, sizeof(pair));
-                    const auto left = std::bit_cast<__m512bh>(_mm512_set1_epi32(pair));
+                    const auto left_pair = std::bit_cast<__m512bh>(_mm512_set1_epi32(pair));
 #pragma GCC unroll 2
-                    for (int q = 0; q < Q; ++q) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], left, right[q]);
+                    for (int q = 0; q < Q; ++q) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], left_pair, right[q]);
                 }
             }
         for (int r = 0; r < R; ++r)
@@ -189,7 +176,7 @@ private:
             if constexpr (P == 2 && Q == 2) _tile_loadd(3, start_below + columns, apart);
         }
         const Bf16 *a = block.a, *b = block.b;
-        for (Index tile = 0; tile < block.tiles; ++tile) {
+        for (Index tile = 0; tile < Bf16Tiles::tiles(block.terms); ++tile) {
             _tile_loadd(6, b, bytes);
             _tile_loadd(4, a, bytes);
             _tile_dpbf16ps(0, 4, 6);
