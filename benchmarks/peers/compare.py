@@ -112,7 +112,6 @@ def torch_peers(name, python, threads, environment):
 
 def peers(build, threads, torches):
     environment = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "BLIS", "MKL")}
-    environment["DPCPP_CPU_NUM_CUS"] = str(threads)
     for setting in ("full", "automatic", "sampled"):
         yield Peer("isogloss", setting, [os.path.join(build, "peer_isogloss"), str(threads), setting], environment,
                    ("step", "head") if setting == "sampled" else ("step", "head", "lstm"), bf16=setting != "full")
@@ -151,6 +150,21 @@ def best_of(library, everyone, times):
     return best
 
 
+def keep_to(threads):
+    """Confines this process, and with it all sides, to as many processors as there are threads, of different cores if possible.
+
+    oneDNN through SYCL takes every processor it sees, whatever its settings say.
+    """
+    def shared(processor):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list") as siblings:
+                return int(re.split("[,-]", siblings.read())[0]) != processor
+        except OSError:
+            return False
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0), key=lambda p: (shared(p), p))[:threads])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
@@ -168,6 +182,7 @@ def main():
                  "with -DISOGLOSS_BENCHMARKS=ON")
     if found := [f"{name}={os.environ[name]}" for name in OVERRIDES if os.environ.get(name)]:
         print(f"found {' and '.join(found)} in the environment: unset for all sides")
+    keep_to(options.threads)
     everyone = list(peers(options.build, options.threads, options.torch))
     libraries = list(dict.fromkeys(p.library for p in everyone if p.library != "isogloss"))
     columns = [(library, "float") for library in libraries]

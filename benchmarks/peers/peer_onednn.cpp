@@ -2,7 +2,7 @@
 //
 //     peer_onednn f32|bf16        rows as compare.py names them, lstm only
 //
-// The thread count is OMP_NUM_THREADS, or DPCPP_CPU_NUM_CUS if oneDNN runs through SYCL. In bf16 the layer's
+// The thread count is OMP_NUM_THREADS, or the processors the process may use if oneDNN runs through SYCL. In bf16 the layer's
 // input, output, hidden state and weights are of that type; cell state, bias and all gradients are float, as
 // oneDNN requires. Compiles against oneDNN 2 and 3.
 #include <algorithm>
