@@ -60,12 +60,15 @@ inline void apply_awd(Options& o, const std::string& corpus) {
 
 inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus);
 
-/// Sets the options of a training of about half an hour on one core for a corpus: the small network of
-/// apply_preset with cross-entropy, whose step costs two thirds of that of the augmented loss, less dropout
-/// to suit few epochs, a rate that ends at 0, and a sampled gradient. Ours, unpublished.
+/// Sets the options of a training of about half an hour on one core with bfloat16: the small network of
+/// apply_preset, wider on Penn Treebank, with cross-entropy, whose step costs two thirds of that of the augmented
+/// loss, batches of half the size, a rate that ends at 0, and a sampled gradient. Ours, unpublished.
 inline void apply_fast(Options& o, const std::string& corpus) {
     apply_preset(o, "small", corpus);
-    o.keep = 0.8;
+    const bool wikitext = corpus == "wikitext-2";
+    if (!wikitext) o.units = {300}, o.embedding = 300;
+    o.keep = wikitext ? 0.8 : 0.72;
+    o.batch = 10;
     o.loss = "ce";
     o.gamma.reset();
     o.schedule = "one-cycle";
@@ -73,7 +76,7 @@ inline void apply_fast(Options& o, const std::string& corpus) {
     o.warm_up = 0.05;
     o.epsilon = 1. / 256;
     o.precision = "auto";
-    o.epochs = corpus == "wikitext-2" ? 4 : 11;
+    o.epochs = wikitext ? 4 : 15;
     o.patience = 0;
 }
 
