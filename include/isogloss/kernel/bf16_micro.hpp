@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <isogloss/kernel/bf16.hpp>
 #include <utility>

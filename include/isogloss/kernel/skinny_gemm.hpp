@@ -11,9 +11,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 template <class T, class A = Architecture> struct SkinnyGemm {
     using Micro = MicroKernel<T, A>;
 
-    /// Most rows for which product(), for C of n columns, and product_transposed(), for sums of k terms, beat BLAS:
-    /// measured within the output head.
-    /// The latter transposes C, which costs the more beside short sums the narrower the vectors are.
+    /// Most rows for which product(), for C of n columns, and product_transposed(), for sums of k terms, beat BLAS
+    /// within the output head. The latter transposes C, which costs the more beside short sums the narrower the vectors are.
     static Index most(Index n) {
         if (n > 320) return 96;
         return sizeof(typename Micro::L) == 64 ? 400 : 192;
