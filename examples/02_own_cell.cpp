@@ -21,7 +21,6 @@ template <class T> struct Leaky {
         candidate = s.sequence("candidate", options.units);
         z = s.units("z", options.units).from("W", x).from("U", s.previous(h)).bias("b");
         v = s.units("v", options.units).from("V", x);
-        s.close(z), s.close(v);  // backward overwrites their adjoints
         return h;
     }
     void forward(ig::Forward<T>& p) {

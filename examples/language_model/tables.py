@@ -6,6 +6,7 @@
     python3 tables.py try ptb-small --program … --row REAL --change keep0.8='--keep 0.8' --change bptt70='--bptt 70' --epochs 12
     python3 tables.py curves ptb-small --csv curves.csv --svg curves.svg
     python3 tables.py figure ptb-small --svg ptb-small.svg
+    python3 tables.py figure ptb-small --results exact.csv sampled.csv --svg both.svg
     python3 tables.py report
 
 A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
@@ -303,7 +304,7 @@ def main():
 
     p = commands.add_parser('figure', help='the same of the finished runs, as recorded with the results, drawn by gnuplot')
     p.add_argument('table', choices=TABLES)
-    p.add_argument('--results', default=RESULTS)
+    p.add_argument('--results', nargs='+', default=[RESULTS], help=f'several are drawn together ({os.path.relpath(RESULTS)})')
     p.add_argument('--svg', required=True)
 
     o = parser.parse_args(arguments)

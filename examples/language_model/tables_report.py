@@ -419,11 +419,18 @@ def curves(o):
 
 
 def figure(o):
-    """The command figure: from the curves recorded with the results."""
-    runs = [(run, curve) for run, curve in read_by_epoch(o.results, 'curves', CURVES).items() if run[0] == o.table and curve]
-    found = {run[1:]: list(curve.items()) for run, curve in sorted(runs, key=lambda r: (ROWS[o.table].index(r[0][1]), r[0][2]))}
-    if not found:
-        raise Refused(f"found no curve of a finished run of {o.table} in '{beside(o.results, 'curves')}', expected those that `tables.py run "
-                      f'{o.table}` records. Run it, or draw the logs of a folder with `tables.py curves`')
+    """The command figure: from the curves recorded with the results, named by their files where there are several."""
+    found = {}
+    for results in o.results:
+        name = os.path.basename(results).removesuffix('.csv') + ' ' if len(o.results) > 1 else ''
+        runs = [(run, curve) for run, curve in read_by_epoch(results, 'curves', CURVES).items() if run[0] == o.table and curve]
+        if not runs:
+            raise Refused(f"found no curve of a finished run of {o.table} in '{beside(results, 'curves')}', expected those that `tables.py run "
+                          f'{o.table}` records. Run it, or draw the logs of a folder with `tables.py curves`')
+        for (_, row, seed), curve in sorted(runs, key=lambda r: (ROWS[o.table].index(r[0][1]), r[0][2])):
+            if (name + row, seed) in found:
+                raise Refused(f"found two files '{name.strip()}.csv' among --results, expected different names: the curves are named by them. "
+                              'Rename one, with the files beside it')
+            found[name + row, seed] = list(curve.items())
     draw_curves(o.svg, o.table, found)
     return 0

@@ -5,6 +5,7 @@
 #include "allocations.hpp"
 #include "catch.hpp"
 #include "lds/texts.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 using namespace isogloss::lds;
@@ -32,11 +33,6 @@ void check_counts(const LagCounts& counts, const std::vector<Token>& text) {
         CHECK(equal);
     }
 }
-
-struct Threads {
-    explicit Threads(int n) { threads(n); }
-    ~Threads() { threads(1); }
-};
 
 }  // namespace
 

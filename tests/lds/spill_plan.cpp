@@ -1,16 +1,12 @@
 #include <isogloss/lds/spill_plan.hpp>
 
 #include "catch.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 using namespace isogloss::lds;
 
 namespace {
-
-struct Threads {
-    explicit Threads(int n) { threads(n); }
-    ~Threads() { threads(1); }
-};
 
 // What a writer of files and small things take.
 constexpr Index fixed = (1 << 18) + (1 << 14) + 4096 + (1 << 16);

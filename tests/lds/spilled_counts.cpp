@@ -6,16 +6,12 @@
 #include "catch.hpp"
 #include "io/files.hpp"
 #include "lds/texts.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 using namespace isogloss::lds;
 
 namespace {
-
-struct Threads {
-    explicit Threads(int n) { threads(n); }
-    ~Threads() { threads(1); }
-};
 
 // Memory for blocks of the least size and `more` tokens.
 SpillOptions tight(Index V, SpillOptions options, Index more = 0) {

@@ -44,3 +44,66 @@ TEST_CASE("A sequence whose adjoint its node overwrites is refused as an input a
     g.forward(lstm, {x, in.data(), 2, 2});
     CHECK(g.value(g.sequence("lstm.z"))(0, 0) != 0);
 }
+
+namespace {
+
+/// Gives its bias the name of its units.
+template <class T> struct NameTaken {
+    struct Options {};
+    Options options;
+    Units<T> b;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        b = s.units("b", 2).from("W", x).bias("b");
+        return b;
+    }
+    void forward(Forward<T>& p) { p.affine(b); }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) { p.affine_backward(b); }
+};
+
+/// h_t = tanh(r_t), r_t = x_t W: r is opened on request.
+template <class T> struct Inner {
+    struct Options {
+        bool open = false;
+    };
+    Options options;
+    Units<T> r;
+    Seq<T> h;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        h = s.sequence("h", 2);
+        r = s.units("r", 2).from("W", x);
+        if (options.open) s.open(r);
+        return h;
+    }
+    void forward(Forward<T>& p) {
+        p.affine(r);
+        noalias(p.at(h)) = tanh(p.at(r));
+    }
+    template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        noalias(p.adjoint(r)) += p.chain(1 - square(p.at(h))) * p.adjoint(h);
+        p.affine_backward(r);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("A node's own sequences are internal unless it returns or opens them", "[node][laws][errors]") {
+    const auto on = [](bool open, const std::string& name) {
+        return [=](auto& g) {
+            g.template add<Inner>("cell", {.open = open}, g.input("x", 3));
+            return g.template add<ActivationPenalty>("penalty", {.size = 1}, g.sequence(name));
+        };
+    };
+    REQUIRE(laws(on(false, "cell.h")) == "");
+    REQUIRE(laws(on(true, "cell.r")) == "");
+    Graph<double> g({});
+    REQUIRE_THROWS_MATCHES(on(false, "cell.r")(g), UsageError, says("'cell.r' is internal to 'cell'"));
+}
+
+TEST_CASE("The name of units is that of a sequence of units", "[node][errors]") {
+    Graph<double> g({});
+    const auto x = g.input("x", 3);
+    REQUIRE_THROWS_MATCHES(g.add<NameTaken>("cell", {}, x), UsageError,
+                           says("weight 'cell.b': the name is already that of a sequence of units"));
+}

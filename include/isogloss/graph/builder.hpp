@@ -127,6 +127,7 @@ public:
                 owner->node.options = std::move(options);
                 Setup<T> setup(store_, static_cast<int>(nodes_.size()));
                 auto output = owner->node.setup(setup, inputs...);
+                if constexpr (requires { setup.open(output); }) setup.open(output);
                 record.node = std::move(owner);
                 end_node(std::move(record));
                 return output;
@@ -175,12 +176,12 @@ private:
     void note(NodeRecord<T>& n, Seq<T> a) {
         store_.require_own(a, "sequence");
         const auto& s = store_[a];
-        if (s.closed)
+        if (s.internal)
             throw UsageError(
                 "node '", store_.node_names.back(), "': its input '", s.name, "' is internal to '",
                 store_.node_names[s.node],
                 "', expected a sequence whose adjoint other nodes may add to: backward overwrites "
-                "this one's. Its values can be read by value(sequence)");
+                "this one's, or may do so. Its values can be read by value(sequence)");
         n.input_seqs.push_back(a.id);
         if (s.node >= 0) n.inputs.push_back(s.node);
     }

@@ -371,9 +371,11 @@ template <class T> double Graph<T>::cross_entropy(Loss<T> l) const {
     const auto& asked = record(l);
     require_reached("cross_entropy", asked.node);
     if (std::isnan(asked.cross_entropy))
-        throw UsageError("cross_entropy: loss '", asked.name,
-                         "' has computed none; a softmax loss has one after ",
-                         "its forward pass, a sum of losses has none of its own");
+        throw UsageError(
+            "cross_entropy: loss '", asked.name,
+            "' has computed none. CrossEntropy and AugmentedLoss have one after their forward pass, a sum "
+            "of losses has none of its own; a loss of your own reports one by set_cross_entropy, or is "
+            "evaluated by a CrossEntropy on the same logits");
     return asked.cross_entropy;
 }
 

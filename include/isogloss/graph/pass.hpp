@@ -122,9 +122,11 @@ template <class T> class Forward : public Pass<T> {
 public:
     using Pass<T>::Pass;
 
-    /// Z = b + Σ a W over the terms known for the whole sequence, each one product for all steps.
+    /// Z = b + Σ a W over the terms known for the whole sequence, each one product for all steps; without such
+    /// terms the bias, or 0. Every pass calls it for all its units, before the loop over steps.
     void affine(Units<T> z) const;
-    /// z_t += Σ a W over the terms with a previous or current input.
+    /// z_t += Σ a W over the terms with a previous or current input. Throws UsageError if affine(z) has not been
+    /// called in this pass.
     void affine(Units<T> z, Index t) const;
 
     /// Calls f(part) so that threads share the batch: each gets a part, a Forward over some of its rows, runs a
@@ -171,7 +173,7 @@ public:
     static constexpr int quantity = is_gradient ? 0 : 1;
 
     /// The adjoint accumulated in a sequence so far, at step t or all steps; zero if nothing was added. Add to
-    /// it, never overwrite it, unless the sequence is the node's own and closed to others (Setup::close).
+    /// it, never overwrite it, unless the sequence is internal to the node (see Setup::open).
     T* adjoint_data(Seq<T> a, Index t = 0) const {
         return this->store_.adjoint(a.id, quantity, t) + this->first_ * a.width;
     }
@@ -247,6 +249,7 @@ template <class T> void Forward<T>::affine(Units<T> z) const {
     auto& store = this->store_;
     auto& u = store[z];
     T* out = store.value(u.z.id);
+    u.begun = store.pass;
     T beta = 0;
     if (u.bias.id >= 0) {
         const T* b = store[u.bias].value;
@@ -263,7 +266,11 @@ template <class T> void Forward<T>::affine(Units<T> z) const {
 
 template <class T> void Forward<T>::affine(Units<T> z, Index t) const {
     auto& store = this->store_;
-    for (auto& u = store[z]; auto& s : u.sources)
+    auto& u = store[z];
+    if (u.begun != store.pass)
+        throw UsageError("node '", this->name(), "': found affine(z, t) of the units '", u.name,
+                         "' first in a pass, expected affine(z) before it, which sets z to the bias or to 0");
+    for (auto& s : u.sources)
         if (s.by_step())
             graph::add_term(store, u, s, t * store.batch + this->first_, this->batch(), this->first_, T(1));
 }

@@ -124,10 +124,11 @@ public:
     /// the masked copy of a carried one.
     Seq<T> shifted(const std::string& local, Index width) { return add(local, width, 1, false); }
 
-    /// Declares that other nodes may not take this sequence as input: for one whose adjoint this node's backward
-    /// overwrites rather than adds to, which would lose what they have added. Its values can be read all the same.
-    void close(Seq<T> a) { store_[a].closed = true; }
-    void close(Units<T> a) { close(a.z); }  ///< see above
+    /// Declares that other nodes may take this sequence as input, as they may what setup() returns: for one whose
+    /// adjoint this node's backward adds to and never overwrites, which would lose what they have added. The values
+    /// of the others can be read all the same.
+    void open(Seq<T> a) { store_[a].internal = false; }
+    void open(Units<T> a) { open(a.z); }  ///< see above
 
     Previous<T> previous(Seq<T> a) const {
         if (store_[a].lead == 0)
@@ -281,9 +282,11 @@ public:
 private:
     friend class UnitsBuilder<T>;
     std::string full(const std::string& local) const { return name() + "." + local; }
-    Seq<T> add(const std::string& local, Index width, int lead, bool carried) {
-        store_.claim(full(local), "sequence");
-        return {store_.add_seq(full(local), width, lead, carried, node_), width, store_.serial};
+    Seq<T> add(const std::string& local, Index width, int lead, bool carried, const char* kind = "sequence") {
+        store_.claim(full(local), kind);
+        const Seq<T> a{store_.add_seq(full(local), width, lead, carried, node_), width, store_.serial};
+        store_[a].internal = true;
+        return a;
     }
 
     graph::Store<T>& store_;
@@ -296,7 +299,7 @@ template <class T> UnitsBuilder<T>::UnitsBuilder(Setup<T>& setup, const std::str
     r.name = setup.full(name);
     r.width = width;
     r.node = setup.node_;
-    const Seq<T> z = setup.sequence(name, width);
+    const Seq<T> z = setup.add(name, width, 0, false, "sequence of units");
     r.z = z;
     setup.store_.units.push_back(r);
     units_ = {setup.store_.units.count() - 1, z};

@@ -35,14 +35,14 @@ template <class T> struct SeqRecord {
     std::string name;
     Index width = 0;
     int lead = 0;
-    int node = -1;         // producer; -1 for an input
-    T* value = nullptr;    // [lead + T, B, width]
-    T* carried = nullptr;  // [B, width]: initial state of the next pass, or null
-    T* adjoint[2] = {};    // gradient, modulus; same layout as value
-    bool unset[2] = {};    // nothing added in this backward pass: memory undefined
-    int staged_by = -1;    // node whose forward pass has staged its gradient in the adjoint, or -1
-    bool fed = false;      // inputs: given in this pass
-    bool closed = false;   // no other node may take it as input, see Setup::close
+    int node = -1;          // producer; -1 for an input
+    T* value = nullptr;     // [lead + T, B, width]
+    T* carried = nullptr;   // [B, width]: initial state of the next pass, or null
+    T* adjoint[2] = {};     // gradient, modulus; same layout as value
+    bool unset[2] = {};     // nothing added in this backward pass: memory undefined
+    int staged_by = -1;     // node whose forward pass has staged its gradient in the adjoint, or -1
+    bool fed = false;       // inputs: given in this pass
+    bool internal = false;  // no other node may take it as input, see Setup::open
 };
 
 struct TokensRecord {

@@ -88,6 +88,7 @@ template <class T> struct RecurrentDropout {
     /// The output of the cell.
     Seq<T> output(Setup<T>& s, Seq<T> state_sequence) {
         h = state_sequence;
+        s.open(h);
         y = masks_output ? s.sequence("y", h.width) : h;
         return y;
     }

@@ -55,7 +55,7 @@ template <class T> struct Gru {
                         .from("Wq", x, candidate_input)
                         .from("Uq", s.current(reset), candidate_state)
                         .bias("bq");
-        s.close(gates), s.close(candidate);
+        s.open(reset);
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {

@@ -46,7 +46,7 @@ template <class T> struct Lstm {
                 .from("W", x, dropout.input)
                 .from("U", s.previous(h), dropout.state)
                 .bias("b", per_block({0, options.forget_bias, 0, 0}));
-        s.close(z), s.close(squashed);
+        s.open(c);
         dc = s.scratch({s.capacity().batch, n});
         return dropout.output(s, h);
     }

@@ -51,7 +51,7 @@ template <class T> struct Rhn {
             if (l == 1) layer.from("W", x, dropout.input).from("R1", u.previous(s.back()), dropout.state);
             else layer.from(message("R", l), u.current(s[l - 2]), dropout.state);
             z.push_back(layer.bias(message("b", l), per_block({0, options.transform_bias})));
-            u.close(z.back());
+            u.open(s[l - 1]);
         }
         return dropout.output(u, s.back());
     }

@@ -36,7 +36,6 @@ template <class T> struct Rnn {
                 .from("W", x, dropout.input)
                 .from("U", s.previous(h), dropout.state)
                 .bias("b");
-        s.close(z);
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {

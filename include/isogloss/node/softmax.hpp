@@ -56,7 +56,10 @@ template <class T> struct TiedSoftmax {
                            "' has width ", E.cols,
                            ".\n     A tied softmax needs equal widths; set the units of the layer below to ",
                            E.cols, ", or set TiedSoftmax{.projection = true}."));
-        if (options.projection) projected = s.units("projected", E.cols).init(options.init).from("P", h);
+        if (options.projection) {
+            projected = s.units("projected", E.cols).init(options.init).from("P", h);
+            s.open(*projected);
+        }
         const auto b = options.bias ? s.weight("b", 1, E.rows, constant(0)) : Weight<T>{};
         return s.logits(projected ? projected->z : h, E, b);
     }

@@ -237,6 +237,7 @@ private:
         s.uses(start);
         a = s.recurrent("a", N);
         V = s.recurrent("V", N);
+        s.open(V);
         started = s.recurrent("started", 1);
         record = {s.name(), std::move(record.edges), a, V, started, x, tau, rho, start};
         if (rows) record.rows = *rows;

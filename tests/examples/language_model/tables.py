@@ -240,6 +240,15 @@ def shown():
     assert "REAL, seed 1" in read("f.svg").decode() and "RE, seed 1" not in read("f.svg").decode(), "a run that is not finished"
     refuses("figure", "ptb-medium", "--results", "t/tables.csv", "--svg", "f.svg", says=["'t/tables.curves.csv'", "tables.py curves"])
 
+    # Several results together, each curve named by its file.
+    for name in "tables.csv", "tables.curves.csv":
+        write(f"t/{name.replace('tables', 'other')}", read(f"t/{name}").decode())
+        os.makedirs("u", exist_ok=True)
+        write(f"u/{name}", read(f"t/{name}").decode())
+    tables("figure", "ptb-small", "--results", "t/tables.csv", "t/other.csv", "--svg", "f.svg")
+    assert all(f"{name} REAL, seed 1" in read("f.svg").decode() for name in ("tables", "other"))
+    refuses("figure", "ptb-small", "--results", "t/tables.csv", "u/tables.csv", "--svg", "f.svg", says=["two files 'tables.csv'", "Rename one"])
+
 
 def precision():
     """What auto is at the beginning holds for a folder, and for a table of the results; it is recorded with them."""
