@@ -1,5 +1,7 @@
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/staged_gradient.hpp>
+#include <isogloss/loss/total.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -106,6 +108,31 @@ TEST_CASE("Nothing is staged where a gradient counts, or where it is not wanted"
     REQUIRE(c.has(1));
     REQUIRE(staged == Said{false});
     REQUIRE(committed == Said{false});
+}
+
+TEST_CASE("What is staged is committed before other losses add to it", "[loss][staged_gradient]") {
+    Case c;
+    Numbers h_expected = flat(c.g.value(c.w));  // of each of the two positions
+    h_expected.insert(h_expected.end(), h_expected.begin(), h_expected.begin() + 2);
+    SECTION("to the hidden states") {
+        c.l = c.g.add<TotalLoss>("total", {}, c.l, c.g.add<ActivationPenalty>("penalty", {.size = 1}, c.h));
+        c.forward();
+        c.g.backward(c.l);
+        REQUIRE(committed == Said{true});
+        for (std::size_t i = 0; i < 4; ++i) h_expected[i] += c.in[i];
+        REQUIRE(flat(c.g.adjoint(c.h)) == h_expected);
+        REQUIRE(gradient(c.g, "w") == Numbers{11, 22});
+    }
+    SECTION("to the weight") {
+        const auto k = c.g.input("k", 2);
+        c.l = c.g.add<TotalLoss>("total", {}, c.l, c.g.add<Staging>("other", {}, k, c.w));
+        c.g.forward(c.l, {c.h, c.in.data(), 2, 1}, {k, c.in.data(), 2, 1});
+        c.g.backward(c.l);
+        REQUIRE(staged == Said{true, false});
+        REQUIRE(committed == Said{true, false});
+        REQUIRE(flat(c.g.adjoint(c.h)) == h_expected);
+        REQUIRE(gradient(c.g, "w") == Numbers{22, 44});
+    }
 }
 
 TEST_CASE("What was written to since is not committed", "[loss][staged_gradient]") {

@@ -85,6 +85,7 @@ template <class T> struct NodeRecord {
     std::vector<int> input_seqs, input_tokens, input_weights;
     std::size_t bytes = 0;  // taken from the arena by its setup
     bool needed = false;    // in the current pass
+    bool staged = false;    // its gradient, by the last forward pass
 };
 
 }  // namespace graph

@@ -102,13 +102,23 @@ public:
         for (auto& s : store_.seqs) s.unset[q] = true;
         store_.predicted = l.predicted;
         store_.columns = store_.batch;
-        for (int id = l.node; id > past; --id) {
-            auto& n = at(id);
-            if (!n.needed) continue;
-            if constexpr (q == 1) square_weights(n);
+        const auto run = [&](int id) {
+            if constexpr (q == 1) square_weights(at(id));
             Backward<T, Quantity> pass(store_, id);
-            with_shapes(id, "backward", [&] { n.node->backward(pass); });
+            with_shapes(id, "backward", [&] { at(id).node->backward(pass); });
             if (checking) check_backward<Quantity>(id);
+        };
+        // First the losses that have staged gradients, which another loss on the same hidden states or the same
+        // table would discard. No other node adds to what a loss returns: its place among the nodes is free.
+        for (auto& n : nodes_) n.staged = false;
+        if constexpr (q == 0)
+            for (const auto& s : store_.seqs)
+                if (s.staged_by >= 0) at(s.staged_by).staged = true;
+        for (int id = l.node; id > past; --id)
+            if (at(id).needed && at(id).staged) run(id);
+        for (int id = l.node; id > past; --id) {
+            if (!at(id).needed) continue;
+            if (!at(id).staged) run(id);
             if (q == 0 && store_.left) store_.left(id);
         }
     }

@@ -48,8 +48,8 @@ struct FisherTerm {
 /// In a training pass in which the loss is requested, forward computes dl/dz while the logits are available,
 /// then both products, part of the vocabulary at a time, so that each part of dl/dz and of the table is read
 /// from memory once: three products in all. The result is staged until backward commits it (StagedGradient).
-/// Where a gradient already counts (several losses on one table or on the same hidden states, or no update
-/// since the last backward) and in evaluation, backward recomputes the logits.
+/// Where a gradient already counts (the second of two softmax losses on one table or on the same hidden states, or
+/// no update since the last backward) and in evaluation, backward recomputes the logits.
 ///
 /// The product for a table's gradient is skipped if the table is not trained.
 ///
