@@ -211,6 +211,8 @@ def main():
         about[p.name], told[p.name] = p.close()
         if p.library != "isogloss" or p.setting == "full":
             print(f"{p.name}: " + "; ".join(about[p.name]))
+        else:  # on the same processor; each has chosen for itself what automatic is
+            print(f"{p.name}: " + "; ".join(line for line in about[p.name] if line.startswith("precision_automatic")))
     failed = False
     for row in rows:
         losses = {p: told[p.name][row][0] for p in everyone if row in told[p.name]}

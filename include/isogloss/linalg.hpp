@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/bf16_gemm.hpp>
@@ -170,27 +169,30 @@ template <class T> void product(Precision precision, std::type_identity_t<Matrix
     gemm<T>(T(1), a, b, beta, c);
 }
 
-/// What Precision::automatic means in this process: bf16 if its products take less than 0.9 of the time of those
-/// of BLAS in T, by the medians of five runs each at the first call; else full.
+/// What Precision::automatic means in this process: bf16 if its products on one thread take less than 0.9 of the time
+/// of those of BLAS in T; else full. Measured at the first call, in 10 ms: the shortest of 15 runs each, in turns,
+/// which other processes on the same core seldom disturb all.
 template <class T> Precision fastest_precision() {
     if constexpr (std::is_same_v<T, float>) {
         static const Precision fastest = [] {
             constexpr Index m = 256, k = 256, n = 512;
             const std::vector<float> a(m * k, 0.5f), b(k * n, 0.25f);
             std::vector<float> c(m * n);
-            const auto seconds = [&](Precision precision) {
-                std::array<double, 5> taken;
-                for (double& s : taken) {
-                    const auto start = std::chrono::steady_clock::now();
-                    product<float>(precision, {a.data(), m, k}, {b.data(), k, n}, 0.f, {c.data(), m, n});
-                    s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-                }
-                std::sort(taken.begin(), taken.end());
-                return taken[2];
+            const MatrixRef<const float> A(a.data(), m, k), B(b.data(), k, n);
+            const MatrixRef<float> C(c.data(), m, n);
+            kernel::Bf16* const memory = detail::bf16_memory(1);
+            const auto seconds = [](auto&& run) {
+                const auto start = std::chrono::steady_clock::now();
+                run();
+                return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
             };
             const BlasOnOneThread blas;
-            return seconds(Precision::bf16) < 0.9 * seconds(Precision::full) ? Precision::bf16
-                                                                             : Precision::full;
+            double bf16 = 1, full = 1;
+            for (int round = 0; round < 15; ++round) {
+                bf16 = std::min(bf16, seconds([&] { kernel::Bf16Gemm::product(A, B, 0.f, C, memory); }));
+                full = std::min(full, seconds([&] { detail::multiply<float>(1.f, A, B, 0.f, C); }));
+            }
+            return bf16 < 0.9 * full ? Precision::bf16 : Precision::full;
         }();
         return fastest;
     }
