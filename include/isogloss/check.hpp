@@ -14,6 +14,7 @@
 #include <functional>
 #include <isogloss/check/subject.hpp>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <limits>
 #include <optional>
@@ -24,8 +25,12 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::check {
 
-/// l = Σ c_tbj y_tbj with fixed random c in (-1, 1): turns any sequence into a loss, so that a node can be
-/// checked by itself. Its modulus is c².
+namespace detail {
+struct ProbeRecord {};  // published by probes
+}
+
+/// l = Σ c_tbj y_tbj with random c in (-1, 1) that are fixed for each place in the pass: turns any sequence into a
+/// loss, so that a node can be checked by itself. Its modulus is c².
 template <class T> struct Probe {
     struct Options {};
     Options options;
@@ -34,6 +39,7 @@ template <class T> struct Probe {
 
     Loss<T> setup(Setup<T>& s, Seq<T> sequence) {
         y = sequence;
+        s.publish(detail::ProbeRecord{});
         return l = s.loss();
     }
     // Indexed by row of the pass, so that a larger capacity changes nothing.
@@ -98,7 +104,8 @@ std::optional<Breach> compare(const char* law, Subject<T>& s, const std::vector<
 namespace law {
 
 /// 1. The gradient equals difference quotients, in training (masks held fixed) and in evaluation.
-template <class Build> std::optional<Breach> gradient(Build& build, const LawOptions& o) {
+template <class Build>
+std::optional<Breach> gradient(Build& build, const LawOptions& o, const char* name = "gradient") {
     for (const bool training : {true, false}) {
         detail::Subject<double> s(build, o);
         s.g.training(training);
@@ -108,7 +115,7 @@ template <class Build> std::optional<Breach> gradient(Build& build, const LawOpt
         for (std::size_t i = 0; i < gradient.size(); ++i)
             if (!std::isfinite(gradient[i])) tried.push_back(i);
         double worst = -1, largest = 0;
-        Breach breach{.law = "gradient"};
+        Breach breach{.law = name};
         for (const std::size_t i : tried) {
             const double quotient = s.quotient(*variables[i]),
                          apart = detail::distance(gradient[i], quotient);
@@ -204,8 +211,8 @@ template <class Build> std::optional<Breach> carrying(Build& build, const LawOpt
     const double whole = s.forward();
     const auto expected = s.g.carried().values;
     Breach breach{"carrying", "loss", halves, whole, 1e-10 * (1 + std::abs(whole))};
-    // A probe weighs positions by their place in the pass.
-    const bool placed = s.g.store().losses[s.l.id].name == "probe";
+    const bool placed =
+        !s.g.store().template all<detail::ProbeRecord>().empty();  // by their place in the pass
     double total = placed ? 0 : detail::distance(halves, whole), worst = placed ? -1 : total;
     std::size_t i = 0;
     for (const auto& seq : s.g.store().seqs) {
@@ -304,6 +311,24 @@ template <class Build> std::optional<Breach> freezing(Build& build, const LawOpt
     return std::nullopt;
 }
 
+/// 12. Backward adds to the adjoints of inputs and of the sequences that nodes return or open, and overwrites none:
+/// the gradient law for the model with a probe on each of them. Checked only if the first law holds.
+template <class Build> std::optional<Breach> adding(Build& build, const LawOptions& o) {
+    auto with_probes = [&](auto& g) {
+        auto l = build(g);
+        const auto last = g.store().seqs.count();
+        for (int id = 0; id < last; ++id) {
+            const auto& s = g.store().seqs[id];
+            if (s.internal) continue;
+            const auto also = g.template add<Probe>(
+                message("probe.of.", id), {}, decltype(g.sequence(s.name)){id, s.width, g.store().serial});
+            l = g.template add<TotalLoss>(message("probe.sum.", id), {}, l, also);
+        }
+        return l;
+    };
+    return gradient(with_probes, o, "adding");
+}
+
 }  // namespace law
 
 /// A way to make a model, for float and for double, whatever its type: the laws are compiled for this one alone.
@@ -329,6 +354,8 @@ template <class Build> std::vector<Breach> broken_laws(Build build, const LawOpt
               law::carrying(build, o), law::precision(build, o), law::modulus(build, o),
               law::evaluation(build, o), law::freezing(build, o)})
             if (breach) broken.push_back(*breach);
+        if (broken.empty() || broken.front().law != "gradient")
+            if (auto breach = law::adding(build, o)) broken.push_back(std::move(*breach));
         return broken;
     }
 }

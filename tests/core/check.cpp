@@ -1,4 +1,5 @@
 #include <isogloss/check.hpp>
+#include <isogloss/loss/activation_penalty.hpp>
 
 #include "catch.hpp"
 #include "laws.hpp"
@@ -19,7 +20,8 @@ enum class Fault {
     precision,
     modulus,
     evaluation,
-    freezing
+    freezing,
+    adding
 };
 
 // A leaky sum with a gain, y_t = a ∘ x_t + y_{t-1} / 2, that obeys all laws but the one of its fault.
@@ -70,7 +72,9 @@ template <class T> struct Faulty {
                 const T dy = p.adjoint_data(y, t)[i];
                 T dx = p.chain(gain(p, i % x.width)) * dy;
                 if (has(Fault::freezing) && !p.is_trained(a)) dx *= T(1.01);
-                p.adjoint_data(x, t)[i] += has(Fault::modulus) && !is_gradient ? -dx : dx;
+                if (has(Fault::modulus) && !is_gradient) dx = -dx;
+                if (has(Fault::adding)) p.adjoint_data(x, t)[i] = dx;
+                else p.adjoint_data(x, t)[i] += dx;
                 p.adjoint_data(y, t - 1)[i] += p.chain(T(0.5)) * dy;
             }
         if constexpr (is_gradient) {
@@ -128,7 +132,7 @@ TEST_CASE("A node without a fault obeys all laws", "[core][check]") {
             }) == "");
 }
 
-TEST_CASE("Each of eleven faults is found by its law alone, which says where", "[core][check]") {
+TEST_CASE("Each of twelve faults is found by its law alone, which says where", "[core][check]") {
     struct Case {
         Fault fault;
         std::string law, where;
@@ -141,7 +145,7 @@ TEST_CASE("Each of eleven faults is found by its law alone, which says where", "
           Case{Fault::guards, "guards", "written beyond a block"},
           Case{Fault::carrying, "carrying", "faulty.y["}, Case{Fault::precision, "precision", "["},
           Case{Fault::modulus, "modulus", "x[0, 0, 0]"}, Case{Fault::evaluation, "evaluation", "the loss"},
-          Case{Fault::freezing, "freezing", "x["}}) {
+          Case{Fault::freezing, "freezing", "x["}, Case{Fault::adding, "adding", "training, x["}}) {
         const auto breaches = broken(fault);
         CAPTURE(law);
         REQUIRE(breaches.size() == 1);
@@ -172,6 +176,15 @@ TEST_CASE("A wrong gradient is shown beside the right one, a number of allocatio
           Approx(1.01).epsilon(1e-3));
     CHECK(broken(Fault::freezing).at(0).found / broken(Fault::freezing).at(0).expected ==
           Approx(1.01).epsilon(1e-3));
+}
+
+TEST_CASE("A probe may be part of a sum", "[core][check]") {
+    REQUIRE(laws([](auto& g) {
+                const auto y = g.template add<Faulty>("faulty", {}, g.input("x", 3));
+                return g.template add<TotalLoss>(
+                    "total", {}, check::probe(g, y),
+                    g.template add<ActivationPenalty>("penalty", {.size = 1}, y));
+            }) == "");
 }
 
 TEST_CASE("Inputs are differentiated by, too, unless they are held", "[core][check]") {

@@ -132,6 +132,27 @@ template <class T> struct Plain {
     void backward(Backward<T, Gradient>& p) { noalias(p.adjoint(x)) += p.adjoint(y); }
 };
 
+// Leaves out sums of its units.
+template <class T> struct LeavesOut {
+    struct Options {
+        bool sums = false, steps = false;
+    };
+    Options options;
+    Units<T> z;
+    Seq<T> h;
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        h = s.recurrent("h", 2);
+        z = s.units("z", 2).from("W", x);
+        if (options.steps) s.units("v", 2).from("U", s.previous(h));
+        return h;
+    }
+    void forward(Forward<T>& p) {
+        if (!options.sums) p.affine(z);
+        if (options.steps) p.affine(Units<T>{z.id + 1, h});
+    }
+    void backward(Backward<T, Gradient>&) {}
+};
+
 // Sets the sums of its units to 0 in the first pass alone, on all columns or on parts of the batch.
 template <class T> struct NotBegun {
     struct Options {
@@ -161,6 +182,20 @@ template <class T> struct NotBegun {
 };
 
 }  // namespace
+
+TEST_CASE("A forward pass that leaves out sums of units is refused", "[graph][errors]") {
+    const auto run = [](LeavesOut<double>::Options o) {
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto x = g.input("x", 3);
+        const auto h = g.add<LeavesOut>("cell", o, x);
+        const std::vector<double> in(6, 1);
+        g.forward(h, {x, in.data(), 2, 1});
+    };
+    run({});
+    REQUIRE_THROWS_MATCHES(run({.sums = true}), UsageError, says("found no affine(z) of the units 'cell.z'"));
+    REQUIRE_THROWS_MATCHES(run({.steps = true}), UsageError,
+                           says("found no affine(z, t) of the units 'cell.v'", "affine(z, t) in every step"));
+}
 
 TEST_CASE("Step by step terms are refused before the sums of their units are set", "[graph][errors]") {
     const bool by_parts = GENERATE(false, true);

@@ -38,7 +38,8 @@ template <class T> struct UnitsRecord {
     Seq<T> z;
     Weight<T> bias;  // empty for none
     int node = -1;
-    std::uint64_t begun = 0;  // the last pass in which z was set to its bias or to 0
+    std::uint64_t begun = 0;    // the last pass in which z was set to its bias or to 0
+    std::uint64_t stepped = 0;  // the last in which a term computed step by step was added
     std::vector<Source<T>> sources;
 };
 

@@ -181,7 +181,8 @@ private:
                 "node '", store_.node_names.back(), "': its input '", s.name, "' is internal to '",
                 store_.node_names[s.node],
                 "', expected a sequence whose adjoint other nodes may add to: backward overwrites "
-                "this one's, or may do so. Its values can be read by value(sequence)");
+                "this one's, or may do so. Its values can be read by value(sequence); a node that only "
+                "adds to the adjoint opens it in its setup, s.open(a)");
         n.input_seqs.push_back(a.id);
         if (s.node >= 0) n.inputs.push_back(s.node);
     }

@@ -270,6 +270,7 @@ template <class T> void Forward<T>::affine(Units<T> z, Index t) const {
     if (u.begun != store.pass)
         throw UsageError("node '", this->name(), "': found affine(z, t) of the units '", u.name,
                          "' first in a pass, expected affine(z) before it, which sets z to the bias or to 0");
+    if (this->first_ == 0) u.stepped = store.pass;  // one part of the batch writes
     for (auto& s : u.sources)
         if (s.by_step())
             graph::add_term(store, u, s, t * store.batch + this->first_, this->batch(), this->first_, T(1));

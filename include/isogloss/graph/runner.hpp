@@ -252,6 +252,7 @@ private:
             for_each_carried([](auto& s, Index size, int) { std::copy_n(s.carried, size, s.value); });
             Forward<T> pass(store_, id);
             with_shapes(id, "forward", [&] { n.node->forward(pass); });
+            require_sums(n, id);
             for_each_carried([this](auto& s, Index size, int i) {
                 std::copy_n(store_.value(i, store_.time - 1), size, s.carried);
             });
@@ -260,6 +261,20 @@ private:
                     refuse_non_finite(i, store_.value(i), id, "output");
         }
         last_ = last;
+    }
+
+    // Refuses a forward pass that has left out the sums of some units, or their terms computed step by step.
+    void require_sums(const NodeRecord<T>& n, int id) const {
+        for (int i = n.first_units; i < n.last_units; ++i) {
+            const auto& u = store_.units[i];
+            const bool by_step =
+                std::any_of(u.sources.begin(), u.sources.end(), [](const auto& s) { return s.by_step(); });
+            if (u.begun == store_.pass && (!by_step || u.stepped == store_.pass)) continue;
+            throw UsageError("node '", name(id), "', forward: found no affine(",
+                             u.begun == store_.pass ? "z, t" : "z", ") of the units '", u.name,
+                             "' in this pass, expected affine(z)",
+                             by_step ? " before the loop over steps and affine(z, t) in every step" : "");
+        }
     }
 
     // Calls f(), which runs a node; adds the node and its shapes to xtensor's errors about mismatched arrays.
