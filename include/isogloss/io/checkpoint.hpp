@@ -73,6 +73,18 @@ public:
     /// if any, is called after a load, including one of parameters only; its function
     /// `before_load_of_parameters()`, if any, before the latter, and may refuse it by throwing.
     template <class Visitable> Checkpoint& state(const std::string& name, Visitable& object) {
+        if constexpr (
+            requires {
+                typename Visitable::RuleOfUpdate;
+                &Visitable::template visit<Visitor>;
+            } &&
+            !requires { Visitable::stateless; })
+            static_assert(
+                !std::is_same_v<decltype(&Visitable::template visit<Visitor>),
+                                void (Visitable::RuleOfUpdate::*)(Visitor&)>,
+                "isogloss: this update has only the visit() of Rule, and a checkpoint would lose what it "
+                "accumulates; give it one that begins with Rule's, or, if there is nothing to keep, "
+                "`static constexpr bool stateless = true;`");
         add([prefix = name + "/", &object](Parts& to) {
             Visitor visitor{to, prefix};
             object.visit(visitor);

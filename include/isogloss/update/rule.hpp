@@ -17,6 +17,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 template <class T, class O> class Rule {
 public:
     using Options = O;
+    using RuleOfUpdate = Rule;  ///< by which a checkpoint recognises an update that has no visit() of its own
 
     double rate() const { return options_.rate; }
     /// Sets η ≥ 0; throws UsageError if it is out of range.
@@ -26,7 +27,8 @@ public:
     }
     const Parameters<T>& group() const { return group_; }
 
-    /// Shows its state to a visitor (see io/checkpoint.hpp).
+    /// Shows its state to a visitor (see io/checkpoint.hpp): the rate. An update that accumulates something has a
+    /// visit() that begins with this one; one that does not says `static constexpr bool stateless = true;`.
     template <class Visitor> void visit(Visitor& v) { v.number("rate", options_.rate); }
 
 protected:

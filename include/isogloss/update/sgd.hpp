@@ -27,6 +27,8 @@ struct SgdOptions {
 template <class T> class Sgd : public Rule<T, SgdOptions> {
 public:
     /// Throws UsageError for options out of range.
+    static constexpr bool stateless = true;  ///< besides the rate
+
     Sgd(Parameters<T> group, SgdOptions options) : Rule<T, SgdOptions>("sgd", std::move(group), options) {}
 
     /// One step; returns the norm of the direction before clipping. Throws NumericError and changes
