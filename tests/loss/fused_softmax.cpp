@@ -10,6 +10,7 @@
 #include "catch.hpp"
 #include "graphs.hpp"
 #include "laws.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 
@@ -232,9 +233,7 @@ TEST_CASE("Two threads give what one gives, to rounding", "[loss][fused_softmax]
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
     const int while_built = GENERATE(1, 2);
     CAPTURE(static_cast<int>(kind), while_built);
-    struct Restore {
-        ~Restore() { threads(1); }
-    } restore;
+    const Threads restored(1);
     Tied one(kind);
     threads(while_built);
     Tied two(kind);

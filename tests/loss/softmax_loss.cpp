@@ -8,6 +8,7 @@
 #include "catch.hpp"
 #include "graphs.hpp"
 #include "laws.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 
@@ -188,9 +189,7 @@ TEST_CASE("A loss without a modulus, or with options out of range, is refused by
 }
 
 TEST_CASE("Threads share the rows of a loss and change no bit of them", "[loss][softmax_loss][threads]") {
-    struct Restore {
-        ~Restore() { threads(1); }
-    } restore;
+    const Threads restored(1);
     const auto losses = [](int count) {
         threads(count);
         Graph<double> g({.time = 40, .batch = 1});

@@ -1,4 +1,6 @@
 // Recurrent layers whose batch is shared by threads: each part runs the whole loop over the steps alone.
+#include "threads.hpp"
+
 #include <isogloss/node/gru.hpp>
 #include <isogloss/node/lstm.hpp>
 #include <isogloss/node/rhn.hpp>
@@ -12,10 +14,6 @@ using namespace isogloss;
 namespace {
 
 constexpr Index T = 5, B = 13, n = 6;
-
-struct Restore {
-    ~Restore() { threads(1); }
-};
 
 // Two passes, the second from the state of the first, forward and back by either quantity: all that comes
 // out.
@@ -51,7 +49,7 @@ Numbers results(int count, typename Cell<S>::Options options) {
 }
 
 template <template <class> class Cell, class S> void same(typename Cell<S>::Options options = {}) {
-    const Restore restore;
+    const Threads restored(1);
     for (const auto scheme : {DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent}) {
         options.scheme = scheme;
         options.keep = 0.7;

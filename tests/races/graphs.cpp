@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 
@@ -36,14 +37,10 @@ std::vector<double> trained(std::uint64_t seed) {
     return out;
 }
 
-struct Restore {
-    ~Restore() { threads(1); }
-};
-
 }  // namespace
 
 TEST_CASE("Graphs in threads of their own compute what each computes alone", "[races]") {
-    const Restore restore;
+    const Threads restored(1);
     const int count = GENERATE(1, 2);
     threads(count);
     const std::vector<double> alone[] = {trained(1), trained(2)};
@@ -56,7 +53,7 @@ TEST_CASE("Graphs in threads of their own compute what each computes alone", "[r
 }
 
 TEST_CASE("A graph on the library's threads computes the same bits each time", "[races]") {
-    const Restore restore;
+    const Threads restored(1);
     threads(4);
     const auto once = trained(3);
     CHECK(trained(3) == once);

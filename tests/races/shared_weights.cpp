@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 
@@ -40,14 +41,10 @@ struct Model {
     }
 };
 
-struct Restore {
-    ~Restore() { threads(1); }
-};
-
 }  // namespace
 
 TEST_CASE("Four threads on one set of weights give the answers of one graph", "[races]") {
-    const Restore restore;
+    const Threads restored(1);
     threads(GENERATE(1, 2));
     constexpr GraphOptions size{.time = 4, .batch = 2};
     Model owner(size);

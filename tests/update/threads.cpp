@@ -1,4 +1,6 @@
 // Updates of parameters large enough to be shared by threads.
+#include "threads.hpp"
+
 #include <isogloss/isogloss.hpp>
 #include <vector>
 
@@ -8,10 +10,6 @@
 using namespace isogloss;
 
 namespace {
-
-struct Restore {
-    ~Restore() { threads(1); }
-};
 
 // A table of rows·cols numbers after two steps, and the lengths of both directions.
 template <class T, class Update> Numbers after_two_steps(int count, typename Update::Options options) {
@@ -34,7 +32,7 @@ template <class T, class Update> Numbers after_two_steps(int count, typename Upd
 }
 
 template <class T, class Update> void same(typename Update::Options options) {
-    const Restore restore;
+    const Threads restored(1);
     const Numbers alone = after_two_steps<T, Update>(1, options);
     for (const int count : {2, 3, 100}) {
         CAPTURE(count);
@@ -51,7 +49,7 @@ TEMPLATE_TEST_CASE("Threads that share an update make the same step", "[update][
 }
 
 TEST_CASE("Threads that share an update find the number that is not finite", "[update][threads]") {
-    const Restore restore;
+    const Threads restored(1);
     threads(3);
     Graph<float> g(GraphOptions{.time = 1, .batch = 1});
     const auto w = g.weight("w", 300, 300, constant(1));

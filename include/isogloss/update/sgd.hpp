@@ -26,9 +26,9 @@ struct SgdOptions {
 /// Source   Zaremba, Sutskever, Vinyals 2014; Inan, Khosravi, Socher 2017.
 template <class T> class Sgd : public Rule<T, SgdOptions> {
 public:
-    /// Throws UsageError for options out of range.
     static constexpr bool stateless = true;  ///< besides the rate
 
+    /// Throws UsageError for options out of range.
     Sgd(Parameters<T> group, SgdOptions options) : Rule<T, SgdOptions>("sgd", std::move(group), options) {}
 
     /// One step; returns the norm of the direction before clipping. Throws NumericError and changes

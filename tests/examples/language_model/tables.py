@@ -241,9 +241,9 @@ def shown():
     refuses("figure", "ptb-medium", "--results", "t/tables.csv", "--svg", "f.svg", says=["'t/tables.curves.csv'", "tables.py curves"])
 
     # Several results together, each curve named by its file.
+    os.makedirs("u")
     for name in "tables.csv", "tables.curves.csv":
         write(f"t/{name.replace('tables', 'other')}", read(f"t/{name}").decode())
-        os.makedirs("u", exist_ok=True)
         write(f"u/{name}", read(f"t/{name}").decode())
     tables("figure", "ptb-small", "--results", "t/tables.csv", "t/other.csv", "--svg", "f.svg")
     assert all(f"{name} REAL, seed 1" in read("f.svg").decode() for name in ("tables", "other"))
