@@ -320,8 +320,7 @@ template <class Build> std::optional<Breach> adding(Build& build, const LawOptio
         for (int id = 0; id < last; ++id) {
             const auto& s = g.store().seqs[id];
             if (s.internal) continue;
-            const auto also = g.template add<Probe>(
-                message("probe.of.", id), {}, decltype(g.sequence(s.name)){id, s.width, g.store().serial});
+            const auto also = g.template add<Probe>(message("probe.of.", id), {}, g.sequence(s.name));
             l = g.template add<TotalLoss>(message("probe.sum.", id), {}, l, also);
         }
         return l;

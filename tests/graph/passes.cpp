@@ -206,7 +206,7 @@ TEST_CASE("Step by step terms are refused before the sums of their units are set
     const std::vector<double> in(48, 1);
     g.forward(h, {x, in.data(), 2, 8});
     REQUIRE_THROWS_MATCHES(g.forward(h, {x, in.data(), 2, 8}), UsageError,
-                           says("node 'cell'", "'cell.z'", "expected affine(z) before it"));
+                           says("node 'cell'", "'cell.z'", "expected affine(z) before the loop"));
 }
 
 TEST_CASE("A gradient by rows is refused where no lookup was declared", "[graph][errors]") {

@@ -125,8 +125,8 @@ public:
     /// Z = b + Σ a W over the terms known for the whole sequence, each one product for all steps; without such
     /// terms the bias, or 0. Every pass calls it for all its units, before the loop over steps.
     void affine(Units<T> z) const;
-    /// z_t += Σ a W over the terms with a previous or current input. Throws UsageError if affine(z) has not been
-    /// called in this pass.
+    /// z_t += Σ a W over the terms with a previous or current input. A pass in which a node leaves out this or
+    /// affine(z) is refused with UsageError.
     void affine(Units<T> z, Index t) const;
 
     /// Calls f(part) so that threads share the batch: each gets a part, a Forward over some of its rows, runs a
@@ -267,9 +267,6 @@ template <class T> void Forward<T>::affine(Units<T> z) const {
 template <class T> void Forward<T>::affine(Units<T> z, Index t) const {
     auto& store = this->store_;
     auto& u = store[z];
-    if (u.begun != store.pass)
-        throw UsageError("node '", this->name(), "': found affine(z, t) of the units '", u.name,
-                         "' first in a pass, expected affine(z) before it, which sets z to the bias or to 0");
     if (this->first_ == 0) u.stepped = store.pass;  // one part of the batch writes
     for (auto& s : u.sources)
         if (s.by_step())
