@@ -207,6 +207,8 @@ foreach(script links architecture)
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)
 endforeach()
 tests_in_python(docs/tables ../examples/language_model/tables.py report --check)
+tests_in_python(docs/precision_table ../examples/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/performance.md
+                --results ${PROJECT_SOURCE_DIR}/examples/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/examples/language_model/results/sampled.csv)
 tests_in_python(docs/synthetic_table ../examples/synthetic/table.py --print-only --check --parts minibatch --seconds 30
                 --results ${PROJECT_SOURCE_DIR}/examples/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/examples/synthetic_table.md)
 tests_in_python(docs/taggers ../examples/lds_text/tables.py --check

@@ -7,6 +7,7 @@
     python3 tables.py curves ptb-small --csv curves.csv --svg curves.svg
     python3 tables.py figure ptb-small --svg ptb-small.svg
     python3 tables.py figure ptb-small --results exact.csv sampled.csv --svg both.svg
+    python3 tables.py compare ptb-small --results exact.csv sampled.csv
     python3 tables.py report
 
 A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
@@ -23,7 +24,7 @@ import sys
 from runs import (OURS, PRECISIONS, Failed, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
 from tables_report import (ALL_ROWS, CHANGES, CHANGES_RUN, CURVES, DEPTH, DISTANCES, HEADER, HERE, LAYERS, ROWS, RUN, TABLES, TUNED_HEADER,
-                           TUNED_RUN, UNITS, Refused, append_result, best_gamma, curves, figure, log_distances, markdown_changes,
+                           TUNED_RUN, UNITS, Refused, append_result, best_gamma, compare, curves, figure, log_distances, markdown_changes,
                            read_by_epoch, read_changes, read_options, read_results, read_tuned, report, require_alike, trials)
 
 # The options of each row on top of the preset. The bias is explicit: a training begun without it is refused, not continued.
@@ -296,6 +297,12 @@ def main():
     p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
 
+    p = commands.add_parser('compare', help='a table of the finished runs in several results, made with different options')
+    p.add_argument('table', choices=TABLES)
+    p.add_argument('--results', nargs='+', required=True)
+    p.add_argument('--page', help='where it is written between the marks of this command (it is printed)')
+    p.add_argument('--check', action='store_true', help='with --page: write nothing; status 1 if the page is not what would be written')
+
     p = commands.add_parser('curves', help='validation perplexity by epoch, of all logs of a table in a folder')
     p.add_argument('table', choices=TABLES)
     p.add_argument('--folder', default='tables')
@@ -313,7 +320,7 @@ def main():
         o.jobs = o.jobs or max(1, (os.cpu_count() or 1) // o.threads)
     elif extra:
         parser.error(f'-- and options of the training are for run, tune and try, not for {o.command}')
-    do = {'run': run_table, 'tune': tune, 'try': try_changes, 'report': report, 'curves': curves, 'figure': figure}
+    do = {'run': run_table, 'tune': tune, 'try': try_changes, 'report': report, 'compare': compare, 'curves': curves, 'figure': figure}
     return status_of('tables.py', do[o.command], o)
 
 

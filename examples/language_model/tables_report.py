@@ -319,9 +319,36 @@ def markdown_changes(changes, made, plain, made_plain):
     return '\n'.join(out) + '\n' if out else ''
 
 
-def write_between(page, script, made, check, results):
+def markdown_compared(table, files):
+    """Finished runs of a table in several results, a line for each of them and each row; options that all have stand above."""
+    found = []
+    for path in files:
+        made = read_options(path, RUN)
+        results = [r for r in read_results(path) if r['table'] == table]
+        if not results:
+            raise Refused(f"found no finished run of {table} in '{path}', expected those that `tables.py run {table} --results {path}` records. "
+                          'Run it, or leave the file out')
+        for row in ROWS[table]:
+            if (runs := [r for r in results if r['row'] == row]):
+                found.append((os.path.basename(path).removesuffix('.csv'), row, made_with(runs, RUN, made), runs))
+    # An option and its value are what stands between one ' --' and the next.
+    options = [re.split(' (?=--)', how.strip('`')) for _, _, how, _ in found]
+    same = [option for option in options[0] if all(option in others for others in options)]
+    title = f'**{table}**' + (f", all with `{' '.join(same)}`" if same else '')
+    out = [f'{title}:', '', '| results | row | options | validation | test | seeds | epochs | core-hours |', '|' + '---|' * 8]
+    for (name, row, _, runs), how in zip(found, options):
+        cells = [spread([float(r[column]) for r in runs], '.2f') for column in ('valid', 'test')]
+        epochs = sorted({r['epochs'] for r in runs})
+        cells += [str(len(runs)), '–'.join(str(n) for n in (epochs if len(epochs) == 1 else [epochs[0], epochs[-1]]))]
+        cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
+        own = ' '.join(option for option in how if option not in same)
+        out.append('| ' + ' | '.join([name, row, f'`{own}`' if own else '', *cells]) + ' |')
+    return '\n'.join(out) + '\n'
+
+
+def write_between(page, script, made, check, results, command='report'):
     """Writes the output of a script between its two marks on a page, or checks that it is there; returns 0."""
-    begin, end = f'<!-- {script} report writes from here -->', f'<!-- {script}: to here -->'
+    begin, end = f'<!-- {script} {command} writes from here -->', f'<!-- {script}: to here -->'
     with open(page) as f:
         text = f.read()
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
@@ -329,7 +356,8 @@ def write_between(page, script, made, check, results):
                       'each once, in this order. Put them back around the place of the tables')
     new = text[:text.index(begin) + len(begin)] + '\n' + made + text[text.index(end):]
     if check and text != new:
-        raise Refused(f"the tables in '{page}' are not those of {results}. Run: python3 examples/language_model/{script} report")
+        raise Refused(f"the tables in '{page}' are not those of {results}. Run: python3 examples/language_model/{script} {command}"
+                      f"{'' if command == 'report' else ' with the arguments of the check'}")
     if not check:
         with open(page + '.part', 'w') as f:
             f.write(new)
@@ -348,6 +376,17 @@ def report(o):
         print(made, end='')
         return 0
     return write_between(o.page, 'tables.py', made, o.check, f"'{o.results}'")
+
+
+def compare(o):
+    """The command compare."""
+    if o.check and not o.page:
+        raise Refused('found --check without --page, expected the page that is checked. Add --page, or leave --check out')
+    made = markdown_compared(o.table, o.results)
+    if not o.page:
+        print(made, end='')
+        return 0
+    return write_between(o.page, 'tables.py', made, o.check, ', '.join(f"'{path}'" for path in o.results), 'compare')
 
 
 def require_own(option, path, mark, what):

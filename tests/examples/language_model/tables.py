@@ -215,6 +215,23 @@ def shown():
     write("page.md", "no markers\n")
     refuses("report", "--page", "page.md", says=["found 0 times"])
 
+    for name, own, shift in ("exact", "--epsilon 0", 0), ("sampled", "--epsilon 0.5", 1):
+        write(f"{name}.csv", f"{HEADER}\n" + "".join(f"ptb-small,REAL,{seed},8,{90 + seed + shift},{80 + seed + shift},{1.5 - shift}\n" for seed in (1, 2, 3)))
+        write(f"{name}.options.csv", "table,row,seed,options\n" + "".join(f"ptb-small,REAL,{seed},--precision fp32 {own} --keep 0.8\n" for seed in (1, 2, 3)))
+    compare = ["compare", "ptb-small", "--results", "exact.csv", "sampled.csv"]
+    compared = tables(*compare)
+    assert compared == ("**ptb-small**, all with `--precision fp32 --keep 0.8`:\n\n"
+                        "| results | row | options | validation | test | seeds | epochs | core-hours |\n|---|---|---|---|---|---|---|---|\n"
+                        "| exact | REAL | `--epsilon 0` | 92.00 (91.00 … 93.00) | 82.00 (81.00 … 83.00) | 3 | 8 | 1.50 (1.50 … 1.50) |\n"
+                        "| sampled | REAL | `--epsilon 0.5` | 93.00 (92.00 … 94.00) | 83.00 (82.00 … 84.00) | 3 | 8 | 0.50 (0.50 … 0.50) |\n"), compared
+    write("page.md", "before\n<!-- tables.py compare writes from here -->\n<!-- tables.py: to here -->\nafter\n")
+    refuses(*compare, "--page", "page.md", "--check", says=["are not those of 'exact.csv', 'sampled.csv'"])
+    tables(*compare, "--page", "page.md")
+    assert read("page.md").decode() == ("before\n<!-- tables.py compare writes from here -->\n" + compared + "<!-- tables.py: to here -->\nafter\n")
+    tables(*compare, "--page", "page.md", "--check")
+    refuses(*compare, "--check", says=["--check without --page"])
+    refuses("compare", "ptb-medium", "--results", "exact.csv", says=["no finished run of ptb-medium in 'exact.csv'"])
+
     header = "table,row,seed,epoch,valid\n"
     expected = header + "".join(f"ptb-small,{name},1,{row['epoch']},{float(row['valid_perplexity'])}\n" for name in ["RE", "REAL"]
                                 for row in rows(f"t/ptb-small-{name}-1.csv"))
