@@ -1,7 +1,7 @@
 /// @file mpi.hpp  Ranks that are processes, on one machine or many: the component isogloss::mpi.
 ///
 /// The host program owns MPI: it calls MPI_Init or MPI_Init_thread (MPI_THREAD_FUNNELED is enough) before it makes
-/// a Communicator, and MPI_Finalize after the last one is destroyed. Any implementation of MPI 2.2 or later. With
+/// a Communicator, and MPI_Finalize after the last one is destroyed. Any implementation of MPI 3.0 or later. With
 /// MPI_THREAD_SERIALIZED gradients are sent during the backward pass (DataParallelOptions::overlap).
 #pragma once
 

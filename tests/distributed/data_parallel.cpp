@@ -290,14 +290,29 @@ TEST_CASE("What cannot be shared out is refused, and a pass that fails leaves a 
                                              if (++calls == 2) throw DataError("in the middle");
                                          }),
                       DataError);
-    m.g.parameters().clear_gradients();
-    m.g.training_step(0);
+    m.g.training_step(0);  // the gradients are cleared
     parallel.gradients(batch, [&](const text::Batch& part) { m.pass(part); });
     const Numbers after = m.gradients();
     LanguageModel<double> other(3, false);
     DataParallel anew(other.g, other.g.parameters(), ranks, {.columns = 6, .shards = 2});
     anew.gradients(batch, [&](const text::Batch& part) { other.pass(part); });
     REQUIRE(after == other.gradients());
+
+    // With one shard too.
+    LanguageModel<double> one(6, false), fresh(6, false);
+    DataParallel alone(one.g, one.g.parameters(), ranks, {.columns = 6, .shards = 1});
+    for (const auto& narrow : batches_of(text, 5))
+        REQUIRE_THROWS_MATCHES(alone.gradients(narrow, [](auto&) {}), UsageError, says("5 columns", "all 6"));
+    REQUIRE_THROWS_AS(alone.gradients(batch,
+                                      [&](const text::Batch& part) {
+                                          one.pass(part);
+                                          throw DataError("at the end");
+                                      }),
+                      DataError);
+    one.g.training_step(0), one.g.reset();
+    alone.gradients(batch, [&](const text::Batch& part) { one.pass(part); });
+    fresh.pass(batch);
+    REQUIRE(one.gradients() == fresh.gradients());
 }
 
 TEST_CASE("With overlap a gradient that is added to after it was taken is refused",

@@ -21,7 +21,8 @@ struct Small {
     Graph<double> g{GraphOptions{.time = 2, .batch = 3}};
     Tokens x = g.tokens("x", 5), y = g.tokens("y", 5);
     Weight<double> E = g.weight("E", 5, 4, uniform(1));
-    Seq<double> h = g.add<Embedding>("embed", {}, x, E), d = g.add<Dropout>("drop", {.keep = 0.5}, h);
+    Seq<double> h = g.add<Embedding>("embed", {}, x, E),
+                d = g.add<Dropout>("drop", {.keep = 0.5, .variational = true}, h);
     Logits<double> o = g.add<TiedSoftmax>("head", {}, d, E);
     Loss<double> l = g.add<CrossEntropy>("loss", {}, o, y);
 

@@ -173,7 +173,7 @@ TEST_CASE("Without gradients there is no memory for them, for adjoints and for m
     CHECK(saved([](auto& g) { g.weight("E", 30, 7, constant(1)); }) == block(30 * 7));
     CHECK(saved([](auto& g) { g.input("u", 5); }) == block(5 * 2 * 5));
     CHECK(saved([](auto& g) { g.template add<Dropout>("dropout", {.keep = 0.5}, g.input("u", 5)); }) ==
-          2 * block(5 * 2 * 5) + block(2 * 5) + block(5 * 2 * 5));  // adjoints, mask, mask of each step
+          2 * block(5 * 2 * 5) + block(5 * 2 * 5));  // adjoints, the mask of each step
     CHECK(saved([](auto& g) { g.template add<Rnn>("rnn", {.units = 3, .keep = 0.5}, g.input("u", 5)); }) ==
           block(5 * 2 * 5) + block(6 * 2 * 3) + 2 * block(5 * 2 * 3)  // adjoints of u, h, z and m ∘ h
               + block(5 * 3) + block(3 * 3) + block(3)                // gradients of W, U and b

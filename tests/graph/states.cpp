@@ -80,3 +80,25 @@ TEST_CASE("Columns go on from the states of others, all at once", "[graph][carry
                            says("copy_states: found 4 columns, expected at most 3"));
     CHECK(g.carried() == before);
 }
+
+TEST_CASE("A state that an earlier pass left without a finite number is named as the cause",
+          "[graph][carry][errors]") {
+    const bool checking = GENERATE(false, true);
+    CAPTURE(checking);
+    Graph<double> g({.time = 2, .batch = 3});
+    const auto x = g.input("x", 2), w = g.input("w", 2);
+    const auto l = g.add<Dot>("loss", {}, w, g.add<Lstm>("lstm", {.units = 2}, x));
+    const Numbers good = numbers(12, 5);
+    Numbers bad = good;
+    bad[2] = NAN;
+    const auto pass = [&](const Numbers& in) {
+        return g.forward(l, {x, in.data(), 2, 3}, {w, good.data(), 2, 3});
+    };
+    REQUIRE_THROWS_MATCHES(pass(bad), NumericError, says("The input 'x' is nan"));
+    g.checking(checking);
+    REQUIRE_THROWS_MATCHES(
+        pass(good), NumericError,
+        says("The carried state 'lstm.h' was nan before the pass, in batch row 1", "reset()"));
+    g.reset();
+    CHECK(std::isfinite(pass(good)));
+}

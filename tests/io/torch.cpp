@@ -143,6 +143,18 @@ TEST_CASE("A tied head is read once, and must be tied there too", "[io][torch]")
     const auto untied = file_of(dir, all);
     CHECK_THROWS_MATCHES(read_torch(untied, g, tied), FileError,
                          says("'decoder.weight' and 'encoder.weight' differ, but both map to 'E'"));
+
+    // A name without a node would lose the bias, a head with a projection the projection.
+    const TorchLayer unknown{.type = Torch::head, .theirs = "decoder", .ours = "sofmax", .table = "E"};
+    CHECK_THROWS_MATCHES(write_torch(dir / "none", g, {unknown}), UsageError,
+                         says("there is no node 'sofmax'", "embed, softmax"));
+    CHECK_THROWS_MATCHES(read_torch(untied, g, {unknown}), UsageError, says("there is no node 'sofmax'"));
+    g.add<TiedSoftmax>("wide", {.projection = true}, g.input("h", 5), E);
+    CHECK_THROWS_MATCHES(
+        write_torch(dir / "none", g,
+                    {{.type = Torch::head, .theirs = "decoder", .ours = "wide", .table = "E"}}),
+        UsageError, says("the head 'wide' has a projection 'wide.P'"));
+    CHECK(!std::filesystem::exists(dir / "none"));
 }
 
 TEMPLATE_TEST_CASE("Two layers for one node must agree, in either order, to the bit", "[io][torch]", float,

@@ -288,6 +288,8 @@ TEMPLATE_TEST_CASE("A divergence is right however near the two distributions are
         }
     const T none[] = {T(0), T(1)}, other[] = {T(0), T(2)};  // a word whose weight underflows
     CHECK(kernel::divergence(2, none, 1, other, 2) == 0);
+    const T alone[] = {T(0), T(1)}, both[] = {T(0.05), T(0.95)};  // the other side has a weight there
+    CHECK(kernel::divergence(2, alone, 1, both, 1) == Approx(-std::log(0.95)));
 }
 
 TEMPLATE_TEST_CASE("The derivative through a soft target, from sums of raw logits", "[kernel][softmax]",

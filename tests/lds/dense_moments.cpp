@@ -159,6 +159,9 @@ TEST_CASE("Moments of vectors refuse what they cannot whiten", "[lds][dense_mome
     SmallMatrix x = known.sample(50, 2);
     REQUIRE_THROWS_MATCHES(DenseMoments<double>(x, 50), UsageError, says("observations = 50"));
     REQUIRE_THROWS_MATCHES(DenseMoments<double>(x, 0), UsageError, says("lags = 0"));
+    REQUIRE_THROWS_MATCHES(
+        DenseMoments<double>(zeros<double>(1, 0), {zeros<double>(0, 0), zeros<double>(0, 0)}), UsageError,
+        says("a mean [1, 0]"));
     const DenseMoments<double> moments(x, 3);
     SmallMatrix narrow = zeros<double>(4, n - 1), block = zeros<double>(n, 2), out = block;
     REQUIRE_THROWS_MATCHES(moments.whitened(narrow), UsageError, says("6 numbers", "expected 7"));

@@ -90,3 +90,21 @@ TEST_CASE("What has no Hankel operator, or no such rank, is refused", "[lds][han
     REQUIRE_THROWS_MATCHES(hankel_svd(H, most), UsageError, says("rank 6 at most"));
     CHECK(hankel_svd(H, 2, {.oversampling = most}).s.size() == 2);
 }
+
+TEST_CASE("Where H has fewer directions than columns were asked for, an SVD goes on from every state",
+          "[lds][hankel]") {
+    LagCounts counts(3, {.lags = 3});
+    counts.add(texts::markov(3000, 3));
+    const LagMoments<double> psi(counts, {.pseudo_counts = 0});
+    const HankelOperator<double> H(psi, 2);  // rank 4
+    std::vector<SvdState<double>> states;
+    const SvdCheckpoint<double> keep = [&](Index products, const TallMatrix<double>& block) {
+        states.push_back({products, block});
+    };
+    const auto whole = hankel_svd(H, 2, {}, {}, keep);
+    REQUIRE(cols(states.back().block) == 4);
+    for (const auto& state : states) CHECK(hankel_svd(H, 2, {}, state).s == whole.s);
+    SvdState<double> wide{1, zeros<double>(6, 7)};
+    REQUIRE_THROWS_MATCHES(hankel_svd(H, 2, {}, wide), UsageError,
+                           says("[6, 7]", "expected [6, 6] or fewer"));
+}

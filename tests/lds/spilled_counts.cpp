@@ -1,5 +1,6 @@
 #include <isogloss/lds/files.hpp>
 #include <isogloss/lds/spilled_counts.hpp>
+#include <isogloss/lds/text_pairs.hpp>
 #include <limits>
 
 #include "allocations.hpp"
@@ -281,6 +282,36 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
         SpilledCounts counts(V, place / "spill", again);
         REQUIRE_THROWS_MATCHES(counts.pass(text), DataError, says("not to be counted here"));
     }
+    {  // counts of the same words in another order
+        const std::vector<Token> a = {0, 1, 0, 1, 0, 1, 1}, b = {0, 0, 1, 0, 1, 1, 1};
+        const auto o = tight(V, {.lags = 1});
+        auto resumed = o;
+        resumed.resume = true;
+        SpilledCounts(V, place / "added", o).add(in_memory(a, V, o));
+        {
+            SpilledCounts same(V, place / "added", resumed);
+            same.add(in_memory(a, V, o));
+            CHECK(same.counts() == in_memory(a, V, o));
+            REQUIRE_THROWS_MATCHES(save_counts(place / "f", same, words(3)), UsageError, says("40 words"));
+            same.clear();
+            REQUIRE_THROWS_MATCHES(same.counts(), UsageError, says("a use after clear()"));
+            REQUIRE_THROWS_MATCHES(same.finish(), UsageError, says("a use after clear()"));
+        }
+        SpilledCounts(V, place / "added", o).add(in_memory(a, V, o));
+        SpilledCounts other_text(V, place / "added", resumed);
+        REQUIRE_THROWS_MATCHES(other_text.add(in_memory(b, V, o)), DataError,
+                               says("the text is not that of"));
+    }
+    {  // counts that know their words
+        const auto given = words(3),
+                   others = text::Vocabulary::from_words({"x", "y", "z"}, {}, {.eos_per_line = false});
+        SpilledCounts named(3, place / "named", tight(3, {.lags = 1, .words = given.checksum()}));
+        named.add(std::vector<Token>{0, 1, 2});
+        REQUIRE_THROWS_MATCHES(save_counts(place / "f", named, others), UsageError,
+                               says("expected that of the counts"));
+        save_counts(place / "f", named, given);
+        CHECK(load_counts(place / "f").vocabulary == given);
+    }
     put(place / "spill/notes", "of somebody");
     put(place / "spill/counts-0-5.run.part-12-0", "left by a killed program");
     SpilledCounts counts(V, place / "spill", options);  // does not resume: nothing of before counts
@@ -365,6 +396,13 @@ TEST_CASE("Options out of range, and tokens at the wrong time, are refused",
     REQUIRE_THROWS_MATCHES(make(3, {.memory = 1000}), UsageError,
                            says("memory = 1000", "at least", "3 words"));
     REQUIRE_THROWS_MATCHES(make(3, {.open_files = 1}), UsageError, says("open_files = 1"));
+    for (const Token none : {-2, 3}) {
+        REQUIRE_THROWS_MATCHES(make(3, {.boundary = none}), UsageError, says("boundary = ", "-1 to 2"));
+        REQUIRE_THROWS_MATCHES(LagCounts(3, {.boundary = none}), UsageError, says("boundary = ", "-1 to 2"));
+        const std::vector<Token> text = {0, 1};
+        REQUIRE_THROWS_MATCHES(TextPairs(text, 3, {.boundary = none}), UsageError,
+                               says("boundary = ", "-1 to 2"));
+    }
     {
         const LargestAllocation small_machine(std::size_t{64} << 20);
         REQUIRE_THROWS_MATCHES(make(3, {.memory = Index{1} << 45}), UsageError,

@@ -165,8 +165,8 @@ TEMPLATE_TEST_CASE(
                                                .from = {}}),
                       Stop);
     auto other = states.front();
-    other.block = zeros<TestType>(120, 3);
+    other.block = zeros<TestType>(120, 15);
     REQUIRE_THROWS_MATCHES(
         subspace_identification(psi, options, {.progress = {}, .checkpoint = {}, .from = other}), UsageError,
-        says("a state [120, 3]", "expected [120, 14]"));
+        says("a state [120, 15]", "expected [120, 14]"));
 }

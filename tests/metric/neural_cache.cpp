@@ -263,6 +263,9 @@ TEST_CASE("Targets that are not predicted are left out of the cache", "[metric][
     NeuralCacheTrials<double> trials(5, 10, {0}, {0.5});
     trials.add(m.g, m.l, m.h, {y.data(), 6, 1});
     const auto nats = m.g.by_token(m.l);
+    const std::vector<Token> many(64, 2);  // more than the pass had
+    REQUIRE_THROWS_MATCHES(trials.add(m.g, m.l, m.h, {many.data(), 64, 1}), UsageError,
+                           says("found 64 targets", "the last pass, 6"));
     REQUIRE(trials.best().perplexity.tokens() == 3);
     REQUIRE(
         trials.best().perplexity.total() ==  // the second word is not in the cache, the third is half of it

@@ -187,6 +187,8 @@ TEST_CASE("Masks are read by name, and are those that Random draws", "[node][dro
             REQUIRE(g.value(all)(r, j) == m4(b, j) * g.value(h)(r, j));
         }
 
+    g.add<Dropout>("plain", {.keep = 0.5}, h);  // no mask is that of all steps
+    REQUIRE_THROWS_MATCHES(g.mask("plain.mask"), UsageError, says("no mask 'plain.mask'"));
     REQUIRE_THROWS_MATCHES(g.mask("c5.mask"), UsageError,
                            says("no mask 'c5.mask'", "embed.mask", "c2.candidate_mask"));
     g.forward(e, {x, {words.data(), 4, 2}});

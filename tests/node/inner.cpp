@@ -47,6 +47,21 @@ TEST_CASE("A sequence whose adjoint its node overwrites is refused as an input a
 
 namespace {
 
+/// Has two masks.
+template <class T> struct MasksTaken {
+    struct Options {
+        std::string second = "m";
+    };
+    Options options;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x) {
+        s.mask("m", x.width, 0.5), s.mask(options.second, x.width, 0.5);
+        return x;
+    }
+    void forward(Forward<T>&) {}
+    template <class Quantity> void backward(Backward<T, Quantity>&) {}
+};
+
 /// Gives its bias the name of its units.
 template <class T> struct NameTaken {
     struct Options {};
@@ -106,4 +121,12 @@ TEST_CASE("The name of units is that of a sequence of units", "[node][errors]") 
     const auto x = g.input("x", 3);
     REQUIRE_THROWS_MATCHES(g.add<NameTaken>("cell", {}, x), UsageError,
                            says("weight 'cell.b': the name is already that of a sequence of units"));
+}
+
+TEST_CASE("Two masks of one name, which would draw the same numbers, are refused", "[node][errors]") {
+    Graph<double> g({});
+    const auto x = g.input("x", 3);
+    REQUIRE_THROWS_MATCHES(g.add<MasksTaken>("drop", {}, x), UsageError,
+                           says("mask 'drop.m': the name is already that of a mask"));
+    g.add<MasksTaken>("drop", {.second = "other"}, x);
 }

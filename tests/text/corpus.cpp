@@ -71,6 +71,13 @@ TEST_CASE("Bare tokens are a corpus", "[text][corpus]") {
     REQUIRE_THROWS_MATCHES(Corpus::from_tokens({}, 3), DataError, says("no tokens"));
 }
 
+TEST_CASE("A token file without tokens is no corpus", "[text][corpus]") {
+    TemporaryDirectory scratch;
+    TokenFileWriter(scratch / "x.tokens", small()).commit(0, 0);
+    REQUIRE_THROWS_MATCHES(Corpus::map(scratch / "x.tokens", small()), DataError,
+                           says("x.tokens': there are no tokens"));
+}
+
 TEST_CASE("The checksum is that of the tokens, wherever they are", "[text][corpus]") {
     TemporaryDirectory scratch;
     const auto v = small();

@@ -93,10 +93,15 @@ public:
     /// `metrics`: updates that will step and have metrics that are sums over positions (Riemannian::sums).
     template <class Pass, class... Metrics>
     auto gradients(const text::Batch& batch, Pass&& pass, Metrics&... metrics) {
-        if (options_.shards == 1) return whole(batch, pass);
-        group_.require_no_gradients("data parallel");
-        ShardMetrics<T, C, Metrics...> sums(ranks_, options_.shards, options_.ordered, metrics...);
-        return over_parts(batch, pass, &sums);
+        if (options_.shards > 1) group_.require_no_gradients("data parallel");
+        try {
+            if (options_.shards == 1) return whole(batch, pass);
+            ShardMetrics<T, C, Metrics...> sums(ranks_, options_.shards, options_.ordered, metrics...);
+            return over_parts(batch, pass, &sums);
+        } catch (...) {
+            group_.clear_gradients();
+            throw;
+        }
     }
 
     /// Runs `pass(part)` for the parts of this rank and sums its return values over all parts: for passes without
@@ -213,15 +218,20 @@ private:
         return {to.data(), block.time, n};
     }
 
+    void require_columns(const text::Batch& batch) const {
+        if (batch.input.batch != options_.columns)
+            throw UsageError("data parallel: found a batch of ", batch.input.batch, " columns, expected all ",
+                             options_.columns);
+    }
+
     template <class Pass> auto whole(const text::Batch& batch, Pass&& pass) {
+        require_columns(batch);
         if (batch.first) g_.reset();
         return pass(batch);
     }
 
     template <class Pass, class M> auto over_parts(const text::Batch& batch, Pass&& pass, M* gradients) {
-        if (batch.input.batch != options_.columns)
-            throw UsageError("data parallel: found a batch of ", batch.input.batch, " columns, expected all ",
-                             options_.columns);
+        require_columns(batch);
         if (batch.first)
             for (State& s : states_) std::fill(s.values.begin(), s.values.end(), T(0));
         using Result = std::invoke_result_t<Pass&, const text::Batch&>;

@@ -92,14 +92,15 @@ public:
     };
 
     /// Runs f(member) in n threads, 1 ≤ n ≤ 1024, and returns when all have ended. If some throw, rethrows the
-    /// error of the lowest rank that did not merely wait for another. Throws UsageError for n out of range.
+    /// error of the lowest rank that did not merely wait for another. Throws UsageError for n out of range, and
+    /// std::system_error, when those begun have ended, if the system has no thread left.
     template <class F> static void run(Index n, F&& f) {
         require("thread group", "n", n, 1, 1024);
         ThreadGroup group(n);
         std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));
         {
             std::vector<std::jthread> ranks;
-            for (Index r = 0; r < n; ++r)
+            const auto start = [&](Index r) {
                 ranks.emplace_back([&, r] {
                     try {
                         Member member(group, r);
@@ -111,6 +112,13 @@ public:
                         group.leave(false);
                     }
                 });
+            };
+            try {
+                for (Index r = 0; r < n; ++r) start(r);
+            } catch (...) {  // no thread can be created: those that there are must not wait for it
+                group.leave(false);
+                throw;
+            }
         }
         for (const auto& error : errors)
             if (error) std::rethrow_exception(error);

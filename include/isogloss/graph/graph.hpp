@@ -29,8 +29,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///     double nats = g.forward(l, {x, batch.input}, {y, batch.target});
 ///     g.backward(l);
 ///
-/// - Memory is allocated while the graph is built; forward, backward and updates allocate nothing, except that the
-///   first training pass in bfloat16 takes 1.5 MiB for each of threads().
+/// - Memory is allocated while the graph is built; forward, backward and updates allocate nothing, with three
+///   exceptions: the first training pass in bfloat16 takes 1.5 MiB for each of threads(), so does the first pass of a
+///   thread on weights packed in bfloat16 or int8, and the first backward<Modulus> the buffers of the moduli.
 /// - T and B are capacities: any pass may be smaller, down to one token.
 /// - Recurrent nodes continue where the last pass that ran them ended, row by row, until reset().
 /// - Gradients are sums over time and batch; backward adds to them, an update's step() clears those it uses.
@@ -147,7 +148,8 @@ public:
     void training_step(std::uint64_t n) { store_.step = n; }  ///< see above
     /// From now on the columns of a pass are those from `first` on of a batch of `all`, whose other parts are left
     /// to other passes: masks and samples are drawn as for the whole batch, so that the gradients of the parts,
-    /// each at the same training_step(), sum to that of the whole. all = 0: a pass is a whole batch, as initially.
+    /// each at the same training_step(), sum to that of the whole. With GraphOptions::epsilon they do so in expectation:
+    /// which blocks of rows are sampled depends on the rows. all = 0: a pass is a whole batch, as initially.
     /// Throws UsageError for numbers below 0 or above 2³¹; forward throws it for columns beyond `all`.
     void columns(Index first, Index all);
     /// Sets the columns and predicted positions, at least 0, by which updates divide, where the gradients are sums

@@ -132,6 +132,17 @@ public:
                                ", column ", bad % p.cols,
                                ": a file or an update left it so. Return to finite values; if it was "
                                "an update, lower its learning rate or clipping threshold.");
+        for (int id = 0; id < node_count(); ++id)
+            for (int i = at(id).first_seq; at(id).needed && i < at(id).last_seq; ++i) {
+                const auto& s = store_.seqs[i];
+                if (!s.carried) continue;
+                const T* const before = store_.value(i, -1);
+                const Index n = store_.batch * s.width, bad = kernel::first_non_finite(n, before);
+                if (bad != n)
+                    return message("The carried state '", s.name, "' was ", before[bad],
+                                   " before the pass, in batch row ", bad / s.width, ", unit ", bad % s.width,
+                                   ": an earlier pass left it so. Call reset(), or carry() a finite state.");
+            }
         return {};
     }
 

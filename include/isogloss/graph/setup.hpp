@@ -150,12 +150,10 @@ public:
     /// A dropout mask [groups, B, width] drawn once per training pass: 1/keep with probability keep in
     /// (0, 1], else 0. In evaluation, and for keep = 1, no mask is active.
     Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
-        if (!(keep > 0 && keep <= 1))
-            fail(message("found keep = ", detail::in_full(keep),
-                         ", expected a probability above 0 and at most 1 (it is the share that ",
-                         "is kept, not the share that is dropped)"));
+        require_keep(keep);
         isogloss::require(message("node '", name(), "', mask '", local, "'"), "width", width, 1);
         isogloss::require(message("node '", name(), "', mask '", local, "'"), "groups", groups, 1);
+        store_.claim(full(local), "mask");
         graph::MaskRecord<T> r;
         r.name = full(local);
         r.width = width;
@@ -270,6 +268,14 @@ public:
     void require(std::string_view option, V value, std::type_identity_t<Bound<V>> low,
                  std::type_identity_t<Bound<V>> high = std::numeric_limits<V>::max()) const {
         isogloss::require(message("node '", name(), "'"), option, value, low, high);
+    }
+
+    /// The same for the probability of keeping something in dropout, in (0, 1].
+    void require_keep(double keep) const {
+        if (!(keep > 0 && keep <= 1))
+            fail(message("found keep = ", detail::in_full(keep),
+                         ", expected a probability above 0 and at most 1 (it is the share that ",
+                         "is kept, not the share that is dropped)"));
     }
 
     /// The same for a size without a default: 0 means that it was not set.

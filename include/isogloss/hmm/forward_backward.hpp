@@ -78,7 +78,7 @@ struct ModelView {
 /// Memory   A N numbers for the transpose of E, N² for that of P, and `budget` bytes for u and w of the stacked
 ///          sequences. If that does not hold all times of at least `worth_it` sequences, u is kept at every S-th
 ///          time, S = √(T/2), and recomputed from there, which costs a quarter more work. A single sequence takes
-///          2 √(2T) N numbers, whatever the budget.
+///          2 √(2T) N numbers, whatever the budget. To these come 8 bytes for each symbol and time.
 /// Source   Rabiner 1989, section III; Churchill, Lazareva 1999, checkpoints in time.
 class ForwardBackward {
 public:
@@ -164,7 +164,8 @@ private:
             first_.push_back(first_.back() + n);
         }
         const Index N = m_.states, most_rows = std::min(first_.back(), count * segment_);
-        const Index bytes = bytes_of("hmm", {2 * most_rows + count * (time_ / segment_), N}, sizeof(double));
+        const Index bytes = bytes_of("hmm", {2 * most_rows + count * (time_ / segment_), N}, sizeof(double)) +
+                            Index{sizeof(double)} * first_.back();
         within_memory("hmm", bytes, [&] {
             u_.resize(most_rows * N), w_.resize(most_rows * N), v_.resize(count * N);
             c_.resize(first_.back());

@@ -67,11 +67,19 @@ inline std::vector<TorchPart> parts_of(const TorchLayer& l) {
 template <class T> Parameter<T>* parameter_of(Graph<T>& g, const TorchLayer& l, const TorchPart& part) {
     constexpr std::string_view who = "layers of PyTorch";
     require(who, "layer", l.layer, 0);
-    if (part.bias) {
-        const auto all = g.parameters();
-        const auto found =
-            std::find_if(all.begin(), all.end(), [&](auto* p) { return p->name == part.parameter; });
+    const auto all = g.parameters();
+    const auto named = [&](const std::string& name) {
+        const auto found = std::find_if(all.begin(), all.end(), [&](auto* p) { return p->name == name; });
         return found == all.end() ? nullptr : *found;
+    };
+    if (part.bias) {
+        const auto& nodes = g.store().node_names;
+        if (std::ranges::find(nodes, l.ours) == nodes.end())
+            throw UsageError(who, ": there is no node '", l.ours, "'; there are: ", graph::names_of(nodes));
+        if (l.type == Torch::head && named(l.ours + ".P"))
+            throw UsageError(who, ": the head '", l.ours, "' has a projection '", l.ours,
+                             ".P', which an nn.Linear has not; give its parts to layers of their own");
+        return named(part.parameter);
     }
     Parameter<T>& p = g.parameter(part.parameter);
     const Index blocks = l.type == Torch::lstm ? 4 : 1;

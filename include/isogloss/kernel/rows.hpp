@@ -90,7 +90,8 @@ template <class T, class A = Architecture, class F> double chunked_sum(Index n, 
     return total;
 }
 
-/// Σ x²; correct for all finite x, even if a square exceeds the range of T or is too small for it.
+/// Σ x² for finite x; right as long as it lies in the range of double, even if a square exceeds the range of T or is
+/// too small for it.
 template <class T, class A = Architecture> double sum_of_squares(Index n, const T* x) {
     const double sum = chunked_sum<T, A>(n, [&](auto at) {
         const auto v = at.load(x);
@@ -101,24 +102,26 @@ template <class T, class A = Architecture> double sum_of_squares(Index n, const 
     return complete ? sum : plain::dot(n, x, x);
 }
 
-/// x / ‖x‖, in place; returns ‖x‖, its Euclidean norm. A row whose norm is 0 or not finite stays as it is.
+/// x / ‖x‖, in place; returns ‖x‖, its Euclidean norm. A row whose norm is 0 or not finite stays as it is; squares
+/// may exceed the range of double or be too small for it.
 template <class T, class A = Architecture> double normalise(Index n, T* x) {
     double norm = std::sqrt(sum_of_squares<T, A>(n, x));
     if (norm >= 1e-15 && norm <= 1e15) {
         scale(n, static_cast<T>(1 / norm), x);
-    } else if (std::isfinite(norm)) {  // squares, or 1 / ‖x‖, may exceed the range of T
+    } else if (!std::isnan(norm)) {  // squares, or 1 / ‖x‖, may exceed the range of T or of double
         double largest = 0;
         for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(double(x[i])));
-        if (largest == 0) return 0;
+        if (largest == 0 || !std::isfinite(largest)) return largest;
         double squares = 0;
         for (Index i = 0; i < n; ++i) squares += std::pow(double(x[i]) / largest, 2);
         norm = largest * std::sqrt(squares);
+        if (!std::isfinite(norm)) return norm;
         for (Index i = 0; i < n; ++i) x[i] = static_cast<T>(double(x[i]) / largest / std::sqrt(squares));
     }
     return norm;
 }
 
-/// Σ x y; correct for all finite x and y, even if a product exceeds the range of T.
+/// Σ x y for finite x and y; right as long as it lies in the range of double, even if a product exceeds that of T.
 template <class T, class A = Architecture> double dot(Index n, const T* x, const T* y) {
     const double sum = chunked_sum<T, A>(n, [&](auto at) { return at.load(x) * at.load(y); });
     return std::isfinite(sum) ? sum : plain::dot(n, x, y);

@@ -149,14 +149,17 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
 }
 
 /// KL(p ‖ q) for p = e / Σe and q = f / Σf, as Σ p (u - log(1 + u)) with u = q/p - 1: every term is at least 0, so
-/// that nothing cancels where p and q nearly agree. Where e underflows to 0 the term counts as 0; where f alone does,
-/// the sum is infinite. In double.
+/// that nothing cancels where p and q nearly agree. Where e has underflowed to 0 the term is its limit, q; where f
+/// alone has, the sum is infinite. In double.
 template <class T> double divergence(Index n, const T* e, double e_sum, const T* f, double f_sum) {
     constexpr double by_series = 1. / 32;  // there the next term of the series is below 3e-10 of the first
     const double ratio = e_sum / f_sum;
     double total = 0;
     for (Index i = 0; i < n; ++i) {
-        if (!(e[i] > T(0))) continue;
+        if (!(e[i] > T(0))) {
+            total += double(f[i]) * ratio;
+            continue;
+        }
         const double u = double(f[i]) / double(e[i]) * ratio - 1,
                      series =
                          u * u * (1. / 2 - u * (1. / 3 - u * (1. / 4 - u * (1. / 5 - u * (1. / 6 - u / 7))))),

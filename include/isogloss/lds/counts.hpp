@@ -89,6 +89,7 @@ public:
         require("LagCounts", "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
         require("LagCounts", "lags", options.lags, 1, 1000);
         require("LagCounts", "block", options.block, 1, (Index{1} << 31) - 1001);
+        require("LagCounts", "boundary", Index{options.boundary}, -1, vocabulary - 1);
         const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int64_t));
         within_memory("LagCounts", bytes, [&] {
             occurrences_.assign(vocabulary, 0);

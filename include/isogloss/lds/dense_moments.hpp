@@ -84,9 +84,10 @@ private:
 
     void take(SmallMatrix mean, const Array<SmallMatrix>& covariances) {
         const Index n = cols(mean);
-        if (rows(mean) != 1 || covariances.size() < 2)
-            throw UsageError(who, ": found a mean [", rows(mean), ", ", n, "] and ", covariances.size(),
-                             " covariances, expected a mean of one row, and covariances of lags 0, 1, …");
+        if (rows(mean) != 1 || n < 1 || covariances.size() < 2)
+            throw UsageError(
+                who, ": found a mean [", rows(mean), ", ", n, "] and ", covariances.size(),
+                " covariances, expected a mean of one row of numbers, and covariances of lags 0, 1, …");
         for (const SmallMatrix& c : covariances)
             if (rows(c) != n || cols(c) != n)
                 throw UsageError(who, ": found a covariance [", rows(c), ", ", cols(c), "], expected [", n,

@@ -111,7 +111,7 @@ template <class T> ArrayView<const T> mapped(const io::Safetensors& file, const 
 /// Starts and columns are I32, values U32; starts are I64 at a lag with more than 2³¹ - 1 pairs, values are I64
 /// at a lag with a count above 2³² - 1. Versions before 0.2 read only files without such a lag.
 ///
-/// Throws UsageError if the vocabulary is not that of the counts, FileError as write_safetensors.
+/// Throws UsageError if the vocabulary has another size than the counts, FileError as write_safetensors.
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
                         const text::Vocabulary& vocabulary) {
     const Index V = counts.vocabulary();
@@ -139,13 +139,18 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
 /// Writes the same file from count files, lag k (0: the occurrences) in runs[k mod size]: one file with all lags,
 /// or those of merge_of_ranks. Files are read three times through `buffer` bytes; memory is 8 bytes per word.
 ///
-/// `watch`, if given, is called now and then; an exception from it aborts the writing and leaves no file.
+/// `watch`, if given, is called now and then; an exception from it aborts the writing and leaves no file. Throws
+/// UsageError for a vocabulary of another size, or of other words where the count files know theirs
+/// (SpillOptions::words).
 inline void save_counts(const std::filesystem::path& path, std::span<const CountRun> runs,
                         const text::Vocabulary& vocabulary, Index buffer,
                         const std::function<void()>& watch = {}) {
     const CountRunHeader& header = runs.front().header();
     const Index V = header.vocabulary;
     detail::require_words(vocabulary, V);
+    if (header.words != 0 && header.words != vocabulary.checksum())
+        throw UsageError("save_counts: found a vocabulary of checksum ", file::hex16(vocabulary.checksum()),
+                         ", expected that of the counts, ", file::hex16(header.words));
     const auto run = [runs](Index k) -> const CountRun& {
         return runs[static_cast<std::size_t>(k) % runs.size()];
     };
@@ -193,7 +198,8 @@ inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts
 
 /// Reads a file written by save_counts. The file is mapped, so that counts may exceed memory: all of it is
 /// read twice, to verify its checksum and that its numbers are valid counts; columns and values are read again
-/// whenever they are used. Throws FileError for anything else, including invalid counts.
+/// whenever they are used. Throws FileError for anything else, including invalid counts, and DataError for a
+/// vocabulary that is none.
 inline CountsFile load_counts(const std::filesystem::path& path) {
     const auto file = io::Safetensors::map(path);
     auto vocabulary =
@@ -290,7 +296,8 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
         it.notes);
 }
 
-/// Reads a file written by save_lds with the same scalar type. Throws FileError for anything else.
+/// Reads a file written by save_lds with the same scalar type. Throws FileError for anything else, and DataError for
+/// a vocabulary that is none.
 template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     const auto file = io::Safetensors::open(path);
     LdsFile<T> it;

@@ -74,7 +74,7 @@ template <class T> struct HankelSvd {
 /// State of a randomised SVD: the orthonormal block to which the next product is applied.
 template <class T> struct SvdState {
     Index products = 0;   ///< number of products done, with H and Hᵀ in turn, 0 … 2 power_iterations + 1
-    TallMatrix<T> block;  ///< [rV, h + oversampling]; unused at 0
+    TallMatrix<T> block;  ///< [rV, h + oversampling], fewer columns where H has a lower rank; unused at 0
 };
 
 /// Receives the state of a randomised SVD after each product but the last. An exception from it aborts the SVD.
@@ -147,9 +147,9 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size(),
                 last = 2 * options.power_iterations + 1;  // product of all, from 0
     require(who, "products of the state to resume from", from.products, 0, last);
-    if (from.products > 0 && (rows(from.block) != H.size() || cols(from.block) != l))
+    if (from.products > 0 && (rows(from.block) != H.size() || cols(from.block) < 1 || cols(from.block) > l))
         throw UsageError(who, ": found a state [", rows(from.block), ", ", cols(from.block),
-                         "] to resume from, expected [", H.size(), ", ", l, "]");
+                         "] to resume from, expected [", H.size(), ", ", l, "] or fewer columns");
     // Q = orth(H B) after an even product, B = orth(Hᵀ Q) after an odd one
     TallMatrix<T> Q, B;
     if (from.products == 0) B = detail::gaussian<T>(H.size(), l, options.seed, stream_of("hankel"));

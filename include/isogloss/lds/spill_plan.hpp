@@ -74,6 +74,7 @@ private:
         const char* who = "SpilledCounts";
         require(who, "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
         require(who, "lags", options.lags, 1, 1000);
+        require(who, "boundary", Index{options.boundary}, -1, vocabulary - 1);
         require(who, "open_files", options.open_files, 2);
         const Index least = least_memory(vocabulary, options);
         if (options.memory < least)

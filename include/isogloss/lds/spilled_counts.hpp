@@ -81,11 +81,7 @@ public:
         if (other.tokens() == 0) return;
         spill();
         text_.clear();
-        for (const std::int64_t n : other.occurrences()) {
-            const Token halves[] = {static_cast<Token>(n & 0x7fffffff),
-                                    static_cast<Token>(n >> 31 & 0x7fffffff)};
-            hash_.add(halves);
-        }
+        add_to_hash(other);
         const std::int64_t first = std::exchange(position_, position_ + other.tokens());
         if (restored_ < files() && runs_[restored_].header().first < position_) {
             if (runs_[restored_].header().last > position_) return;
@@ -110,6 +106,9 @@ public:
 
     /// Merges all counts into one file; nothing can be added afterwards.
     const CountRun& finish() {
+        if (closed_)
+            throw UsageError(
+                "SpilledCounts: found a use after clear(), which has removed the counts; call clear() last");
         if (finished_) return runs_.front();
         spill();
         if (restored_ < files())
@@ -160,6 +159,25 @@ private:
     void require_open() const {
         if (finished_ || closed_)
             throw UsageError("SpilledCounts: found tokens after the end, expected them before finish()");
+    }
+
+    // By all of these counts a resumed run tells whether it is given what an earlier one was.
+    void add_to_hash(const LagCounts& other) {
+        std::vector<Token> halves;
+        const auto put = [&](std::int64_t n) {
+            halves.push_back(static_cast<Token>(n & 0x7fffffff));
+            halves.push_back(static_cast<Token>(n >> 31 & 0x7fffffff));
+            if (halves.size() < 8192) return;
+            hash_.add(halves);
+            halves.clear();
+        };
+        for (const std::int64_t n : other.occurrences()) put(n);
+        for (Index k = 1; k <= options_.lags; ++k) {
+            const SparseCounts& m = other.lag(k);
+            for (const std::int64_t s : m.starts) put(s);
+            for (Index at = 0; at < m.pairs(); ++at) put(m.columns[at]), put(m.values[at]);
+        }
+        hash_.add(halves);
     }
 
     void take(ArrayView<const Token> tokens, bool counted) {

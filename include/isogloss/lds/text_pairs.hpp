@@ -33,6 +33,7 @@ public:
         const char* who = "TextPairs";
         require(who, "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
         require(who, "lags", options.lags, 1, 1000);
+        require(who, "boundary", Index{options.boundary}, -1, vocabulary - 1);
         within_memory(who, bytes_of(who, {vocabulary}, sizeof(std::int64_t)),
                       [&] { occurrences_.assign(vocabulary, 0); });
         Index begin = 0;

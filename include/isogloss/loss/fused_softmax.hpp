@@ -264,17 +264,17 @@ private:
             constexpr Index part = 384;  // columns of dl/dz that stay in cache while both products read them
             pieces = piece_count(V, part, plan_.threads_at_most());
             sums = memory_.pool + plan_.partial(block_.rows);
-            parallel(V, part, plan_.threads_at_most(),
-                     [&, dE = dE, beta = beta](Index first, Index last, Index piece) {
-                         const MatrixRef<T> sum(sums + piece * rows * n, rows, n);
-                         for (Index v = first, some; v < last; v += some) {
-                             some = std::min(part, last - v);
-                             const MatrixRef<const T> dz = dl.columns(v, some);
-                             detail::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1),
-                                                 sum);
-                             if (dE.data) detail::gemm_serial<T>(T(1), t(dz), h, beta, dE.rows_from(v, some));
-                         }
-                     });
+            // threads() may be set to less meanwhile: a piece that is not run adds nothing.
+            if (pieces > 1) std::fill_n(sums, pieces * rows * n, T(0));
+            parallel(V, part, pieces, [&, dE = dE, beta = beta](Index first, Index last, Index piece) {
+                const MatrixRef<T> sum(sums + piece * rows * n, rows, n);
+                for (Index v = first, some; v < last; v += some) {
+                    some = std::min(part, last - v);
+                    const MatrixRef<const T> dz = dl.columns(v, some);
+                    detail::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1), sum);
+                    if (dE.data) detail::gemm_serial<T>(T(1), t(dz), h, beta, dE.rows_from(v, some));
+                }
+            });
         }
         for (Index r = 0; r < rows; ++r) {
             T* to = r < block.z.rows ? dh + block.position[r] * n : dE.row(block.word[r - block.z.rows]);

@@ -21,8 +21,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// block, and at the end, so that the table and its gradient pass through memory once for many blocks. A row of
 /// dl/dz is identified by the index of its state, a position or a word.
 ///
-/// The sample depends only on the seed, the step, the loss's name, the position and, for the rows of words, the
-/// block: it is the same in a resumed training and for any number of threads.
+/// The random numbers depend only on the seed, the step, the loss's name and the position; which blocks are sampled,
+/// and the rows of words, on the blocks too. So the sample is the same in a resumed training and for any threads(),
+/// as long as the loss is built with the same budget and as many threads and cores, of which a block's size is made.
 template <class T> class SparseGradient {
 public:
     /// Maximum number of entries of a row: enough for Σ |dl/dz| up to 4; cross-entropy has at most 2.

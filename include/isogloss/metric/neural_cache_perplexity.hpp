@@ -28,8 +28,8 @@ struct NeuralCacheTrial {
 /// forward passes of a graph are added in order, for instance in a loop of your own. p_cache is computed once
 /// for each θ.
 ///
-/// Errors   UsageError: lists that are empty or hold numbers out of range, more than one column, a loss that is
-///          more than a cross-entropy. NumericError: a word of probability 0 (λ = 1); those of NeuralCache
+/// Errors   UsageError: lists that are empty or hold numbers out of range, more than one column, targets that are not
+///          as many as those of the last pass, a loss that is more than a cross-entropy. NumericError: a word of probability 0 (λ = 1); those of NeuralCache
 template <class T> class NeuralCacheTrials {
 public:
     /// For hidden states of `width` numbers and the window N of the cache.
@@ -57,6 +57,9 @@ public:
             throw UsageError("neural cache: the loss is ", g.value(l), " nats, but its cross-entropy ",
                              g.cross_entropy(l), "; give a CrossEntropy over the same logits");
         const auto nats = g.by_token(l);
+        if (targets.time != static_cast<Index>(nats.size()))
+            throw UsageError("neural cache: found ", targets.time,
+                             " targets, expected those of the last pass, ", nats.size());
         const auto states = g.value(h);
         const std::size_t weights = trials_.size() / flatness_.size();
         for (Index first = 0, end; first < targets.time; first = end) {

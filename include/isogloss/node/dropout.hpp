@@ -18,20 +18,22 @@ template <class T> struct Dropout {
     };
     Options options;
     Seq<T> x, y;
-    Mask mask;
-    T* steps = nullptr;  // [T, B, n], for independent masks
+    Mask mask;              // the same at all steps
+    T* steps = nullptr;     // [T, B, n]: independent masks
+    bool dropping = false;  // in the last pass
 
     Seq<T> setup(Setup<T>& s, Seq<T> in) {
         x = in;
         y = s.sequence("y", x.width);
-        mask = s.mask("mask", x.width, options.keep);  // also checks keep
-        if (!options.variational && s.gradients())
+        s.require_keep(options.keep);
+        if (options.variational) mask = s.mask("mask", x.width, options.keep);
+        else if (options.keep < 1 && s.gradients())
             steps = s.scratch({s.capacity().time, s.capacity().batch, x.width});
         return y;
     }
     void forward(Forward<T>& p) {
-        const T* m = p.data(mask);
-        if (m && steps) {
+        dropping = p.training() && options.keep < 1;
+        if (dropping && steps) {
             const Random random = p.random();
             for (Index r = 0; r < p.rows(); ++r)
                 for (Index j = 0; j < x.width; ++j)
@@ -39,18 +41,22 @@ template <class T> struct Dropout {
                                                  ? static_cast<T>(1 / options.keep)
                                                  : T(0);
         }
-        if (m)
-            kernel::multiply_rows(p.rows(), steps ? p.rows() : p.batch(), x.width, p.data(x),
-                                  steps ? steps : m, p.data(y));
+        if (const T* m = dropping_by(p))
+            kernel::multiply_rows(p.rows(), steps ? p.rows() : p.batch(), x.width, p.data(x), m, p.data(y));
         else noalias(p.at(y)) = p.at(x);
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
-        const T* m = p.data(mask);
-        if (m)
+        if (const T* m = dropping_by(p))
             kernel::add_multiplied_rows<!Backward<T, Quantity>::is_gradient>(
-                p.rows(), steps ? p.rows() : p.batch(), x.width, p.adjoint_data(y), steps ? steps : m,
-                p.adjoint_data(x));
+                p.rows(), steps ? p.rows() : p.batch(), x.width, p.adjoint_data(y), m, p.adjoint_data(x));
         else noalias(p.adjoint(x)) += p.adjoint(y);
+    }
+
+private:
+    // The mask of the last forward pass, of all its rows or [B, n]; null if it dropped nothing.
+    const T* dropping_by(const Pass<T>& p) const {
+        if (!dropping) return nullptr;
+        return steps ? steps : p.data(mask);
     }
 };
 

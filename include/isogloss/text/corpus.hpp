@@ -88,6 +88,8 @@ public:
         auto file = std::make_shared<const TokenFile>(token_path, vocabulary, options.verify);
         Corpus corpus;
         corpus.tokens_ = file->tokens();
+        if (corpus.tokens_.empty())
+            throw DataError("'", token_path, "': there are no tokens; expected at least one");
         corpus.info_ = file->info();
         corpus.owner_ = std::move(file);
         corpus.types_ = vocabulary.size();
