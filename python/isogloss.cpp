@@ -184,7 +184,9 @@ void train(const std::filesystem::path& model, const nb::kwargs& given) {
         const Signals signals;
         status = lm::train(o, named);
     }
-    if (status == 3) throw ig::NumericError("the training diverged; the best model is in '", o.model, "'");
+    if (status == 3)
+        throw ig::NumericError("the training diverged; what it printed says whether a model was written to '",
+                               o.model, "'");
     if (status > 128) throw(PyErr_SetNone(PyExc_KeyboardInterrupt), nb::python_error());
 }
 

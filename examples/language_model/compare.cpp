@@ -69,6 +69,11 @@ public:
         : o_(o), columns_(columns), models_{std::move(first), std::move(second)} {
         const auto& a = models_[0].vocabulary;
         const ig::Index V = a.size(), special = a.has_unk() + a.has_eos();
+        if (V - special < 2)
+            throw ig::DataError(
+                ig::message("compare: found ", V - special,
+                            " words in the vocabulary beside <unk> and line ends, expected at ",
+                            "least 2: a word and a neighbour"));
         for (const auto& [name, value] :
              {std::pair("--neighbours", o.neighbours), std::pair("--frequent", o.frequent),
               std::pair("--likeliest", o.likeliest)})

@@ -63,12 +63,14 @@ public:
     /// was killed before its checkpoint, are removed, as is an incomplete row. `subspace`: the column of
     /// --subspace is needed, and added to a log without it, empty in the rows so far.
     Log(const std::string& path, std::string run, ig::Index epochs, bool subspace = false)
-        : run_(std::move(run)),
+        : path_(path),
+          run_(std::move(run)),
           wide_(widened(path, subspace)),
           csv_(path, wide_ ? wide_header() : header,
                [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
+        const bool wide = wide_ || is_wide(path_);  // another training may have added the column meanwhile
         csv_.append(
             ig::message(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
                         exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',',
@@ -76,7 +78,7 @@ public:
                         exact(r.soft_term), ',', exact(r.gradient_norm), ',', exact(r.largest_gradient_norm),
                         ',', exact(r.clipped_share), ',', exact(r.largest_row), ',',
                         csv_field(r.largest_row_word), ',', r.tau_log_v ? exact(*r.tau_log_v) : "", ',',
-                        exact(r.cpu_seconds), wide_ ? "," : "", r.subspace ? exact(*r.subspace) : ""));
+                        exact(r.cpu_seconds), wide ? "," : "", r.subspace ? exact(*r.subspace) : ""));
     }
 
 private:
@@ -104,7 +106,7 @@ private:
         return std::strtoll(std::string(row.substr(run_.size() + 1)).c_str(), nullptr, 10) > epochs;
     }
 
-    std::string run_;
+    std::string path_, run_;
     bool wide_;
     files::CsvLog csv_;
 };

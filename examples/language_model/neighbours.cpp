@@ -29,6 +29,9 @@ void export_vectors(const NeighbourOptions& o, const ig::text::Vocabulary& vocab
 int neighbours(const NeighbourOptions& o) {
     if (o.words.empty() && o.export_to.empty())
         throw ig::UsageError("neighbours: nothing to do; give --word, --export or both");
+    if (o.export_to.empty() && (o.overwrite || o.format != NeighbourOptions().format))
+        throw ig::UsageError(
+            "neighbours: --overwrite and --format have no effect without --export; leave them out");
     ig::require("neighbours", "--k", o.k, 1);
     files::Outputs().read("--model", o.model).write_unmarked("--export", o.export_to, o.overwrite).check();
     const auto it = load_model(o.model, 1);

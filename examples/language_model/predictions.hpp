@@ -110,7 +110,11 @@ template <class Note, class GoOn> Tempered tune_temperature(LoadedModel& it, con
         }
         const double promised = f.curvature > 0 ? f.slope * f.slope / (2 * f.curvature) : 0;
         if (!(promised > 1e-6)) break;
-        beta = std::clamp(beta - f.slope / f.curvature, beta / 2, 2 * beta);
+        // Within a factor of 2, and the range of --softmax-temperature.
+        const double next =
+            std::clamp(beta - f.slope / f.curvature, std::max(0.01, beta / 2), std::min(100., 2 * beta));
+        if (next == beta) break;
+        beta = next;
     }
     return best;
 }

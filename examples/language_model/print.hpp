@@ -1,6 +1,8 @@
-/// @file print.hpp  Numbers in human-readable form.
+/// @file print.hpp  Numbers in human-readable form, and words as a shell reads them.
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <iomanip>
 #include <isogloss/types.hpp>
@@ -41,6 +43,18 @@ inline std::string perplexity_in_words(double p) {
     out.imbue(std::locale::classic());
     out << std::setprecision(3) << p;
     return out.str();
+}
+
+/// A word of a command line as a shell reads it, in quotes where it needs them.
+inline std::string shell_word(const std::string& word) {
+    const std::string plain = "_./:=@%+,-";
+    if (!word.empty() && std::ranges::all_of(word, [&](unsigned char c) {
+            return std::isalnum(c) || c >= 0x80 || plain.find(static_cast<char>(c)) != std::string::npos;
+        }))
+        return word;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
 }
 
 /// "1 line", "2 lines".

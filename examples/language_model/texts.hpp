@@ -28,7 +28,10 @@ struct Text {
     std::string name;   ///< for messages and output
 
     ig::text::Vocabulary vocabulary(const ig::text::VocabularyOptions& options) const {
-        if (lines.empty()) return ig::text::Vocabulary::from_file(path, options);
+        if (lines.empty()) {
+            files::require_regular({path}, "write it to a file");
+            return ig::text::Vocabulary::from_file(path, options);
+        }
         std::istringstream in(lines);
         return ig::text::Vocabulary::from_stream(in, name, options);
     }

@@ -69,6 +69,8 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (named.contains("keep") && std::isnan(o.keep))  // not a preset's, which leaves it open in this way
         throw ig::UsageError("--keep is nan, expected a number above 0 and at most 1");
     if (stored && o.precision == "auto") o.precision = stored->precision;
+    if (stored && preset && !named.contains("epsilon"))
+        o.epsilon = stored->epsilon;               // presets of before had 0
     if (preset && !named.contains("head-bias")) {  // presets of 0.1.0 had none
         if (stored) o.head_bias = stored->head_bias;
         else if (start) o.head_bias = start->head_bias;
@@ -104,6 +106,11 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     const std::string source = source_of(o).first;
     const bool starts = !o.start.empty() || !o.start_from.empty();
     require(o.start.empty(), "start-from", "--start");
+    require(o.start_from.empty(), "init", "--start-from, whose weights they are");
+    const bool each_place = named.contains("keep-input") && named.contains("keep-state") &&
+                            named.contains("keep-output") &&
+                            (*o.layers == 1 || named.contains("keep-between"));
+    require(!(o.scheme == "recurrent" && each_place), "keep", "that of every place by itself");
     for (const char* name : {"min-count", "max-vocabulary", "vocabulary"})
         require(!starts, name, source + ", whose vocabulary it is");
     for (const char* name : {"min-count", "max-vocabulary"})
@@ -194,6 +201,9 @@ System system_of(const std::string& file) {
 // find files that it has begun to write.
 int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& named) {
     const std::string state = given.model + ".train";
+    if (given.resume && given.overwrite)
+        throw ig::UsageError(
+            "--resume continues a training and --overwrite begins it again; give one of them");
     std::optional<files::Lock> lock;
     if (ranks.first()) {
         files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
@@ -213,6 +223,12 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
             refuse_earlier_log(o.log);
             require_outputs(o);
             if (!file && !given.overwrite) require_finished(state);
+            if (!file && given.resume && files::exists(given.model))
+                throw ig::FileError(ig::message("--resume: '", given.model, "' exists, but not '", state,
+                                                "', which holds its training: one from the beginning ",
+                                                "would overwrite the model. Put the file beside it, begin "
+                                                "from the model with --start-from and another --model, or ",
+                                                "leave --resume out"));
         }
         if (!file && given.resume)
             std::cout << "resume      '" << state

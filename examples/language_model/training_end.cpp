@@ -59,7 +59,9 @@ int Training::diverged(const std::string& error) {
         ": it has run away (", what,
         ").\n--resume would come to the same: rates are fixed once a training has begun. Begin again with "
         "--overwrite\nand a lower --rate",
-        update_.natural() ? ", --head-rate or --table-rate." : " or --clip.");
+        update_.natural() ? ", --head-rate or --table-rate."
+        : o_.clip > 0     ? " or --clip."
+                          : ", or with --clip.");
     if (ranks_.size() > 1) ranks_.end(3, text + '\n' + model);
     std::cout << text << std::endl;
     if (state_.best_epoch == 0) {
@@ -96,8 +98,8 @@ int Training::interrupted() {
     save();
     interrupt::out() << "\nInterrupted at epoch " << state_.epoch << ", batch " << state_.batch
                      << "; the training is in '" << o_.model
-                     << ".train'. To continue: language_model train --model " << o_.model << " --resume"
-                     << std::endl;
+                     << ".train'. To continue: language_model train --model " << shell_word(o_.model)
+                     << " --resume" << std::endl;
     return interrupt::status();
 }
 

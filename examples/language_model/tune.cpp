@@ -80,18 +80,6 @@ void fill_part(List& table, std::size_t columns, const Part& part, std::string& 
     }
 }
 
-// A word of a command line as a shell reads it, in quotes where it needs them.
-std::string shell_word(const std::string& word) {
-    const std::string plain = "_./:=@%+,-";
-    if (!word.empty() && std::ranges::all_of(word, [&](unsigned char c) {
-            return std::isalnum(c) || c >= 0x80 || plain.find(static_cast<char>(c)) != std::string::npos;
-        }))
-        return word;
-    std::string quoted = "'";
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted + "'";
-}
-
 // Reports the best options and their perplexity.
 void report_best(Report& report, const std::string& options, double perplexity) {
     report.line(ig::message("best        ", options, ": perplexity ", fixed(perplexity, 2)));

@@ -126,6 +126,7 @@ struct StartCommand {
     std::uint64_t seed = 1;
 
     void declare(CLI::App& command);
+    void require_effect(const CLI::App& command) const;
 };
 
 /// Options of `plot`.

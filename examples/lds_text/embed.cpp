@@ -17,15 +17,16 @@ int embed(const EmbedCommand& o) {
         .write("--out", o.out, embeddings_kind())
         .write_unmarked("--types", o.types, o.overwrite)
         .check();
-    const auto it = lds::load_lds<float>(o.model);
     if (o.types.empty() && o.text.empty()) throw ig::DataError("embed: give --types, or --text and --out");
+    if (!o.text.empty() && o.out.empty())
+        throw ig::DataError("embed: give --out, the file for the vectors of the tokens");
+    const auto it = lds::load_lds<float>(o.model);
     if (!o.types.empty()) {
         const auto v = lds::type_embedding(it.system, it.xx);
         ig::io::write_word2vec_text(o.types, {it.vocabulary.words(), lds::cols(v), {v.begin(), v.end()}});
         say("%td word vectors of %td numbers in %s\n", lds::rows(v), lds::cols(v), o.types.c_str());
     }
     if (o.text.empty()) return 0;
-    if (o.out.empty()) throw ig::DataError("embed: give --out, the file for the vectors of the tokens");
     const Sentences text(o.text, it.vocabulary);
     Stopwatch clock;
     const auto embedding = token_embedding(it, o.states);

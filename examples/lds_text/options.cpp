@@ -219,6 +219,7 @@ void RnnCommand::declare(CLI::App& command) {
 void RnnCommand::require_effect(const CLI::App& command) const {
     if (model.empty()) without(command, "at a random start", {"--rms", "--gain", "--power"});
     else without(command, "with --model, whose values are taken", {"--init"});
+    if (save.empty()) without(command, "without --save", {"--overwrite", "--checkpoint-every"});
 }
 
 void StartCommand::declare(CLI::App& command) {
@@ -233,6 +234,11 @@ void StartCommand::declare(CLI::App& command) {
     command.add_option("--power", power, "of the whitening in it, 0 to 1");
     command.add_option("--init", init, "largest start value of a cell at random");
     command.add_option("--seed", seed, "of these");
+}
+
+void StartCommand::require_effect(const CLI::App& command) const {
+    if (cell == "rnn")
+        without(command, "with --cell rnn, all of which is the system's", {"--init", "--seed"});
 }
 
 void PlotCommand::declare(CLI::App& command) {

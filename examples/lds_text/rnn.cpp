@@ -387,6 +387,9 @@ int rnn(const RnnCommand& o) {
     ig::require("rnn", "--power", o.power, 0, 1);
     if (o.save.empty() && o.resume)
         throw ig::UsageError("rnn: --resume continues from what --save has written; give both");
+    if (o.resume && o.overwrite)
+        throw ig::UsageError(
+            "rnn: --resume continues a training and --overwrite begins it again; give one of them");
     std::optional<files::Lock> lock;
     if (!o.save.empty()) {
         files::Outputs().write_unmarked("--save", o.save, true).check();  // its folder, for the lock
@@ -405,6 +408,11 @@ int rnn(const RnnCommand& o) {
             .write("--save", o.save + ".train", network_kind())
             .write_unmarked("--save", o.save + ".lock", false);
     outputs.check();
+    if (o.resume && files::exists(o.save) && !files::exists(o.save + ".train"))
+        throw ig::FileError(
+            ig::message("rnn: --resume: '", o.save, "' exists, but not '", o.save,
+                        ".train', which holds its training: one from the beginning would ",
+                        "overwrite the network. Put the file beside it, or leave --resume out"));
     if (!o.save.empty() && !o.resume && !o.overwrite && files::exists(o.save + ".train"))
         throw ig::FileError(ig::message("'", o.save,
                                         ".train' holds a training. Continue with --resume, or start over ",

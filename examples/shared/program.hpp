@@ -32,6 +32,13 @@ inline void require_numbers(const CLI::App& app) {
         for (const std::string& given : option->results()) {
             const char* expected = nullptr;
             errno = 0;
+            const std::size_t first = given.find_first_not_of("+-");
+            if ((type.starts_with("UINT") || type.starts_with("INT")) && first != std::string::npos &&
+                given[first] == '0' && first + 1 < given.size() && given[first + 1] >= '0' &&
+                given[first + 1] <= '9')
+                throw ig::DataError(ig::message(option->get_name(), " is ", given,
+                                                ", which would be read as octal; write it without ",
+                                                "the leading 0"));
             if (type.starts_with("UINT")) {
                 std::strtoull(given.c_str(), nullptr, 0);
                 if (errno == ERANGE || given.find('-') != std::string::npos)

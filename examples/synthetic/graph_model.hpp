@@ -69,7 +69,10 @@ template <class T> struct GraphModel : Learner {
         bound_ = static_cast<T>(network.bound);
         if (network.activation == ig::Activation::logistic) middle_ = half_ = 0.5;
         finish(activity);
-        ig::start_at_frequencies(g, "out", counts(text, true));
+        auto targets = counts(text, true);
+        // A symbol that other texts alone have would cost 40 bits each time.
+        for (double& n : targets) n = std::max(n, 1.0);
+        ig::start_at_frequencies(g, "out", targets);
         pull(options.pull);
         return activity;
     }

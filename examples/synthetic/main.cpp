@@ -67,7 +67,8 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         std::fprintf(shown, "the texts are other ones than those of the model in '%s': %s\n", o.load.c_str(),
                      o.changed.c_str());
     Curve curve(o.beside);
-    const files::CsvLog csv(o.csv, Curve::header, [](std::string_view) { return false; });
+    std::optional<files::CsvLog>
+        csv;  // from the first look on: a call that is refused leaves the file as it was
     interrupt::catch_signals();
     std::unique_ptr<Learner> learner;  // the best so far
     Progress best;
@@ -108,9 +109,16 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         if (trains) {
             end = train(*candidate, own, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts,
                         shown, [&](const Foreseen& seen, const Foreseen& chosen) {
-                            csv.append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits,
-                                               ',', chosen.bits, ',', chosen.success, ',', own.start, ',',
-                                               chosen.saturated));
+                            if (!csv)  // with --load the curve goes on
+                                csv.emplace(o.csv, Curve::header, [&](std::string_view row) {
+                                    const auto fields = files::csv_fields(row);
+                                    const auto of =
+                                        fields.size() > 1 ? files::csv_number(fields[1]) : std::nullopt;
+                                    return file && of && *of < static_cast<double>(rounds + at.rounds);
+                                });
+                            csv->append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits,
+                                                ',', chosen.bits, ',', chosen.success, ',', own.start, ',',
+                                                chosen.saturated));
                             curve.add({used + at.seconds, seen.bits, chosen.bits, own.start});
                         });
             sound &= end->sound;

@@ -72,7 +72,7 @@ def test_errors_are_pythons(folder):
         isogloss.train("n", train="train.txt", valid="valid.txt", units=[8, -2])
     with pytest.raises(ValueError, match="^--units is -1, expected at least 1"):
         isogloss.train("n", train="train.txt", valid="valid.txt", units=-1)
-    with pytest.raises(ArithmeticError, match="^the training diverged; the best model is in 'd'$"):
+    with pytest.raises(ArithmeticError, match="^the training diverged; what it printed says whether a model was written to 'd'$"):
         isogloss.train("d", train="train.txt", valid="valid.txt", rate=1e38, **SMALL)
     with pytest.raises(OSError, match="none.txt"):
         isogloss.train("n", train="none.txt", valid="valid.txt")

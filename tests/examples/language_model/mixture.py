@@ -56,6 +56,17 @@ def tuned_temperature():
     assert abs(found["best"]["perplexity"] - here) < 1e-9 and len(found["trials"]) >= 2
 
 
+def extreme():
+    """Where ever higher or lower temperatures would be better, the best is the last that evaluate takes."""
+    write("ab.txt", "a b\n" * 200)
+    write("other.txt", "b b b a\n" * 20)
+    train("ab", "--train", "ab.txt", "--valid", "ab.txt", "--epochs", 20, "--batch", 4, "--bptt", 8)
+    out = run("tune", "--model", "ab", "--text", "other.txt", "--threads", 1, "--softmax-temperature").stdout
+    best = re.search(r"\nbest        (--.*): perplexity", out).group(1).split()
+    assert best[0] == "--softmax-temperature" and best[1] in ("0.01", "100"), out
+    run("evaluate", "--model", "ab", "--text", "other.txt", *best)
+
+
 def log_p():
     """ln p of every token of the text under both models, as compare has them."""
     run("compare", "--model", "m", "--against", "weak", "--text", "valid.txt", "--columns", 1, "--csv", "p.csv", "--neighbours", 2,
@@ -167,6 +178,7 @@ with Folder():
     before = read("m"), read("weak")
     temperature()
     tuned_temperature()
+    extreme()
     mixed()
     precision()
     wrong()

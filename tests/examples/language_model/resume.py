@@ -118,6 +118,13 @@ def refused():
     says("'twice', the best model so far, is missing", options=["--resume"])
     os.rename("elsewhere", "twice")
 
+    # A model without its training is not trained anew and lost.
+    os.rename("twice.train", "elsewhere")
+    model = read("twice")
+    says("'twice' exists, but not 'twice.train'", "--start-from", options=["--resume", "--train", "train.txt", "--valid", "valid.txt"])
+    assert read("twice") == model and not os.path.exists("twice.train")
+    os.rename("elsewhere", "twice.train")
+
     # An unfinished training is not written over unless told so; a finished one is.
     program = subprocess.Popen([PROGRAM, *map(str, arguments("half", ["--epochs", 100000]))], stdout=subprocess.PIPE, text=True)
     while not os.path.exists("half"):  # the first epoch is done

@@ -1,7 +1,11 @@
 """train --subspace: the distance between the column spaces of word vectors and softmax, by epoch."""
 import math
+import os
+import signal
+import subprocess
+import time
 
-from program import Folder, floats, number, read, rows, run, same_training, sentences, tensors, train, write
+from program import PROGRAM, Folder, floats, number, read, rows, run, same_training, sentences, tensors, train, write
 
 TEXTS = ["--train", "train.txt", "--valid", "valid.txt", "--head", "free"]
 
@@ -71,6 +75,24 @@ def only_read():
     same_training("without", "with")
 
 
+def side_by_side():
+    """A training whose log gets the column from another one goes on with as many fields."""
+    with subprocess.Popen([PROGRAM, "train", *TEXTS, "--units", "4", "--epochs", "100000", "--threads", "1", "--model", "long", "--log", "shared.csv"],
+                          stdout=subprocess.DEVNULL) as program:
+        def wait(enough):
+            while not os.path.exists("shared.csv") or not enough(read("shared.csv").decode().splitlines()):
+                assert program.poll() is None
+                time.sleep(0.01)
+        wait(lambda lines: len(lines) > 2)
+        train("second", *TEXTS, "--subspace", "--epochs", 1, "--log", "shared.csv")
+        before = len(read("shared.csv").decode().splitlines())
+        wait(lambda lines: len(lines) > before + 2)
+        program.send_signal(signal.SIGINT)
+        program.wait(60)
+    fields = [line.count(",") for line in read("shared.csv").decode().splitlines()]
+    assert set(fields) == {17}, fields
+
+
 def refused():
     for options in [["--head", "tied"], ["--preset", "small"]]:
         error = train("no", "--train", "train.txt", "--valid", "valid.txt", "--subspace", *options, status=1).stderr
@@ -84,4 +106,5 @@ with Folder():
     write("valid.txt", sentences(50, seed=2))
     of_an_epoch()
     only_read()
+    side_by_side()
     refused()

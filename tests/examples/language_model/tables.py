@@ -130,7 +130,7 @@ def refused():
 def adopted():
     """A training under way, begun without the script, goes on under the name of a run."""
     os.mkdir("adopted")
-    options = [*TINY, "--epsilon", 1 / 256, "--threads", 1, "--head", "free", "--loss", "al", "--seed", 2]
+    options = [*TINY, "--precision", "fp32", "--epsilon", 1 / 256, "--threads", 1, "--head", "free", "--loss", "al", "--seed", 2]
     run("train", "--corpus", "ptb", "--preset", "small", *options, "--epochs", 4, "--model", "mine.st", "--log", "mine.log")
     for name, end in ("mine.st", ".safetensors"), ("mine.st.train", ".safetensors.train"), ("mine.log", ".csv"):
         os.rename(name, f"adopted/ptb-small-AL-2{end}")
@@ -352,7 +352,7 @@ def tuned():
 
 def changed():
     """try trains a row with one thing changed, on the validation text alone, and shows its curve beside that of the row."""
-    call = ["try", *CALL[1:], "--folder", "x", "--row", "REAL", "--seeds", "1", "--epochs", "3", "--results", "x.csv", "--plain", "t/tables.csv"]
+    call = ["try", *CALL[1:], "--folder", "x", "--row", "REAL", "--seeds", "1", "--epochs", "3", "--results", "x.csv", "--plain", "t/tables.csv", "--jobs", "1"]  # in this order
     ends = ["--", *TINY[:-2]]
     changes = ["--change", "gamma0.8=--gamma 0.8", "--change", "two=--keep 0.9 --units '9,8'"]
     out = tables(*call, *changes, *ends)

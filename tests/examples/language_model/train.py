@@ -91,7 +91,7 @@ def presets():
     for expected in ['"units":9', '"embedding":9', '"keep":0.8', '"gamma":1.25', '"clip":5.0', '"decay-from":5', '"init":0.1',
                      '"batch":2', '"bptt":35', '"head":"tied"', '"loss":"al"']:
         assert expected in options, (expected, options)
-    for expected in ['"epochs":1,', '"patience":10,', '"target":"differentiated"']:
+    for expected in ['"epochs":1,', '"patience":10,', '"target":"differentiated"', '"epsilon":0.00390625']:
         assert expected in tensors("p.train")[1]["language_model"], expected
     awd = ["--preset", "awd", "--units", "12,12,6", "--epochs", 1, "--batch", 2]
     run("train", "--model", "w", "--corpus", "wikitext-2", *awd, environment={"ISOGLOSS_DATA": "data"})

@@ -39,7 +39,7 @@ def options_out_of_range():
             ("--threads", 0, "threads"), ("--min-count", 0, "min_count"), ("--max-vocabulary", -1, "max_size"),
             ("--min-count", 10**6, "no type occurs"), ("--checkpoint-every", 0, "--checkpoint-every is 0"),
             ("--seed", -1, "--seed is -1"), ("--seed", 99999999999999999999, "--seed is 99999999999999999999"),
-            ("--epochs", 2**63, "--epochs is 9223372036854775808"), ("--clip", "1e-400", "--clip is 1e-400"),
+            ("--epochs", "010", "--epochs is 010, which would be read as octal"), ("--epochs", 2**63, "--epochs is 9223372036854775808"), ("--clip", "1e-400", "--clip is 1e-400"),
             ("--rate", "1e999", "--rate is 1e999"), ("--threads", 2147483647, "1 to 1024")]:
         refuses("train", "--model", "m", *TEXTS, option, value, says=says)
     refuses("train", "--model", "m", *TEXTS, "--cell", "rhn", "--depth", 0, says="--depth is 0")
@@ -54,6 +54,14 @@ def options_out_of_range():
                     "--loss ce --temperature 20", "--cell gru --depth 3", "--update adam --damping 0.1", "--schedule plateau --decay-from 3",
                     "--schedule one-cycle --decay 0.5", "--schedule decay --warm-up 0.2", "--scheme tied --keep-between 0.5", "--layers 1 --keep-between 0.5 --scheme recurrent"]:
         refuses("train", "--model", "m", *TEXTS, *options.split(), says="has no effect with " + " ".join(options.split()[:2]))
+    refuses("train", "--model", "m", *TEXTS, *"--scheme recurrent --keep 0.2 --keep-input 1 --keep-state 1 --keep-output 1 --keep-between 1".split(),
+            says="--keep has no effect with that of every place")
+    refuses("train", "--model", "m", *TEXTS, "--start-from", "model", "--init", 5, says="--init has no effect with --start-from")
+    refuses("train", "--model", "m", *TEXTS, "--resume", "--overwrite", says="give one of them")
+    for more in ["--overwrite"], ["--format", "glove"]:
+        refuses("neighbours", "--model", "model", "--word", "king", *more, says="no effect without --export")
+    done = run("train", "--model", "m", "--train", "/dev/stdin", "--valid", "valid.txt", status=1, text=sentences(20))
+    assert "'/dev/stdin' is not a regular file, but its text is read twice; write it to a file" in done.stderr, done
     refuses("train", "--model", "m", *TEXTS, *"--update asgd --unit-rows".split(), says="which the averages of --update asgd are not")
     refuses("train", "--model", "m", *TEXTS, "--overlap", says="--overlap has no effect with --shards 1")
     refuses("train", "--model", "m", *TEXTS, "--overlap", "--shards", 1, says="--overlap has no effect with --shards 1")

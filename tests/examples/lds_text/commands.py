@@ -489,7 +489,7 @@ def check_start():
         options = json.loads(head["__metadata__"]["language_model"])
         assert (options["cell"], options["units"], options["layers"], options["head"]) == (cell, 4, 1, "free"), options
     run("start", "--model", "once", "--out", "text", status=1, says="it was left unchanged")
-    run("start", "--model", "once", "--out", "wrong.start", "--init", 0, status=1, says="--init is 0, expected a number above 0")
+    run("start", "--model", "once", "--out", "wrong.start", "--cell", "lstm", "--init", 0, status=1, says="--init is 0, expected a number above 0")
 
 
 def check_wrong_input():

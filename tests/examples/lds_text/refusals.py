@@ -36,6 +36,7 @@ def check_ranges():
         for value in values:
             refused(*rnn, "--model", "m", option, value, says=f"found {option} = {value}")
     refused("count", "--text", "text", "--counts", "c", "--shard", "1/10000000000", says="at most 1000000000 parts")
+    refused(*fit, "--states", "010", says="--states is 010, which would be read as octal")
 
 
 def check_selection():
@@ -173,14 +174,21 @@ def check_without_effect():
         refused("count", "--counts", "c", "--text", "text", "--vocabulary-from", "v", *more, says=f"{more[0]} has no effect with --vocabulary-from")
     refused("embed", "--model", "m", "--types", "t", "--out", "z.st", says="--out has no effect without --text")
     refused("embed", "--model", "m", "--types", "t", "--states", "filter", says="--states has no effect without --text")
+    write("types", "precious\n")
+    refused("embed", "--model", "m", "--types", "types", "--overwrite", "--text", "dev", says="embed: give --out")
     refused("near", "--model", "m", "--words", "cat", "--occurrences", 2, says="--occurrences has no effect without --text")
     refused("near", "--model", "m", "--words", "cat", "--text", "dev", "--min-count", 2, says="--min-count has no effect with --text")
     refused("fit", "--train", "text", "--dev", "dev", "--model", "new", "--select", "--stop", 100, says="--stop has no effect with --select")
     refused("fit", "--train", "text", "--model", "new", "--random-start", "--scaled", says="--scaled has no effect with --random-start")
+    for more in (["--init", 5], ["--seed", 9]):
+        refused("start", "--model", "m", "--out", "new", *more, says=f"{more[0]} has no effect with --cell rnn")
     rnn = ["rnn", "--train", "text", "--valid", "dev"]
     for option in ("--rms", "--gain", "--power"):
         refused(*rnn, option, 0.5, says=f"{option} has no effect at a random start")
     refused(*rnn, "--model", "m", "--init", 0.5, says="--init has no effect with --model")
+    for more in (["--overwrite"], ["--checkpoint-every", 3]):
+        refused(*rnn, *more, says=f"{more[0]} has no effect without --save")
+    refused(*rnn, "--save", "new", "--resume", "--overwrite", says="give one of them")
     tag = ["tag", "--train", "named", "--dev", "named", "--test", "named", "--format", "conll"]
     for option in ("--units", "--batch"):
         refused(*tag, "--features", "lexical", option, 5, says=f"{option} has no effect with --features lexical")
@@ -196,6 +204,11 @@ with tempfile.TemporaryDirectory() as place:
     write("dev", "".join(" ".join(w for w, _ in s) + "\n" for s in grammar(60, 5)))
     write("named", conll(grammar(60)))
     run("fit", "--train", "text", "--model", "m", "--iterations", 2, *SMALL)
+    network = ["rnn", "--train", "text", "--valid", "dev", "--units", 4, "--save", "trained", "--epochs", 1, "--threads", 1]
+    run(*network)
+    os.rename("trained.train", "elsewhere")
+    refused(*network, "--resume", says="'trained' exists, but not 'trained.train'")
+    os.remove("trained")
     for check in (check_ranges, check_selection, check_resumption, check_before_the_work, check_tagged_texts, check_rare_words, check_divergence,
                   check_diverging_taggers, check_without_effect):
         check()

@@ -3,6 +3,7 @@ in a later call, a text that had not grown to its end, and files of before."""
 import json
 import math
 import os
+import random
 import shutil
 import signal
 import struct
@@ -147,8 +148,13 @@ def another_training_text():
         assert said not in run('--load', f'{network}.more', '--valid', 'valid', '--rounds', '1', '--text', 'other').stdout
         done = run(*go_on, 'other', '--json')
         assert said in done.stderr and json.loads(done.stdout)['rounds'] == 1, done
-        run('--load', model, '--valid', 'valid', '--save', f'{network}.copy')  # the text is not given
-        assert stored(f'{network}.copy')['text'] == stored(model)['text']
+        # Without the text a network's training cannot be restored, and is not to be lost; that of an HMM is its values.
+        copied = run('--load', model, '--valid', 'valid', '--save', f'{network}.copy', status=network != 'hmm')
+        if network == 'hmm':
+            assert stored(f'{network}.copy')['text'] == stored(model)['text']
+        else:
+            assert '--save is given, but it applies to calls with the training text (--text)' in copied.stderr, copied
+            assert not os.path.exists(f'{network}.copy')
         header, data = parts(model)
         craft(f'{network}.before', header.replace(b',\\"text\\":\\"%s\\"' % stored(model)['text'].encode(), b''), data)
         assert 'text' not in stored(f'{network}.before') and said not in run('--load', f'{network}.before', *go_on[2:], 'other').stdout
@@ -233,9 +239,42 @@ def by_rounds():
         assert abs(rate - (0.5 if share == '1' else 0.5 * 0.05 / 0.8)) < 1e-12, rate  # the last round begins at 19/20
 
 
+def curves():
+    """The file of --csv goes on with the training, and a call that is refused leaves it as it was."""
+    small = ['--task', 'dyck', '--units', '4', '--length', '500']
+    run(*small, '--rounds', '3', '--csv', 'curve.csv', '--save', 'curve')
+    def rounds():
+        with open('curve.csv') as f:
+            return [int(line.split(',')[1]) for line in f.read().splitlines()[1:]]
+    begun = rounds()
+    assert begun and begun[0] == 0, begun
+    for more in ['--decay', '1'], ['--edges', '100']:
+        run(*small, '--rounds', '3', *more, '--csv', 'curve.csv', status=1)
+        assert rounds() == begun, (more, rounds())
+    run('--load', 'curve', '--rounds', '5', '--csv', 'curve.csv')
+    now = rounds()
+    assert now[0] == 0 and now == sorted(set(now)) and now[-1] > begun[-1], (begun, now)
+    run(*small, '--rounds', '2', '--csv', 'curve.csv')  # another training begins it anew
+    assert rounds()[0] == 0 and rounds()[-1] <= 2, rounds()
+
+
+def unseen():
+    """A symbol that the training text does not have costs what one of its rarest does, and does not lead training astray."""
+    draw = random.Random(1)
+    letters = ''.join(draw.choices('abc', k=2500))
+    strange = ''.join(letter if i % 25 else 'é' for i, letter in enumerate(letters[2000:]))
+    for name, content in ('seen', letters[:2000]), ('known', letters[2000:]), ('strange', strange):
+        with open(name, 'w') as f:
+            f.write(content)
+    how = ['--text', 'seen', '--chars', '--units', '6', '--rounds', '300', '--valid']
+    known, strange = run(*how, 'known'), run(*how, 'strange')
+    assert '(20 unknown)' in strange.stdout and 'returns=0' in strange.stdout, strange
+    assert bits(strange) < bits(known) + 1, (known, strange)
+
+
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    for test in starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, other_texts_of_the_task, grows_on, goes_back, averages, by_rounds:
+    for test in curves, unseen, starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, other_texts_of_the_task, grows_on, goes_back, averages, by_rounds:
         test()
     os.chdir('/')
 print('passed')
