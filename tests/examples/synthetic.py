@@ -283,7 +283,7 @@ with tempfile.TemporaryDirectory() as folder:
         out = run('--text', train, '--valid', valid, '--seconds', '0', *wrong)
         assert out.returncode == 1 and said in out.stderr, (wrong, out)
     assert open(train).read() == before and open(file('notes')).read() == 'mine'
-    out = run('--load', model, '--valid', valid, '--save', model)
+    out = run('--load', model, '--valid', valid, '--text', train, '--save', model)
     assert out.returncode == 1 and 'left unchanged' in out.stderr, out
     assert run('--text', train, '--valid', valid, '--seconds', '0', '--save', file('more')).returncode == 0
 
