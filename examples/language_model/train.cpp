@@ -1,5 +1,6 @@
 /// @file train.cpp  The command `train`: its options, checks and start values.
 #include <cmath>
+#include <cstddef>
 #include <isogloss/utf8.hpp>
 #include <utility>
 
@@ -215,8 +216,12 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
         StartValues start;
         if (!file && !given.vectors.empty()) start.vectors = ig::io::read_word_vectors(given.vectors);
         if (!file && !given.start.empty()) start.system = system_of(given.start);
-        const Options o =
+        Options o =
             resolve(given, named, stored ? &*stored : nullptr, start, Ranks::launched() ? ranks.size() : 0);
+        // `auto` is a measurement, which may come out differently on another rank.
+        std::byte bf16{o.precision == "bf16"};
+        ranks.broadcast({&bf16, 1}, 0);
+        o.precision = bf16 == std::byte{1} ? "bf16" : "fp32";
         require_utf8(o);
         if (!file) require_effect(o, named);
         if (ranks.first()) {
