@@ -87,7 +87,8 @@ inline void apply_fast(Options& o, const std::string& corpus) {
 ///          Ours: epochs and patience, except the 500 epochs of rhn, and the bias of the tied head, which the
 ///          paper does not mention: with it validation is lower in every epoch (the page of the program has
 ///          both). Small, medium and large sample the gradient and compute products in bfloat16 where that is faster:
-///          five trainings of the small one end as they do exactly (docs/performance.md).
+///          of five trainings of the small network the medians lie within the spread of exact ones
+///          (docs/performance.md); medium and large have not been compared.
 inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus) {
     if (preset == "awd") return apply_awd(o, corpus);
     if (preset == "fast") return apply_fast(o, corpus);

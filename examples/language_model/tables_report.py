@@ -330,9 +330,10 @@ def markdown_compared(table, files):
                           'Run it, or leave the file out')
         for row in ROWS[table]:
             if (runs := [r for r in results if r['row'] == row]):
-                found.append((os.path.basename(path).removesuffix('.csv'), row, made_with(runs, RUN, made), runs))
+                how = ' and '.join(sorted({made.get(tuple(str(r[name]) for name in RUN), 'not recorded') for r in runs}))
+                found.append((os.path.basename(path).removesuffix('.csv'), row, how, runs))
     # An option and its value are what stands between one ' --' and the next.
-    options = [re.split(' (?=--)', how.strip('`')) for _, _, how, _ in found]
+    options = [re.split(' (?=--)', how) for _, _, how, _ in found]
     same = [option for option in options[0] if all(option in others for others in options)]
     title = f'**{table}**' + (f", all with `{' '.join(same)}`" if same else '')
     out = [f'{title}:', '', '| results | row | options | validation | test | seeds | epochs | core-hours |', '|' + '---|' * 8]

@@ -67,8 +67,8 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) 
         std::fprintf(shown, "the texts are other ones than those of the model in '%s': %s\n", o.load.c_str(),
                      o.changed.c_str());
     Curve curve(o.beside);
-    std::optional<files::CsvLog>
-        csv;  // from the first look on: a call that is refused leaves the file as it was
+    // Opened at the first look, so that a call that is refused leaves the file as it was.
+    std::optional<files::CsvLog> csv;
     interrupt::catch_signals();
     std::unique_ptr<Learner> learner;  // the best so far
     Progress best;

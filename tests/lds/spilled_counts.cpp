@@ -282,36 +282,6 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
         SpilledCounts counts(V, place / "spill", again);
         REQUIRE_THROWS_MATCHES(counts.pass(text), DataError, says("not to be counted here"));
     }
-    {  // counts of the same words in another order
-        const std::vector<Token> a = {0, 1, 0, 1, 0, 1, 1}, b = {0, 0, 1, 0, 1, 1, 1};
-        const auto o = tight(V, {.lags = 1});
-        auto resumed = o;
-        resumed.resume = true;
-        SpilledCounts(V, place / "added", o).add(in_memory(a, V, o));
-        {
-            SpilledCounts same(V, place / "added", resumed);
-            same.add(in_memory(a, V, o));
-            CHECK(same.counts() == in_memory(a, V, o));
-            REQUIRE_THROWS_MATCHES(save_counts(place / "f", same, words(3)), UsageError, says("40 words"));
-            same.clear();
-            REQUIRE_THROWS_MATCHES(same.counts(), UsageError, says("a use after clear()"));
-            REQUIRE_THROWS_MATCHES(same.finish(), UsageError, says("a use after clear()"));
-        }
-        SpilledCounts(V, place / "added", o).add(in_memory(a, V, o));
-        SpilledCounts other_text(V, place / "added", resumed);
-        REQUIRE_THROWS_MATCHES(other_text.add(in_memory(b, V, o)), DataError,
-                               says("the text is not that of"));
-    }
-    {  // counts that know their words
-        const auto given = words(3),
-                   others = text::Vocabulary::from_words({"x", "y", "z"}, {}, {.eos_per_line = false});
-        SpilledCounts named(3, place / "named", tight(3, {.lags = 1, .words = given.checksum()}));
-        named.add(std::vector<Token>{0, 1, 2});
-        REQUIRE_THROWS_MATCHES(save_counts(place / "f", named, others), UsageError,
-                               says("expected that of the counts"));
-        save_counts(place / "f", named, given);
-        CHECK(load_counts(place / "f").vocabulary == given);
-    }
     put(place / "spill/notes", "of somebody");
     put(place / "spill/counts-0-5.run.part-12-0", "left by a killed program");
     SpilledCounts counts(V, place / "spill", options);  // does not resume: nothing of before counts
@@ -321,6 +291,41 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
     CHECK(counts.counts() == in_memory(text, V, options));
     counts.clear();
     CHECK(contents(place / "spill/notes") == "of somebody");
+}
+
+TEST_CASE("Counts of the same words in another order are refused on resuming, and any use after clear()",
+          "[lds][spilled_counts]") {
+    const TemporaryDirectory place;
+    constexpr Index V = 40;
+    const std::vector<Token> a = {0, 1, 0, 1, 0, 1, 1}, b = {0, 0, 1, 0, 1, 1, 1};
+    const auto o = tight(V, {.lags = 1});
+    auto resumed = o;
+    resumed.resume = true;
+    SpilledCounts(V, place / "added", o).add(in_memory(a, V, o));
+    {
+        SpilledCounts same(V, place / "added", resumed);
+        same.add(in_memory(a, V, o));
+        CHECK(same.counts() == in_memory(a, V, o));
+        REQUIRE_THROWS_MATCHES(save_counts(place / "f", same, words(3)), UsageError, says("40 words"));
+        same.clear();
+        REQUIRE_THROWS_MATCHES(same.counts(), UsageError, says("a use after clear()"));
+        REQUIRE_THROWS_MATCHES(same.finish(), UsageError, says("a use after clear()"));
+    }
+    SpilledCounts(V, place / "added", o).add(in_memory(a, V, o));
+    SpilledCounts other_text(V, place / "added", resumed);
+    REQUIRE_THROWS_MATCHES(other_text.add(in_memory(b, V, o)), DataError, says("the text is not that of"));
+}
+
+TEST_CASE("Counts that know their words are saved with no others", "[lds][spilled_counts]") {
+    const TemporaryDirectory place;
+    const auto given = words(3),
+               others = text::Vocabulary::from_words({"x", "y", "z"}, {}, {.eos_per_line = false});
+    SpilledCounts named(3, place / "named", tight(3, {.lags = 1, .words = given.checksum()}));
+    named.add(std::vector<Token>{0, 1, 2});
+    REQUIRE_THROWS_MATCHES(save_counts(place / "f", named, others), UsageError,
+                           says("expected that of the counts"));
+    save_counts(place / "f", named, given);
+    CHECK(load_counts(place / "f").vocabulary == given);
 }
 
 TEST_CASE("A part of a text has the pairs whose later word lies in it", "[lds][spilled_counts]") {

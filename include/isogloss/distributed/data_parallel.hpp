@@ -93,6 +93,7 @@ public:
     /// `metrics`: updates that will step and have metrics that are sums over positions (Riemannian::sums).
     template <class Pass, class... Metrics>
     auto gradients(const text::Batch& batch, Pass&& pass, Metrics&... metrics) {
+        require_columns(batch);
         if (options_.shards > 1) group_.require_no_gradients("data parallel");
         try {
             if (options_.shards == 1) return whole(batch, pass);
@@ -107,6 +108,7 @@ public:
     /// Runs `pass(part)` for the parts of this rank and sums its return values over all parts: for passes without
     /// gradients.
     template <class Pass> auto each(const text::Batch& batch, Pass&& pass) {
+        require_columns(batch);
         if (options_.shards == 1) return whole(batch, pass);
         return over_parts(batch, pass, static_cast<ShardMetrics<T, C>*>(nullptr));
     }
@@ -225,13 +227,11 @@ private:
     }
 
     template <class Pass> auto whole(const text::Batch& batch, Pass&& pass) {
-        require_columns(batch);
         if (batch.first) g_.reset();
         return pass(batch);
     }
 
     template <class Pass, class M> auto over_parts(const text::Batch& batch, Pass&& pass, M* gradients) {
-        require_columns(batch);
         if (batch.first)
             for (State& s : states_) std::fill(s.values.begin(), s.values.end(), T(0));
         using Result = std::invoke_result_t<Pass&, const text::Batch&>;

@@ -51,7 +51,8 @@ struct Options {
 ///
 /// Cost     6 N² operations per position, 8 N² if the budget does not hold all positions at once; on threads()
 /// Memory   of a step, without the model, in numbers of 8 bytes: 2 N (N + A) for transposes and counts, and
-///          `budget` bytes, and one a symbol and time of the sequences side by side (see ForwardBackward); N = 2,000, A = 10,000: 0.65 GB, and the model 0.2 GB.
+///          `budget` bytes, and one for each symbol and time of the sequences side by side (see ForwardBackward);
+///          N = 2,000, A = 10,000: 0.65 GB, and the model 0.2 GB.
 ///          distributed/baum_welch.hpp distributes a step over ranks.
 /// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A.
 class Hmm {

@@ -29,7 +29,8 @@ struct NeuralCacheTrial {
 /// for each θ.
 ///
 /// Errors   UsageError: lists that are empty or hold numbers out of range, more than one column, targets that are not
-///          as many as those of the last pass, a loss that is more than a cross-entropy. NumericError: a word of probability 0 (λ = 1); those of NeuralCache
+///          as many as those of the last pass, a loss that is more than a cross-entropy. NumericError: a word of
+///          probability 0 (λ = 1); those of NeuralCache
 template <class T> class NeuralCacheTrials {
 public:
     /// For hidden states of `width` numbers and the window N of the cache.
