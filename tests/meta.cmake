@@ -214,6 +214,7 @@ tests_in_python(docs/synthetic_table ../examples/synthetic/table.py --print-only
 tests_in_python(docs/taggers ../examples/lds_text/tables.py --check
                 --results ${PROJECT_SOURCE_DIR}/examples/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lds/taggers.md)
 tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
+tests_in_python(docs/search ../examples/language_model/search_report.py --check)
 include(docs/programs.cmake)
 
 if(TARGET docs)

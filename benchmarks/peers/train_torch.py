@@ -33,6 +33,7 @@ PRESETS = {
                "decay_from": 10, "decay": 0.9},
 }
 STEPS, RATE, WARM_UP = 35, 1.0, 0.05
+SCRIPT = os.path.basename(sys.argv[0])
 
 
 def rate_of(recipe, epoch, share):
@@ -102,19 +103,19 @@ def perplexity(model, tokens, count):
     return math.exp(total / y.numel())
 
 
-def texts(folder):
-    """Vocabulary and tokens of the three texts; <eos> after each line."""
+def texts(folder, parts=("train", "valid", "test")):
+    """Vocabulary and tokens of the texts, the first of which has all words; <eos> after each line."""
     words, numbers = {}, []
-    for part in "train", "valid", "test":
+    for part in parts:
         path = os.path.join(folder, f"ptb.{part}.txt")
         try:
             with open(path, encoding="utf-8") as f:
                 text = [word for line in f for word in [*line.split(), "<eos>"]]
         except OSError as error:
-            sys.exit(f"train_torch.py: found no '{path}' ({error.strerror}), expected the texts of Penn Treebank. Give --data their folder")
+            sys.exit(f"{SCRIPT}: found no '{path}' ({error.strerror}), expected the texts of Penn Treebank. Give --data their folder")
         unknown = [word for word in text if word not in words] if numbers else []
         if unknown:
-            sys.exit(f"train_torch.py: found '{unknown[0]}' in '{path}', expected words of the training text alone. Replace others by <unk>")
+            sys.exit(f"{SCRIPT}: found '{unknown[0]}' in '{path}', expected words of the training text alone. Replace others by <unk>")
         numbers.append(torch.tensor([words.setdefault(word, len(words)) for word in text]))
     return words, numbers
 
@@ -150,7 +151,7 @@ def main():
     try:
         log = open(o.log, "x")
     except OSError as error:
-        sys.exit(f"train_torch.py: '{o.log}' cannot be begun ({error.strerror}). Give --log the name of a file that does not exist")
+        sys.exit(f"{SCRIPT}: '{o.log}' cannot be begun ({error.strerror}). Give --log the name of a file that does not exist")
     print(f"PyTorch {torch.__version__}, {o.setting}, {o.threads} threads, {len(words)} words, {sum(p.numel() for p in parameters)} parameters", flush=True)
     with log:
         print("run,epoch,rate,train_loss,valid_perplexity,cpu_seconds", file=log, flush=True)
@@ -167,7 +168,7 @@ def main():
                     gradients = [p.grad for p in parameters]
                     norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))) / count
                     if not math.isfinite(norm):
-                        sys.exit(f"train_torch.py: found a gradient of norm {norm} in epoch {epoch}; the training has diverged")
+                        sys.exit(f"{SCRIPT}: found a gradient of norm {norm} in epoch {epoch}; the training has diverged")
                     torch._foreach_add_(parameters, gradients, alpha=-rate / count * min(1.0, recipe["clip"] / max(norm, 1e-30)))
                 for p in parameters:
                     p.grad = None
