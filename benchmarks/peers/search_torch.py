@@ -14,7 +14,8 @@ streams of their own. Parameters and sums are in float, factors of products in b
 perplexity of the validation text in as many columns as in training; search.options.csv has the options of each model. Atomic additions
 make two runs differ in rounding.
 
---check compares steps and perplexities with those of the model of train_torch.py by automatic differentiation, in float on the CPU.
+--check compares steps and perplexities with those of the model of train_torch.py by automatic differentiation, in float on the CPU; with
+TRITON_INTERPRET=1 its kernels too.
 """
 import argparse
 import csv
@@ -378,7 +379,7 @@ class Ensemble:
 
     def compile(self, gpu):
         """On a GPU: records the graphs of a step and of a segment of validation."""
-        self.use_kernels, self.stream = gpu, None
+        self.use_kernels, self.stream = gpu or (triton is not None and os.environ.get("TRITON_INTERPRET") == "1"), None
         if not gpu:
             self.train_once, self.evaluate_once = self.step, self.evaluate_segment
             return
