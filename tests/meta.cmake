@@ -213,6 +213,9 @@ tests_in_python(docs/synthetic_table ../examples/synthetic/table.py --print-only
                 --results ${PROJECT_SOURCE_DIR}/examples/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/examples/synthetic_table.md)
 tests_in_python(docs/taggers ../examples/lds_text/tables.py --check
                 --results ${PROJECT_SOURCE_DIR}/examples/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lds/taggers.md)
+set(logs ${PROJECT_SOURCE_DIR}/examples/lds_text/results/rnn_)
+tests_in_python(docs/rnn_table ../examples/lds_text/rnn_table.py ${logs}system.csv ${logs}random1.csv ${logs}random2.csv ${logs}random3.csv
+                --names "system's start" "random start, seed 1" "seed 2" "seed 3" --page ${PROJECT_SOURCE_DIR}/docs/lds.md)
 tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
 tests_in_python(docs/search ../examples/language_model/search_report.py --check)
 include(docs/programs.cmake)
