@@ -2,8 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model_file.hpp"
@@ -89,10 +91,20 @@ inline std::vector<Scope> scopes(const Options& o, bool trains) {
             {trains, "training (with --load: by --seconds or --rounds)", {"--anneal", "--csv"}},
             {resumable, "calls with the training text (--text)", {"--save"}},
             {!o.curve.empty(), "--curve", {"--beside"}},
-            {!o.write.empty(), "--write", {"--overwrite"}},
-            {o.write.empty(),
-             "calls without --write",
-             {"--save", "--csv", "--curve", "--sample", "--starts", "--rounds"}}};
+            {!o.write.empty(), "--write", {"--overwrite"}}};
+}
+
+// Names of the options given that say neither how a task draws its texts nor where they are written.
+inline std::vector<std::string> beyond_texts(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+        const std::string name = option->get_name();
+        const auto is = [&](std::string_view other) { return name == other; };
+        const bool of_texts = std::any_of(task_options.begin(), task_options.end(), is) || is("--seed") ||
+                              is("--load") || is("--write") || is("--overwrite") || is("--json");
+        if (option->count() > 0 && !of_texts) names.push_back(name);
+    }
+    return names;
 }
 
 // Throws DataError for incompatible options.
@@ -120,6 +132,10 @@ inline void require_together(const Options& o, const CLI::App& app, bool loaded)
         wrong = message("the model in '", o.load, "' is of task ", o.task,
                         ", which draws its texts; leave --text "
                         "and --valid out");
+    if (!o.write.empty() && wrong.empty())
+        if (const auto names = beyond_texts(app); !names.empty())
+            wrong = message(names[0], " is given, but --write only writes the texts of a task; leave ",
+                            names[0], " out, or --write");
     if (own && !o.write.empty()) wrong = "--write writes the texts of a task; leave it out, or --text";
     if (!wrong.empty()) throw isogloss::DataError(wrong);
 }

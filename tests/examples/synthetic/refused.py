@@ -21,8 +21,11 @@ for call, option in [(LSTM, '--edges 2'), (HMM, '--edges 2'), (LSTM, '--bound 4'
                      ('--metric gradient', '--natural-floor 1'), ('--metric gradient', '--head-rate 1'), ('', '--sgd-rate 1'), ('', '--adam-rate 1'),
                      ('--metric gradient --sgd-rate 1', '--adam-rate 1'), ('--task anbn', '--bits 5'), ('', '--validation-longest 9'),
                      ('--task copy', '--depth 5'), ('--task dyck', '--lag 5'), ('--task xor', '--insert-digits 0.1'), ('', '--min-count 2'),
-                     ('', '--beside curve.csv'), ('', '--overwrite'), ('--write /nonexistent/text', '--save model')]:
+                     ('', '--beside curve.csv'), ('', '--overwrite')]:
     refused(f'--seconds 0 {call} {option}', f'{option.split()[0]} is given, but it applies to', 'leave')
+for option in '--save model', '--seconds 5', '--units 9', '--metric rbpm', '--rounds 5', '--sample 5', '--network lstm':
+    refused(f'--write /nonexistent/text {option}', f'{option.split()[0]} is given, but --write only writes the texts of a task',
+            f'leave {option.split()[0]} out')
 refused('--rounds 5 --seconds 0', '--rounds is 5', 'leave --seconds out')
 refused('--seconds inf', 'seconds = inf')
 
