@@ -10,11 +10,12 @@ try:
 except ImportError:  # of PyTorch without a GPU
     triton = None
 
-STEPS, LAYERS, HALF = 35, 2, torch.bfloat16  # HALF: of the factors of products
+HALF = torch.bfloat16  # of the factors of products
 OPTIONS = {"keep": 0.7, "keep_words": 1.0, "scheme": "tied", "rate": 1.0, "clip": 5.0, "gamma": 0.65, "temperature": 20.0, "init": 0.1,
            "seed": 1, "schedule": "one-cycle", "warm_up": 0.05, "finish": 0.0, "decay_from": 5, "decay": 0.9,
-           "keep_input": None, "keep_state": None, "keep_between": None, "keep_output": None}
-GROUP = {"name", "units", "columns", "epochs", "loss", "head", "models"}  # what is not an option of a model
+           "keep_input": None, "keep_state": None, "keep_between": None, "keep_output": None, "keep_weights": 1.0, "ar": 0.0, "tar": 0.0,
+           "weight_decay": 0.0}
+GROUP = {"name", "units", "columns", "steps", "epochs", "loss", "head", "models"}  # what is not an option of a model
 
 
 if triton is not None:
@@ -111,34 +112,37 @@ def rate_of(model, epochs, epoch, share):
     return model["rate"] * (last + (1 - last) * (1 + math.cos(math.pi * (s - w) / (1 - w))) / 2)
 
 
-def columns(tokens, count):
-    """Inputs and targets [segments, STEPS, count]; targets beyond the end are -1."""
+def columns(tokens, steps, count):
+    """Inputs and targets [segments, steps, count]; targets beyond the end are -1."""
     n = (len(tokens) - 1) // count
-    segments = -(-n // STEPS)
-    x, y = torch.zeros(segments * STEPS, count, dtype=torch.long), torch.full((segments * STEPS, count), -1, dtype=torch.long)
+    segments = -(-n // steps)
+    x, y = torch.zeros(segments * steps, count, dtype=torch.long), torch.full((segments * steps, count), -1, dtype=torch.long)
     x[:n] = tokens[:n * count].reshape(count, n).t()
     y[:n] = tokens[1:n * count + 1].reshape(count, n).t()
-    return x.reshape(segments, STEPS, count), y.reshape(segments, STEPS, count)
+    return x.reshape(segments, steps, count), y.reshape(segments, steps, count)
 
 
 class Ensemble:
     """The models of a group."""
 
-    def __init__(self, group, vocabulary, train, valid, device):
-        self.name, self.N, self.B, self.epochs = group["name"], group["units"], group["columns"], group["epochs"]
+    def __init__(self, group, vocabulary, texts, device):
+        self.name, self.B, self.T, self.epochs = group["name"], group["columns"], group.get("steps", 35), group["epochs"]
+        train, valid = (columns(text, self.T, self.B) for text in texts)
+        units = group["units"]
+        self.widths = units if isinstance(units, list) else [units] * 2  # of the layers; words are as wide as the last
         shared = {key: value for key, value in group.items() if key not in GROUP}
         self.given = [{**shared, **m} for m in group["models"]]
         self.models = [{**OPTIONS, **m} for m in self.given]
         self.tied, self.al, self.V, self.device = group.get("head", "tied") == "tied", group["loss"] == "al", vocabulary, device
-        K, V, N, B = len(self.models), vocabulary, self.N, self.B
-        self.K = K
+        K, V, B, T = len(self.models), vocabulary, self.B, self.T
+        self.K, self.N, self.layers = K, self.widths[-1], range(len(self.widths))
         new = lambda *shape, dtype=torch.float32: torch.zeros(shape, dtype=dtype, device=device)
         of = lambda key: torch.tensor([m[key] for m in self.models], dtype=torch.float32, device=device)
-        shapes = {"E": (V, N), "b": (V,)}
+        shapes = {"E": (V, self.N), "b": (V,)}
         if not self.tied:
-            shapes["H"] = (N, V)
-        for l in range(LAYERS):
-            shapes |= {f"W{l}": (N, 4 * N), f"U{l}": (N, 4 * N), f"b{l}": (4 * N,)}
+            shapes["H"] = (self.N, V)
+        for l, n in enumerate(self.widths):
+            shapes |= {f"W{l}": (self.widths[l - 1] if l else self.N, 4 * n), f"U{l}": (n, 4 * n), f"b{l}": (4 * n,)}
         self.p = {name: new(K, *shape) for name, shape in shapes.items()}
         for k, m in enumerate(self.models):
             generator = torch.Generator().manual_seed(m["seed"])
@@ -151,7 +155,9 @@ class Ensemble:
         self.gamma, self.temperature, self.clip = of("gamma"), of("temperature"), of("clip")
         keep = lambda key: torch.tensor([m["keep"] if m[key] is None else m[key] for m in self.models], dtype=torch.float32, device=device)
         self.keep_input, self.keep_state, self.keep_between, self.keep_output = map(keep, ("keep_input", "keep_state", "keep_between", "keep_output"))
-        self.keep_words = of("keep_words")
+        self.keep_words, self.keep_weights, self.ar, self.tar, self.weight_decay = map(of, ("keep_words", "keep_weights", "ar", "tar", "weight_decay"))
+        any_of = lambda key: any(m[key] != OPTIONS[key] for m in self.models)
+        self.drops_weights, self.penalised, self.decays = any_of("keep_weights"), any_of("ar") or any_of("tar"), any_of("weight_decay")
         self.is_tied_scheme = torch.tensor([m["scheme"] == "tied" for m in self.models], device=device)
         self.train, self.valid = [v.to(device) for v in train], [v.to(device) for v in valid]
         self.segments = len(train[0])
@@ -160,14 +166,15 @@ class Ensemble:
                                    for e in range(1, self.epochs + 1) for s in range(self.segments)], device=device)
         self.step_index = new(1, dtype=torch.long)
         self.valid_index = new(1, dtype=torch.long)
-        self.c = [new(K, STEPS + 1, B, N) for _ in range(LAYERS)]
-        self.up = [new(K, STEPS + 1, B, N, dtype=HALF) for _ in range(LAYERS)]
-        self.rec = [new(K, STEPS + 1, B, N, dtype=HALF) for _ in range(LAYERS)]
-        self.raw = [new(K, B, N) for _ in range(LAYERS)]  # the state a segment ends with, unmasked
-        self.gates = [new(K, STEPS, B, 4 * N, dtype=HALF) for _ in range(LAYERS)]
-        self.dz = [new(K, STEPS, B, 4 * N, dtype=HALF) for _ in range(LAYERS)]
-        self.ones = torch.ones(K, B, N, device=device)
-        self.nats = new(K, STEPS * B)
+        self.c = [new(K, T + 1, B, n) for n in self.widths]
+        self.up = [new(K, T + 1, B, n, dtype=HALF) for n in self.widths]
+        self.rec = [new(K, T + 1, B, n, dtype=HALF) for n in self.widths]
+        self.raw = [new(K, B, n) for n in self.widths]  # the state a segment ends with, unmasked
+        self.gates = [new(K, T, B, 4 * n, dtype=HALF) for n in self.widths]
+        self.dz = [new(K, T, B, 4 * n, dtype=HALF) for n in self.widths]
+        self.ones = [torch.ones(K, B, n, device=device) for n in self.widths]
+        self.before = new(K, B, self.N)  # what the head was given last in the segment before
+        self.nats = new(K, T * B)
         self.total = new(K, dtype=torch.float64)
         self.curve = new(self.epochs, K, dtype=torch.float64)
         self.first = torch.arange(K, device=device)[:, None] * V
@@ -185,31 +192,33 @@ class Ensemble:
         return (torch.rand(self.K, *shape, device=self.device) < keep).float() / keep
 
     def forward(self, x, train):
-        """The head's input [K, STEPS B, N]."""
-        K, B, N, V = self.K, self.B, self.N, self.V
+        """The head's input [K, T B, N]."""
+        K, B, T, N, V = self.K, self.B, self.T, self.N, self.V
         self.flat = (self.first + x.reshape(1, -1)).reshape(-1)
-        rows = self.half["E"].reshape(K * V, N).index_select(0, self.flat).reshape(K, STEPS, B, N)
+        rows = self.half["E"].reshape(K * V, N).index_select(0, self.flat).reshape(K, T, B, N)
         if train:
             self.m_input = self.mask(self.keep_input, 1, B, N)
-            self.m_words = self.mask(self.keep_words, V).reshape(-1).index_select(0, self.flat).reshape(K, STEPS, B, 1)
+            self.m_words = self.mask(self.keep_words, V).reshape(-1).index_select(0, self.flat).reshape(K, T, B, 1)
             rows = (rows * self.m_input * self.m_words).to(HALF)
-            self.m_rec = [self.mask(self.keep_state, B, N) for _ in range(LAYERS)]
-            free = [self.mask(self.keep_between if l + 1 < LAYERS else self.keep_output, B, N) for l in range(LAYERS)]
+            self.m_rec = [self.mask(self.keep_state, B, n) for n in self.widths]
+            free = [self.mask(self.keep_output if l == self.layers[-1] else self.keep_between, B, n) for l, n in enumerate(self.widths)]
             self.m_up = [torch.where(self.is_tied_scheme[:, None, None], r, u) for r, u in zip(self.m_rec, free)]
         else:
-            self.m_rec = self.m_up = [self.ones] * LAYERS
+            self.m_rec = self.m_up = self.ones
+        self.m_U = [self.mask(self.keep_weights, n, 4 * n) if train and self.drops_weights else None for n in self.widths]
+        self.U = [self.half[f"U{l}"] if m is None else (self.p[f"U{l}"] * m).to(HALF) for l, m in enumerate(self.m_U)]
         self.inputs, h = [], rows
-        for l in range(LAYERS):
+        for l, n in enumerate(self.widths):
             self.inputs.append(h)
-            z = torch.baddbmm(self.half[f"b{l}"].unsqueeze(1), h.reshape(K, STEPS * B, N), self.half[f"W{l}"]).reshape(K, STEPS, B, 4 * N)
+            z = torch.baddbmm(self.half[f"b{l}"].unsqueeze(1), h.reshape(K, T * B, -1), self.half[f"W{l}"]).reshape(K, T, B, 4 * n)
             self.rec[l][:, 0] = self.raw[l] * self.m_rec[l]
-            for t in range(STEPS):
-                self.cell_forward(l, t, z, torch.bmm(self.rec[l][:, t], self.half[f"U{l}"]))
+            for t in range(T):
+                self.cell_forward(l, t, z, torch.bmm(self.rec[l][:, t], self.U[l]))
             h = self.up[l][:, 1:]
-        return h.reshape(K, STEPS * B, N)
+        return h.reshape(K, T * B, N)
 
     def cell_forward(self, l, t, z, zh):
-        K, B, N = self.K, self.B, self.N
+        K, B, N = self.K, self.B, self.widths[l]
         if self.use_kernels:
             grid = (triton.cdiv(B * N, 1024), K)
             lstm_forward_kernel[grid](z[:, t], zh, self.gates[l][:, t], self.c[l][:, t], self.up[l][:, t], self.rec[l][:, t], self.m_up[l],
@@ -223,7 +232,7 @@ class Ensemble:
         self.up[l][:, t + 1], self.rec[l][:, t + 1] = h * self.m_up[l], h * self.m_rec[l]
 
     def cell_backward(self, l, t, d_up, d_rec, dc):
-        K, B, N = self.K, self.B, self.N
+        K, B, N = self.K, self.B, self.widths[l]
         if self.use_kernels:
             grid = (triton.cdiv(B * N, 1024), K)
             lstm_backward_kernel[grid](d_up[:, t], d_rec, dc, self.gates[l][:, t], self.c[l][:, t], self.m_up[l], self.m_rec[l], self.dz[l][:, t],
@@ -238,7 +247,7 @@ class Ensemble:
 
     def keep_states(self, l):
         """What the next segment starts from: the unmasked state, o tanh(c)."""
-        self.raw[l].copy_(self.gates[l][:, -1, :, 3 * self.N:].float() * torch.tanh(self.c[l][:, -1]))
+        self.raw[l].copy_(self.gates[l][:, -1, :, 3 * self.widths[l]:].float() * torch.tanh(self.c[l][:, -1]))
         self.c[l][:, 0] = self.c[l][:, -1]
 
     def logits(self, h):
@@ -248,7 +257,7 @@ class Ensemble:
 
     def rows(self, Z, y, train):
         """Logits become gradients; the losses go to self.nats."""
-        K, R, V = self.K, STEPS * self.B, self.V
+        K, R, V = self.K, self.T * self.B, self.V
         if self.use_kernels:
             rows_kernel[(R, K)](Z, self.p["b"], y, self.gamma, self.temperature, self.nats, V, R, Z.shape[1], 1 / self.B, AL=self.al and train,
                                 TRAIN=train, BLOCK=triton.next_power_of_2(V), num_warps=16)
@@ -273,11 +282,11 @@ class Ensemble:
 
     def step(self):
         """One segment of training."""
-        K, B, N, V, R = self.K, self.B, self.N, self.V, STEPS * self.B
+        K, B, T, N, V, R = self.K, self.B, self.T, self.N, self.V, self.T * self.B
         segment = self.step_index % self.segments
         x, y = (v.index_select(0, segment)[0] for v in self.train)
         begins = (segment == 0).float()
-        for l in range(LAYERS):
+        for l in self.layers:
             self.raw[l].mul_(1 - begins)
             self.c[l][:, 0].mul_(1 - begins)
         h = self.forward(x, True)
@@ -308,22 +317,30 @@ class Ensemble:
                 g["E"].copy_(torch.bmm(Z[:, R:].transpose(1, 2), h[:, R:]))
         if self.al:
             g["E"].view(K * V, N).index_add_(0, targets, dh[:, R:].reshape(K * R, N).float())
-        d = dh[:, :R].reshape(K, STEPS, B, N)
-        for l in reversed(range(LAYERS)):
-            dc = torch.zeros(K, B, N, device=self.device)
-            d_rec = torch.zeros(K, B, N, device=self.device, dtype=HALF)
-            for t in reversed(range(STEPS)):
+        d = dh[:, :R].reshape(K, T, B, N)
+        if self.penalised:
+            d = d + self.penalty(begins, y).to(HALF)
+        for l in reversed(self.layers):
+            n = self.widths[l]
+            dc = torch.zeros(K, B, n, device=self.device)
+            d_rec = torch.zeros(K, B, n, device=self.device, dtype=HALF)
+            for t in reversed(range(T)):
                 self.cell_backward(l, t, d, d_rec, dc)
-                d_rec = torch.bmm(self.dz[l][:, t], self.half[f"U{l}"].transpose(1, 2))
-            dz = self.dz[l].reshape(K, R, 4 * N)
-            g[f"U{l}"].copy_(torch.bmm(self.rec[l][:, :STEPS].reshape(K, R, N).transpose(1, 2), dz))
-            g[f"W{l}"].copy_(torch.bmm(self.inputs[l].reshape(K, R, N).transpose(1, 2), dz))
+                d_rec = torch.bmm(self.dz[l][:, t], self.U[l].transpose(1, 2))
+            dz = self.dz[l].reshape(K, R, 4 * n)
+            g[f"U{l}"].copy_(torch.bmm(self.rec[l][:, :T].reshape(K, R, n).transpose(1, 2), dz))
+            if self.m_U[l] is not None:
+                g[f"U{l}"].mul_(self.m_U[l])
+            g[f"W{l}"].copy_(torch.bmm(self.inputs[l].reshape(K, R, -1).transpose(1, 2), dz))
             g[f"b{l}"].copy_(dz.sum(1, dtype=torch.float32))
-            d = torch.bmm(dz, self.half[f"W{l}"].transpose(1, 2)).reshape(K, STEPS, B, N)
+            d = torch.bmm(dz, self.half[f"W{l}"].transpose(1, 2)).reshape(K, T, B, -1)
         dx = (d.float() * self.m_input * self.m_words).reshape(K * R, N)
         g["E"].view(K * V, N).index_add_(0, self.flat, dx)
-        for l in range(LAYERS):
+        for l in self.layers:
             self.keep_states(l)
+        if self.decays:
+            for name, value in self.p.items():
+                g[name].addcmul_(value, self.weight_decay.reshape(K, *[1] * (value.dim() - 1)))
         norm = torch.stack([value.reshape(K, -1).square().sum(1) for value in g.values()]).sum(0).sqrt()
         rate = self.rates.index_select(0, self.step_index)[0]
         scale = -rate * torch.clamp(self.clip / norm.clamp(min=1e-30), max=1.0)
@@ -332,18 +349,29 @@ class Ensemble:
             self.half[name].copy_(value)
         self.step_index += 1
 
+    def penalty(self, begins, y):
+        """The gradient of (ar |h_t|² + tar |h_t - h_{t-1}|²) / N, summed over the steps of the text, a mean over columns, with respect to h."""
+        h = self.up[-1][:, 1:].float()
+        self.before.mul_(1 - begins)
+        within = (y >= 0).reshape(1, self.T, self.B, 1)
+        change = torch.diff(h, dim=1, prepend=self.before.unsqueeze(1)) * within
+        self.before.copy_(h[:, -1])
+        later = torch.cat([change[:, 1:], torch.zeros_like(change[:, :1])], 1)
+        scale = lambda weight: (2 * weight / (self.N * self.B)).reshape(self.K, 1, 1, 1)
+        return scale(self.ar) * h * within + scale(self.tar) * (change - later)
+
     def evaluate_segment(self):
         segment = self.valid_index
         x, y = (v.index_select(0, segment)[0] for v in self.valid)
         begins = (segment == 0).float()
-        for l in range(LAYERS):
+        for l in self.layers:
             self.raw[l].mul_(1 - begins)
             self.c[l][:, 0].mul_(1 - begins)
         self.total.mul_(1 - begins.double())
         h = self.forward(x, False)
         self.rows(self.logits(h), y.reshape(-1), False)
         self.total += self.nats.double().sum(1)
-        for l in range(LAYERS):
+        for l in self.layers:
             self.keep_states(l)
         self.valid_index.copy_((segment + 1) % len(self.valid[0]))
 

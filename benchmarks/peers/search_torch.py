@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains many two-layer LSTM language models side by side in PyTorch on one GPU, to choose a recipe.
+"""Trains many LSTM language models side by side in PyTorch on one GPU, to choose a recipe.
 
     search_torch.py search.json --data FOLDER --results search.csv [--groups NAME ...]
     search_torch.py --check
 
 FOLDER holds ptb.train.txt and ptb.valid.txt; no test text is read. search.json is a list of groups, {"name", "units", "columns", "epochs",
-"loss": "ce" or "al", "head": "tied" (the default) or "free", "models": [...]}; a model is {"name", ...} with options of the
+"steps" (35), "loss": "ce" or "al", "head": "tied" (the default) or "free", "models": [...]}; a model is {"name", ...} with options of the
 same names and meanings as those of language_model, `_` for `-` (OPTIONS below); `keep` gives the four others where they are not given. What
 a group gives is the default of its models. The recipe is that of the presets small and medium (docs/examples/language_model.md).
 
@@ -14,8 +14,8 @@ streams of their own. Parameters and sums are in float, factors of products in b
 perplexity of the validation text in as many columns as in training; search.options.csv has the options of each model. Atomic additions
 make two runs differ in rounding.
 
---check compares steps and perplexities with those of the model of train_torch.py by automatic differentiation, in float on the CPU; with
-TRITON_INTERPRET=1 its kernels too.
+--check compares steps and perplexities with those of models written out, by automatic differentiation in float on the CPU; with
+TRITON_INTERPRET=1 the kernels too.
 """
 import argparse
 import csv
@@ -29,7 +29,7 @@ import torch
 
 import search_ensemble
 import train_torch
-from search_ensemble import GROUP, OPTIONS, Ensemble, columns, rate_of
+from search_ensemble import GROUP, OPTIONS, Ensemble, rate_of
 
 SCRIPT = os.path.basename(sys.argv[0])
 
@@ -101,55 +101,71 @@ def read(path, wanted):
     return [g for g in groups if not wanted or g["name"] in wanted]
 
 
+def forward(p, widths, x, states):
+    """What the head reads, [steps, columns, units], and the last states, of a model with parameters p written out for differentiation."""
+    h, last = p["E"][x], []
+    for l, (state, cell) in enumerate(states):
+        outputs = []
+        for z in (h @ p[f"W{l}"] + p[f"b{l}"]).unbind(0):
+            i, f, g, o = (z + state @ p[f"U{l}"]).split(widths[l], 1)
+            cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+            state = torch.sigmoid(o) * torch.tanh(cell)
+            outputs.append(state)
+        h = torch.stack(outputs)
+        last.append((state.detach(), cell.detach()))
+    return h, last
+
+
 def check():
-    """Largest differences from automatic differentiation after an epoch without masks, in float, for each loss and head."""
-    STEPS = search_ensemble.STEPS = train_torch.STEPS = 5
+    """Largest differences from automatic differentiation after an epoch without masks, in float, for each loss and head, and of perplexities."""
     search_ensemble.HALF = torch.float32
     torch.manual_seed(1)
-    V, B, worst = 50, 3, 0.0
+    V, B, T, worst = 50, 3, 5, 0.0
     tokens = torch.randint(0, V, (203,))
+    begin = lambda widths: [(torch.zeros(B, n), torch.zeros(B, n)) for n in widths]
     models = [{"name": "a", "keep": 1.0}, {"name": "b", "keep": 1.0, "gamma": 3.0, "temperature": 2.0, "clip": 0.05, "seed": 3}]
-    for loss, head in (("ce", "tied"), ("al", "tied"), ("ce", "free"), ("al", "free")):
-        cut = columns(tokens, B)
-        ours = Ensemble({"name": loss, "units": 8, "columns": B, "epochs": 2, "loss": loss, "head": head, "init": 0.5, "models": models},
-                        V, cut, cut, torch.device("cpu"))
+    penalised = [{"name": "c", "keep": 1.0, "ar": 2.0, "tar": 1.0, "weight_decay": 0.01}]
+    for loss, head, units, described in (("ce", "tied", 8, models), ("al", "tied", 8, models), ("ce", "free", 8, models), ("al", "free", 8, models),
+                                         ("ce", "tied", [12, 10, 8], penalised)):
+        ours = Ensemble({"name": loss, "units": units, "columns": B, "steps": T, "epochs": 2, "loss": loss, "head": head, "init": 0.5,
+                         "models": described}, V, (tokens, tokens), torch.device("cpu"))
         ours.compile(False)
-        for k, m in enumerate(ours.models):
-            one = train_torch.Model(V, 8, 1.0, 0.1)
-            if head == "free":
-                one.H = torch.nn.Parameter(torch.empty(8, V))
-            pairs = {"E": one.E, "b": one.b, **({"H": one.H} if head == "free" else {}),
-                     **{f"{name}{l}": one.layers[l][name] for l in range(search_ensemble.LAYERS) for name in "WUb"}}
-            with torch.no_grad():
-                for name, value in pairs.items():
-                    value.copy_(ours.start[name][k])
-            (x, y), states = train_torch.columns(tokens, B), one.begin(B)
-            for s in range(ours.segments):
-                h, states = one(x[s * STEPS:(s + 1) * STEPS], states)
-                target = y[s * STEPS:(s + 1) * STEPS].flatten()
-                o = h.flatten(0, 1) @ (one.H if head == "free" else one.E.t()) + one.b
-                total = torch.nn.functional.cross_entropy(o, target, reduction="sum")
-                if loss == "al":
-                    log_q, log_p = (torch.log_softmax(z / m["temperature"], 1) for z in (one.E[target] @ one.E.t(), o))
-                    total = total + m["gamma"] * m["temperature"] * (log_q.exp() * (log_q - log_p)).sum()
-                gradients = torch.autograd.grad(total / B, list(pairs.values()))
-                norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
-                with torch.no_grad():
-                    for value, g in zip(pairs.values(), gradients):
-                        value -= rate_of(m, 2, 1, (s + 0.5) / ours.segments) * min(1, m["clip"] / norm) * g
-            if k == 0:
-                for _ in range(ours.segments):
-                    ours.train_once()
-            found = max(float((ours.p[name][k] - value.detach()).abs().max()) for name, value in pairs.items())
-            print(f"{loss}, {head} head, model {m['name']}: parameters after {ours.segments} steps differ by at most {found:.1e}")
-            worst = max(worst, found)
+        for _ in range(ours.segments):
+            ours.train_once()
         for _ in range(len(ours.valid[0])):
             ours.evaluate_once()
         ours.record(1)
-        if head == "tied":
-            found = abs(float(ours.curve[0, 1]) / train_torch.perplexity(one, tokens, B) - 1)
-            print(f"{loss}: perplexity differs by {found:.1e}")
-            worst = max(worst, found)
+        x, y = train_torch.columns(tokens, B)
+        for k, m in enumerate(ours.models):
+            p = {name: value[k].clone().requires_grad_() for name, value in ours.start.items()}
+            logits = lambda h: h.flatten(0, 1) @ (p["H"] if head == "free" else p["E"].t()) + p["b"]
+            states, before = begin(ours.widths), torch.zeros(B, ours.N)
+            for s in range(ours.segments):
+                h, states = forward(p, ours.widths, x[s * T:(s + 1) * T], states)
+                target, o = y[s * T:(s + 1) * T].flatten(), logits(h)
+                total = torch.nn.functional.cross_entropy(o, target, reduction="sum")
+                if loss == "al":
+                    log_q, log_p = (torch.log_softmax(z / m["temperature"], 1) for z in (p["E"][target] @ p["E"].t(), o))
+                    total = total + m["gamma"] * m["temperature"] * (log_q.exp() * (log_q - log_p)).sum()
+                changes = torch.diff(h, dim=0, prepend=before.unsqueeze(0))
+                total = total + (m["ar"] * h.square().sum() + m["tar"] * changes.square().sum()) / ours.N
+                before = h[-1].detach()
+                gradients = torch.autograd.grad(total / B, list(p.values()))
+                with torch.no_grad():
+                    gradients = [g + m["weight_decay"] * value for g, value in zip(gradients, p.values())]
+                    norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
+                    for value, g in zip(p.values(), gradients):
+                        value -= rate_of(m, 2, 1, (s + 0.5) / ours.segments) * min(1, m["clip"] / norm) * g
+            found = max(float((ours.p[name][k] - value).detach().abs().max()) for name, value in p.items())
+            states, nats = begin(ours.widths), 0.0
+            with torch.no_grad():
+                for s in range(ours.segments):
+                    h, states = forward(p, ours.widths, x[s * T:(s + 1) * T], states)
+                    nats += float(torch.nn.functional.cross_entropy(logits(h), y[s * T:(s + 1) * T].flatten(), reduction="sum"))
+            ratio = abs(float(ours.curve[0, k]) / math.exp(nats / y.numel()) - 1)
+            print(f"{loss}, {head} head, {len(ours.widths)} layers, model {m['name']}: after {ours.segments} steps parameters differ by at most {found:.1e}, "
+                  f"perplexity by {ratio:.1e}")
+            worst = max(worst, found, ratio)
     return 0 if worst < 1e-5 else 1
 
 
@@ -169,7 +185,7 @@ def main():
     gpu = torch.cuda.is_available()
     device = torch.device("cuda" if gpu else "cpu")
     words, texts = train_torch.texts(o.data, ("train", "valid"))
-    groups = [Ensemble(g, len(words), *(columns(text, g["columns"]) for text in texts), device) for g in described]
+    groups = [Ensemble(g, len(words), texts, device) for g in described]
     torch.manual_seed(1)
     for g in groups:
         g.compile(gpu)
