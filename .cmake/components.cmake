@@ -17,5 +17,16 @@ macro(isogloss_component name)
         list(APPEND isogloss_components_left_out ${name})
     endif()
 endmacro()
+# isogloss_refuse_unknown(OPTION KNOWN NAMES...): an error for a name that is none of those known.
+function(isogloss_refuse_unknown option known)
+    foreach(name IN LISTS ARGN)
+        if(NOT name IN_LIST known)
+            list(JOIN known ", " known)
+            message(FATAL_ERROR "isogloss: ${option} names '${name}', expected a list of some of: ${known}.\n"
+                "Separate names by semicolons: -D${option}=\"a;b\"")
+        endif()
+    endforeach()
+endfunction()
+
 set(isogloss_components "")
 set(isogloss_components_left_out "")

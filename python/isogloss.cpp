@@ -152,11 +152,18 @@ template <class V> V value_of(nb::handle given, const std::string& name) {
         }
         if constexpr (std::is_same_v<V, std::string>)
             if (std::filesystem::path path;
-                !fits && nb::hasattr(given, "__fspath__") && nb::try_cast(given, path))
+                !fits && (nb::hasattr(given, "__fspath__") || nb::isinstance<nb::str>(given)) &&
+                nb::try_cast(given, path))
                 return path.string();
         if (!fits)
             throw type_error("train: ", name, " is a ", text_of(given.type().attr("__name__")),
-                             ", which is not a valid value");
+                             ", which is not a valid value: found ", text_of(nb::repr(given)), ", expected ",
+                             std::is_same_v<V, bool>          ? "True or False"
+                             : std::is_unsigned_v<V>          ? "a whole number of at least 0 and below 2**64"
+                             : std::is_integral_v<V>          ? "a whole number of 64 bits"
+                             : std::is_floating_point_v<V>    ? "a number"
+                             : std::is_same_v<V, std::string> ? "a str or a path"
+                                                              : "a whole number, or a list of them");
         return value;
     }
 }
@@ -178,6 +185,14 @@ void train(const std::filesystem::path& model, const nb::kwargs& given) {
             throw type_error(
                 "train: '", nb::cast<std::string>(key),
                 "' is not an option; `language_model train --help` lists them, with _ in place of -");
+    if (!named.contains("train") && !named.contains("valid") && !named.contains("corpus")) {
+        if (!o.resume)
+            throw value_error("train: found no texts, expected train and valid, or corpus; give them");
+        if (!std::filesystem::exists(o.model + ".train"))
+            throw value_error(
+                "train: resume: found no training '", o.model,
+                ".train', expected one that was interrupted; give train and valid, or corpus, to begin");
+    }
     int status = 0;
     {
         const nb::gil_scoped_release released;  // before another training is waited for
@@ -197,7 +212,7 @@ struct LanguageModel {
     std::mutex mutex;  // of the graph, which carries states from pass to pass
 
     LanguageModel(const std::filesystem::path& path, ig::Index n)
-        : it(lm::load_model(path.string(), n)), columns(n) {}
+        : it((ig::require("LanguageModel", "columns", n, 1), lm::load_model(path.string(), n))), columns(n) {}
     double perplexity(const std::filesystem::path& path) {
         const Turn turn(mutex);
         const auto corpus = ig::text::Corpus::read(path.string(), it.vocabulary);
@@ -301,8 +316,13 @@ struct Hmm {
 
 // Errors without the name of the library, which Python gives.
 void translate(const std::exception_ptr& p, void*) {
-    const auto set = [](PyObject* kind, const char* what) {
-        PyErr_SetString(kind, ig::cause_of(what).data());
+    const auto set = [](PyObject* kind, std::string_view what) {
+        // Names of files need not be UTF-8: as os.fsdecode has them.
+        const std::string_view cause = ig::cause_of(what);
+        PyObject* const text = PyUnicode_DecodeUTF8(cause.data(), std::ssize(cause), "surrogateescape");
+        if (!text) return;
+        PyErr_SetObject(kind, text);
+        Py_DECREF(text);
     };
     try {
         std::rethrow_exception(p);

@@ -29,6 +29,24 @@ without_package(xsimd libxsimd-dev)
 without_package(nlohmann_json nlohmann-json3-dev)
 without_package(Catch2 catch2)
 
+# Names that there are not
+function(refuses option value known)
+    execute_process(COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER} -DISOGLOSS_DOCS=OFF ${found_again}
+        -DISOGLOSS_TESTS=ON -D${option}=${value} -S ${SOURCE} -B ${WORK} RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
+    string(REGEX REPLACE "[ \n]+" " " said "${said}")
+    if(result EQUAL 0 OR NOT said MATCHES "isogloss: ${option} names '${value}', expected a list of some of: .*${known}")
+        message(FATAL_ERROR "${option}=${value}: expected a message with the names there are, found (${result}): ${said}")
+    endif()
+    message("${option}=${value}: refused, with the names there are")
+endfunction()
+file(REMOVE_RECURSE ${WORK})
+set(found_again -DCMAKE_DISABLE_FIND_PACKAGE_Catch2=OFF)
+refuses(ISOGLOSS_COMPONENTS astrology lds)
+file(REMOVE_RECURSE ${WORK})
+refuses(ISOGLOSS_EXAMPLES langauge_model language_model)
+file(REMOVE_RECURSE ${WORK})
+refuses(ISOGLOSS_TEST_FOLDERS nodes node)
+
 # A BLAS that CMake takes for one and that has none of its functions
 file(WRITE ${WORK}/empty.cpp "")
 execute_process(COMMAND ${COMPILER} -shared -o ${WORK}.so ${WORK}/empty.cpp COMMAND_ERROR_IS_FATAL ANY)

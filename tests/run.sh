@@ -9,7 +9,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
 werror=-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}
-[ "${1:-}" != --all ] || rm -rf build/{release,sanitize,tsan}/passed
+case "$*" in
+    "") ;;
+    --all) rm -rf build/{release,sanitize,tsan}/passed ;;
+    *) echo "tests/run.sh: found '$*', expected nothing or --all" >&2; exit 2 ;;
+esac
 
 bash .ci/install build tests site browser
 

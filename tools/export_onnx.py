@@ -15,10 +15,13 @@ import json
 import os
 import sys
 
-import numpy as np
-import onnx
-import safetensors
-from onnx import TensorProto, helper, numpy_helper
+try:
+    import numpy as np
+    import onnx
+    import safetensors
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    sys.exit(f"export_onnx.py: {sys.executable} has no module '{error.name}'; pip install onnx safetensors, or run it with a Python that has them")
 
 OPSET = 17
 LIMIT = 2**31 - 2**20  # maximum bytes of weights in a protocol buffers file, with room for the rest
@@ -26,6 +29,41 @@ LIMIT = 2**31 - 2**20  # maximum bytes of weights in a protocol buffers file, wi
 
 class Refusal(Exception):
     """Why a model cannot be exported."""
+
+
+OPENING = b'{"__metadata__":{"isogloss.checksum":"'  # how isogloss begins a header; 16 digits follow
+
+
+def crc64(content):
+    """CRC-64/XZ: the lanes of the content side by side, then one after another."""
+    tables = np.zeros((8, 256), np.uint64)
+    one = np.arange(256, dtype=np.uint64)
+    for _ in range(8):
+        one = (one >> np.uint64(1)) ^ np.where(one & np.uint64(1), np.uint64(0xC96C5795D7870F42), np.uint64(0))
+    tables[0] = one
+    for k in range(1, 8):
+        tables[k] = tables[0][tables[k - 1] & np.uint64(255)] ^ (tables[k - 1] >> np.uint64(8))
+    width = 4096  # words of 8 bytes in a lane
+    lanes = len(content) // (8 * width)
+    words = np.frombuffer(content, "<u8", lanes * width).reshape(lanes, width)
+    # After the lanes, each bit of a state alone: what becomes of it in a lane of zeros.
+    states = np.concatenate([np.zeros(lanes, np.uint64), np.uint64(1) << np.arange(64, dtype=np.uint64)])
+    for j in range(width):
+        states[:lanes] ^= words[:, j]
+        new = tables[7][states & np.uint64(255)]
+        for i in range(1, 8):
+            new ^= tables[7 - i][states >> np.uint64(8 * i) & np.uint64(255)]
+        states = new
+    shifted, crc = states[lanes:].tolist(), 2**64 - 1
+    for state in states[:lanes].tolist():
+        for bit in range(64):
+            if crc >> bit & 1:
+                state ^= shifted[bit]
+        crc = state
+    byte = tables[0].tolist()
+    for b in content[8 * width * lanes:]:
+        crc = byte[(crc ^ b) & 255] ^ crc >> 8
+    return crc ^ 2**64 - 1
 
 
 class File:
@@ -37,13 +75,20 @@ class File:
         self.path = path
         try:
             with open(path, "rb") as file:
-                self.tensors = dict(safetensors.deserialize(file.read()))
+                content = file.read()
+            self.tensors = dict(safetensors.deserialize(content))
             with safetensors.safe_open(path, "np") as file:
                 self.metadata = file.metadata() or {}
         except OSError as error:
             raise Refusal(f"{path}: {error.strerror or error}") from error
         except safetensors.SafetensorError as error:
             raise Refusal(f"{path}: not a safetensors file, or a damaged one ({error})") from error
+        if "isogloss.checksum" in self.metadata:
+            at = 8 + len(OPENING)
+            found = f"{crc64(content[:at] + b'0' * 16 + content[at + 16:]):016x}"
+            if content[8:at] != OPENING or found != self.metadata["isogloss.checksum"]:
+                raise Refusal(f"{path}: the file is damaged: its checksum is {found}, but '{self.metadata['isogloss.checksum']}' was written; "
+                              "restore it from a copy")
 
     def find(self, name, *shape):
         """The tensor as float; refuses one of another shape."""
@@ -155,6 +200,8 @@ def widths(o, path):
     """Widths of the layers from the bottom up; files of earlier versions have one for all, and possibly another for the last."""
     units = o["units"] if isinstance(o["units"], list) else [o["units"]]
     layers = o.get("layers") or len(units)
+    if not 1 <= layers <= 1000:
+        raise Refusal(f"{path}: its options have {layers} layers, expected 1 to 1000; it is damaged")
     units = units * layers if len(units) == 1 else units
     if len(units) != layers:
         raise Refusal(f"{path}: its options have {len(units)} widths for {layers} layers; it is damaged")
@@ -211,9 +258,16 @@ def main():
     parser.add_argument("onnx", help="where the ONNX file goes")
     paths = parser.parse_args()
     try:
+        if os.path.isdir(paths.model):
+            raise Refusal(f"{paths.model}: is a folder, expected a file that `language_model train` or `convert` wrote")
         if os.path.exists(paths.onnx) and os.path.exists(paths.model) and os.path.samefile(paths.model, paths.onnx):
             raise Refusal(f"{paths.onnx}: is the model itself; give another name")
-        onnx.save(export(paths.model), paths.onnx)
+        try:
+            model = export(paths.model)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # what its options or vocabulary lack
+            raise Refusal(f"{paths.model}: found options or a vocabulary that cannot be read ({error!r}), expected those that `language_model "
+                          "train` writes; it is damaged, restore it from a copy") from error
+        onnx.save(model, paths.onnx)
     except Refusal as refusal:
         sys.exit(f"export_onnx.py: {refusal}")
     except OSError as error:

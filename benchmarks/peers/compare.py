@@ -177,6 +177,10 @@ def main():
     parser.add_argument("--check", action="store_true", help="only whether all sides compute the same losses")
     options = parser.parse_args()
     rows = [r for r in (CHECKS if options.check else STEPS + HEADS + LAYERS) if re.search(options.rows, r)]
+    if not rows:
+        sys.exit(f"--rows {options.rows}: found no row that it matches, expected some of: {', '.join(CHECKS if options.check else STEPS + HEADS + LAYERS)}")
+    if min(options.threads, options.rounds) < 1:
+        sys.exit(f"found --threads {options.threads} and --rounds {options.rounds}, expected at least 1 each")
     if not os.path.exists(os.path.join(options.build, "peer_isogloss")):
         sys.exit(f"{options.build}: found no peer_isogloss, expected the folder of the benchmark programs; build them "
                  "with -DISOGLOSS_BENCHMARKS=ON")

@@ -89,7 +89,21 @@ def read(path, wanted):
             groups = json.load(f)
         names = [g["name"] for g in groups]
         for g in groups:
+            known = [m["name"] for m in g["models"]]
+            if not known or len({*known}) < len(known) or names.count(g["name"]) > 1:
+                sys.exit(f"{SCRIPT}: found group '{g['name']}' of '{path}' with the models {', '.join(known) or '(none)'}, expected groups and, in "
+                         "each, models of different names: results are told apart by them")
+            for key in ("units", "columns", "epochs", "loss"):
+                if key not in g:
+                    sys.exit(f"{SCRIPT}: found no '{key}' in group '{g['name']}' of '{path}', expected it. Add it")
+            for key in ("columns", "epochs"):
+                if not isinstance(g[key], int) or g[key] < 1:
+                    sys.exit(f"{SCRIPT}: found {key} {g[key]!r} in group '{g['name']}' of '{path}', expected a whole number of at least 1")
             for m in g["models"]:
+                for key, values in (("loss", ("ce", "al")), ("head", ("tied", "free")), ("schedule", ("one-cycle", "decay")),
+                                    ("scheme", ("tied", "recurrent"))):
+                    if (found := m.get(key, g.get(key, values[0]))) not in values:
+                        sys.exit(f"{SCRIPT}: found {key} {found!r} in group '{g['name']}' of '{path}', expected one of {', '.join(values)}")
                 unknown = {*g, *m} - GROUP - {*OPTIONS}
                 if unknown:
                     sys.exit(f"{SCRIPT}: found the option '{min(unknown)}' in group '{g['name']}' of '{path}', expected one of {', '.join(OPTIONS)}")
@@ -182,6 +196,15 @@ def main():
     if not (o.search and o.data and o.results):
         parser.error("give a JSON file of groups, --data and --results, or --check")
     described = read(o.search, o.groups)
+    if os.path.exists(o.results) and os.path.getsize(o.results):
+        with open(o.results, errors="replace") as f:
+            if f.readline() != "group,model,epoch,valid\n":
+                sys.exit(f"{SCRIPT}: found something else in --results '{o.results}', expected results of this script or no file; it was left "
+                         "unchanged. Give --results another name")
+            lost = {line.split(",")[0] for line in f} - {g["name"] for g in described}
+        if lost:
+            sys.exit(f"{SCRIPT}: found results of {', '.join(sorted(lost))} in '{o.results}', which this call would remove, as it does not train "
+                     "them; the file was left unchanged. Give --results another name")
     gpu = torch.cuda.is_available()
     device = torch.device("cuda" if gpu else "cpu")
     words, texts = train_torch.texts(o.data, ("train", "valid"))

@@ -44,14 +44,17 @@ def read_lines(path, header, run, fine, expected):
     fine(row) converts a row and returns whether it is one of `expected`."""
     if not os.path.exists(path):
         return []
-    with open(path, newline='') as f:
+    with open(path, newline='', encoding='utf-8', errors='replace') as f:
         lines = f.read().splitlines()
     if lines and lines[0] != header:
         raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{header}': these are not results of this "
                       'script, and the file was left unchanged. Give --results another name')
     results, seen = [], set()
     for number, line in enumerate(lines[1:], 2):
-        fields = next(csv.reader([line]), [])
+        try:
+            fields = next(csv.reader([line]), [])
+        except csv.Error:  # a field that is too long
+            fields, line = [], line[:60] + '…'
         row = dict(zip(header.split(','), fields))
         try:
             good = len(fields) == header.count(',') + 1 and fine(row)
@@ -185,13 +188,13 @@ def replace_lines(path, header, key, lines):
 
 def rows_of_log(path, of_row):
     """of_row(row) of the complete rows of the last training in a log."""
-    with open(path, newline='') as f:
+    with open(path, newline='', encoding='utf-8', errors='replace') as f:
         text = f.read()
     try:
         rows = list(csv.DictReader(text[:text.rfind('\n') + 1].splitlines()))
         rows = [row for row in rows if row['run'] == rows[-1]['run']]
         return [of_row(row) for row in rows]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, csv.Error):
         first = text.split('\n')[0]
         raise Refused(f"found '{first}' and rows that do not fit it in '{path}', expected a log of language_model, with numbers for "
                       'epoch, valid_perplexity and cpu_seconds. Put the log of the training there') from None
@@ -412,10 +415,11 @@ def narrow(values):
 
 def draw(path, title, x, y, curves, points=()):
     """A figure of curves, given as points (x, y) by name, as lines or, if named in `points`, as points alone; drawn by gnuplot."""
-    script = ["set terminal svg size 800,500 font 'sans-serif,12' background 'white'", f"set title '{title}'",
+    script = ["set terminal svg noenhanced size 800,500 font 'sans-serif,12' background 'white'", f"set title '{title}'",
               f"set xlabel '{x}'", f"set ylabel '{y}'", 'set logscale y', 'set key top right']
+    quoted = lambda text: "'" + text.replace("'", "''") + "'"
     script += narrow([float(value) for curve in curves.values() for _, value in curve])
-    script += ['plot ' + ', '.join(f"'-' using 1:2 with {'points pt 7' if name in points else 'lines lw 2'} title '{name}'" for name in curves)]
+    script += ['plot ' + ', '.join(f"'-' using 1:2 with {'points pt 7' if name in points else 'lines lw 2'} title {quoted(name)}" for name in curves)]
     for curve in curves.values():
         script += [*(f'{a} {b}' for a, b in curve), 'e']
     try:

@@ -157,7 +157,10 @@ def train(o, corpus, name, seed):
         call += [option, os.path.join(o.data, file)]
     if other:
         call += ["--against", tags_of(o, corpus, other, seed)]
-    done = subprocess.run([str(a) for a in call], capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run([str(a) for a in call], capture_output=True, text=True, check=False)
+    except OSError as error:
+        sys.exit(f"tables.py: '{o.program}' cannot be run ({error.strerror}), expected the program lds_text. Build it: cmake --build --preset release --target lds_text")
     if done.returncode:
         sys.exit(f"tables.py: {' '.join(map(str, call))}\n{done.stderr}")
     found = json.loads(done.stdout)
@@ -205,7 +208,7 @@ def main():
     parser.add_argument("--results", required=True, help="CSV file, read and added to; FILE.tags beside it has the tags")
     parser.add_argument("--data", default=os.environ.get("ISOGLOSS_DATA", "../shared/data"), help="folder of the corpora")
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=list(CORPORA))
-    parser.add_argument("--features", nargs="+", default=list(VARIANTS), choices=list(VARIANTS), metavar="NAME",
+    parser.add_argument("--features", nargs="+", choices=list(VARIANTS), metavar="NAME",
                         help="of: " + "; ".join(VARIANTS) + ". By default all for which there are files")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=8)
@@ -238,9 +241,13 @@ def main():
             for corpus in o.corpora:
                 for name in VARIANTS:
                     source = VARIANTS[name][0]
-                    if name in o.features and (not source or getattr(o, source)) and not results.has(corpus, name, seed):
+                    if name not in (o.features or VARIANTS) or results.has(corpus, name, seed):
+                        continue
+                    if not source or getattr(o, source):
                         make(o, results, corpus, name, seed)
                         inputs.keep(results.rows)
+                    elif o.features:
+                        sys.exit(f"tables.py: --features '{name}' is made from a file that is not given. Give --{source}, or leave the name out")
     tables = "\n".join(table(results.rows, corpus) for corpus in CORPORA if any(r["corpus"] == corpus for r in results.rows))
     if not o.page:
         print(tables)

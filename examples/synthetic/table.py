@@ -252,6 +252,15 @@ def main():
     o = parser.parse_args()
     if not (o.program or o.print_only):
         parser.error('--program is needed, except with --print-only')
+    if o.check and not o.page:
+        parser.error('--check needs --page')
+    if o.page and os.path.exists(o.page):
+        with open(o.page, errors='replace') as f:
+            old = f.read()
+        if old and not old.startswith(PAGE.splitlines()[0] + '\n'):
+            raise SystemExit(f"table.py: --page '{o.page}' is not a page of this program; it was left unchanged. Give --page another name")
+    elif o.check:
+        raise SystemExit(f"table.py: there is no page '{o.page}' to check. Make it without --check")
     try:
         o.only = re.compile(o.only)
     except re.error as error:

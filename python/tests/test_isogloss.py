@@ -68,6 +68,19 @@ def test_errors_are_pythons(folder):
         isogloss.train("n", units="many")
     with pytest.raises(TypeError, match="units is a list"):
         isogloss.train("n", units=[])
+    with pytest.raises(TypeError, match="found -1, expected a whole number of at least 0"):
+        isogloss.train("n", seed=-1)
+    with pytest.raises(ValueError, match="found no texts, expected train and valid, or corpus"):
+        isogloss.train("n")
+    with pytest.raises(ValueError, match="found no training 'nothere.train'"):
+        isogloss.train("nothere", resume=True)
+    with pytest.raises(ValueError, match="columns"):
+        isogloss.LanguageModel("m", columns=0)
+    for path in "a\udcff", pathlib.Path("a\udcff"):  # a name that is not UTF-8, as os.fsdecode has it
+        with pytest.raises(OSError, match="a\udcff"):
+            isogloss.LanguageModel(path)
+        with pytest.raises(ValueError, match="--train 'a.*' is not UTF-8"):
+            isogloss.train("n", train=path, valid=path, **SMALL)
     with pytest.raises(ValueError, match="^--units is -2, expected at least 1"):
         isogloss.train("n", train="train.txt", valid="valid.txt", units=[8, -2])
     with pytest.raises(ValueError, match="^--units is -1, expected at least 1"):

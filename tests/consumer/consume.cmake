@@ -53,6 +53,20 @@ if(HOW STREQUAL "installed")
         "find_package(isogloss REQUIRED COMPONENTS astrology)\n")
     must_fail_saying("without the component 'astrology'" ${configure} ${installed} -S ${WORK}/unknown
         -B ${WORK}/unknown/build)
+    # What only an optional component lacks leaves the rest.
+    file(MAKE_DIRECTORY ${WORK}/optional)
+    file(WRITE ${WORK}/optional/CMakeLists.txt "cmake_minimum_required(VERSION 3.21)\nproject(optional LANGUAGES CXX)\n"
+        "find_package(isogloss REQUIRED OPTIONAL_COMPONENTS io lds)\n"
+        "if(isogloss_io_FOUND OR NOT isogloss_lds_FOUND)\nmessage(FATAL_ERROR \"io: '\${isogloss_io_FOUND}', lds: '\${isogloss_lds_FOUND}'\")\nendif()\n")
+    run(${configure} ${installed} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -S ${WORK}/optional -B ${WORK}/optional/build)
+    # Headers in another folder
+    run(${configure} -DISOGLOSS_TESTS=OFF -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_DOCS=OFF -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=OFF
+        -DCMAKE_INSTALL_INCLUDEDIR=include/versioned -DCMAKE_INSTALL_PREFIX=${WORK}/elsewhere -S ${SOURCE} -B ${WORK}/elsewhere-build)
+    run(${CMAKE_COMMAND} --install ${WORK}/elsewhere-build)
+    file(READ ${WORK}/elsewhere/share/cmake/isogloss/isogloss-targets.cmake targets)
+    if(NOT EXISTS ${WORK}/elsewhere/include/versioned/isogloss/isogloss.hpp OR NOT targets MATCHES "_IMPORT_PREFIX}/include/versioned\"")
+        message(FATAL_ERROR "Headers in include/versioned are not where the package looks for them:\n${targets}")
+    endif()
 endif()
 
 if(HOW STREQUAL "compiled")

@@ -4,6 +4,7 @@
 """
 import csv
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -102,6 +103,16 @@ def refusals():
         craft("m", "wrong", {**options, **other})
         error = export("wrong", "x", 1)
         assert says in error and error.count("\n") == 1, error
+    for other, says in [({"layers": 10**9}, "1000000000 layers, expected 1 to 1000"), ({"layers": "x"}, "it is damaged")]:
+        craft("m", "wrong", {**options, **other})
+        assert says in export("wrong", "x", 1), says
+    craft("m", "wrong", {name: value for name, value in options.items() if name != "cell"})
+    assert "KeyError('cell')" in export("wrong", "x", 1)
+    content = bytearray(read("m"))
+    content[-5] ^= 1  # a bit of a weight
+    write("flipped", content)
+    assert "the file is damaged: its checksum is" in export("flipped", "x", 1) and not os.path.exists("x")
+    assert "is a folder" in export(".", "x", 1)
     before = read("m")
     export("m", "m.onnx")
     assert read("m") == before

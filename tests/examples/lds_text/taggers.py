@@ -105,6 +105,10 @@ with tempfile.TemporaryDirectory() as place:
         assert "left unchanged" in run(PROGRAM, *base, *arguments, status=1) and content("notes") == "notes of my own\n", arguments
     assert "there is no page 'none.md'" in run("--results", "tags.csv", "--page", "none.md", "--check", status=1)
 
+    # what is asked for by name is made, or there is a message
+    assert "Give --ssid" in run(PROGRAM, *base, "--features", "SSID smoother", "--corpora", "ewt", "--system", "m.lds", "--word2vec", "w2v", status=1)
+    assert "'./nope' cannot be run" in run("./nope", "--results", "new.csv", "--data", "data", "--features", "words", "--seeds", 1, status=1)
+
     # a table goes on with what it was made with, or not at all; one without that list gets it
     again = [PROGRAM, "--results", "tags.csv", "--data", "data", "--seeds", 1, "--corpora", "ewt", "--features", "words", "filter"]
     for other, says in ((["--epochs", 3, "--system", "m.lds"], "--epochs 2, not 3"), (["--epochs", 2, "--system", "s.lds"], "another system")):

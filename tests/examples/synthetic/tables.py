@@ -102,6 +102,12 @@ def page():
         assert f.read() == made  # --check writes nothing
     run(*how)
     run(*how, '--check')
+    assert '--check needs --page' in run(*how[:-2], '--check', status=2)
+    with open('mine.md', 'w') as f:
+        f.write('notes of my own')
+    for page, says in ('mine.md', 'left unchanged'), ('none.md', "there is no page 'none.md' to check"):
+        assert says in run(*how[:-1], page, '--check', status=1), page
+    assert 'left unchanged' in run(*how[:-1], 'mine.md', status=1) and open('mine.md').read() == 'notes of my own'
     assert "there is no program './nothing'" in run('--program', './nothing', '--parts', 'chars', '--text', 'text.txt', '--validation-lines', '10',
                                                    '--results', 'without.csv', status=1)
 
