@@ -111,8 +111,12 @@ def texts(folder, parts=("train", "valid", "test")):
         try:
             with open(path, encoding="utf-8") as f:
                 text = [word for line in f for word in [*line.split(), "<eos>"]]
+        except UnicodeDecodeError as error:
+            sys.exit(f"{SCRIPT}: found '{path}' not to be UTF-8 ({error.reason} at byte {error.start}), expected the texts of Penn Treebank")
         except OSError as error:
             sys.exit(f"{SCRIPT}: found no '{path}' ({error.strerror}), expected the texts of Penn Treebank. Give --data their folder")
+        if len(text) < 1000:
+            sys.exit(f"{SCRIPT}: found {len(text)} tokens in '{path}', expected at least 1000: columns and segments are cut from it")
         unknown = [word for word in text if word not in words] if numbers else []
         if unknown:
             sys.exit(f"{SCRIPT}: found '{unknown[0]}' in '{path}', expected words of the training text alone. Replace others by <unk>")
@@ -126,6 +130,12 @@ def at_least_1(text):
     return int(text)
 
 
+def seed(text):
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a whole number from 0 to 2^63 - 1")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
     parser.add_argument("preset", choices=PRESETS)
@@ -134,7 +144,7 @@ def main():
     parser.add_argument("--setting", choices=["eager", "compiled", "bf16", "bf16-compiled"], default="eager",
                         help="compiled: the loss by torch.compile; bf16: forward passes under autocast (eager)")
     parser.add_argument("--threads", type=at_least_1, default=1)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=seed, default=1)
     parser.add_argument("--epochs", type=at_least_1, help="stop after so many, of the schedule as it is")
     o = parser.parse_args()
     recipe = PRESETS[o.preset]

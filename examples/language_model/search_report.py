@@ -26,6 +26,10 @@ def read_results(path):
     groups = {}
     for row in read_lines(path, 'group,model,epoch,valid', ['group', 'model', 'epoch'], fine, 'an epoch of a model'):
         groups.setdefault(row['group'], {}).setdefault(row['model'], {})[row['epoch']] = row['valid']
+    for group, models in groups.items():
+        for model, curve in models.items():
+            if missing := {*range(1, max(curve) + 1)} - {*curve}:
+                raise Refused(f"found no epoch {min(missing)} of '{model}' in group {group} of '{path}', expected all up to its last. Run the search again")
     if not groups:
         raise Refused(f"found no results in '{path}', expected those of benchmarks/peers/search_torch.py. Run it")
     return groups
