@@ -69,16 +69,11 @@ void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f, Inde
         return f(a, b, c, Index{0});
     if (n >= m) {
         parallel(n, 64, most, [&](Index first, Index last, Index piece) {
-            f(a,
-              b.transposed ? MatrixRef<const T>(b.row(first), last - first, b.cols, b.stride, true)
-                           : MatrixRef<const T>(b.data + first, b.rows, last - first, b.stride),
-              c.columns(first, last - first), piece);
+            f(a, b.part(0, b.height(), first, last - first), c.columns(first, last - first), piece);
         });
     } else {
         parallel(m, 16, most, [&](Index first, Index last, Index piece) {
-            f(a.transposed ? MatrixRef<const T>(a.data + first, a.rows, last - first, a.stride, true)
-                           : MatrixRef<const T>(a.row(first), last - first, a.cols, a.stride),
-              b, c.rows_from(first, last - first), piece);
+            f(a.part(first, last - first, 0, a.width()), b, c.rows_from(first, last - first), piece);
         });
     }
 }

@@ -32,6 +32,11 @@ template <class T> struct MatrixRef {
     MatrixRef columns(Index first, Index count) const { return {data + first, rows, count, stride}; }
     /// Rows [first, first + count) of a matrix that is not transposed.
     MatrixRef rows_from(Index first, Index count) const { return {row(first), count, cols, stride}; }
+    /// Rows [i, i + m) and columns [j, j + n) of the matrix as read, after transposition.
+    MatrixRef part(Index i, Index m, Index j, Index n) const {
+        if (transposed) return {row(j) + i, n, m, stride, true};
+        return {row(i) + j, m, n, stride};
+    }
     /// Rows and columns as read, after transposition.
     Index height() const { return transposed ? cols : rows; }
     Index width() const { return transposed ? rows : cols; }  ///< see height()

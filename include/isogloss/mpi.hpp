@@ -116,8 +116,10 @@ public:
         };
         for (Index step = 0; step < size_; ++step) {
             const Index to = (rank_ + step) % size_, from = (rank_ - step + size_) % size_;
-            exchange(send.data() + before(sent, to), sent[at(to)], to, received.data() + before(counts, from),
-                     counts[at(from)], from);
+            const distributed::Outgoing out{to, send.subspan(at(before(sent, to)), at(sent[at(to)]))};
+            const distributed::Incoming in{from,
+                                           received.subspan(at(before(counts, from)), at(counts[at(from)]))};
+            finish(start(0, std::span(&out, 1), std::span(&in, 1)));
         }
     }
     Index start(int tag, std::span<const distributed::Outgoing> out,
@@ -189,24 +191,6 @@ private:
                                 n / static_cast<int>(sizeof(T)),
                                 sizeof(T) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE, op, comm_));
         });
-    }
-    // Sends to one rank while receiving from another, in pieces.
-    void exchange(const std::byte* out, Index sent, Index to, std::byte* in, Index received, Index from) {
-        const Index piece = largest_ / 16 * 16;
-        for (Index first = 0; first < std::max(sent, received); first += piece) {
-            const auto part = [&](Index n) {
-                return static_cast<int>(std::clamp<Index>(n - first, 0, piece));
-            };
-            // A rank with nothing left to send or to receive skips that half of the exchange.
-            MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-            if (part(received) > 0)
-                check("MPI_Irecv", MPI_Irecv(in + first, part(received), MPI_BYTE, static_cast<int>(from), 0,
-                                             comm_, &requests[0]));
-            if (part(sent) > 0)
-                check("MPI_Isend", MPI_Isend(out + first, part(sent), MPI_BYTE, static_cast<int>(to), 0,
-                                             comm_, &requests[1]));
-            check("MPI_Waitall", MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
-        }
     }
 
     MPI_Comm comm_ = MPI_COMM_NULL;

@@ -183,9 +183,7 @@ template <class T> struct Subject {
 };
 
 template <class T> double length(const std::vector<T>& v) {
-    double s = 0;
-    for (const T x : v) s += double(x) * double(x);
-    return std::sqrt(s);
+    return std::sqrt(kernel::plain::dot(std::ssize(v), v.data(), v.data()));
 }
 /// |a - b|, infinite where that is no number.
 inline double distance(double a, double b) {

@@ -109,10 +109,7 @@ public:
         check(X, N, {});
         const BlasOnOneThread blas;
         const Index n = options_.words * options_.width;
-        for (Index i = 0; i < N; ++i) {
-            example_[i] = i;
-            gather(E(), X, i, phi_ + i * n);
-        }
+        for (Index i = 0; i < N; ++i) gather(E(), X, i, phi_ + i * n);
         gemm<T>(T(1), {phi_, N, n}, W().values(), T(0), out);
         for (Index i = 0; i < N; ++i) {
             const double log_sum = kernel::softmax(out.cols, out.row(i));
@@ -176,7 +173,10 @@ private:
             const Index rows = std::min(block_, count - first);
             const MatrixRef<T> phi(phi_ + first * n, rows, n), z(logits_, rows, C), b(back_, rows, n);
             gemm<T>(T(1), phi, W.values(), T(0), z);
-            losses(z, example_ + first, y, gradient);
+            parallel(rows, 4, rows, [&](Index begin, Index end, Index) {
+                for (Index r = begin; r < end; ++r)  // turns z into δ if gradients are required
+                    nats_[r] = kernel::cross_entropy(C, z.row(r), y[example_[first + r]], 1, gradient);
+            });
             for (Index r = 0; r < rows; ++r) {
                 if (!std::isfinite(nats_[r])) {
                     if (gradient) {  // that of earlier blocks has been added
@@ -199,14 +199,6 @@ private:
         }
         if (gradient) store_.columns = store_.predicted = count;  // after value() the gradients are as before
         return total;
-    }
-
-    /// Sets nats_ to the loss of each row of logits, and turns z into δ if gradients are required.
-    void losses(MatrixRef<T> z, const Index* example, std::span<const Token> y, bool gradient) {
-        parallel(z.rows, 4, z.rows, [&](Index first, Index last, Index) {
-            for (Index r = first; r < last; ++r)
-                nats_[r] = kernel::cross_entropy(z.cols, z.row(r), y[example[r]], 1, gradient);
-        });
     }
 
     Options options_;

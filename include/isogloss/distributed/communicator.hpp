@@ -7,6 +7,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 #include <span>
+#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
@@ -85,6 +86,14 @@ struct Alone {
     void all_reduce(std::span<float>) const {}
     void all_reduce(std::span<double>) const {}
 };
+
+/// The values that all ranks give, on every rank, in the order of the ranks.
+template <class V, Communicator C> std::vector<V> gathered(C& ranks, const V& own) {
+    std::vector<V> all(static_cast<std::size_t>(ranks.size()));
+    ranks.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                     std::vector<Index>(all.size(), Index{sizeof(V)}));
+    return all;
+}
 
 /// The numbers of rank `root`, on every rank.
 template <class T, Communicator C> void broadcast(C& ranks, std::span<T> numbers, Index root = 0) {

@@ -115,12 +115,8 @@ public:
 
     /// Sums an array of doubles over the ranks, in rank order: the same result on each.
     template <std::size_t n> std::array<double, n> sum(const std::array<double, n>& own) const {
-        const auto size = count(ranks_.size());
-        std::vector<std::array<double, n>> all(size);
-        const std::vector<Index> bytes(size, Index{sizeof(own)});
-        ranks_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), bytes);
         std::array<double, n> total{};
-        for (const auto& part : all)
+        for (const auto& part : gathered(ranks_, own))
             for (std::size_t i = 0; i < n; ++i) total[i] += part[i];
         return total;
     }

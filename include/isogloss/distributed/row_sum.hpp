@@ -78,11 +78,7 @@ private:
             own.insert(own.end(), rows.begin(), rows.end());
         }
         unite(own);
-        const Array<Index> bytes(ranks.size(), Index{sizeof(Index)});
-        Array<Index> counts(ranks.size());
-        const Index count = std::ssize(own) * Index{sizeof(Index)};
-        ranks.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)),
-                         bytes);
+        const auto counts = gathered(ranks, std::ssize(own) * Index{sizeof(Index)});
         Index all = 0;
         for (const Index n : counts) all += n;
         rows_.resize(all / Index{sizeof(Index)});

@@ -3,6 +3,7 @@
 /// POSIX (open, mmap). Every failure is a FileError with the file name and the reason given by the system.
 #pragma once
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,13 +20,24 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
 
+/// Throws FileError: what could not be done with a file, and the reason given by the system.
+[[noreturn]] inline void refuse(const char* what, const std::string& path, int error = errno) {
+    throw FileError(what, " '", path, "': ", std::strerror(error));
+}
+
+/// A folder whose entries are read; closed by its destructor.
+struct CloseFolder {
+    void operator()(DIR* it) const { ::closedir(it); }
+};
+using Folder = std::unique_ptr<DIR, CloseFolder>;
+
 /// The status of a file, following links, or nothing if it does not exist. Throws FileError
 /// if it cannot be determined: a folder on the path without access rights, a name that is too long.
 inline std::optional<struct stat> file_status(const std::string& path) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0) return status;
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    throw FileError("cannot stat '", path, "': ", std::strerror(errno));
+    refuse("cannot stat", path);
 }
 
 /// An owning file descriptor, closed by its destructor. -1: none.
@@ -53,10 +65,10 @@ public:
     explicit InputFile(std::string path) : path_(std::move(path)) {
         do descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
         while (descriptor_ < 0 && errno == EINTR);
-        if (descriptor_ < 0) fail("cannot open", errno);
+        if (descriptor_ < 0) refuse("cannot open", path_);
         struct stat status = {};
-        if (::fstat(descriptor_, &status) != 0) fail("cannot stat", errno);
-        if (S_ISDIR(status.st_mode)) fail("cannot read", EISDIR);
+        if (::fstat(descriptor_, &status) != 0) refuse("cannot stat", path_);
+        if (S_ISDIR(status.st_mode)) refuse("cannot read", path_, EISDIR);
         bytes_ = S_ISREG(status.st_mode) ? static_cast<Index>(status.st_size) : -1;
     }
 
@@ -65,7 +77,7 @@ public:
         for (;;) {
             const auto got = ::read(descriptor_, into, bytes);
             if (got >= 0) return static_cast<Index>(got);
-            if (errno != EINTR) fail("cannot read", errno);
+            if (errno != EINTR) refuse("cannot read", path_);
         }
     }
 
@@ -92,10 +104,6 @@ public:
     int descriptor() const { return descriptor_; }
 
 private:
-    [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(what, " '", path_, "': ", std::strerror(error));
-    }
-
     std::string path_;
     Descriptor descriptor_;
     Index bytes_ = -1;
@@ -114,7 +122,7 @@ public:
         if (file.bytes() < 0) throw FileError("cannot map '", path, "': it is not a regular file");
         if (file.bytes() == 0) return;  // mmap refuses length 0; the view of an empty file is empty
         void* const at = ::mmap(nullptr, file.bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
-        if (at == MAP_FAILED) throw FileError("cannot map '", path, "': ", std::strerror(errno));
+        if (at == MAP_FAILED) refuse("cannot map", path);
         data_ = {static_cast<char*>(at), Unmap{file.bytes()}};
     }
 

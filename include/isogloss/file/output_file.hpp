@@ -14,11 +14,9 @@
 #include <cerrno>
 #include <climits>
 #include <cstddef>
-#include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/types.hpp>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,12 +39,12 @@ inline std::string link_target(std::string path) {
         if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
         char to[PATH_MAX];
         const auto length = ::readlink(path.c_str(), to, sizeof to);
-        if (length < 0) throw FileError("cannot resolve '", name, "': ", std::strerror(errno));
+        if (length < 0) refuse("cannot resolve", name);
         const std::string target(to, length);
         path = target.starts_with('/') || path.find('/') == std::string::npos ? target
                                                                               : folder_of(path) + target;
     }
-    throw FileError("cannot resolve '", name, "': ", std::strerror(ELOOP));
+    refuse("cannot resolve", name, ELOOP);
 }
 
 /// A file that appears under its name complete or not at all; writes are buffered.
@@ -78,7 +76,7 @@ public:
             throw FileError("cannot write '", path_, "': it exists and is not a regular file, so it ",
                             "is not replaced; choose another name");
         if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
-            fail("cannot write", errno);
+            refuse("cannot write", path_);
         buffer_.reserve(capacity);
         remove_abandoned();
         // No one else may read the replacement of a file before it has that file's permissions.
@@ -111,9 +109,9 @@ public:
     /// Flushes to disk and renames the file, replacing any older one. Call once, last.
     void commit() {
         flush();
-        if (::fsync(descriptor_) != 0) fail("cannot flush", errno);
+        if (::fsync(descriptor_) != 0) refuse("cannot flush", path_);
         // Renamed before it is closed: without the lock, another writer might consider it abandoned.
-        if (::rename(part_.c_str(), path_.c_str()) != 0) fail("cannot replace", errno);
+        if (::rename(part_.c_str(), path_.c_str()) != 0) refuse("cannot replace", path_);
         descriptor_ = Descriptor();  // close errors are harmless after fsync
         // The new name is on disk only after the folder is; some file systems refuse, which is harmless.
         const Descriptor at(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -135,14 +133,10 @@ private:
         while (!bytes.empty()) {
             const auto put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
             if (put < 0 && errno == EINTR) continue;
-            if (put < 0) fail("cannot write", errno);
+            if (put < 0) refuse("cannot write", path_);
             bytes.remove_prefix(put);
             offset += static_cast<Index>(put);
         }
-    }
-
-    [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(what, " '", path_, "': ", std::strerror(error));
     }
 
     // What the names of temporary files begin with: the name of the file, cut where the rest would not fit.
@@ -167,7 +161,7 @@ private:
             part_ = begin + std::to_string(::getpid()) + "-" + std::to_string(number++);
             Descriptor at(::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
             if (at < 0 && (errno == EEXIST || errno == EINTR)) continue;
-            if (at < 0) fail("cannot create a file beside", errno);
+            if (at < 0) refuse("cannot create a file beside", path_);
             // Another writer may have locked and removed it before it was locked here: then create another.
             struct stat status = {};
             const bool taken = ::flock(at, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -191,10 +185,7 @@ private:
     void remove_abandoned() const {
         const std::string folder = folder_of(path_);
         const std::string begin = opening();
-        struct Close {
-            void operator()(DIR* it) const { ::closedir(it); }
-        };
-        const std::unique_ptr<DIR, Close> entries(::opendir(folder.c_str()));
+        const Folder entries(::opendir(folder.c_str()));
         if (!entries) return;  // reported when the file is opened
         while (const dirent* entry = ::readdir(entries.get())) {
             const std::string_view name = entry->d_name;

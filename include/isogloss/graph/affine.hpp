@@ -20,9 +20,9 @@ template <class T> struct MaskRecord;
 template <class T> struct Source {
     enum class When { sequence, previous, current } when = When::sequence;
     Seq<T> input;
-    Weight<T> weight;
-    Tokens tokens;         // if given, W is a stack of matrices, one for each symbol
-    Mask mask;             // if given, multiplies the input; one group for each equal block of columns of z
+    Weight<T> weight = {};
+    Tokens tokens = {};    // if given, W is a stack of matrices, one for each symbol
+    Mask mask = {};        // if given, multiplies the input; one group for each equal block of columns of z
     T* masked = nullptr;   // [T, B, width], the input multiplied by one group of the mask
     T* squared = nullptr;  // W∘W, for the modulus
     T* packed = nullptr;   // terms computed step by step: the matrix as PackedFactor lays it out
@@ -36,11 +36,11 @@ template <class T> struct UnitsRecord {
     std::string name;
     Index width = 0;
     Seq<T> z;
-    Weight<T> bias;  // empty for none
+    Weight<T> bias = {};  // empty for none
     int node = -1;
     std::uint64_t begun = 0;    // the last pass in which z was set to its bias or to 0
     std::uint64_t stepped = 0;  // the last in which a term computed step by step was added
-    std::vector<Source<T>> sources;
+    std::vector<Source<T>> sources = {};
 };
 
 /// One matrix product of a term: rows of the input times a matrix within the parameter, for a block of columns

@@ -70,12 +70,9 @@ public:
                              ", expected at least 1 and at most 2^31, the numbers a token can be");
         return all_or_nothing("tokens input", name, [&] {
             store_.claim(name, "tokens input");
-            TokensRecord r;
-            r.name = name;
-            r.vocabulary = vocabulary;
-            r.value = store_.arena.template take<Token>(store_.capacity_rows(),
-                                                        message("tokens input '", name, "'"));
-            store_.tokens.push_back(r);
+            Token* const value = store_.arena.template take<Token>(store_.capacity_rows(),
+                                                                   message("tokens input '", name, "'"));
+            store_.tokens.push_back({.name = name, .vocabulary = vocabulary, .value = value});
             return Tokens{store_.tokens.count() - 1, vocabulary, store_.serial};
         });
     }
@@ -151,13 +148,11 @@ private:
     NodeRecord<T> begin_node(const std::string& name) {
         store_.claim(name, "node");
         store_.node_names.push_back(name);
-        NodeRecord<T> n;
-        n.bytes = store_.arena.size();
-        n.first_seq = store_.seqs.count();
-        n.first_units = store_.units.count();
-        n.first_mask = store_.masks.count();
-        n.first_parameter = store_.parameters.count();
-        return n;
+        return {.first_seq = store_.seqs.count(),
+                .first_units = store_.units.count(),
+                .first_mask = store_.masks.count(),
+                .first_parameter = store_.parameters.count(),
+                .bytes = store_.arena.size()};
     }
     void end_node(NodeRecord<T>&& n) {
         n.last_seq = store_.seqs.count();
@@ -186,7 +181,6 @@ private:
         n.input_seqs.push_back(a.id);
         if (s.node >= 0) n.inputs.push_back(s.node);
     }
-    void note(NodeRecord<T>& n, Units<T> u) { note(n, u.z); }
     void note(NodeRecord<T>& n, Weight<T> w) {
         store_.require_own(w, "weight");
         n.input_weights.push_back(w.id);

@@ -91,14 +91,10 @@ public:
         forward(to, std::array{a, b, c, d, e, f});
     }                                                           ///< see above
     void forward(Seq<T> to, std::span<const Feed<T>> inputs) {  ///< any number of inputs, see above
-        const int node = record(to).node;
-        runner_.set_upstream(-1);
-        runner_.forward(node, inputs);
+        runner_.forward(record(to).node, inputs);
     }
     void forward(Logits<T> to, std::span<const Feed<T>> inputs) {  ///< see above
-        const int node = record(to).node;
-        runner_.set_upstream(-1);
-        runner_.forward(node, inputs);
+        runner_.forward(record(to).node, inputs);
     }
 
     /// Propagates a quantity backward from the loss that the last forward pass computed. Gradient adds to
@@ -310,8 +306,7 @@ template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision
 
 template <class T> double Graph<T>::forward(Loss<T> l, std::span<const Feed<T>> inputs) {
     const auto& asked = record(l);
-    runner_.set_upstream(l.id);
-    runner_.forward(asked.node, inputs);
+    runner_.forward(asked.node, inputs, l.id);
     return runner_.finish(asked);
 }
 

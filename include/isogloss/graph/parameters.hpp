@@ -60,10 +60,10 @@ template <class T> struct Parameter {
     const graph::PackedMatrix<T>*packed = nullptr, *packed_transpose = nullptr;
     bool trained = true;  ///< false: frozen, see WeightOptions::trained and Parameters::trained
     Condition condition = Condition::empty;
-    int staged_by = -1;           ///< node that wrote a staged gradient
-    Array<Index> touched;         ///< capacity `rows`, reserved when the first lookup is declared
-    Array<std::uint8_t> hit;      ///< by row: whether listed in `touched`
-    Index lookups = 0, uses = 0;  ///< declared uses as a lookup table, and all declared uses
+    int staged_by = -1;            ///< node that wrote a staged gradient
+    Array<Index> touched = {};     ///< capacity `rows`, reserved when the first lookup is declared
+    Array<std::uint8_t> hit = {};  ///< by row: whether listed in `touched`
+    Index lookups = 0, uses = 0;   ///< declared uses as a lookup table, and all declared uses
     /// The first node with a declared use, and the first with one other than lookup; `unused` if there is none. A
     /// backward pass that is past the former adds nothing more; past the latter, only rows.
     int first_node = unused, first_product = unused;

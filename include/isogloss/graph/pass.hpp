@@ -9,23 +9,17 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Steps 0 … n-1, or n-1 … 0, for a range-based for.
-class Steps {
-public:
+struct Steps {
     struct Iterator {
         Index at, by;
         Index operator*() const { return at; }
-        Iterator& operator++() {
-            at += by;
-            return *this;
-        }
+        void operator++() { at += by; }
         bool operator!=(const Iterator& other) const { return at != other.at; }
     };
-    Steps(Index first, Index past, Index by) : first_(first), past_(past), by_(by) {}
-    Iterator begin() const { return {first_, by_}; }
-    Iterator end() const { return {past_, by_}; }
+    Iterator begin() const { return {first, by}; }
+    Iterator end() const { return {past, by}; }
 
-private:
-    Index first_, past_, by_;
+    Index first, past, by;
 };
 
 /// What both directions share: sizes of the current pass and access to values.

@@ -35,7 +35,9 @@ public:
                 store_.losses[part].upstream += weight * store_.losses[id].upstream;
     }
 
-    void forward(int last, std::span<const Feed<T>> feeds) {
+    /// `asked`: the loss that the pass is for, if any.
+    void forward(int last, std::span<const Feed<T>> feeds, int asked = -1) {
+        set_upstream(asked);
         last_ = -1;  // also if there is no memory for the pass
         const Scope scope(store_);
         store_.time = store_.batch = 0;

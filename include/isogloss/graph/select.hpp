@@ -4,7 +4,6 @@
 #include <isogloss/error.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/store.hpp>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

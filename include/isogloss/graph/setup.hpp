@@ -20,10 +20,7 @@ template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name
     if (rows < 1 || cols < 1)
         throw UsageError(
             message("weight '", name, "': found shape [", rows, ", ", cols, "], expected at least [1, 1]"));
-    Parameter<T> p;
-    p.name = name;
-    p.rows = rows;
-    p.cols = cols;
+    Parameter<T> p{.name = name, .rows = rows, .cols = cols, .trained = trained};
     const std::string who = message("weight '", name, "'");
     if (store.shared) {
         const Parameter<T>& known = store.shared->at(name, rows, cols);
@@ -38,7 +35,6 @@ template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name
             for (Index j = 0; j < cols; ++j)
                 p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
     }
-    p.trained = trained;
     if (store.gradients && trained) p.gradient = store.arena.template take<T>({rows, cols}, who);
     store.parameters.push_back(std::move(p));
     return {store.parameters.count() - 1, rows, cols, store.serial};
@@ -87,11 +83,9 @@ public:
 private:
     using When = typename graph::Source<T>::When;
     static When when(Seq<T>) { return When::sequence; }
-    static When when(Units<T>) { return When::sequence; }
     static When when(Previous<T>) { return When::previous; }
     static When when(Current<T>) { return When::current; }
     static Seq<T> sequence(Seq<T> a) { return a; }
-    static Seq<T> sequence(Units<T> a) { return a.z; }
     static Seq<T> sequence(Previous<T> a) { return a.of; }
     static Seq<T> sequence(Current<T> a) { return a.of; }
 
@@ -128,12 +122,11 @@ public:
     /// adjoint this node's backward adds to and never overwrites, which would lose what they have added. The values
     /// of the others can be read all the same.
     void open(Seq<T> a) { store_[a].internal = false; }
-    void open(Units<T> a) { open(a.z); }  ///< see above
 
     Previous<T> previous(Seq<T> a) const {
         if (store_[a].lead == 0)
-            fail(message("'", store_[a].name,
-                         "' has no value before the first step; declare it with recurrent() or shifted()"));
+            fail("'", store_[a].name,
+                 "' has no value before the first step; declare it with recurrent() or shifted()");
         return {a};
     }
     Current<T> current(Seq<T> a) const { return {a}; }
@@ -154,12 +147,11 @@ public:
         isogloss::require(message("node '", name(), "', mask '", local, "'"), "width", width, 1);
         isogloss::require(message("node '", name(), "', mask '", local, "'"), "groups", groups, 1);
         store_.claim(full(local), "mask");
-        graph::MaskRecord<T> r;
-        r.name = full(local);
-        r.width = width;
-        r.groups = groups;
-        r.keep = keep;
-        r.stream = stream_of(r.name);
+        graph::MaskRecord<T> r{.name = full(local),
+                               .width = width,
+                               .groups = groups,
+                               .keep = keep,
+                               .stream = stream_of(full(local))};
         if (keep < 1 && gradients()) r.value = scratch({groups, store_.capacity.batch, width});
         store_.masks.push_back(r);
         return {store_.masks.count() - 1};
@@ -202,24 +194,15 @@ public:
                          "' has width ", table.cols,
                          ". Logits need equal widths; change the units of the layer below or ",
                          "put a Linear node between."));
-        graph::LogitsRecord<T> r;
-        r.name = name();
-        r.vocabulary = table.rows;
-        r.hidden = hidden;
-        r.table = table;
-        r.bias = bias;
-        r.node = node_;
         store_[table].used_by(node_);
         if (bias.id >= 0) store_[bias].used_by(node_);
-        store_.logits.push_back(r);
-        return {store_.logits.count() - 1, r.vocabulary, store_.serial};
+        store_.logits.push_back({name(), table.rows, hidden, table, bias, node_});
+        return {store_.logits.count() - 1, table.rows, store_.serial};
     }
 
     /// The scalar this node computes. With `by_token` a loss is also kept for every position [T, B].
     Loss<T> loss(bool by_token = true) {
-        graph::LossRecord r;
-        r.name = name();
-        r.node = node_;
+        graph::LossRecord r{.name = name(), .node = node_};
         if (by_token) r.by_token = scratch<double>(store_.capacity_rows());
         store_.losses.push_back(r);
         return {store_.losses.count() - 1, store_.serial};
@@ -260,8 +243,8 @@ public:
     const std::string& name_of(Tokens x) const { return store_[x].name; }
 
     /// Refuses a request: throws UsageError "node 'name': message".
-    [[noreturn]] void fail(const std::string& why) const {
-        throw UsageError(message("node '", name(), "': ", why));
+    template <class... Parts> [[noreturn]] void fail(const Parts&... why) const {
+        throw UsageError("node '", name(), "': ", why...);
     }
     /// Throws UsageError unless an option of the node lies between `low` and `high`; see isogloss::require.
     template <class V>
@@ -273,15 +256,14 @@ public:
     /// The same for the probability of keeping something in dropout, in (0, 1].
     void require_keep(double keep) const {
         if (!(keep > 0 && keep <= 1))
-            fail(message("found keep = ", detail::in_full(keep),
-                         ", expected a probability above 0 and at most 1 (it is the share that ",
-                         "is kept, not the share that is dropped)"));
+            fail("found keep = ", detail::in_full(keep),
+                 ", expected a probability above 0 and at most 1 (it is the share that ",
+                 "is kept, not the share that is dropped)");
     }
 
     /// The same for a size without a default: 0 means that it was not set.
     void require_given(std::string_view option, Index value) const {
-        if (value == 0)
-            fail(message("the option ", option, " is not set, expected at least 1: {.", option, " = …}"));
+        if (value == 0) fail("the option ", option, " is not set, expected at least 1: {.", option, " = …}");
         require(option, value, 1);
     }
 
@@ -301,13 +283,8 @@ private:
 
 template <class T> UnitsBuilder<T>::UnitsBuilder(Setup<T>& setup, const std::string& name, Index width)
     : setup_(setup) {
-    graph::UnitsRecord<T> r;
-    r.name = setup.full(name);
-    r.width = width;
-    r.node = setup.node_;
     const Seq<T> z = setup.add(name, width, 0, false, "sequence of units");
-    r.z = z;
-    setup.store_.units.push_back(r);
+    setup.store_.units.push_back({.name = setup.full(name), .width = width, .z = z, .node = setup.node_});
     units_ = {setup.store_.units.count() - 1, z};
 }
 
@@ -317,8 +294,8 @@ template <class T> Weight<T> UnitsBuilder<T>::weight(const std::string& name, In
 
 template <class T> Weight<T> UnitsBuilder<T>::weight(Weight<T> shared, Index rows, Index cols) const {
     if (shared.rows != rows || shared.cols != cols)
-        setup_.fail(message("weight '", setup_.name_of(shared), "' has shape [", shared.rows, ", ",
-                            shared.cols, "], expected [", rows, ", ", cols, "]"));
+        setup_.fail("weight '", setup_.name_of(shared), "' has shape [", shared.rows, ", ", shared.cols,
+                    "], expected [", rows, ", ", cols, "]");
     return shared;
 }
 
@@ -326,9 +303,7 @@ template <class T> template <class W, class A>
 UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask mask) {
     auto& store = setup_.store_;
     auto& record = store[units_];
-    graph::Source<T> source;
-    source.when = when(a);
-    source.input = sequence(a);
+    graph::Source<T> source{.when = when(a), .input = sequence(a)};
     const Index width = source.input.width;
     Index matrices = 1;
     if (x.id >= 0) {
@@ -341,8 +316,8 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
     if (mask.id >= 0 && store[mask].keep < 1) {
         const auto& m = store[mask];
         if (m.width != width || record.width % m.groups != 0)
-            setup_.fail(message("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ",
-                                width, " into ", record.width, " units"));
+            setup_.fail("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ", width,
+                        " into ", record.width, " units");
         source.mask = mask;
         if (setup_.gradients()) source.masked = setup_.scratch({store.capacity_rows(), width});
     }

@@ -84,8 +84,8 @@ struct LossRecord {
         std::numeric_limits<double>::quiet_NaN();  // the part that perplexity is based on, if any
     Index predicted = 0;                           // positions whose target counted
     double* by_token = nullptr;                    // [T, B], or null for a loss without one
-    double upstream = 0;                        // d(requested loss) / d(this loss), 0 if it has no part in it
-    std::vector<std::pair<int, double>> parts;  // of a weighted sum: other losses and their weights
+    double upstream = 0;  // d(requested loss) / d(this loss), 0 if it has no part in it
+    std::vector<std::pair<int, double>> parts = {};  // of a weighted sum: other losses and their weights
 };
 
 /// A serial number above 0, unique among all graphs of the process.
@@ -213,11 +213,7 @@ template <class T> struct Store {
     int add_seq(const std::string& name, Index width, int lead, bool carried, int node) {
         if (width < 1)
             throw UsageError("sequence '", name, "': found width ", width, ", expected at least 1");
-        SeqRecord<T> r;
-        r.name = name;
-        r.width = width;
-        r.lead = lead;
-        r.node = node;
+        SeqRecord<T> r{.name = name, .width = width, .lead = lead, .node = node};
         r.value = take_seq(r);
         if (gradients) r.adjoint[0] = take_seq(r);
         if (moduli) r.adjoint[1] = take_seq(r);

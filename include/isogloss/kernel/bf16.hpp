@@ -56,40 +56,28 @@ struct Bf16Tiles {
     static Index size_b(Index k, Index n) { return column_panels(n) * columns * tiles(k) * depth; }
 
     /// Packs a, which may be transposed, with panels of `rows` rows.
-    static void pack_a(MatrixRef<const float> a, Index rows, Bf16* to) {
+    static void pack_a(MatrixRef<const float> a, Index rows, Bf16* to) { pack(a, rows, false, to); }
+    /// Packs b, which may be transposed.
+    static void pack_b(MatrixRef<const float> b, Bf16* to) { pack(t(b), columns, true, to); }
+
+private:
+    // Panels of `rows` rows, tile by tile: row by row, or two columns side by side with `in_pairs`.
+    static void pack(MatrixRef<const float> a, Index rows, bool in_pairs, Bf16* to) {
         const Index m = a.height(), k = a.width();
-        alignas(64) Bf16 pairs[columns * depth];
+        alignas(64) Bf16 other[columns * depth];  // a tile in the other form, if it is read in that
         for (Index first = 0; first < m; first += rows)
             for (Index at = 0; at < k; at += depth, to += rows * depth) {
                 const Index here = std::min(rows, m - first), terms = std::min(depth, k - at);
-                if (!a.transposed) {
+                Bf16* const read = a.transposed == in_pairs ? to : other;
+                if (a.transposed)
+                    interleave_rows(a.data + at * a.stride + first, a.stride, terms, here, read);
+                else
                     for (Index r = 0; r < rows; ++r)
-                        convert(r < here ? a.row(first + r) + at : nullptr, terms, to + r * depth);
-                } else {
-                    interleave_rows(a.data + at * a.stride + first, a.stride, terms, here, pairs);
-                    transpose(pairs, to, rows);
-                }
+                        convert(r < here ? a.row(first + r) + at : nullptr, terms, read + r * depth);
+                if (read == other) transpose(other, to, rows);
             }
     }
 
-    /// Packs b, which may be transposed.
-    static void pack_b(MatrixRef<const float> b, Bf16* to) {
-        const Index k = b.height(), n = b.width();
-        alignas(64) Bf16 rows[columns * depth];
-        for (Index first = 0; first < n; first += columns)
-            for (Index at = 0; at < k; at += depth, to += columns * depth) {
-                const Index here = std::min(columns, n - first), terms = std::min(depth, k - at);
-                if (!b.transposed) {
-                    interleave_rows(b.data + at * b.stride + first, b.stride, terms, here, to);
-                } else {
-                    for (Index r = 0; r < columns; ++r)
-                        convert(r < here ? b.row(first + r) + at : nullptr, terms, rows + r * depth);
-                    transpose(rows, to, columns);
-                }
-            }
-    }
-
-private:
     // Converts `count` ≤ 32 floats, or none from null, and pads them with zeros.
     static void convert(const float* from, Index count, Bf16* to) {
         if (!from) count = 0;

@@ -33,10 +33,10 @@ struct Bf16Gemm {
             for (Index p = 0; p < k; p += kc)
                 for (Index i = 0; i < m; i += mc) {
                     const Index terms = std::min(kc, k - p), height = std::min(mc, m - i);
-                    Tiles::pack_a(part(a, i, height, p, terms), rows, packed_a);
+                    Tiles::pack_a(a.part(i, height, p, terms), rows, packed_a);
                     for (Index j = 0; j < n; j += nc) {
                         const Index width = std::min(nc, n - j);
-                        if (i == 0 || nc < n) Tiles::pack_b(part(b, p, terms, j, width), packed_b);
+                        if (i == 0 || nc < n) Tiles::pack_b(b.part(p, terms, j, width), packed_b);
                         const MatrixRef<float> part = c.rows_from(i, height).columns(j, width);
                         multiply(micro, packed_a, rows, packed_b, terms, p > 0 || beta != 0 ? part : Start{},
                                  part);
@@ -126,12 +126,6 @@ private:
                 for (Index r = 0; r < height; ++r)
                     std::copy_n(edge + r * 2 * columns, width, target + r * c.stride);
             }
-    }
-
-    // Rows [i, i + m) and columns [j, j + n) of a matrix as read.
-    static MatrixRef<const float> part(MatrixRef<const float> a, Index i, Index m, Index j, Index n) {
-        if (a.transposed) return {a.row(j) + i, n, m, a.stride, true};
-        return {a.row(i) + j, m, n, a.stride};
     }
 };
 

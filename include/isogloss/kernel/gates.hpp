@@ -141,6 +141,24 @@ template <class F> void over_rows(Index rows, Index n, F&& f) {
     });
 }
 
+/// Calls f(group, a) for the lane groups of every row, a being that row of a record; threads() share the rows.
+template <class T, class A, class Record, class F>
+void sweep_rows(Index rows, Index n, const Record& all, F&& f) {
+    over_rows(rows, n, [&](Index r) {
+        const auto a = all.row(r, n);
+        sweep<T, A>(0, n, [&](auto at) { f(at, a); });
+    });
+}
+/// The same with a record of adjoints: f(group, a, d).
+template <class T, class A, class Record, class Adjoints, class F>
+void sweep_rows(Index rows, Index n, const Record& all, const Adjoints& adjoints, F&& f) {
+    over_rows(rows, n, [&](Index r) {
+        const auto a = all.row(r, n);
+        const auto d = adjoints.row(r, n);
+        sweep<T, A>(0, n, [&](auto at) { f(at, a, d); });
+    });
+}
+
 /// h = tanh(z)
 template <class T, class A = Architecture> void tanh_forward(Index n, const T* z, T* h) {
     sweep<T, A>(0, n, [&](auto at) { at.store(h, tanh_lanes(at.load(z))); });
@@ -159,20 +177,17 @@ void tanh_backward(Index n, const T* h, const T* dh, T* dz) {
 /// Activations, c, tanh c and h from the sums z and c₋.
 template <class T, class A = Architecture> void lstm_forward(Index rows, Index n, const LstmRows<T>& all) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [&](Index r) {
-        const auto a = all.row(r, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const L i = sigmoid(at.load(a.z)), f = sigmoid(at.load(a.z + n)),
-                    g = tanh_lanes(at.load(a.z + 2 * n)), o = sigmoid(at.load(a.z + 3 * n));
-            const L cell = f * at.load(a.before) + i * g, squashed = tanh_lanes(cell);
-            at.store(a.z, i);
-            at.store(a.z + n, f);
-            at.store(a.z + 2 * n, g);
-            at.store(a.z + 3 * n, o);
-            at.store(a.c, cell);
-            at.store(a.tanh_c, squashed);
-            at.store(a.h, o * squashed);
-        });
+    sweep_rows<T, A>(rows, n, all, [=](auto at, const auto& a) {
+        const L i = sigmoid(at.load(a.z)), f = sigmoid(at.load(a.z + n)),
+                g = tanh_lanes(at.load(a.z + 2 * n)), o = sigmoid(at.load(a.z + 3 * n));
+        const L cell = f * at.load(a.before) + i * g, squashed = tanh_lanes(cell);
+        at.store(a.z, i);
+        at.store(a.z + n, f);
+        at.store(a.z + 2 * n, g);
+        at.store(a.z + 3 * n, o);
+        at.store(a.c, cell);
+        at.store(a.tanh_c, squashed);
+        at.store(a.h, o * squashed);
     });
 }
 
@@ -180,34 +195,27 @@ template <class T, class A = Architecture> void lstm_forward(Index rows, Index n
 template <bool squared, class T, class A = Architecture>
 void lstm_backward(Index rows, Index n, const LstmRows<T>& all, const LstmAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
-    const L one(T(1));
-    over_rows(rows, n, [&](Index r) {
-        const auto a = all.row(r, n);
-        const auto d = adjoints.row(r, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const L i = at.load(a.z), f = at.load(a.z + n), g = at.load(a.z + 2 * n),
-                    o = at.load(a.z + 3 * n), squashed = at.load(a.tanh_c), out = at.load(d.h);
-            const L cell = at.load(d.c) + chain<squared>(o * (one - squashed * squashed)) * out;
-            at.store(d.z, chain<squared>(g * i * (one - i)) * cell);
-            at.store(d.z + n, chain<squared>(at.load(a.before) * f * (one - f)) * cell);
-            at.store(d.z + 2 * n, chain<squared>(i * (one - g * g)) * cell);
-            at.store(d.z + 3 * n, chain<squared>(squashed * o * (one - o)) * out);
-            at.store(d.c, chain<squared>(f) * cell);
-        });
+    sweep_rows<T, A>(rows, n, all, adjoints, [=](auto at, const auto& a, const auto& d) {
+        const L one(T(1));
+        const L i = at.load(a.z), f = at.load(a.z + n), g = at.load(a.z + 2 * n), o = at.load(a.z + 3 * n),
+                squashed = at.load(a.tanh_c), out = at.load(d.h);
+        const L cell = at.load(d.c) + chain<squared>(o * (one - squashed * squashed)) * out;
+        at.store(d.z, chain<squared>(g * i * (one - i)) * cell);
+        at.store(d.z + n, chain<squared>(at.load(a.before) * f * (one - f)) * cell);
+        at.store(d.z + 2 * n, chain<squared>(i * (one - g * g)) * cell);
+        at.store(d.z + 3 * n, chain<squared>(squashed * o * (one - o)) * out);
+        at.store(d.c, chain<squared>(f) * cell);
     });
 }
 
 /// Activations of the gates, and r ∘ h₋, from the sums.
 template <class T, class A = Architecture>
 void gru_gates_forward(Index rows, Index n, const GruRows<T>& all) {
-    over_rows(rows, n, [&](Index row) {
-        const auto a = all.row(row, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const auto r = sigmoid(at.load(a.gates + n));
-            at.store(a.gates, sigmoid(at.load(a.gates)));
-            at.store(a.gates + n, r);
-            at.store(a.reset, r * at.load(a.before));
-        });
+    sweep_rows<T, A>(rows, n, all, [=](auto at, const auto& a) {
+        const auto r = sigmoid(at.load(a.gates + n));
+        at.store(a.gates, sigmoid(at.load(a.gates)));
+        at.store(a.gates + n, r);
+        at.store(a.reset, r * at.load(a.before));
     });
 }
 
@@ -215,13 +223,10 @@ void gru_gates_forward(Index rows, Index n, const GruRows<T>& all) {
 template <class T, class A = Architecture>
 void gru_state_forward(Index rows, Index n, const GruRows<T>& all) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [&](Index row) {
-        const auto a = all.row(row, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const L z = at.load(a.gates), q = tanh_lanes(at.load(a.q));
-            at.store(a.q, q);
-            at.store(a.h, z * at.load(a.before) + (L(T(1)) - z) * q);
-        });
+    sweep_rows<T, A>(rows, n, all, [=](auto at, const auto& a) {
+        const L z = at.load(a.gates), q = tanh_lanes(at.load(a.q));
+        at.store(a.q, q);
+        at.store(a.h, z * at.load(a.before) + (L(T(1)) - z) * q);
     });
 }
 
@@ -229,16 +234,12 @@ void gru_state_forward(Index rows, Index n, const GruRows<T>& all) {
 template <bool squared, class T, class A = Architecture>
 void gru_state_backward(Index rows, Index n, const GruRows<T>& all, const GruAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
-    const L one(T(1));
-    over_rows(rows, n, [&](Index row) {
-        const auto a = all.row(row, n);
-        const auto d = adjoints.row(row, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const L z = at.load(a.gates), q = at.load(a.q), out = at.load(d.h);
-            at.store(d.gates, chain<squared>((at.load(a.before) - q) * z * (one - z)) * out);
-            at.store(d.q, chain<squared>((one - z) * (one - q * q)) * out);
-            at.store(d.before, at.load(d.before) + chain<squared>(z) * out);
-        });
+    sweep_rows<T, A>(rows, n, all, adjoints, [=](auto at, const auto& a, const auto& d) {
+        const L one(T(1));
+        const L z = at.load(a.gates), q = at.load(a.q), out = at.load(d.h);
+        at.store(d.gates, chain<squared>((at.load(a.before) - q) * z * (one - z)) * out);
+        at.store(d.q, chain<squared>((one - z) * (one - q * q)) * out);
+        at.store(d.before, at.load(d.before) + chain<squared>(z) * out);
     });
 }
 
@@ -246,14 +247,10 @@ void gru_state_backward(Index rows, Index n, const GruRows<T>& all, const GruAdj
 template <bool squared, class T, class A = Architecture>
 void gru_gates_backward(Index rows, Index n, const GruRows<T>& all, const GruAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [&](Index row) {
-        const auto a = all.row(row, n);
-        const auto d = adjoints.row(row, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const L r = at.load(a.gates + n), out = at.load(d.reset);
-            at.store(d.gates + n, chain<squared>(at.load(a.before) * r * (L(T(1)) - r)) * out);
-            at.store(d.before, at.load(d.before) + chain<squared>(r) * out);
-        });
+    sweep_rows<T, A>(rows, n, all, adjoints, [=](auto at, const auto& a, const auto& d) {
+        const L r = at.load(a.gates + n), out = at.load(d.reset);
+        at.store(d.gates + n, chain<squared>(at.load(a.before) * r * (L(T(1)) - r)) * out);
+        at.store(d.before, at.load(d.before) + chain<squared>(r) * out);
     });
 }
 
@@ -261,14 +258,11 @@ void gru_gates_backward(Index rows, Index n, const GruRows<T>& all, const GruAdj
 template <class T, class A = Architecture>
 void highway_forward(Index rows, Index n, const HighwayRows<T>& all) {
     using L = Lanes<T, A>;
-    over_rows(rows, n, [&](Index r) {
-        const auto a = all.row(r, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const L h = tanh_lanes(at.load(a.z)), t = sigmoid(at.load(a.z + n));
-            at.store(a.z, h);
-            at.store(a.z + n, t);
-            at.store(a.s, h * t + at.load(a.before) * (L(T(1)) - t));
-        });
+    sweep_rows<T, A>(rows, n, all, [=](auto at, const auto& a) {
+        const L h = tanh_lanes(at.load(a.z)), t = sigmoid(at.load(a.z + n));
+        at.store(a.z, h);
+        at.store(a.z + n, t);
+        at.store(a.s, h * t + at.load(a.before) * (L(T(1)) - t));
     });
 }
 
@@ -276,16 +270,12 @@ void highway_forward(Index rows, Index n, const HighwayRows<T>& all) {
 template <bool squared, class T, class A = Architecture>
 void highway_backward(Index rows, Index n, const HighwayRows<T>& all, const HighwayAdjoints<T>& adjoints) {
     using L = Lanes<T, A>;
-    const L one(T(1));
-    over_rows(rows, n, [&](Index r) {
-        const auto a = all.row(r, n);
-        const auto d = adjoints.row(r, n);
-        sweep<T, A>(0, n, [&](auto at) {
-            const L h = at.load(a.z), t = at.load(a.z + n), out = at.load(d.s);
-            at.store(d.z, chain<squared>((one - h * h) * t) * out);
-            at.store(d.z + n, chain<squared>((h - at.load(a.before)) * t * (one - t)) * out);
-            at.store(d.before, at.load(d.before) + chain<squared>(one - t) * out);
-        });
+    sweep_rows<T, A>(rows, n, all, adjoints, [=](auto at, const auto& a, const auto& d) {
+        const L one(T(1));
+        const L h = at.load(a.z), t = at.load(a.z + n), out = at.load(d.s);
+        at.store(d.z, chain<squared>((one - h * h) * t) * out);
+        at.store(d.z + n, chain<squared>((h - at.load(a.before)) * t * (one - t)) * out);
+        at.store(d.before, at.load(d.before) + chain<squared>(one - t) * out);
     });
 }
 

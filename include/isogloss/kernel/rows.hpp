@@ -11,8 +11,8 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
-/// Plain loops with sums in double, against which the kernels below are tested. Only dot has another use: the
-/// sum when a product exceeds the range of T.
+/// Plain loops with sums in double, against which the kernels below are tested. Only dot has other uses: the sum
+/// when a product exceeds the range of T, and wherever a sum is to be in double.
 namespace plain {
 
 template <class T> void add_column_sums(Index rows, Index width, const T* x, T* sums) {

@@ -25,17 +25,11 @@ template <class T, class A = Architecture> T row_max(Index n, const T* z) {
 template <class T, class A = Architecture> double exp_sum(Index n, const T* z, T shift, T scale, T* out) {
     using L = Lanes<T, A>;
     const L s(scale), m(shift);
-    double total = 0;
-    for (Index i = 0; i < n; i += chunk) {
-        L part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
-            const L e = exp_lanes(s * (at.load(z) - m));
-            if (out) at.store(out, e);
-            part += at.mask(e, T(0));
-        });
-        total += static_cast<double>(lane_sum(part));
-    }
-    return total;
+    return chunked_sum<T, A>(n, [&](auto at) {
+        const L e = exp_lanes(s * (at.load(z) - m));
+        if (out) at.store(out, e);
+        return at.mask(e, T(0));
+    });
 }
 
 /// z ← softmax(scale z), for scale > 0; returns log Σ exp(scale z), which is NaN if the row holds NaN or +∞, or only

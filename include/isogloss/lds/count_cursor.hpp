@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,13 +41,12 @@ public:
         const CountRunSection& end = sections_.back();
         if (end.begin + end.bytes != in.bytes())
             refuse("it has ", in.bytes(), " bytes, expected ", end.begin + end.bytes);
-        bytes_ = in.bytes();
     }
 
     const CountRunHeader& header() const { return header_; }                ///< contents and parameters
     const CountRunSection& section(Index k) const { return sections_[k]; }  ///< 0 … lags
     const std::string& path() const { return path_; }                       ///< its name
-    Index bytes() const { return bytes_; }                                  ///< its size
+    Index bytes() const { return sections_.back().begin + sections_.back().bytes; }  ///< its size
 
     /// Throws FileError with the path and what is wrong.
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
@@ -70,7 +68,6 @@ private:
     std::string path_;
     CountRunHeader header_;
     Array<CountRunSection> sections_;
-    Index bytes_ = 0;
 };
 
 namespace detail {
@@ -107,7 +104,7 @@ public:
           left_(section_.pairs) {
         buffer_.resize(static_cast<std::size_t>(std::max<Index>(64, std::min(buffer, unread_))));
         if (::lseek(file_.descriptor(), static_cast<off_t>(section_.begin), SEEK_SET) < 0)
-            throw FileError("cannot read '", run.path(), "': ", std::strerror(errno));
+            file::refuse("cannot read", run.path());
     }
 
     /// Moves to the next pair; false at the end.

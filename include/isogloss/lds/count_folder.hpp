@@ -9,13 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/lds/count_cursor.hpp>
 #include <isogloss/lds/count_run.hpp>
 #include <isogloss/types.hpp>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,9 +32,9 @@ public:
     explicit CountFolder(const std::string& path) : path_(path.ends_with('/') ? path : path + "/") {
         if (path.empty()) throw FileError("the folder for counts has an empty name; give it a name");
         if (::mkdir(path_.c_str(), 0777) == 0) made_ = true;
-        else if (errno != EEXIST) fail("cannot create the folder", errno);
+        else if (errno != EEXIST) file::refuse("cannot create the folder", path_);
         at_ = file::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (at_ < 0) fail("cannot open the folder", errno);
+        if (at_ < 0) file::refuse("cannot open the folder", path_);
         if (::flock(at_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             throw FileError("another program is counting in '", path_,
                             "'; wait until it has ended, or use another folder");
@@ -85,8 +83,7 @@ public:
 
     /// Removes one of the count files.
     void remove(const std::string& file) const {
-        if (::unlink(file.c_str()) != 0 && errno != ENOENT)
-            throw FileError("cannot remove '", file, "': ", std::strerror(errno));
+        if (::unlink(file.c_str()) != 0 && errno != ENOENT) isogloss::file::refuse("cannot remove", file);
     }
     /// Removes all count files.
     void clear() const {
@@ -112,19 +109,13 @@ private:
                                  rest.find_first_not_of("0123456789-", 6) == std::string_view::npos));
     }
     std::vector<std::string> entries() const {
-        struct Close {
-            void operator()(DIR* it) const { ::closedir(it); }
-        };
-        const std::unique_ptr<DIR, Close> folder(::opendir(path_.c_str()));
-        if (!folder) fail("cannot read the folder", errno);
+        const file::Folder folder(::opendir(path_.c_str()));
+        if (!folder) file::refuse("cannot read the folder", path_);
         std::vector<std::string> names;
         while (const dirent* entry = ::readdir(folder.get()))
             if (is_own(entry->d_name)) names.push_back(entry->d_name);
         std::sort(names.begin(), names.end());
         return names;
-    }
-    [[noreturn]] void fail(const char* what, int error) const {
-        throw FileError(what, " '", path_, "': ", std::strerror(error));
     }
 
     std::string path_;

@@ -60,11 +60,7 @@ template <class Pass> std::optional<LagCounts> passed(const LagCounts& own, bool
 
 // Gathers a string of each rank on all ranks.
 template <distributed::Communicator C> std::vector<std::string> gathered(C& ranks, const std::string& own) {
-    const auto n = static_cast<std::size_t>(ranks.size());
-    const Index size = std::ssize(own);
-    std::vector<Index> sizes(n);
-    ranks.all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)),
-                     std::vector<Index>(n, Index{sizeof size}));
+    const auto sizes = distributed::gathered(ranks, Index{std::ssize(own)});
     std::string all;
     for (const Index s : sizes) all.append(static_cast<std::size_t>(s), '\0');
     ranks.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)), sizes);

@@ -11,7 +11,6 @@
 #include <isogloss/types.hpp>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 

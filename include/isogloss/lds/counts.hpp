@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <exception>
 #include <isogloss/error.hpp>
 #include <isogloss/lds/pair_block.hpp>
 #include <isogloss/lds/sparse_counts.hpp>
@@ -208,20 +207,13 @@ private:
     Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last) const {
         const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary);
         Array<SparseCounts> out(lags());
-        Array<std::exception_ptr> failed(lags());
         parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
             for (Index k = a; k < b; ++k) {
-                try {
-                    LagCells cells;
-                    pairs.count(k + 1, cells);
-                    out[k] = compressed(pairs, cells);
-                } catch (...) {
-                    failed[k] = std::current_exception();
-                }
+                LagCells cells;
+                pairs.count(k + 1, cells);
+                out[k] = compressed(pairs, cells);
             }
         });
-        for (const auto& e : failed)
-            if (e) std::rethrow_exception(e);
         return out;
     }
 

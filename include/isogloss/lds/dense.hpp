@@ -24,9 +24,7 @@ inline SmallMatrix symmetrised(const SmallMatrix& m) {
 
 /// Σ a_ij b_ij = tr(a bᵀ).
 inline double inner(const SmallMatrix& a, const SmallMatrix& b) {
-    double s = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) s += a.data()[i] * b.data()[i];
-    return s;
+    return kernel::plain::dot(std::ssize(a), a.data(), b.data());
 }
 
 /// Frobenius norm.

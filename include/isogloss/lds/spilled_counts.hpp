@@ -15,7 +15,6 @@
 #include <isogloss/lds/spill_plan.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>

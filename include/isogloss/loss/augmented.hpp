@@ -53,17 +53,17 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) {
         const Weight<T> table = s.table(o);
         if (!s.is_looked_up(table))
-            s.fail(message("the head's matrix '", s.name_of(table),
-                           "' is not an embedding table; pass the embedding table as the ",
-                           "third input, add<AugmentedLoss>(name, options, logits, targets, E)"));
+            s.fail("the head's matrix '", s.name_of(table),
+                   "' is not an embedding table; pass the embedding table as the ",
+                   "third input, add<AugmentedLoss>(name, options, logits, targets, E)");
         return setup(s, o, y, table);
     }
 
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> table) {
         weigh(s, o.vocabulary);
         if (table.rows != o.vocabulary)
-            s.fail(message("the embedding table '", s.name_of(table), "' has ", table.rows,
-                           " rows, expected one per word: ", o.vocabulary));
+            s.fail("the embedding table '", s.name_of(table), "' has ", table.rows,
+                   " rows, expected one per word: ", o.vocabulary);
         E = table;
         const Index row = o.vocabulary * Index{sizeof(T)}, words = E.cols * Index{sizeof(T)};
         // Allows for later passes too: the number of threads may be set after the model is built.
@@ -163,10 +163,9 @@ private:
         }
         const T inverse = static_cast<T>(1 / tau), slope = static_cast<T>(soft / tau);
         if (!(inverse >= std::numeric_limits<T>::min()) || !std::isfinite(inverse) || !std::isfinite(slope))
-            s.fail(message(
-                "found temperature = ", tau, " and a soft term of weight ", soft,
-                "; expected 1 / temperature, and the weight times that, within the range of the graph's "
-                "scalar type"));
+            s.fail("found temperature = ", tau, " and a soft term of weight ", soft,
+                   "; expected 1 / temperature, and the weight times that, within the range of the graph's "
+                   "scalar type");
         // As a difference of logarithms the divergence has an error of some roundings of T.
         careful_ = soft * double(std::numeric_limits<T>::epsilon()) > 1e-5;
     }

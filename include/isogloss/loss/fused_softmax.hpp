@@ -63,8 +63,8 @@ template <class T> class FusedSoftmax {
 public:
     void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}) {
         if (y.vocabulary != o.vocabulary)
-            s.fail(message("the logits have a vocabulary of ", o.vocabulary, " but the targets '",
-                           s.name_of(y), "' one of ", y.vocabulary, "; they must agree"));
+            s.fail("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
+                   "' one of ", y.vocabulary, "; they must agree");
         logits_ = o;
         targets_ = y;
         hidden_ = s.hidden(o);

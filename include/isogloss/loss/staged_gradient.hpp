@@ -39,19 +39,15 @@ public:
 
     /// Commits the staged gradient; false if it is no longer there and must be recomputed.
     bool commit(Backward<T, Gradient>& p) {
-        bool there = std::exchange(staged_, false) && p.commit(hidden_);
-        if (there && !std::all_of(written_.begin(), written_.begin() + count_, [&](Weight<T> w) {
+        const bool committed = std::exchange(staged_, false) && p.commit(hidden_);
+        bool there =
+            committed && std::all_of(written_.begin(), written_.begin() + count_, [&](Weight<T> w) {
                 const auto& record = p.parameter(w);
                 return record.condition == Parameter<T>::Condition::staged && record.staged_by == node_;
-            })) {
-            p.discard(hidden_);
-            there = false;
-        }
+            });
         for (std::size_t i = 0; there && i < weights_.size(); ++i)
-            if (trained_[i] != is_trained(p, weights_[i])) {  // frozen or thawed since
-                p.discard(hidden_);
-                there = false;
-            }
+            there = trained_[i] == is_trained(p, weights_[i]);  // neither frozen nor thawed since
+        if (committed && !there) p.discard(hidden_);
         for (Index i = 0; there && i < count_; ++i)
             p.parameter(written_[std::size_t(i)]).condition = Parameter<T>::Condition::dense;
         count_ = 0;

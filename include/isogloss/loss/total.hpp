@@ -18,7 +18,7 @@ template <class T> struct TotalLoss {
 
     Loss<T> setup(Setup<T>& s, Loss<T> left, Loss<T> right) {
         for (const double w : options.weights)
-            if (!std::isfinite(w)) s.fail(message("found weight ", w, ", expected a finite number"));
+            if (!std::isfinite(w)) s.fail("found weight ", w, ", expected a finite number");
         a = left;
         b = right;
         l = s.loss(false);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <isogloss/error.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
@@ -30,11 +31,7 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
         throw DataError("nearest: a table of ", table.size(), " numbers as [", rows, ", ", columns,
                         "], a query of ", query.size(), " numbers, k = ", k,
                         "; expected rows · columns numbers, a query of one row, k ≥ 0");
-    const auto dot = [n = static_cast<std::size_t>(columns)](const T* a, const T* b) {
-        double sum = 0;
-        for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-        return sum;
-    };
+    const auto dot = [columns](const T* a, const T* b) { return kernel::plain::dot(columns, a, b); };
     const double query_square = dot(query.data(), query.data());
     if (!std::isfinite(query_square)) throw NumericError("nearest: the norm of the query is not finite");
     if (query_square == 0)

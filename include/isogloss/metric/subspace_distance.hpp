@@ -59,8 +59,8 @@ template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, M
 /// Source   Inan, Khosravi, Socher 2017, appendix B.  Departure: rank-deficient matrices are allowed.
 template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<const T> y) {
     const Tensor<T, 2> R = detail::Projection<T>(x, y, "subspace distance").residual;
-    double squares = 0;  // of R itself: 1 - Σρ² would lose small distances to rounding
-    for (const T r : R) squares += double(r) * double(r);
+    // Of R itself: 1 - Σρ² would lose small distances to rounding.
+    const double squares = kernel::plain::dot(std::ssize(R), R.data(), R.data());
     return std::min(1.0, std::sqrt(squares / static_cast<double>(dense::cols(R))));
 }
 

@@ -53,8 +53,7 @@ public:
     }
     /// Takes a reading now, due or not.
     const SubspaceReading& read() {
-        const auto matrix = [](const Parameter<T>& p) { return MatrixRef<const T>(p.value, p.rows, p.cols); };
-        SubspaceReading now{steps_, 0, principal_angles<T>(matrix(*x_), matrix(*y_))};
+        SubspaceReading now{steps_, 0, principal_angles<T>(x_->values(), y_->values())};
         now.distance = averaged_distance(now.angles);
         readings_.push_back(std::move(now));
         return readings_.back();

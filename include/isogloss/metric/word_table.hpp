@@ -79,11 +79,7 @@ public:
     /// Its vector, of norm 1.
     const float* row(Index i) const { return unit_.data() + i * dimension_; }
     /// Cosine of the angle between two words' vectors.
-    double cosine(Index i, Index j) const {
-        double sum = 0;
-        for (Index k = 0; k < dimension_; ++k) sum += double(row(i)[k]) * double(row(j)[k]);
-        return sum;
-    }
+    double cosine(Index i, Index j) const { return kernel::plain::dot(dimension_, row(i), row(j)); }
 
 private:
     Index dimension_;

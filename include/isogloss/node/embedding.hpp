@@ -33,8 +33,8 @@ template <class T> struct Embedding {
 
     Seq<T> setup(Setup<T>& s, Tokens tokens, Weight<T> E) {
         if (E.rows != tokens.vocabulary)
-            s.fail(message("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens),
-                           "' has a vocabulary of ", tokens.vocabulary, "; a table needs one row per word"));
+            s.fail("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens),
+                   "' has a vocabulary of ", tokens.vocabulary, "; a table needs one row per word");
         s.require("keep_words", options.keep_words, Exclusive{0}, 1);
         x = tokens;
         table = E;

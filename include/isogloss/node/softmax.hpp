@@ -52,10 +52,10 @@ template <class T> struct TiedSoftmax {
 
     Logits<T> setup(Setup<T>& s, Seq<T> h, Weight<T> E) {
         if (h.width != E.cols && !options.projection)
-            s.fail(message("the input has width ", h.width, " but the embedding table '", s.name_of(E),
-                           "' has width ", E.cols,
-                           ".\n     A tied softmax needs equal widths; set the units of the layer below to ",
-                           E.cols, ", or set TiedSoftmax{.projection = true}."));
+            s.fail("the input has width ", h.width, " but the embedding table '", s.name_of(E),
+                   "' has width ", E.cols,
+                   ".\n     A tied softmax needs equal widths; set the units of the layer below to ", E.cols,
+                   ", or set TiedSoftmax{.projection = true}.");
         if (options.projection) {
             projected = s.units("projected", E.cols).init(options.init).from("P", h);
             s.open(*projected);

@@ -106,8 +106,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         draw_edges(s);
         const Index N = options.units, E = record.edges.count();
         if (!options.frequencies.empty() && std::ssize(options.frequencies) != x.vocabulary)
-            s.fail(
-                message("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols"));
+            s.fail("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols");
         const SparseStart values(options, record.edges, leak);
         if constexpr (gated) {
             tau = s.weight("tau", x.vocabulary, N + E, values);
@@ -209,25 +208,23 @@ private:
 
     void draw_edges(Setup<T>& s) {
         if (!(options.longest == 0 || (options.longest >= 1 && std::isfinite(options.longest))))
-            s.fail(message("found longest = ", options.longest, ", expected 0 or a time of at least 1"));
-        const std::string who = message("node '", s.name(), "'");
-        require(who, "spread", options.spread, 0);
-        require(who, "bound", options.bound, 0);
+            s.fail("found longest = ", options.longest, ", expected 0 or a time of at least 1");
+        s.require("spread", options.spread, 0);
+        s.require("bound", options.bound, 0);
         double total = 0;
         for (const double f : options.frequencies) {
-            require(who, "a frequency", f, 0);
+            s.require("a frequency", f, 0);
             total += f;
         }
         if (!options.frequencies.empty() && !(total > 0 && std::isfinite(total)))
-            s.fail(message("the frequencies add up to ", total, ", expected a finite number above 0"));
+            s.fail("the frequencies add up to ", total, ", expected a finite number above 0");
         if (options.bound > 0 && !(bound() > T(0) && std::isfinite(bound())))
-            s.fail(
-                message("found bound = ", detail::in_full(options.bound),
-                        ", expected 0, for none, or a number within the range of the graph's scalar type"));
+            s.fail("found bound = ", detail::in_full(options.bound),
+                   ", expected 0, for none, or a number within the range of the graph's scalar type");
         for (double& f : options.frequencies) f /= total;
         if (options.units < 1 || options.edges < 1 || options.edges > options.units)
-            s.fail(message("found units = ", options.units, ", edges = ", options.edges,
-                           "; expected at least 1 unit, and edges from 1 (the loop) to the number of units"));
+            s.fail("found units = ", options.units, ", edges = ", options.edges,
+                   "; expected at least 1 unit, and edges from 1 (the loop) to the number of units");
         record.edges = random_edges(options.units, options.edges, options.seed);
     }
 

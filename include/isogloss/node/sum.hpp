@@ -15,8 +15,8 @@ template <class T> struct Sum {
 
     Seq<T> setup(Setup<T>& s, Seq<T> left, Seq<T> right) {
         if (left.width != right.width)
-            s.fail(message("'", s.name_of(left), "' has width ", left.width, ", '", s.name_of(right),
-                           "' has width ", right.width, "; only sequences of equal width can be added"));
+            s.fail("'", s.name_of(left), "' has width ", left.width, ", '", s.name_of(right), "' has width ",
+                   right.width, "; only sequences of equal width can be added");
         a = left;
         b = right;
         return y = s.sequence("y", a.width);
