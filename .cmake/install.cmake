@@ -10,13 +10,18 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS isogloss isogloss_pch EXPORT isogloss-targets)
 install(EXPORT isogloss-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
 foreach(name IN LISTS isogloss_components)
-    install(TARGETS isogloss_${name} EXPORT isogloss-${name}-targets)
-    install(EXPORT isogloss-${name}-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
+    # What the files of mpi name is of this machine: a component of the installation of its own, which the package leaves out.
+    set(isogloss_part_${name} Unspecified)
+    if(name STREQUAL "mpi")
+        set(isogloss_part_${name} mpi)
+    endif()
+    install(TARGETS isogloss_${name} EXPORT isogloss-${name}-targets COMPONENT ${isogloss_part_${name}})
+    install(EXPORT isogloss-${name}-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir} COMPONENT ${isogloss_part_${name}})
     file(WRITE ${isogloss_staging}/isogloss-${name}.cmake
         "${isogloss_${name}_dependency}"
         "include(\${CMAKE_CURRENT_LIST_DIR}/isogloss-${name}-targets.cmake)\n"
         "set(isogloss_${name}_FOUND TRUE)\n")
-    install(FILES ${isogloss_staging}/isogloss-${name}.cmake DESTINATION ${isogloss_cmake_dir})
+    install(FILES ${isogloss_staging}/isogloss-${name}.cmake DESTINATION ${isogloss_cmake_dir} COMPONENT ${isogloss_part_${name}})
 endforeach()
 
 if(TARGET isogloss_compiled)
@@ -78,10 +83,10 @@ foreach(name IN LISTS isogloss_components)
     file(WRITE ${isogloss_staging}/isogloss-${name}.pc
         "Name: isogloss-${name}\nDescription: ${PROJECT_DESCRIPTION}, component ${name}\nVersion: ${PROJECT_VERSION}\n"
         "Requires: isogloss${isogloss_${name}_requires}\n${isogloss_${name}_flags}")
-    install(FILES ${isogloss_staging}/isogloss-${name}.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+    install(FILES ${isogloss_staging}/isogloss-${name}.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT ${isogloss_part_${name}})
 endforeach()
 
-# The package holds the headers and what finds them. The compiled core is tuned for the machine that built it and stays out.
+# The package holds the headers and what finds them. The compiled core, tuned for the machine that built it, and mpi stay out.
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL Unspecified)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
