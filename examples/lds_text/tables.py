@@ -62,6 +62,14 @@ class Results:
                 if (reader.fieldnames or FIELDS) != FIELDS:
                     sys.exit(f"tables.py: '{path}' is not a table of this program; it was left unchanged. Give --results another name")
                 self.rows = list(reader)
+            for number, row in enumerate(self.rows, 2):
+                try:
+                    fine = None not in row and row["corpus"] in CORPORA and int(row["seed"]) >= 0 and float(row["dev"]) + float(row["test"]) >= 0
+                except (TypeError, ValueError):
+                    fine = False
+                if not fine:
+                    sys.exit(f"tables.py: found '{','.join(str(v) for v in row.values())}' in line {number} of '{path}', expected {','.join(FIELDS)} of a "
+                             "tagger. Correct or remove the line")
 
     @staticmethod
     def key(row):

@@ -105,7 +105,14 @@ class Results:
                              'rows empty where unknown')
         if whole != content and not reads_only:  # a row truncated when the machine stopped
             os.truncate(path, len(whole.encode()))
-        for row in csv.DictReader(whole.splitlines()):
+        for number, row in enumerate(csv.DictReader(whole.splitlines()), 2):
+            try:
+                fine = None not in row and int(row['seed']) >= 0 and all(float(row[c] or 0) is not None for c in COLUMNS[3:])
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                raise SystemExit(f"table.py: found '{','.join(str(v) for v in row.values())}' in line {number} of '{path}', expected a task, a method and numbers for "
+                                 f"{','.join(COLUMNS[2:])}. Correct or remove the line")
             if row['seconds'] == seconds_of(o, row['task'], row['method']):
                 self.rows[row['task'], row['method'], int(row['seed'])] = row
 

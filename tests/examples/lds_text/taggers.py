@@ -109,6 +109,9 @@ with tempfile.TemporaryDirectory() as place:
     assert "Give --ssid" in run(PROGRAM, *base, "--features", "SSID smoother", "--corpora", "ewt", "--system", "m.lds", "--word2vec", "w2v", status=1)
     assert "'./nope' cannot be run" in run("./nope", "--results", "new.csv", "--data", "data", "--features", "words", "--seeds", 1, status=1)
 
+    write("wrong.csv", content("tags.csv") + "ewt,words,1,many,90,,\n")
+    assert "'ewt,words,1,many,90,,' in line" in run("--results", "wrong.csv", status=1)
+
     # a table goes on with what it was made with, or not at all; one without that list gets it
     again = [PROGRAM, "--results", "tags.csv", "--data", "data", "--seeds", 1, "--corpora", "ewt", "--features", "words", "filter"]
     for other, says in ((["--epochs", 3, "--system", "m.lds"], "--epochs 2, not 3"), (["--epochs", 2, "--system", "s.lds"], "another system")):

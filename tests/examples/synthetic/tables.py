@@ -228,6 +228,12 @@ def goes_on():
 
 def refuses():
     assert 'invalid choice' in run('--print-only', '--parts', 'chess', '--results', 'page.csv', status=2)
+    with open('page.csv') as f:
+        good = f.read()
+    for wrong in 'reber,"GLNN, Adam",x,1,0.6', 'reber,"GLNN, Adam",1,1,many', 'reber,"GLNN, Adam",1' + ',1' * 20:
+        with open('wrong.csv', 'w') as f:
+            f.write(good + wrong + '\n')
+        assert f"in line {good.count(chr(10)) + 1} of 'wrong.csv'" in run('--print-only', '--results', 'wrong.csv', status=1), wrong
     assert "no results file 'none.csv'" in run('--print-only', '--results', 'none.csv', status=1) and not os.path.exists('none.csv')
     assert 'does not begin with' in run('--print-only', '--results', 'text.txt', status=1)
     with open('earlier.csv', 'w') as f:
