@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from inputs import require_place
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOSSES = ("ce", "al", "al_held")
 STEPS = [f"step/{loss}/{n}/10000/35/20" for loss in LOSSES for n in (200, 650, 1500)]
@@ -77,7 +79,10 @@ def first(*patterns):
 
 def torch_version(python):
     """Version of the interpreter's PyTorch, without anything after a plus sign; None if it has none."""
-    asked = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    try:
+        asked = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    except OSError:
+        return None
     return asked.stdout.strip().split("+")[0] if asked.returncode == 0 else None
 
 
@@ -176,7 +181,12 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true", help="only whether all sides compute the same losses")
     options = parser.parse_args()
-    rows = [r for r in (CHECKS if options.check else STEPS + HEADS + LAYERS) if re.search(options.rows, r)]
+    require_place(options.json)
+    try:
+        wanted = re.compile(options.rows)
+    except re.error as error:
+        sys.exit(f"found --rows {options.rows}, which is not a regular expression ({error}), expected one such as 'step/ce'")
+    rows = [r for r in (CHECKS if options.check else STEPS + HEADS + LAYERS) if wanted.search(r)]
     if not rows:
         sys.exit(f"--rows {options.rows}: found no row that it matches, expected some of: {', '.join(CHECKS if options.check else STEPS + HEADS + LAYERS)}")
     if min(options.threads, options.rounds) < 1:

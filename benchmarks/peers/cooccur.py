@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+from inputs import require_place, require_programs
+
 
 def timed(command, **streams):
     """Processor time and elapsed time in seconds and peak memory in MiB of a program."""
@@ -86,6 +88,8 @@ def main():
     o = parser.parse_args()
     lds_text, zipf_text = o.build.resolve() / "examples/lds_text", o.build.resolve() / "benchmarks/zipf_text"
     vocab_count, cooccur = (o.glove.resolve() / name for name in ("vocab_count", "cooccur"))
+    require_programs(lds_text, zipf_text, vocab_count, cooccur)
+    require_place(o.json)
     json_path = o.json and os.path.abspath(o.json)
     rounds = []
     with tempfile.TemporaryDirectory(prefix="cooccur_", dir=o.folder) as place:

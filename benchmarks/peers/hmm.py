@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+from inputs import require_place, require_programs
+
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -122,6 +124,8 @@ def main():
     parser.add_argument("--peers", default="hmmlearn,dynamax")
     parser.add_argument("--json")
     o = parser.parse_args()
+    require_programs(o.build / "peer_hmm")
+    require_place(o.json)
     x = sequences(o.text, o.tokens, o.length, o.symbols)
     random = np.random.default_rng(1)
     start = [np.full(o.states, 1 / o.states), random.dirichlet(np.ones(o.states), o.states), random.dirichlet(np.ones(o.symbols), o.states)]

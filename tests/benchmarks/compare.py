@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(sys.argv[1]))  # as for a script that is run
 spec = importlib.util.spec_from_file_location("script", sys.argv[1])
 script = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(script)
