@@ -27,7 +27,7 @@ import torch.nn.functional as F
 import torch_loss
 
 PRESETS = {
-    "fast": {"units": 300, "keep": (0.85, 0.75, 0.9, 0.72), "loss": "ce", "epochs": 15, "init": 0.1, "clip": 5, "columns": 10},
+    "fast": {"units": 300, "keep": (0.8, 0.7, 0.9, 0.7), "loss": "ce", "epochs": 15, "init": 0.1, "clip": 5, "columns": 10},
     "small": {"units": 200, "keep": 0.7, "loss": "al", "epochs": 40, "init": 0.1, "clip": 5, "columns": 20, "decay_from": 5, "decay": 0.9},
     "medium": {"units": 650, "keep": 0.5, "loss": "al", "epochs": 40, "init": 0.05, "clip": 5, "columns": 20,
                "decay_from": 10, "decay": 0.9},

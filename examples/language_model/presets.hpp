@@ -67,15 +67,13 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
 inline void apply_fast(Options& o, const std::string& corpus) {
     apply_preset(o, "small", corpus);
     const bool wikitext = corpus == "wikitext-2";
-    o.keep = wikitext ? 0.8 : 0.72;
+    o.keep = wikitext ? 0.8 : 0.7;
     if (!wikitext) {
         o.units = {300};
         o.embedding = 300;
         o.scheme = "recurrent";
-        o.keep_input = 0.85;
-        o.keep_state = 0.75;
+        o.keep_input = 0.8;
         o.keep_between = 0.9;
-        o.keep_output = 0.72;
     }
     o.batch = 10;
     o.loss = "ce";
