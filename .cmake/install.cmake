@@ -10,7 +10,7 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS isogloss isogloss_pch EXPORT isogloss-targets)
 install(EXPORT isogloss-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
 foreach(name IN LISTS isogloss_components)
-    # What the files of mpi name is of this machine: a component of the installation of its own, which the package leaves out.
+    # The files of mpi name libraries of this machine: they are a component of their own, which the package leaves out.
     set(isogloss_part_${name} Unspecified)
     if(name STREQUAL "mpi")
         set(isogloss_part_${name} mpi)

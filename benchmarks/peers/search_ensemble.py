@@ -191,6 +191,15 @@ class Ensemble:
         keep = keep.reshape(self.K, *[1] * len(shape))
         return (torch.rand(self.K, *shape, device=self.device) < keep).float() / keep
 
+    def begin(self, text, segment):
+        """Inputs [T, B] and targets [T B] of a segment, and 1 if it is the first, which starts from states 0, else 0."""
+        x, y = (v.index_select(0, segment)[0] for v in text)
+        begins = (segment == 0).float()
+        for l in self.layers:
+            self.raw[l].mul_(1 - begins)
+            self.c[l][:, 0].mul_(1 - begins)
+        return x, y.reshape(-1), begins
+
     def forward(self, x, train):
         """The head's input [K, T B, N]."""
         K, B, T, N, V = self.K, self.B, self.T, self.N, self.V
@@ -283,25 +292,17 @@ class Ensemble:
     def step(self):
         """One segment of training."""
         K, B, T, N, V, R = self.K, self.B, self.T, self.N, self.V, self.T * self.B
-        segment = self.step_index % self.segments
-        x, y = (v.index_select(0, segment)[0] for v in self.train)
-        begins = (segment == 0).float()
-        for l in self.layers:
-            self.raw[l].mul_(1 - begins)
-            self.c[l][:, 0].mul_(1 - begins)
+        x, y, begins = self.begin(self.train, self.step_index % self.segments)
         h = self.forward(x, True)
-        y = y.reshape(-1)
         if self.al:
             targets = (self.first + y.clamp(min=0)[None, :]).reshape(-1)
             h = torch.cat([h, self.half["E"].reshape(K * V, N).index_select(0, targets).reshape(K, R, N)], 1)
         elif not h.is_contiguous():
             h = h.contiguous()
-        if self.tied:
-            Z = torch.bmm(h, self.half["E"].transpose(1, 2))
-        elif self.al:
-            Z = torch.cat([torch.bmm(h[:, :R], self.half["H"]), torch.bmm(h[:, R:], self.half["E"].transpose(1, 2))], 1)
+        if self.al and not self.tied:
+            Z = torch.cat([self.logits(h[:, :R]), torch.bmm(h[:, R:], self.half["E"].transpose(1, 2))], 1)
         else:
-            Z = torch.bmm(h, self.half["H"])
+            Z = self.logits(h)
         self.rows(Z, y, True)
         g = self.g
         g["b"].copy_(Z[:, :R].sum(1, dtype=torch.float32))
@@ -361,19 +362,14 @@ class Ensemble:
         return scale(self.ar) * h * within + scale(self.tar) * (change - later)
 
     def evaluate_segment(self):
-        segment = self.valid_index
-        x, y = (v.index_select(0, segment)[0] for v in self.valid)
-        begins = (segment == 0).float()
-        for l in self.layers:
-            self.raw[l].mul_(1 - begins)
-            self.c[l][:, 0].mul_(1 - begins)
+        x, y, begins = self.begin(self.valid, self.valid_index)
         self.total.mul_(1 - begins.double())
         h = self.forward(x, False)
-        self.rows(self.logits(h), y.reshape(-1), False)
+        self.rows(self.logits(h), y, False)
         self.total += self.nats.double().sum(1)
         for l in self.layers:
             self.keep_states(l)
-        self.valid_index.copy_((segment + 1) % len(self.valid[0]))
+        self.valid_index.copy_((self.valid_index + 1) % len(self.valid[0]))
 
     def record(self, epoch):
         """Keeps the validation perplexities of an epoch, counted from 1, on the device."""
