@@ -12,7 +12,7 @@
 
 A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
 state), .csv (its log) and .out (the program's output). After an interruption the same call resumes. A finished run is
-evaluated in one column and becomes a line of the results; see docs/examples/language_model.md.
+evaluated in one column and becomes a line of the results; see docs/examples/language_model_results.md.
 """
 import argparse
 import math
@@ -289,11 +289,11 @@ def main():
                    'FOLDER/tables.csv)')
     arguments_of_training(p, [1], CHANGED, 'changes.csv')
 
-    p = commands.add_parser('report', help='rewrite the tables of docs/examples/language_model.md from the results')
+    p = commands.add_parser('report', help='rewrite the tables of docs/examples/language_model_results.md from the results')
     p.add_argument('--results', default=RESULTS)
     p.add_argument('--tuned', default=TUNED, help='results of tune')
     p.add_argument('--changes', default=CHANGED, help='results of try')
-    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', 'language_model.md'))
+    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', 'language_model_results.md'))
     p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
 

@@ -206,7 +206,7 @@ def shown():
     assert line in printed and "| VD | 92.6 | 87.3 | no finished training yet |  |  |  |  |\n" in printed, printed
     assert "**ptb-medium**, `--corpus ptb --preset medium`: no finished training yet.\n" in printed, printed
 
-    page = os.path.join(SOURCES, "docs", "examples", "language_model.md")
+    page = os.path.join(SOURCES, "docs", "examples", "language_model_results.md")
     tables("report", "--check")  # of the project, with its own results
     shutil.copy(page, "page.md")
     refuses("report", "--check", "--page", "page.md", "--results", "r.csv", says=["are not those of 'r.csv'", "tables.py report"])
