@@ -280,15 +280,15 @@ def markdown_tuned(results, made):
     return '\n'.join(out) + '\n' if out else ''
 
 
-def markdown_distances(runs):
-    """The distance of word vectors and softmax of finished runs on the page; nothing if none was recorded."""
-    epochs = [0, 1, 5, 10, 20, 40]
+def markdown_distances(runs, first='table'):
+    """The distance of word vectors and softmax of finished runs {(first, row, seed): {epoch: distance}}; nothing if none was recorded."""
+    epochs = [0, 1, 5, 10, 20]
     out = ['', 'Averaged distance of the column spaces of word vectors and softmax (`--subspace`), at the start and after epochs:', '',
-           '| table | row | seed | start | ' + ' | '.join(map(str, epochs[1:])) + ' |', '|' + '---|' * (3 + len(epochs))]
-    for (table, row, seed), found in runs.items():
+           f'| {first} | row | seed | start | ' + ' | '.join(map(str, epochs[1:])) + ' | last |', '|' + '---|' * (4 + len(epochs))]
+    for (name, row, seed), found in runs.items():
         if found:
-            cells = [f'{found[epoch]:.3f}' if epoch in found else '' for epoch in epochs]
-            out.append('| ' + ' | '.join([table, row, str(seed), *cells]) + ' |')
+            cells = [f'{found[epoch]:.3f}' if epoch in found else '' for epoch in [*epochs, max(found)]]
+            out.append('| ' + ' | '.join([name, row, str(seed), *cells]) + ' |')
     return '\n'.join(out) + '\n' if any(runs.values()) else ''
 
 
@@ -323,10 +323,10 @@ def markdown_changes(changes, made, plain, made_plain):
 
 
 def markdown_compared(table, files):
-    """Finished runs of a table in several results, a line for each of them and each row; options that all have stand above."""
-    found = []
+    """Finished runs of a table in several results, a line for each of them and each row, and their distances; options that all have stand above."""
+    found, distances = [], {}
     for path in files:
-        made = read_options(path, RUN)
+        name, made = os.path.basename(path).removesuffix('.csv'), read_options(path, RUN)
         results = [r for r in read_results(path) if r['table'] == table]
         if not results:
             raise Refused(f"found no finished run of {table} in '{path}', expected those that `tables.py run {table} --results {path}` records. "
@@ -334,7 +334,8 @@ def markdown_compared(table, files):
         for row in ROWS[table]:
             if (runs := [r for r in results if r['row'] == row]):
                 how = ' and '.join(sorted({made.get(tuple(str(r[name]) for name in RUN), 'not recorded') for r in runs}))
-                found.append((os.path.basename(path).removesuffix('.csv'), row, how, runs))
+                found.append((name, row, how, runs))
+        distances |= {(name, *run[1:]): by_epoch for run, by_epoch in read_by_epoch(path, 'subspace', DISTANCES).items() if run[0] == table}
     # An option and its value are what stands between one ' --' and the next.
     options = [re.split(' (?=--)', how) for _, _, how, _ in found]
     same = [option for option in options[0] if all(option in others for others in options)]
@@ -347,12 +348,12 @@ def markdown_compared(table, files):
         cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
         own = ' '.join(option for option in how if option not in same)
         out.append('| ' + ' | '.join([name, row, f'`{own}`' if own else '', *cells]) + ' |')
-    return '\n'.join(out) + '\n'
+    return '\n'.join(out) + '\n' + markdown_distances(distances, 'results')
 
 
 def write_between(page, script, made, check, results, command='report'):
     """Writes the output of a script between its two marks on a page, or checks that it is there; returns 0."""
-    begin, end = f'<!-- {script} {command} writes from here -->', f'<!-- {script}: to here -->'
+    begin, end = f'<!-- {script} {command} writes from here -->', f'<!-- {script} {command}: to here -->'
     with open(page) as f:
         text = f.read()
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):

@@ -162,9 +162,12 @@ def subspace():
     assert [line["epoch"] for line in rows("adopted/tables.subspace.csv")] == ["5", "6", "7", "8", "9"]
 
     out = tables("report", "--results", "s/tables.csv", "--print")
-    cells = " | ".join(f"{float(lines[epoch]['distance']):.3f}" for epoch in (0, 1, 5))
-    assert "| table | row | seed | start | 1 | 5 | 10 | 20 | 40 |\n|---|---|---|---|---|---|---|---|---|\n" \
-           f"| ptb-small | VD | 1 | {cells} |  |  |  |\n" in out, out
+    cells = " | ".join(f"{float(lines[epoch]['distance']):.3f}" for epoch in (0, 1, 5, 9)).rsplit(" | ", 1)
+    cells = f"{cells[0]} |  |  | {cells[1]}"
+    assert "| table | row | seed | start | 1 | 5 | 10 | 20 | last |\n|---|---|---|---|---|---|---|---|---|\n" \
+           f"| ptb-small | VD | 1 | {cells} |\n" in out, out
+    assert f"\n\n| results | row | seed | start | 1 | 5 | 10 | 20 | last |\n|---|---|---|---|---|---|---|---|---|\n| tables | VD | 1 | {cells} |\n" in tables(
+        "compare", "ptb-small", "--results", "s/tables.csv")
     assert "| ptb-small | RE | 1 |" not in out and 0 < float(lines[0]["distance"]) <= 1 and not math.isnan(float(lines[9]["distance"]))
     # A line of a run that is not finished, or was removed, is not shown.
     write("s/tables.csv", HEADER + "\n")
@@ -228,10 +231,10 @@ def shown():
                         "| results | row | options | validation | test | seeds | epochs | core-hours |\n|---|---|---|---|---|---|---|---|\n"
                         "| exact | REAL | `--epsilon 0` | 92.00 (91.00 … 93.00) | 82.00 (81.00 … 83.00) | 3 | 8 | 1.50 (1.50 … 1.50) |\n"
                         "| sampled | REAL | `--epsilon 0.5` | 93.00 (92.00 … 94.00) | 83.00 (82.00 … 84.00) | 3 | 8 | 0.50 (0.50 … 0.50) |\n"), compared
-    write("page.md", "before\n<!-- tables.py compare writes from here -->\n<!-- tables.py: to here -->\nafter\n")
+    write("page.md", "before\n<!-- tables.py compare writes from here -->\n<!-- tables.py compare: to here -->\nafter\n")
     refuses(*compare, "--page", "page.md", "--check", says=["are not those of 'exact.csv', 'sampled.csv'"])
     tables(*compare, "--page", "page.md")
-    assert read("page.md").decode() == ("before\n<!-- tables.py compare writes from here -->\n" + compared + "<!-- tables.py: to here -->\nafter\n")
+    assert read("page.md").decode() == ("before\n<!-- tables.py compare writes from here -->\n" + compared + "<!-- tables.py compare: to here -->\nafter\n")
     tables(*compare, "--page", "page.md", "--check")
     refuses(*compare, "--check", says=["--check without --page"])
     refuses("compare", "ptb-medium", "--results", "exact.csv", says=["no finished run of ptb-medium in 'exact.csv'"])
