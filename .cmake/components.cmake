@@ -17,10 +17,21 @@ macro(isogloss_component name)
         list(APPEND isogloss_components_left_out ${name})
     endif()
 endmacro()
-# isogloss_refuse_unknown(OPTION KNOWN NAMES...): an error for a name that is none of those known.
+# isogloss_wanted(OPTION NAME): sets `wanted` in the caller: whether an option that is ON, OFF or a list of names asks for this one.
+function(isogloss_wanted option name)
+    string(TOUPPER "${${option}}" all)
+    if(all MATCHES "^(ON|TRUE|YES|Y|1)$" OR name IN_LIST ${option})
+        set(wanted TRUE PARENT_SCOPE)
+    else()
+        set(wanted FALSE PARENT_SCOPE)
+    endif()
+endfunction()
+
+# isogloss_refuse_unknown(OPTION KNOWN VALUE...): an error for a value that is neither ON, OFF or the like nor a list of names known.
 function(isogloss_refuse_unknown option known)
     foreach(name IN LISTS ARGN)
-        if(NOT name IN_LIST known)
+        string(TOUPPER "${name}" all)
+        if(NOT name IN_LIST known AND NOT all MATCHES "^(ON|TRUE|YES|Y|1|OFF|FALSE|NO|N|0)$")
             list(JOIN known ", " known)
             message(FATAL_ERROR "isogloss: ${option} names '${name}', expected a list of some of: ${known}.\n"
                 "Separate names by semicolons: -D${option}=\"a;b\"")

@@ -45,6 +45,8 @@ refuses(ISOGLOSS_COMPONENTS astrology lds)
 file(REMOVE_RECURSE ${WORK})
 refuses(ISOGLOSS_EXAMPLES langauge_model language_model)
 file(REMOVE_RECURSE ${WORK})
+refuses(ISOGLOSS_BENCHMARKS cels cells)
+file(REMOVE_RECURSE ${WORK})
 refuses(ISOGLOSS_TEST_FOLDERS nodes node)
 
 # A BLAS that CMake takes for one and that has none of its functions

@@ -23,6 +23,8 @@ say() { printf '\n== %s\n' "$1"; }
 changed() { # preset label
     local tests=build/$1/tests inputs
     case $2 in
+        benchmarks) inputs=("build/$1/benchmarks" benchmarks tests/{benchmarks,mpi}) ;;
+        core) inputs=("$tests/tests_core" CMakeLists.txt pyproject.toml CITATION.cff packaging include) ;;
         examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/{examples,mpi}) ;;
         docs) inputs=("$tests"/docs_* ./*.md docs tests/docs include examples) ;;
         distributed) inputs=("$tests"/{tests_distributed,mpi_ranks} tests/{distributed,mpi}) ;;
@@ -53,7 +55,7 @@ pass_tests() { # preset
 }
 
 say "Optimised build"
-CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=ON
+CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON "-DISOGLOSS_BENCHMARKS=cells;ranks_step" -DISOGLOSS_DOCS=ON
 cmake --build --preset release --parallel "$jobs"
 
 say "Build under the sanitizers"

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "catch.hpp"
+#include "tolerance.hpp"
 
 using namespace isogloss;
 using namespace isogloss::dense;
@@ -26,10 +27,11 @@ template <class T> Tensor<T, 2> times(const Tensor<T, 2>& a, const Tensor<T, 2>&
 }
 
 template <class T> double distance(const Tensor<T, 2>& a, const Tensor<T, 2>& b) {
+    if (a.shape() != b.shape()) return 1e300;
     double most = 0;
     for (std::size_t i = 0; i < a.size(); ++i)
-        most = std::max(most, std::abs(double(a.data()[i]) - double(b.data()[i])));
-    return a.shape() == b.shape() ? most : 1e300;
+        most = worse(most, std::abs(double(a.data()[i]) - double(b.data()[i])));
+    return most;
 }
 
 template <class T> Tensor<T, 2> diagonal(const auto& values) {

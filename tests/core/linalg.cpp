@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "tolerance.hpp"
 
 using namespace isogloss;
 
@@ -41,7 +42,7 @@ void check_product(Index rows, Index inner, Index cols, bool ta, bool tb, T alph
             double expected = double(beta) * double(before[static_cast<std::size_t>(i * c.m.stride + j)]);
             for (Index k = 0; k < inner; ++k)
                 expected += double(alpha) * element(a.m, i, k) * element(b.m, k, j);
-            REQUIRE(double(c.m.row(i)[j]) == Approx(expected).margin(sizeof(T) == 4 ? 1e-4 : 1e-12));
+            REQUIRE(double(c.m.row(i)[j]) == to_rounding<T>(expected, 1e-4, 1e-12));
         }
         REQUIRE(c.m.row(i)[cols] ==
                 before[static_cast<std::size_t>(i * c.m.stride + cols)]);  // beyond the row

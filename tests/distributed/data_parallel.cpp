@@ -329,6 +329,6 @@ TEST_CASE("With overlap a gradient that is added to after it was taken is refuse
     };
     REQUIRE_THROWS_AS(parallel.gradients(*batches.begin(), twice), UsageError);
     REQUIRE_THROWS_WITH(parallel.gradients(*batches.begin(), twice),
-                        Catch::Contains("after the backward pass"));
+                        Catch::Matchers::ContainsSubstring("after the backward pass"));
     parallel.gradients(*batches.begin(), [&](const text::Batch& part) { m.pass(part); });
 }

@@ -41,7 +41,7 @@ for network, metrics in {'glnn': ['ruop', 'rbpm', 'gradient'], 'gnn': ['rbpm'], 
             seen, shown = result('--task', 'music', '--network', network, *by, *how, *SMALL, *enough)
             assert ('full batches' in shown) == (how[:1] == ['--training']), shown
             assert abs(seen['entropy_bits'] - 0.66583) < 1e-5, seen
-            assert seen['entropy_bits'] < seen['validation_bits'] < untrained + (0.1 if network in ('hmm', 'lstm') else 0), \
+            assert seen['entropy_bits'] < seen['validation_bits'] < untrained - (0.5 if network in ('hmm', 'lstm') else 0), \
                 (network, metric, how, seen, untrained)
 for edges, form in ('5', 'full'), ('6', 'quasi_diagonal'):
     assert f'form {form}' in result('--edges', edges, '--units', '8', '--length', '300', '--seconds', '0.01')[1]
@@ -55,7 +55,7 @@ assert answer['entropy_bits'] == 0
 result('--task', 'music', '--training', 'full', '--doublings', '3', '--conjugate', *SMALL)
 for network in 'glnn', 'lstm', 'hmm':
     best, _ = result('--task', 'music', '--network', network, '--starts', '3', *SMALL)
-    assert best['validation_bits'] < untrained + 0.1, best
+    assert best['validation_bits'] < untrained - 0.5, best
 _, shown = result('--task', 'anbn', '--longest', '20', '--validation-longest', '40', *SMALL)
 longer = dict(part.split('=') for line in shown.splitlines() if line.startswith('longer_bits') for part in line.split())
 assert abs(float(longer['longer_entropy_bits']) - math.log2(21) / 61) < 1e-5 and 0 <= float(longer['longer_success']) <= 1, longer

@@ -107,7 +107,8 @@ TEMPLATE_TEST_CASE("Inputs are asked for, and refused, on the way to logits as o
         else return net.l;
     }();
     const auto refuses = [&](std::vector<Feed<double>> feeds, const std::string& says) {
-        CHECK_THROWS_WITH(g.forward(to, std::span<const Feed<double>>(feeds)), Catch::Contains(says));
+        CHECK_THROWS_WITH(g.forward(to, std::span<const Feed<double>>(feeds)),
+                          Catch::Matchers::ContainsSubstring(says));
     };
     refuses({net.feed(0), net.feed(1), net.feed(2), net.feed(3), net.feed(5)}, "'letter'");
     refuses({net.feed(0), net.feed(1), net.feed(2), net.feed(3), net.feed(4), net.feed(3)},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "tolerance.hpp"
 
 using namespace isogloss;
 
@@ -38,21 +39,21 @@ TEMPLATE_TEST_CASE("A packed matrix multiplies as the plain loops, whatever the 
                 Packed::add_product(A, packed.data(), {c.data(), rows, n, n + 3});
                 CAPTURE(transposed, rows, k, n);
                 for (std::size_t i = 0; i < c.size(); ++i)
-                    REQUIRE(double(c[i]) ==
-                            Approx(double(expected[i])).margin(sizeof(T) == 4 ? 1e-3 : 1e-11));
+                    REQUIRE(double(c[i]) == to_rounding<T>(double(expected[i]), 1e-3, 1e-9));
             }
 }
 
-TEST_CASE("A packed product does not depend on the number of threads or of rows",
-          "[kernel][packed][threads]") {
-    using Packed = kernel::Packed<float>;
+TEMPLATE_TEST_CASE("A packed product does not depend on the number of threads or of rows",
+                   "[kernel][packed][threads]", float, double) {
+    using T = TestType;
+    using Packed = kernel::Packed<T>;
     const Random random(1, 2);
-    std::vector<float> a(40 * 200), b(200 * 800), packed(static_cast<std::size_t>(Packed::size(200, 800)));
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(random.normal(Index(i)));
-    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(random.normal(Index(i)));
+    std::vector<T> a(40 * 200), b(200 * 800), packed(static_cast<std::size_t>(Packed::size(200, 800)));
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<T>(random.normal(Index(i)));
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<T>(random.normal(Index(i)));
     const auto product = [&](Index rows) {
-        std::vector<float> c(40 * 800);
-        Packed::pack(MatrixRef<const float>(b.data(), 200, 800), packed.data());
+        std::vector<T> c(40 * 800);
+        Packed::pack(MatrixRef<const T>(b.data(), 200, 800), packed.data());
         Packed::add_product({a.data(), rows, 200}, packed.data(), {c.data(), rows, 800});
         return c;
     };

@@ -60,6 +60,5 @@ TEMPLATE_TEST_CASE("A transpose is added to a multiple of what is there, or over
             kernel::plain::transpose_add(n, m, from.in(), m + 2, beta, expected.out(), n + 1);
             REQUIRE((to.written() && expected.written()));
             REQUIRE(to == expected);  // between the rows too
-            REQUIRE(to[(m - 1) * (n + 1) + n - 1] == to[(m - 1) * (n + 1) + n - 1]);
         }
 }

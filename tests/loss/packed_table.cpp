@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "graphs.hpp"
+#include "tolerance.hpp"
 
 using namespace isogloss;
 
@@ -62,7 +63,7 @@ template <class T> Numbers logits(Precision precision, Index rows, Index without
 
 double largest(const Numbers& v) {
     double most = 0;
-    for (const double x : v) most = std::max(most, std::abs(x));
+    for (const double x : v) most = worse(most, std::abs(x));
     return most;
 }
 

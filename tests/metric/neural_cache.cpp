@@ -9,6 +9,7 @@
 #include "allocations.hpp"
 #include "catch.hpp"
 #include "graphs.hpp"
+#include "tolerance.hpp"
 
 using namespace isogloss;
 
@@ -99,9 +100,9 @@ TEMPLATE_TEST_CASE("The cache is its definition, step by step and in segments", 
                              REQUIRE(t == seen++);
                              REQUIRE(p.size() == (t == 0 ? 0 : thetas.size()));
                              for (std::size_t k = 0; k < p.size(); ++k)
-                                 worst = std::max(
-                                     worst, std::abs(p[k] - s.by_definition(t, s.next[std::size_t(t)], window,
-                                                                            thetas[k])));
+                                 worst =
+                                     worse(worst, std::abs(p[k] - s.by_definition(t, s.next[std::size_t(t)],
+                                                                                  window, thetas[k])));
                          });
         }
         REQUIRE(seen == s.size());
@@ -113,8 +114,8 @@ TEMPLATE_TEST_CASE("The cache is its definition, step by step and in segments", 
         for (Index t = 0; t < s.size(); ++t) {
             if (t > 0)
                 for (const Token w : {Token{0}, s.next[std::size_t(t)]})
-                    worst = std::max(worst, std::abs(cache.probability(s.state(t), w) -
-                                                     s.by_definition(t, w, window, theta)));
+                    worst = worse(worst, std::abs(cache.probability(s.state(t), w) -
+                                                  s.by_definition(t, w, window, theta)));
             cache.add(s.state(t), s.next[std::size_t(t)]);
         }
         REQUIRE(worst < tolerance);

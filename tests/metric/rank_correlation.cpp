@@ -24,7 +24,7 @@ TEST_CASE("Spearman's correlation is 1 for any rising relation and -1 for any fa
     }
     REQUIRE(spearman(x, rising) == Approx(1));
     REQUIRE(spearman(x, falling) == Approx(-1));
-    // Without ties it is 1 - 6 Σ d² / (n (n² - 1)): d = 0, 1, 1, 2, 2 here.
+    // Without ties it is 1 - 6 Σ d² / (n (n² - 1)): d = 0, 1, 1, 1, 1 here.
     REQUIRE(spearman(V{1, 2, 3, 4, 5}, V{1, 3, 2, 6, 5}) == Approx(1 - 6.0 * (0 + 1 + 1 + 1 + 1) / (5 * 24)));
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "tolerance.hpp"
 
 using namespace isogloss;
 
@@ -63,8 +64,7 @@ TEMPLATE_TEST_CASE("Texts scored together have the probabilities they have one b
     REQUIRE(scores.log_probability.size() == texts.size());
     for (std::size_t i = 0; i < texts.size(); ++i) {
         CAPTURE(time, batch, seed, i);
-        CHECK(scores.log_probability[i] ==
-              Approx(net.alone(texts[i])).margin(sizeof(TestType) == 4 ? 1e-4 : 1e-12));
+        CHECK(scores.log_probability[i] == to_rounding<TestType>(net.alone(texts[i]), 1e-4, 1e-12));
     }
 }
 

@@ -6,22 +6,23 @@
 
 using namespace isogloss;
 
-TEST_CASE("SubspaceMonitor reads every so many steps and keeps what it read", "[metric][subspace_monitor]") {
-    Graph<double> g({});
+TEMPLATE_TEST_CASE("SubspaceMonitor reads every so many steps and keeps what it read",
+                   "[metric][subspace_monitor]", float, double) {
+    Graph<TestType> g({});
     g.weight("E", 30, 4, normal(1));
     g.weight("W", 30, 4, normal(1));
     auto &E = g.parameter("E"), &W = g.parameter("W");
-    SubspaceMonitor<double> monitor(E, W, {.every = 3});
+    SubspaceMonitor<TestType> monitor(E, W, {.every = 3});
     REQUIRE(monitor.readings().size() == 1);
     REQUIRE(monitor.readings()[0].step == 0);
     double before = monitor.readings()[0].distance;
     for (std::uint64_t step = 1; step <= 9; ++step) {  // W moves towards E
-        for (Index i = 0; i < W.size(); ++i) W.value[i] += 0.2 * (E.value[i] - W.value[i]);
+        for (Index i = 0; i < W.size(); ++i) W.value[i] += TestType(0.2) * (E.value[i] - W.value[i]);
         const auto* now = monitor.step();
         REQUIRE((now != nullptr) == (step % 3 == 0));
         if (!now) continue;
         REQUIRE(now->step == step);
-        REQUIRE(now->distance == Approx(subspace_distance<double>(E.values(), W.values())));
+        REQUIRE(now->distance == Approx(subspace_distance<TestType>(E.values(), W.values())));
         REQUIRE(now->angles.size() == 4);
         REQUIRE(now->distance < before);
         before = now->distance;

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "graphs.hpp"
+#include "tolerance.hpp"
 
 using namespace isogloss;
 
@@ -32,7 +33,7 @@ template <class T, template <class> class Node> void agrees() {
         const auto part = flat(g.value(a));
         for (Index i = 0; i < piece * units; ++i)
             REQUIRE(double(part[std::size_t(i)]) ==
-                    Approx(double(whole[std::size_t(t * units + i)])).margin(sizeof(T) == 4 ? 1e-4 : 1e-12));
+                    to_rounding<T>(double(whole[std::size_t(t * units + i)]), 1e-4, 1e-12));
     }
 }
 

@@ -12,18 +12,16 @@ using namespace isogloss;
 
 namespace {
 
-using Condition = Parameter<double>::Condition;
-
 // A table [5, 2] of which rows are looked up, and a matrix [1, 2]; all weights are 1.
-struct Group {
-    Graph<double> g{GraphOptions{}};
+template <class T> struct Group {
+    Graph<T> g{GraphOptions{}};
     Group() {
         const auto x = g.tokens("x", 5);
-        g.add<Embedding>("embed", {}, x, g.weight("E", 5, 2, constant(1)));
+        g.template add<Embedding>("embed", {}, x, g.weight("E", 5, 2, constant(1)));
         g.weight("W", 1, 2, constant(1));
     }
-    Parameter<double>& E() { return g.parameter("E"); }
-    Parameter<double>& W() { return g.parameter("W"); }
+    Parameter<T>& E() { return g.parameter("E"); }
+    Parameter<T>& W() { return g.parameter("W"); }
     // 3 in W, 4 in row 3 of the table: together of length 5.
     void fill() {
         W().dense_gradient().data[0] += 3;
@@ -33,11 +31,13 @@ struct Group {
 
 }  // namespace
 
-TEST_CASE("The ranges of a gradient are all of it, its touched rows, or none", "[update][gradients]") {
-    Group m;
-    const auto ranges = [&](Parameter<double>& p) {
+TEMPLATE_TEST_CASE("The ranges of a gradient are all of it, its touched rows, or none", "[update][gradients]",
+                   float, double) {
+    using Condition = typename Parameter<TestType>::Condition;
+    Group<TestType> m;
+    const auto ranges = [&](Parameter<TestType>& p) {
         std::vector<std::pair<Index, Index>> of;  // begin and length
-        for_each_range(p, [&](double* w, double* g, Index n, Index piece) {
+        for_each_range(p, [&](TestType* w, TestType* g, Index n, Index piece) {
             CHECK(w - p.value == g - p.gradient);
             CHECK(piece == 0);
             of.push_back({w - p.value, n});
@@ -56,8 +56,10 @@ TEST_CASE("The ranges of a gradient are all of it, its touched rows, or none", "
     CHECK(ranges(m.E()) == Ranges{});
 }
 
-TEST_CASE("The length of a direction is that of g / d + decay w over the group", "[update][gradients]") {
-    Group m;
+TEMPLATE_TEST_CASE("The length of a direction is that of g / d + decay w over the group",
+                   "[update][gradients]", float, double) {
+    using Condition = typename Parameter<TestType>::Condition;
+    Group<TestType> m;
     CHECK(direction_norm(m.g.parameters(), 2, 0) == 0);
     m.fill();
     CHECK(direction_norm(m.g.parameters(), 1, 0) == 5);
@@ -72,10 +74,11 @@ TEST_CASE("The length of a direction is that of g / d + decay w over the group",
     CHECK(m.E().gradient[0] == 0);
 }
 
-TEST_CASE("A gradient that is not finite is named, and stays as it was", "[update][gradients][errors]") {
-    for (const double bad :
-         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-        Group m;
+TEMPLATE_TEST_CASE("A gradient that is not finite is named, and stays as it was",
+                   "[update][gradients][errors]", float, double) {
+    for (const TestType bad :
+         {std::numeric_limits<TestType>::quiet_NaN(), std::numeric_limits<TestType>::infinity()}) {
+        Group<TestType> m;
         m.fill();
         m.E().gradient_row(3)[0] = bad;
         REQUIRE_THROWS_MATCHES(direction_norm(m.g.parameters(), 1, 0), NumericError,
@@ -93,10 +96,11 @@ TEST_CASE("Clipping leaves min(1, clip / norm), and 0 switches it off", "[update
     CHECK(clip_factor(0, 1) == 1);
 }
 
-TEST_CASE("A finished step brings the rows that moved to norm 1 and clears the gradient",
-          "[update][gradients]") {
-    Group m;
-    Parameter<double>& E = m.E();
+TEMPLATE_TEST_CASE("A finished step brings the rows that moved to norm 1 and clears the gradient",
+                   "[update][gradients]", float, double) {
+    using Condition = typename Parameter<TestType>::Condition;
+    Group<TestType> m;
+    Parameter<TestType>& E = m.E();
     const auto move = [&] {
         for (Index i = 0; i < E.size(); ++i) E.value[i] = i % 2 == 0 ? 3 : 4;
     };
@@ -124,8 +128,10 @@ TEST_CASE("A finished step brings the rows that moved to norm 1 and clears the g
     CHECK(E.condition == Condition::empty);
 }
 
-TEST_CASE("Gradients of a group are clipped by their common length", "[update][gradients]") {
-    Group m;
+TEMPLATE_TEST_CASE("Gradients of a group are clipped by their common length", "[update][gradients]", float,
+                   double) {
+    using Condition = typename Parameter<TestType>::Condition;
+    Group<TestType> m;
     m.fill();
     CHECK(clip_gradients(m.g.parameters(), 2.5, Divisor::none) == 5);
     CHECK((m.W().gradient[0] == 1.5 && m.E().gradient[7] == 2));
@@ -135,10 +141,10 @@ TEST_CASE("Gradients of a group are clipped by their common length", "[update][g
     CHECK((m.W().gradient[0] == 1.5 && m.E().gradient[7] == 2));
 
     // Two updates of one rate after it are one update that clips.
-    Group one, two;
+    Group<TestType> one, two;
     one.fill(), two.fill();
-    Sgd<double> all(one.g.parameters(), {.rate = 0.5, .clip = 2.5, .divisor = Divisor::none});
-    Sgd<double> table(two.g.parameters("E"), {.rate = 0.5, .divisor = Divisor::none}),
+    Sgd<TestType> all(one.g.parameters(), {.rate = 0.5, .clip = 2.5, .divisor = Divisor::none});
+    Sgd<TestType> table(two.g.parameters("E"), {.rate = 0.5, .divisor = Divisor::none}),
         rest(two.g.parameters("!E"), {.rate = 0.5, .divisor = Divisor::none});
     CHECK(clip_gradients(two.g.parameters(), 2.5, Divisor::none) == all.step());
     table.step(), rest.step();
@@ -148,7 +154,7 @@ TEST_CASE("Gradients of a group are clipped by their common length", "[update][g
     one.fill();
     CHECK_THROWS_MATCHES(clip_gradients(one.g.parameters(), -1), UsageError,
                          says("clip_gradients", "clip = -1"));
-    one.W().gradient[1] = std::numeric_limits<double>::infinity();
+    one.W().gradient[1] = std::numeric_limits<TestType>::infinity();
     CHECK_THROWS_MATCHES(clip_gradients(one.g.parameters(), 1, Divisor::none), NumericError, says("'W'"));
     CHECK(one.E().gradient[7] == 4);
 }

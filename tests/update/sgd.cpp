@@ -175,7 +175,9 @@ TEST_CASE("Averaging is triggered when validation stops improving, and averages 
     };
     step(1);                                                                   // w = 0
     for (const double v : {5.0, 4.0, 3.0, 4.5}) CHECK_FALSE(asgd.observe(v));  // 4.5 < 5
-    CHECK(asgd.observe(4.2));                                                  // 4.2 > min(5, 4)
+    CHECK_FALSE(asgd.triggered());
+    CHECK(asgd.observe(4.2));  // 4.2 > min(5, 4)
+    CHECK(asgd.triggered());
     asgd.swap();
     CHECK(b.value()[0] == 0);  // nothing averaged yet: no effect
     step(1);                   // w = -1

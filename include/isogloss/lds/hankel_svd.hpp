@@ -67,7 +67,6 @@ struct RandomisedSvdOptions {
 template <class T> struct HankelSvd {
     TallMatrix<T> U, V;      ///< [rV, h]
     Array<double> s;         ///< descending
-    Array<double> beyond;    ///< the singular values that oversampling found below those of s
     double error_bound = 0;  ///< ‖H - QQᵀH‖₂ is at most this, see hankel_svd
 };
 
@@ -176,7 +175,7 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     };
     out.U = times(Q, leading(small.U));
     out.V = times(B, leading(small.V));
-    for (Index i = 0; i < rank; ++i) (i < h ? out.s : out.beyond).push_back(small.s(i));
+    for (Index i = 0; i < h; ++i) out.s.push_back(small.s(i));
     out.error_bound = detail::error_bound(H, Q, options.seed);
     return out;
 }

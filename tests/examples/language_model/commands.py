@@ -51,7 +51,7 @@ def score():
     assert run("score", "--model", "m", text="\n".join(lines)).stdout == out  # standard input
     for batch in [1, 2, 100]:  # lines side by side do not see each other
         other = run("score", "--model", "m", "--text", "lines.txt", "--batch", batch).stdout
-        for a, b in zip(total, other.splitlines()):
+        for a, b in zip(total, other.splitlines(), strict=True):
             assert abs(a - float(b.split("\t")[0])) < 2e-3, (batch, a, b)
     # A text of one line is scored and evaluated alike.
     write("one.txt", lines[0])

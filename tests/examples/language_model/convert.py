@@ -24,7 +24,7 @@ def rounded(model):
         found = perplexity(model, "--precision", precision)
         assert found != exact and abs(found / exact - 1) < 0.005, (precision, found, exact)
         other = scores(model, "--precision", precision)
-        assert other != lines and max(abs(a / b - 1) for a, b in zip(other, lines)) < 0.02, precision
+        assert other != lines and max(abs(a / b - 1) for a, b in zip(other, lines, strict=True)) < 0.02, precision
     for adaptive in ["--cache"], ["--dynamic", "sgd"]:
         error = run("evaluate", "--model", model, "--text", "valid.txt", "--precision", "int8", *adaptive, status=1).stderr
         assert "--precision is int8, expected fp32 with " + adaptive[0] in error, error

@@ -65,7 +65,7 @@ def scores():
     found = objects("score", "--model", "m", text=text)
     table = [line.split("\t", 4) for line in run("score", "--model", "m", text=text).stdout.splitlines()]
     assert [one["text"] for one in found] == lines, found
-    for one, row in zip(found, table):
+    for one, row in zip(found, table, strict=True):
         assert row == [f"{one['log_probability']:.4f}", f"{one['mean']:.4f}", str(one["tokens"]), str(one["unknowns"]), one["text"]], (one, row)
     best = objects("score", "--model", "m", "--sort", "total", text=text)
     assert [one["log_probability"] for one in best] == sorted((one["log_probability"] for one in found), reverse=True)

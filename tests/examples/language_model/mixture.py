@@ -35,7 +35,7 @@ def temperature():
     found = [json.loads(one) for one in run("complete", "--model", "m", "--text", "-", "--k", 99, "--json", text=prefixes).stdout.splitlines()]
     for T in [0.5, 1.7]:
         nats = 0
-        for one, word in zip(found, words):
+        for one, word in zip(found, words, strict=True):
             p = {next["word"]: next["probability"] ** (1 / T) for next in one["next"]}
             nats -= math.log(p[word] / sum(p.values()))
         assert abs(nats / 9 - evaluate("--softmax-temperature", T, text="line.txt")["nats_per_token"]) < 1e-4, T

@@ -32,11 +32,12 @@ class Folder:
 
 
 def run(*arguments, status=0, text=None, environment=None):
-    """The finished process; fails unless it ended with this status and, where it is not 0, wrote to stderr."""
+    """The finished process; fails unless it ended with this status and, where that is an error and not a training that ran away (3), wrote to stderr."""
     done = subprocess.run(
         [PROGRAM, *map(str, arguments)], input=text, capture_output=True, text=True, timeout=300,
         env={**os.environ, **(environment or {})})
     call = " ".join(map(str, arguments))
+    assert status in (0, 3) or done.stderr, f"{call}\nstatus {done.returncode} without a word on stderr\n{done.stdout}"
     assert done.returncode == status, f"{call}\nstatus {done.returncode}, expected {status}\n{done.stdout}{done.stderr}"
     return done
 

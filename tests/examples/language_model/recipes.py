@@ -5,7 +5,7 @@ import random
 import re
 import struct
 
-from program import Folder, floats, number, read, rows, run, sentences, tensors, train, write
+from program import Folder, crc64, floats, number, read, rows, run, sentences, tensors, train, write
 
 TEXTS = ["--train", "train.txt", "--valid", "valid.txt"]
 # What the model learns is wrong for sentences read backwards: validation is worse after each epoch than after the first.
@@ -39,19 +39,6 @@ def earlier(path, target):
     text += " " * (-(len(text) + 8) % 64)
     file = struct.pack("<Q", len(text)) + text.encode() + data
     write(path, file.replace(b'"' + b"0" * 16, b'"%016x' % crc64(file), 1))
-
-
-def crc64(content):
-    """CRC-64/XZ, by which a file of the library is checked."""
-    crc = 2**64 - 1
-    for byte in content:
-        crc = CRC[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ (2**64 - 1)
-
-
-CRC = list(range(256))
-for _ in range(8):
-    CRC = [c >> 1 ^ (0xC96C5795D7870F42 if c & 1 else 0) for c in CRC]
 
 
 def targets():
@@ -109,7 +96,7 @@ def starts():
     call = ["--train", "other.txt", "--valid", "valid.txt", "--threads", 1, "--epochs", 1, "--batch", 3, "--bptt", 7]
     out = run("train", "--model", "second", "--start-from", "first", "--rate", 0, *call).stdout
     assert "vocabulary  14 types (words, of 'first')" in out and "parameters to start with: 'first'" in out, out
-    assert not "other.txt: 720 tokens, 80 of them line ends, 0 <unk>" in out, out  # hall is unknown
+    assert re.search(r"other\.txt: 720 tokens, 80 of them line ends, [1-9]\d* <unk>", out), out  # hall is unknown
     assert parameters("second") == parameters("first")
     assert options("second")["cell"] == "gru" and options("second")["keep"] == 0.9 and options("second")["batch"] == 3
     line = r"\nperplexity ([\d.]+)"

@@ -34,7 +34,7 @@ def alike():
     alone = score(lines, 1)
     assert len({total for total, _ in alone}) > len(lines) / 2 and max(n for _, n in alone) > 25
     for batch in [2, 3, 16, len(lines), 500]:
-        for one, (total, tokens), (other, _) in zip(lines, alone, score(lines, batch)):
+        for one, (total, tokens), (other, _) in zip(lines, alone, score(lines, batch), strict=True):
             assert abs(total - other) < 1e-5 * tokens + 1e-4, (batch, one, total, other)
     (line,) = [i for i, one in enumerate(lines) if one == "the king sees"]
     write("line.txt", lines[line] + "\n")

@@ -54,7 +54,7 @@ def table():
     stopped(arguments)
     assert tables(*arguments).count("goes on") == 2
     assert read("t/tables.csv").decode().startswith(HEADER + "\n") and len(rows("t/tables.csv")) == 2
-    for line, loss in zip(sorted(rows("t/tables.csv"), key=lambda line: line["row"]), ["ce", "al"]):
+    for line, loss in zip(sorted(rows("t/tables.csv"), key=lambda line: line["row"]), ["ce", "al"], strict=True):
         model = f"t/ptb-small-{line['row']}-1"
         run("train", "--corpus", "ptb", "--preset", "small", "--head", "tied", "--loss", loss, "--seed", 1, *TINY, "--precision", "auto",
             "--epsilon", 1 / 256, "--threads", 1, "--model", "alone")
@@ -154,7 +154,7 @@ def subspace():
     assert [(line["table"], line["row"], line["seed"], line["epoch"]) for line in lines] == [("ptb-small", "VD", "1", str(e)) for e in range(10)]
     start = number(r"\nsubspace .* softmax ([\d.]+) at the start", read("s/ptb-small-VD-1.out").decode())
     logged = [start, *(float(row["subspace_distance"]) for row in rows("s/ptb-small-VD-1.csv"))]
-    assert all(abs(float(line["distance"]) - distance) < 1e-5 for line, distance in zip(lines, logged)), (lines, logged)
+    assert all(abs(float(line["distance"]) - distance) < 1e-5 for line, distance in zip(lines, logged, strict=True)), (lines, logged)
     run("train", "--corpus", "ptb", "--preset", "small", "--head", "free", "--loss", "ce", *TINY, "--precision", "auto", "--epsilon", 1 / 256,
         "--threads", 1, "--model", "plain")
     assert read("plain") == read("s/ptb-small-VD-1.safetensors"), "the training is another with --subspace"
@@ -370,7 +370,7 @@ def changed():
     for name in "gamma0.8", "two":
         base = f"x/ptb-small-REAL-{name}-epochs3-1"
         assert "ptb.test.txt" not in read(base + ".out").decode() and "language_model evaluate" not in read(base + ".out").decode()
-        for line, row in zip([line for line in lines if line["change"] == name], rows(base + ".csv")):
+        for line, row in zip([line for line in lines if line["change"] == name], rows(base + ".csv"), strict=True):
             assert abs(float(line["valid"]) / float(row["valid_perplexity"]) - 1) < 1e-5, (line, row)
     run("train", "--corpus", "ptb", "--preset", "small", *TINY, "--units", "9,8", "--keep", 0.9, "--epochs", 3, "--precision", "auto",
         "--epsilon", 1 / 256, "--threads", 1, "--model", "two")

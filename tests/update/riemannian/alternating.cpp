@@ -28,6 +28,20 @@ TEST_CASE("Alternating training never leaves a worse loss than it found", "[riem
     REQUIRE(training.rate(1) < 1e4);
 }
 
+TEST_CASE("A rate is divided for every trial cancelled and multiplied for a step accepted", "[riemannian]") {
+    Net<Glnn> n(80);
+    SoftmaxStep<double> softmax(n.g, "out", n.y);
+    AlternatingTraining<double> training(n.g, n.l);
+    training.add(softmax, {.rate = 1e4, .up = 1.5, .down = 4});
+    training.data({n.feeds()});
+    training.round();
+    REQUIRE(training.accepted(0) == 1);
+    REQUIRE(training.cancelled(0) > 0);
+    REQUIRE(training.rate(0) ==
+            Approx(1e4 * 1.5 / std::pow(4., double(training.cancelled(0)))).epsilon(1e-14));
+    REQUIRE_THROWS_MATCHES(training.add(softmax, {.rate = 1, .up = 0.9}), UsageError, says("up = 0.9"));
+}
+
 TEST_CASE("When no rate will do everything is as it was", "[riemannian]") {
     Net<Glnn> n(80);
     GradientStep<double> step(n.g.parameters());

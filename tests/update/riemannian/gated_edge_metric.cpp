@@ -3,6 +3,7 @@
 #include <isogloss/update/riemannian/riemannian.hpp>
 
 #include "networks.hpp"
+#include "tolerance.hpp"
 
 namespace {
 
@@ -194,7 +195,7 @@ TEST_CASE("Gated by a sequence, the step is invariant under affine changes of ac
         const TransitionOptions options{.modulus = modulus, .form = form, .damping = 0};
         TransitionStep<double> step(one.g, "net", options), image(other.g, "net", options);
         for (int k = 0; k < 20; ++k) {
-            worst = std::max(worst, std::abs(one.pass() - other.pass()));
+            worst = worse(worst, std::abs(one.pass() - other.pass()));
             const Numbers starts[] = {flat(one.g.value(one.g.weight("net.start"))),
                                       flat(other.g.value(other.g.weight("net.start")))};
             for (auto* s : {&step, &image}) {

@@ -36,12 +36,12 @@ template <class Number = double> struct Map {
 };
 
 /// A network under a softmax head with random weights, over a random text of which some symbols are given.
-template <template <class> class Node> struct Net {
-    static constexpr bool gated = !std::is_same_v<Node<double>, SparseRnn<double>>;
-    Graph<double> g;
+template <template <class> class Node, class Number = double> struct Net {
+    static constexpr bool gated = !std::is_same_v<Node<Number>, SparseRnn<Number>>;
+    Graph<Number> g;
     Tokens x, y;
-    Seq<double> a;
-    Loss<double> l;
+    Seq<Number> a;
+    Loss<Number> l;
     std::vector<Token> text, next;
     Index columns;
 
@@ -51,20 +51,22 @@ template <template <class> class Node> struct Net {
           x(g.tokens("x", symbols)),
           y(g.tokens("y", symbols)),
           columns(batch) {
-        a = g.add<Node>("net", {.units = units, .edges = edges, .activation = s}, x);
-        l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = symbols}, a), y);
+        a = g.template add<Node>("net", {.units = units, .edges = edges, .activation = s}, x);
+        l = g.template add<CrossEntropy>("loss", {},
+                                         g.template add<Softmax>("out", {.vocabulary = symbols}, a), y);
         std::uint64_t seed = 1;
         for (auto* p : g.parameters()) {
             Numbers v = numbers(p->size(), ++seed);
             for (double& w : v) w *= 0.5;
             set(g, p->name, v);
         }
-        if constexpr (std::is_same_v<Node<double>,
-                                     Glnn<double>>) {  // loops that forget, so that units stay in range
+        if constexpr (std::is_same_v<Node<Number>,
+                                     Glnn<Number>>) {  // loops that forget, so that units stay in range
             const auto& e = edge_record(g).edges;
             for (Index s_ = 0; s_ < symbols; ++s_)
                 for (Index j = 0; j < units; ++j)
-                    g.parameter("net.tau").value[s_ * (units + e.count()) + units + e.first[j]] = -0.6;
+                    g.parameter("net.tau").value[s_ * (units + e.count()) + units + e.first[j]] =
+                        Number(-0.6);
         }
         const Random random(5, 5);
         for (Index i = 0; i < length * batch; ++i) {
@@ -74,16 +76,16 @@ template <template <class> class Node> struct Net {
                                : static_cast<Token>(random.below(3 * i + 2, symbols)));
         }
     }
-    std::vector<Feed<double>> feeds() {
+    std::vector<Feed<Number>> feeds() {
         const Index T = std::ssize(text) / columns;
         return {{x, {text.data(), T, columns}}, {y, {next.data(), T, columns}}};
     }
     double forward() {
         g.reset();
         const auto f = feeds();
-        return g.forward(l, std::span<const Feed<double>>(f));
+        return g.forward(l, std::span<const Feed<Number>>(f));
     }
-    double backward(SearchStep<double>& step) {
+    double backward(SearchStep<Number>& step) {
         const double loss = forward();
         g.backward(l);
         if (step.wants_modulus()) g.template backward<Modulus>(l);
@@ -93,7 +95,7 @@ template <template <class> class Node> struct Net {
         return loss;
     }
     /// One step at a fixed rate; returns the loss before it.
-    double move(SearchStep<double>& step, double rate) {
+    double move(SearchStep<Number>& step, double rate) {
         const double loss = backward(step);
         step.solve();
         step.move(rate);

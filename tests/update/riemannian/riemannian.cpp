@@ -61,14 +61,15 @@ TEST_CASE("The update of a linear layer follows from the definition", "[riemanni
             }
         }
         for (std::size_t i = 0; i < 3; ++i) {
-            REQUIRE(m.g.parameter("map.W").value[2 * i + j] == Approx(W[2 * i + j] - 0.1 * expected[i]));
+            REQUIRE(m.g.parameter("map.W").value[2 * i + j] ==
+                    Approx(W[2 * i + j] - 0.1 * expected[i]).epsilon(1e-10));
             all_delta.push_back(-expected[i]);
         }
-        REQUIRE(m.g.parameter("map.b").value[j] == Approx(-0.1 * expected[3]));
+        REQUIRE(m.g.parameter("map.b").value[j] == Approx(-0.1 * expected[3]).epsilon(1e-10));
         all_delta.push_back(-expected[3]);
         all_G.insert(all_G.end(), G.begin(), G.end());
     }
-    REQUIRE(length == Approx(length_in_metric(all_G, all_delta)));
+    REQUIRE(length == Approx(length_in_metric(all_G, all_delta)).epsilon(1e-10));
 }
 
 TEST_CASE("The metric is a decayed average, refreshed now and then, that clips by its own length",
