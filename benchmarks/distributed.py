@@ -11,11 +11,16 @@ import argparse
 import csv
 import json
 import os
+import pathlib
 import random
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+from inputs import require_place, require_programs  # noqa: E402
 
 TYPES = 10000
 
@@ -67,6 +72,8 @@ def main():
     parser.add_argument("--mpirun", default="mpirun")
     parser.add_argument("--json")
     o = parser.parse_args()
+    require_programs(shutil.which(o.program) or o.program)
+    require_place(o.json)
     n = o.ranks
     settings = {f"{n} threads": (1, n, 1), f"{n} ranks, {n} shards": (n, 1, n), f"{n} ranks, {2 * n} shards": (n, 1, 2 * n)}
     results = {}

@@ -74,7 +74,8 @@ class DelayLine(threading.Thread):
 
     def close(self):
         self.over = True
-        self.join()
+        if self.is_alive():
+            self.join()
         for end in self.ends:
             os.close(end)
 
@@ -87,14 +88,24 @@ class Link:
         self.refused = set()
         self.delayed = delayed
         self.line = None
+        self.added = []
         self.agent = os.path.join(folder, "agent")
         with open(self.agent, "w") as f:  # with which mpirun starts the other host
             f.write(f'#!/bin/sh\nshift\nexec ip netns exec {HOSTS[1]} unshare --uts sh -c "hostname {HOSTS[1]}; exec $*"\n')
         os.chmod(self.agent, 0o755)
 
     def __enter__(self):
+        try:
+            self.connect()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def connect(self):
         for host in HOSTS:
             ip("netns", "add", host)
+            self.added.append(host)
         if self.delayed and not self.has_netem():
             self.line = DelayLine()
         else:
@@ -105,12 +116,11 @@ class Link:
                 ip("-n", host, "link", "set", device, "up")
         if self.line:
             self.line.start()
-        return self
 
     def __exit__(self, *_):
         if self.line:
             self.line.close()
-        for host in HOSTS:
+        for host in self.added:  # not one that another run has added
             ip("netns", "del", host, check=False)
 
     def has_netem(self):

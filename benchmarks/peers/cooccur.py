@@ -92,7 +92,7 @@ def main():
     require_place(o.json)
     json_path = o.json and os.path.abspath(o.json)
     rounds = []
-    with tempfile.TemporaryDirectory(prefix="cooccur_", dir=o.folder) as place:
+    with tempfile.TemporaryDirectory(prefix="cooccur_", dir=os.path.abspath(o.folder)) as place:  # removed from elsewhere
         os.chdir(place)
         with open("text", "wb") as f:
             subprocess.run([zipf_text, str(o.tokens)], stdout=f, check=True)

@@ -31,6 +31,8 @@ from onnx import TensorProto, helper
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import export_onnx  # noqa: E402
 
+from inputs import require_place, require_programs  # noqa: E402
+
 TEXTS, LENGTH = 50, 20
 
 
@@ -132,6 +134,8 @@ def main():
     parser.add_argument("--weights", default="plain,full,int8", help="how isogloss holds them: plain, or packed as full, bf16 or int8")
     parser.add_argument("--json", help="write all figures to this file")
     o = parser.parse_args()
+    require_programs(os.path.join(o.build, "peer_rescoring"))
+    require_place(o.json)
     print(f"onnxruntime {onnxruntime.__version__}, onnx {onnx.__version__}")
     print("| model | lists | read / tokens | weights | isogloss | onnxruntime, batch | ratio | one by one | ratio | difference a token |\n"
           "|---|---|---|---|---|---|---|---|---|---|")

@@ -1,0 +1,128 @@
+"""The other scripts of benchmarks/, with stand-ins for the programs that they measure: what is missing is found before the work,
+and what is made for a run is removed, however it ends.
+
+Usage: scripts.py BENCHMARKS
+"""
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import types
+
+FOLDER = os.path.abspath(sys.argv[1])
+PEERS = os.path.join(FOLDER, "peers")
+sys.path.insert(0, PEERS)  # as for a script that is run
+
+
+def script(*path):
+    spec = importlib.util.spec_from_file_location("script", os.path.join(FOLDER, *path))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stand_in(path, lines):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write("#!/bin/sh\n" + lines)
+    os.chmod(path, 0o755)
+
+
+def ends(module, *arguments):
+    """What a script says that ends with an error."""
+    sys.argv = ["script.py", *arguments]
+    try:
+        module.main()
+    except SystemExit as ended:
+        return str(ended)
+    raise AssertionError(f"{arguments}: ended without an error")
+
+
+def cooccur():
+    """Nothing is left in the folder, which is the current one by default."""
+    stand_in("build/benchmarks/zipf_text", 'echo "the cat"\n')
+    stand_in("build/examples/lds_text", 'touch ours words\n')
+    stand_in("glove/vocab_count", 'echo "the 1"\n')
+    stand_in("glove/cooccur", 'cat > overflow\n')
+    os.mkdir("here")
+    for more, status in ([], 0), (["--folder", "."], 0), (["--folder", ".", "--check"], 1):  # there are no counts to compare
+        done = subprocess.run([sys.executable, "-B", os.path.join(PEERS, "cooccur.py"), "../build", "../glove", "--rounds", "1",
+                               "--tokens", "2", "--json", "figures.json", *more], cwd="here", capture_output=True, text=True, check=False)
+        assert (done.returncode != 0) == status, done
+        assert os.listdir("here") == ["figures.json"], os.listdir("here")
+
+
+def namespaces():
+    """Those that a run has added are removed when it cannot go on; those of another run are not."""
+    module = script("distributed_cost.py")
+    real, there = module.ip, set()
+
+    def ip(*words, check=True):
+        if words[:2] == ("netns", "add"):
+            if words[2] in there:
+                sys.exit(f"'{words[2]}' exists")
+            there.add(words[2])
+        elif words[:2] == ("netns", "del"):
+            there.discard(words[2])
+        elif fails and fails in words:
+            sys.exit("not permitted")
+
+    def enter():
+        with tempfile.TemporaryDirectory() as folder:
+            with module.Link(folder, "mpirun", delayed) as link:
+                assert len(there) == 2 and link.added == list(module.HOSTS), (there, link.added)
+
+    class Line(module.DelayLine):
+        def __init__(self):
+            module.threading.Thread.__init__(self, daemon=True)
+            self.over, self.ends = False, []
+
+    module.ip, module.DelayLine, module.Link.has_netem = ip, Line, lambda self: False
+    for delayed in False, True:
+        for fails in "addr", "up":
+            try:
+                enter()
+                raise AssertionError(f"{fails} did not fail")
+            except SystemExit as ended:
+                assert str(ended) == "not permitted"
+            assert not there, there
+    delayed, fails = False, ""
+    enter()
+    assert not there, there
+    there.add(module.HOSTS[1])
+    try:
+        enter()
+        raise AssertionError("a namespace of another run was taken")
+    except SystemExit:
+        assert there == {module.HOSTS[1]}, there
+    module.ip = real
+
+
+def missing():
+    """A missing program or folder is found before anything is measured."""
+    module = script("distributed.py")
+    module.tokens_per_second = lambda *_: sys.exit("it measures")
+    assert "found no program 'none/language_model'" in ends(module, "none/language_model")
+    assert "found no folder for 'none/figures.json'" in ends(module, "build/examples/lds_text", "--json", "none/figures.json")
+    assert ends(module, "build/examples/lds_text") == "it measures"
+    if not all(map(importlib.util.find_spec, ("onnx", "onnxruntime", "safetensors"))):  # what it imports; a stand-in is enough for what comes before the work
+        for name in "onnx", "onnxruntime", "export_onnx":
+            sys.modules[name] = types.ModuleType(name)
+            sys.modules[name].__version__ = "0"
+        sys.modules["onnx"].TensorProto = sys.modules["onnx"].helper = None
+    module = script("peers", "rescoring.py")
+    module.measure = lambda *_: sys.exit("it measures")
+    stand_in("build/benchmarks/peer_rescoring", "")
+    assert "found no program 'build/peer_rescoring'" in ends(module, "build")
+    assert "found no folder for 'none/figures.json'" in ends(module, "build/benchmarks", "--json", "none/figures.json")
+    assert ends(module, "build/benchmarks") == "it measures"
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    cooccur()
+    namespaces()
+    missing()
+    os.chdir("/")
+print("passed")
