@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "../shared/csv_log.hpp"
+#include "../shared/lock.hpp"
 #include "../shared/program.hpp"
 #include "consistent.hpp"
 #include "curve.hpp"
@@ -41,8 +42,8 @@ std::unique_ptr<Learner> make_learner(const Options& o, const Text& train) {
     return std::make_unique<Minibatches>(o, train);
 }
 
-int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file) {
-    const bool writes = !o.write.empty(), trains = o.seconds > 0 || !file;
+int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file, bool trains) {
+    const bool writes = !o.write.empty();
     const Texts texts =
         o.level == "task"
             ? drawn_texts(o)
@@ -196,7 +197,7 @@ int work(int argc, char** argv) {
     }
     require_together(o, app, file.has_value());
     if (o.rounds > 0 && app.count("--seconds") == 0) o.seconds = std::numeric_limits<double>::infinity();
-    const bool writes = !o.write.empty();
+    const bool writes = !o.write.empty(), trains = !writes && (o.seconds > 0 || !file);
     files::Outputs()
         .read("--load", o.load)
         .read("--text", o.text)
@@ -205,10 +206,16 @@ int work(int argc, char** argv) {
         .read("--beside", o.beside)
         .write("--curve", o.curve, plot::kind())
         .write("--save", o.save, model_kind())
+        .write_unmarked("--csv", trains && !o.csv.empty() ? o.csv + ".lock" : "", false)
+        .write_unmarked("--save", trains && !o.save.empty() ? o.save + ".lock" : "", false)
         .write_unmarked("--write", writes ? o.write + ".train" : "", o.overwrite)
         .write_unmarked("--write", writes ? o.write + ".valid" : "", o.overwrite)
         .check();
-    return run(o, file);
+    // A second training would mix its rows with those of this one, and replace its model.
+    std::optional<files::Lock> of_csv, of_save;
+    if (trains && !o.csv.empty()) of_csv.emplace("--csv", o.csv);
+    if (trains && !o.save.empty()) of_save.emplace("--save", o.save);
+    return run(o, file, trains);
 }
 
 }  // namespace
