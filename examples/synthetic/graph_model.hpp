@@ -59,7 +59,7 @@ template <class T> struct GraphModel : Learner {
                                                  .edges = options.edges,
                                                  .activation = options.named_activation(),
                                                  .seed = options.network_seed(),
-                                                 .longest = options.longest,
+                                                 .longest = options.slowest,
                                                  .frequencies = counts(text, false),
                                                  .bound = options.named_bound()};
         activity = options.network == "glnn"  ? g.template add<ig::Glnn>("net", network, x)

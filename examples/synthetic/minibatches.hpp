@@ -46,11 +46,12 @@ public:
         if (sgd_) sgd_->step();
         if (average_) average_->add();
     }
-    // From the best model on, at half the rates.
+    // From the best model on, at half the rates; not once they have been halved as often as they may be.
     std::string go_back() override {
+        if (halvings_ == most_halvings) return {};
         restore();
         if (average_) average_->restart();
-        halvings_ = std::min(halvings_ + 1, most_cuts - 1);
+        ++halvings_;
         return "at half the rates";
     }
     Index cut() const override { return halvings_; }

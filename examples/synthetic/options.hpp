@@ -14,7 +14,8 @@
 
 #include "tasks.hpp"
 
-inline constexpr tasks::Index most_cuts = 8;  // full batches: ways in which a text is cut into columns
+inline constexpr tasks::Index most_cuts = 8;      // full batches: ways in which a text is cut into columns
+inline constexpr tasks::Index most_halvings = 7;  // minibatches: of all rates, to less than a hundredth
 
 struct Options {
     // of the model: stored with it
@@ -30,10 +31,10 @@ struct Options {
     std::uint64_t seed = 1;
     tasks::Index start = 0;      // which of --starts
     tasks::Index doublings = 0;  // full batches: of the training text, still to come
-    // How often training went back to its best moment, at most most_cuts - 1. Full batches: which cut of the text
-    // into columns is trained on; minibatches: how often the rates were halved.
+    // What training changed when it went back to its best moment. Full batches: which cut of the text into columns
+    // is trained on, below most_cuts; minibatches: how often the rates were halved, at most most_halvings.
     tasks::Index cut = 0;
-    double start_rate = 0, up = 1.1, down = 2, damping = 1, longest = 0;
+    double start_rate = 0, up = 1.1, down = 2, damping = 1, slowest = 0;
     bool conjugate = false;
     double adam_rate = 0.003, sgd_rate = 0, natural_rate = 0, head_rate = 0, natural_damping = 0,
            decay = 0.98, floor = -1, average = 0;
@@ -145,7 +146,7 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--up", o.up, "full batches: factor of a rate after an accepted step");
     f("--down", o.down, "full batches: divisor of a rate after a cancelled step");
     f("--damping", o.damping, "full batches: of the metric's diagonal");
-    f("--slowest", o.longest, "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
+    f("--slowest", o.slowest, "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
     f("--conjugate", o.conjugate, "full batches: conjugate directions of the metric");
 }
 
@@ -191,7 +192,7 @@ inline std::string fault(const Options& o) {
     };
     const auto sound = [](double v) { return v >= 0 && std::isfinite(v); };
     for (const auto& [name, value] :
-         {std::pair("--pull", o.pull), std::pair("--slowest", o.longest),
+         {std::pair("--pull", o.pull), std::pair("--slowest", o.slowest),
           std::pair("--start-rate", o.start_rate), std::pair("--adam-rate", o.adam_rate),
           std::pair("--sgd-rate", o.sgd_rate), std::pair("--natural-rate", o.natural_rate),
           std::pair("--head-rate", o.head_rate), std::pair("--natural-damping", o.natural_damping)})
@@ -212,8 +213,9 @@ inline std::string fault(const Options& o) {
         return message("found length = ", o.length, ", lines = ", o.lines,
                        ", validation length = ", o.validation_length,
                        "; expected length ≥ 2, the others ≥ 0, and all at most ", tasks::longest_text);
-    if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20) || !within(o.cut, 0, most_cuts - 1))
+    const tasks::Index last_cut = o.full_batches() ? most_cuts - 1 : most_halvings;
+    if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20) || !within(o.cut, 0, last_cut))
         return message("found start = ", o.start, ", doublings = ", o.doublings, ", cut = ", o.cut,
-                       "; expected 0 to 999, 0 to 20 and 0 to ", most_cuts - 1);
+                       "; expected 0 to 999, 0 to 20 and 0 to ", last_cut);
     return {};
 }

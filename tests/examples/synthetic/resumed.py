@@ -208,6 +208,21 @@ def goes_back():
     assert stored('more')['cut'] == (returns + more['returns']) % 8, more
 
 
+def halves():
+    """Minibatches go back at half the rates, seven times in all; then they do not say that they do."""
+    run('--task', 'copy', '--noise', '1', '--length', '120', '--validation-length', '2000', '--units', '30', '--natural-rate', '12.8',
+        '--seconds', '0', '--save', 'fresh')  # a text that is learned by heart, at any of these rates
+    header, data = parts('fresh')
+    assert b'\\"cut\\":0' in header, header
+    for before in 0, 7:
+        craft('halved', header.replace(b'\\"cut\\":0', b'\\"cut\\":%d' % before), data)
+        done = run('--load', 'halved', '--rounds', '1500', '--save', 'more')
+        times = done.stdout.count('back to the best moment, at half the rates')
+        assert f' returns={times}' in done.stdout and stored('more')['cut'] == before + times <= 7, done
+        assert times > 0 or before == 7, done
+    assert 'at the end of training another text has' in done.stderr, done
+
+
 def averages():
     """With --average the averages are what is kept; weights and averages go on in a later call as if there had been one."""
     how = ['--task', 'reber', '--length', '2000', '--validation-length', '500', '--units', '6', '--average', '0.9', '--anneal', '1', '--rounds']
@@ -274,7 +289,7 @@ def unseen():
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    for test in curves, unseen, starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, other_texts_of_the_task, grows_on, goes_back, averages, by_rounds:
+    for test in curves, unseen, starts, of_before, fails_at_the_end, diverges, not_a_number, another_validation_text, another_training_text, other_texts_of_the_task, grows_on, goes_back, halves, averages, by_rounds:
         test()
     os.chdir('/')
 print('passed')
