@@ -53,7 +53,7 @@ int main(int argc, char** argv) try {
             correct += tagged::count_correct(g.logits(o), b), all += tagged::count(b);
         }
         std::printf("%s: %.2f %% of %td tags\n", files[k].c_str(), 100. * double(correct) / double(all), all);
-        if (5 * correct < 4 * all) return 1;
+        if (argc == 1 && 5 * correct < 4 * all) return 1;  // the tests expect four fifths of the bundled text
     }
 } catch (const std::exception& error) {
     return std::fprintf(stderr, "%s\n", error.what()), 1;

@@ -39,6 +39,12 @@ def refuse_wrong_files():
         assert done.stderr.startswith("isogloss: ") and done.stderr.count("\n") == 1 and says in done.stderr, (arguments, done)
     done = run("16_english_tagger", "good.conllu", "good.conllu")
     assert done.returncode == 0 and "of 80 tags" in done.stdout, done
+    # Poor accuracy on a text is a result: status 0, and the texts after it are read too.
+    with open("other.conllu", "w") as file:
+        file.write("1\tthe\tthe\tNOUN\n2\tcat\tcat\tDET\n\n" * 40)
+    done = run("16_english_tagger", "good.conllu", "other.conllu", "good.conllu")
+    assert done.returncode == 0 and done.stderr == "", done
+    assert done.stdout == "other.conllu: 0.00 % of 80 tags\ngood.conllu: 100.00 % of 80 tags\n", done
 
 
 PROGRAMS = os.path.abspath(sys.argv[1])
