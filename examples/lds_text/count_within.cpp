@@ -279,8 +279,7 @@ int count_within(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
         return interrupt::status();
     } catch (const ig::FileError& error) {
         if (!counting.begun()) throw;
-        throw ig::FileError(std::string(error.what()).substr(std::string("isogloss: ").size()), "; ",
-                            counting.kept());
+        throw ig::FileError(ig::cause_of(error.what()), "; ", counting.kept());
     }
 }
 

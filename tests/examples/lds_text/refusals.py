@@ -42,7 +42,7 @@ def check_ranges():
 def check_selection():
     select = ["fit", "--train", "text", "--dev", "dev", "--select", "--ssid-lags", 2, "--em-lags", 4, "--iterations", 1, "--threads", 1]
     said = run(*select, "--model", "selected", "--pseudo-counts", 1, "--states", 500, 4, "--log", "select.log", says="selected: 1 pseudo-counts, 4 states")
-    assert "500 states, 2 blocks: left out: isogloss: " in said, said
+    assert "500 states, 2 blocks: left out: subspace identification: " in said, said
     twice = ["--pseudo-counts", 1, 1, "--states", 4, 2, 4, "--ssid-lags", 2, 2]
     said = run(*select, "--model", "selected", *twice, "--log", "twice.log")
     assert said.count(" 4 states, ") + said.count(" 2 states, ") == 3, said  # two candidates, and the one selected
