@@ -3,6 +3,7 @@
 #include <iostream>
 #include <isogloss/file/output_file.hpp>
 
+#include "../shared/csv_log.hpp"
 #include "comparison.hpp"
 #include "print.hpp"
 
@@ -69,10 +70,7 @@ void write(const std::string& path, const Comparison& c) {
     ig::file::write_atomically(path, [&](ig::file::OutputFile& out) {
         out.write(ig::message(comparison_header, '\n'));
         for (const auto& row : c.positions) {
-            std::string target = c.word_at(row.at);
-            for (std::size_t i = 0; (i = target.find('"', i)) != std::string::npos; i += 2)
-                target.insert(i, "\"");
-            std::string line = ig::message(row.at, ",\"", target, '"');
+            std::string line = ig::message(row.at, ',', files::csv_text(c.word_at(row.at)));
             for (const double v : row.values) line.append(1, ',').append(exact(v));
             out.write(line.append(1, '\n'));
         }

@@ -32,13 +32,8 @@ struct Row {
     std::optional<double> subspace;   ///< averaged distance of word vectors and softmax, with --subspace
 };
 
-/// A word as a field of a CSV file, on one line.
-inline std::string csv_field(std::string word) {
-    word = ig::escaped(word, false);
-    if (word.find_first_of(",\"") == std::string::npos) return word;
-    for (std::size_t i = 0; (i = word.find('"', i)) != std::string::npos; i += 2) word.insert(i, 1, '"');
-    return '"' + word + '"';
-}
+/// A word as a field of the log, on one line.
+inline std::string csv_field(const std::string& word) { return files::csv_text(ig::escaped(word, false)); }
 
 /// The log of trainings: a row per epoch, each on disk at once. The column `run` distinguishes trainings in
 /// one file. A last column `subspace_distance` is there if a training in it had --subspace. Throws FileError if

@@ -16,13 +16,11 @@ namespace ig = isogloss;
 using program::dump;
 using program::Json;
 
-/// Standard output of a command, with or without --json.
+/// Standard output of a command, with or without --json, which is for programs: then nothing else is printed.
 class Report {
 public:
     explicit Report(bool json) : json_(json) {}
 
-    /// Whether the output is for programs: then nothing else is printed, and no progress is shown.
-    bool json() const { return json_; }
     /// Prints a line at once, for people only.
     void line(const std::string& text) const {
         if (!json_) std::cout << text << std::endl;

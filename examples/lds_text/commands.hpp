@@ -109,8 +109,7 @@ struct RnnCommand {
     std::string model, vocabulary_from, save, log;
     std::optional<ig::Index> vocabulary, units;
     ig::Index epochs = 20, batch = 20, bptt = 20, checkpoint_every = 500;
-    double rate = 0.1, clip = 5, rms = 0.3, gain = 1, power = 0, init = 0.1, patience_decay = 0.5,
-           epsilon = 0;
+    double rate = 0.1, clip = 5, rms = 0.3, gain = 1, power = 0, init = 0.1, decay = 0.5, epsilon = 0;
     bool resume = false, overwrite = false;
     std::uint64_t seed = 1;
     int threads = 2;

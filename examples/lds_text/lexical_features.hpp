@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "tagged_text.hpp"
+#include "../shared/tagged_text.hpp"
 
 namespace lt {
+
+namespace ig = isogloss;
 
 /// Indices of binary features: those of position i are list[first[i]] … list[first[i + 1] - 1].
 struct FeatureLists {
@@ -40,7 +42,7 @@ inline std::string shape(std::string_view word) {
 /// Only features that occur at least `min_count` times in the training text are used.
 class LexicalFeatures {
 public:
-    LexicalFeatures(const TaggedText& train, ig::Index min_count) {
+    LexicalFeatures(const tagged::Text& train, ig::Index min_count) {
         std::unordered_map<std::string, ig::Index> seen;
         each(train, [&](std::size_t, const std::string& feature) { ++seen[feature]; });
         each(train, [&](std::size_t, const std::string& feature) {  // numbers by first occurrence
@@ -52,7 +54,7 @@ public:
     ig::Index size() const { return std::ssize(numbers_); }  ///< features
 
     /// The features of every word of a text.
-    FeatureLists operator()(const TaggedText& text) const {
+    FeatureLists operator()(const tagged::Text& text) const {
         FeatureLists out;
         out.first.assign(text.words.size() + 1, 0);
         each(text, [&](std::size_t i, const std::string& feature) {
@@ -64,14 +66,14 @@ public:
 
 private:
     static std::string folded(const std::string& word) {
-        std::string out = lower(word);
+        std::string out = tagged::lower(word);
         for (char& c : out)
             if (c >= '0' && c <= '9') c = '0';
         return out;
     }
 
     // Calls f(position, feature) for all features of all words, the positions in order.
-    template <class F> static void each(const TaggedText& text, F&& f) {
+    template <class F> static void each(const tagged::Text& text, F&& f) {
         for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
             const auto begin = text.starts[s], end = text.starts[s + 1];
             const auto word = [&](std::size_t i, int d) {

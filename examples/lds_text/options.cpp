@@ -201,7 +201,7 @@ void RnnCommand::declare(CLI::App& command) {
     command.add_option("--power", power, "of the whitening in it, 0 to 1");
     command.add_option("--epochs", epochs, "most passes");
     command.add_option("--rate", rate, "learning rate");
-    command.add_option("--decay", patience_decay, "factor of the rate once validation stops improving");
+    command.add_option("--decay", decay, "factor of the rate once validation stops improving");
     command.add_option("--clip", clip, "largest norm of the gradient");
     command.add_option(
         "--epsilon", epsilon,

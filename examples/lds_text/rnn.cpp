@@ -168,7 +168,7 @@ public:
           valid_(corpus_of(o.valid, start_.vocabulary)),
           network_(o, start_.vocabulary.size(), start_.units),
           sgd_(network_.g.parameters(), {.rate = o.rate, .clip = o.clip}),
-          schedule_{.rate = o.rate, .decay = o.patience_decay, .before = 0} {
+          schedule_{.rate = o.rate, .decay = o.decay, .before = 0} {
         if (!o.test.empty()) test_ = corpus_of(o.test, start_.vocabulary);
         if (start_.system)
             lds::start_rnn(network_.g, start_.system->system, lds::steady_state(start_.system->system),
@@ -234,7 +234,7 @@ private:
     std::string settings() const {
         return ig::message(
             start_.system ? "system" : "random", ", units ", start_.units, ", batch ", o_.batch, ", bptt ",
-            o_.bptt, ", rate ", o_.rate, ", decay ", o_.patience_decay, ", clip ", o_.clip, ", rms ", o_.rms,
+            o_.bptt, ", rate ", o_.rate, ", decay ", o_.decay, ", clip ", o_.clip, ", rms ", o_.rms,
             ", gain ", o_.gain, ", power ", o_.power, ", init ", o_.init, ", seed ", o_.seed, ", words ",
             ig::file::hex16(start_.vocabulary.checksum()), ", text ", ig::file::hex16(train_.checksum()),
             o_.epsilon > 0 ? ig::message(", epsilon ", o_.epsilon) : "", ", validation ",
@@ -380,7 +380,7 @@ int rnn(const RnnCommand& o) {
     ig::require("rnn", "--checkpoint-every", o.checkpoint_every, 1);
     ig::require("rnn", "--epochs", o.epochs, 0);
     ig::require("rnn", "--epsilon", o.epsilon, 0, 1);
-    ig::require("rnn", "--decay", o.patience_decay, ig::Exclusive{0}, 1);
+    ig::require("rnn", "--decay", o.decay, ig::Exclusive{0}, 1);
     ig::require("rnn", "--init", o.init, ig::Exclusive{0});
     ig::require("rnn", "--rms", o.rms, ig::Exclusive{0});
     ig::require("rnn", "--gain", o.gain, 0);

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../shared/tagged_text.hpp"
 #include "common.hpp"
-#include "tagged_text.hpp"
 #include "texts.hpp"
 
 namespace lt {
@@ -23,7 +23,7 @@ using Features = lds::TallMatrix<float>;
 /// The token of a word: as spelled, else in lower case, else that of unknown words.
 inline ig::Token known(const ig::text::Vocabulary& v, const std::string& word) {
     if (const auto t = v.find(word)) return *t;
-    if (const auto t = v.find(lower(word))) return *t;
+    if (const auto t = v.find(tagged::lower(word))) return *t;
     return v.unk();
 }
 
@@ -42,7 +42,7 @@ public:
     }
 
     /// The sentences of a tagged text.
-    Sentences(const TaggedText& text, const ig::text::Vocabulary& vocabulary) : Sentences(vocabulary) {
+    Sentences(const tagged::Text& text, const ig::text::Vocabulary& vocabulary) : Sentences(vocabulary) {
         for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
             for (std::size_t i = text.starts[s]; i < text.starts[s + 1]; ++i) push(text.words[i]);
             end();

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "../shared/json.hpp"
+#include "../shared/tagged_text.hpp"
 #include "chain_model.hpp"
 #include "common.hpp"
 #include "lexical_features.hpp"
 #include "tag_scores.hpp"
-#include "tagged_text.hpp"
 #include "token_vectors.hpp"
 
 namespace lt {
@@ -89,8 +89,8 @@ struct Network {
 
 /// Three tagged texts with their vectors.
 struct Task {
-    Tags tags;
-    TaggedText train, dev, test;
+    tagged::Tags tags;
+    tagged::Text train, dev, test;
     Features x, x_dev, x_test;  // vectors of their words
     bool of_entities = false;
     const char* measure = "";
@@ -184,7 +184,7 @@ Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
 /// Tags sentences as chains, from the words themselves and their vectors, if any.
 Best learn_chain(const TagCommand& o, const Task& task, std::ostream& shown) {
     LexicalFeatures features(task.train, o.min_count);
-    const auto all = [&](const TaggedText& text, const Features& x) {
+    const auto all = [&](const tagged::Text& text, const Features& x) {
         return ChainText{
             features(text), {x.data(), x.data() + x.size()}, lds::cols(x), text.starts, text.tags};
     };
@@ -237,9 +237,9 @@ int tag(const TagCommand& o) {
     if (o.model.empty() && o.vectors.empty() && !lexical)
         throw ig::DataError("tag: give either --model or --vectors, or --features lexical");
     Task task;
-    task.train = read_tagged(o.train, o.format, task.tags);
-    task.dev = read_tagged(o.dev, o.format, task.tags);
-    task.test = read_tagged(o.test, o.format, task.tags);
+    task.train = tagged::read_tagged(o.train, o.format, task.tags);
+    task.dev = tagged::read_tagged(o.dev, o.format, task.tags);
+    task.test = tagged::read_tagged(o.test, o.format, task.tags);
     const auto of_other = read_tags(o, task.test);
     task.x = token_vectors(o, task.train);
     task.x_dev = token_vectors(o, task.dev);

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "../shared/json.hpp"
+#include "../shared/tagged_text.hpp"
 #include "common.hpp"
 #include "sign_test.hpp"
-#include "tagged_text.hpp"
 
 namespace lt {
 
 /// Share of words with the right tag, or F1 of entities.
-inline double score(const TaggedText& text, const std::vector<ig::Token>& found, const Tags& tags,
+inline double score(const tagged::Text& text, const std::vector<ig::Token>& found, const tagged::Tags& tags,
                     bool of_entities) {
     if (!of_entities) {
         std::size_t right = 0;
@@ -26,7 +26,7 @@ inline double score(const TaggedText& text, const std::vector<ig::Token>& found,
         return static_cast<double>(right) / static_cast<double>(found.size());
     }
     const auto a = entities(text, text.tags, tags), b = entities(text, found, tags);
-    const std::set<Entity> gold(a.begin(), a.end());
+    const std::set<tagged::Entity> gold(a.begin(), a.end());
     std::size_t right = 0;
     for (const auto& e : b) right += gold.count(e);
     return 2 * static_cast<double>(right) /
@@ -35,21 +35,21 @@ inline double score(const TaggedText& text, const std::vector<ig::Token>& found,
 
 /// How often F1 differs by at least the observed amount when the answers of two taggers are swapped in random
 /// sentences: a test of the null hypothesis that the two are equivalent.
-inline double randomised(const TaggedText& text, const std::vector<ig::Token>& mine,
-                         const std::vector<ig::Token>& theirs, const Tags& tags, std::uint64_t seed) {
+inline double randomised(const tagged::Text& text, const std::vector<ig::Token>& mine,
+                         const std::vector<ig::Token>& theirs, const tagged::Tags& tags, std::uint64_t seed) {
     struct Sentence {
         double found[2], right[2], gold;
     };
     std::vector<Sentence> sentences(text.starts.size() - 1);
-    const auto sentence_of = [&](const Entity& e) -> Sentence& {
+    const auto sentence_of = [&](const tagged::Entity& e) -> Sentence& {
         return sentences[std::size_t(std::upper_bound(text.starts.begin(), text.starts.end(), e.first) -
                                      text.starts.begin() - 1)];
     };
     const auto gold = entities(text, text.tags, tags);
-    const std::set<Entity> known(gold.begin(), gold.end());
-    for (const Entity& e : gold) sentence_of(e).gold += 1;
+    const std::set<tagged::Entity> known(gold.begin(), gold.end());
+    for (const tagged::Entity& e : gold) sentence_of(e).gold += 1;
     for (const int side : {0, 1})
-        for (const Entity& e : entities(text, side == 0 ? mine : theirs, tags)) {
+        for (const tagged::Entity& e : entities(text, side == 0 ? mine : theirs, tags)) {
             sentence_of(e).found[side] += 1;
             sentence_of(e).right[side] += static_cast<double>(known.count(e));
         }
@@ -84,13 +84,13 @@ struct Comparison {
 
 /// The tags of --against, `--predictions` of another call; none without it. Throws DataError unless there is
 /// one for each word of the test text.
-inline std::vector<std::string> read_tags(const TagCommand& o, const TaggedText& text) {
+inline std::vector<std::string> read_tags(const TagCommand& o, const tagged::Text& text) {
     std::vector<std::string> out;
     if (o.against.empty()) return out;
     ig::file::LineReader lines(o.against);
     for (std::string_view line; lines.next(line);) {
         out.emplace_back(line);
-        require_tag(out.back(), o.format, o.against, lines.line());
+        tagged::require_tag(out.back(), o.format, o.against, lines.line());
     }
     if (out.size() != text.words.size())
         throw ig::DataError(ig::message(o.against, ": holds ", out.size(), " tags, but the test text has ",
@@ -99,8 +99,8 @@ inline std::vector<std::string> read_tags(const TagCommand& o, const TaggedText&
 }
 
 /// Compares tags with those of another tagger, read_tags().
-inline Comparison compare(const TagCommand& o, const TaggedText& text, const std::vector<ig::Token>& found,
-                          const std::vector<std::string>& of_other, Tags& tags) {
+inline Comparison compare(const TagCommand& o, const tagged::Text& text, const std::vector<ig::Token>& found,
+                          const std::vector<std::string>& of_other, tagged::Tags& tags) {
     std::vector<ig::Token> other;
     for (const std::string& tag : of_other) other.push_back(tags.number(tag));
     Comparison c;

@@ -8,14 +8,14 @@
 #include <isogloss/lds/files.hpp>
 #include <vector>
 
+#include "../shared/tagged_text.hpp"
 #include "common.hpp"
 #include "sentence_vectors.hpp"
-#include "tagged_text.hpp"
 
 namespace lt {
 
 /// Rows of the words of a tagged text, as `embed` writes them but without line ends.
-inline Features of_model(const TagCommand& o, const TaggedText& text) {
+inline Features of_model(const TagCommand& o, const tagged::Text& text) {
     const auto it = lds::load_lds<float>(o.model);
     const Sentences sentences(text, it.vocabulary);
     Features all;
@@ -37,12 +37,12 @@ inline Features of_model(const TagCommand& o, const TaggedText& text) {
     return out;
 }
 
-inline Features of_vectors(const TagCommand& o, const TaggedText& text) {
+inline Features of_vectors(const TagCommand& o, const tagged::Text& text) {
     const auto v = ig::io::read_word_vectors(o.vectors);
     Features out = lds::zeros<float>(std::ssize(text.words), v.dimension);
     for (std::size_t i = 0; i < text.words.size(); ++i) {
         auto at = v.words.find(text.words[i]);
-        if (at < 0) at = v.words.find(lower(text.words[i]));
+        if (at < 0) at = v.words.find(tagged::lower(text.words[i]));
         if (at < 0) at = v.words.find("<unk>");
         if (at < 0) continue;
         const auto row = v.row(at);
@@ -53,7 +53,7 @@ inline Features of_vectors(const TagCommand& o, const TaggedText& text) {
 }
 
 /// Each row concatenated with those of the surrounding words in its sentence.
-inline Features with_window(const Features& x, const TaggedText& text, ig::Index window) {
+inline Features with_window(const Features& x, const tagged::Text& text, ig::Index window) {
     const ig::Index n = lds::cols(x), width = n * (2 * window + 1);
     Features out = lds::zeros<float>(lds::rows(x), width);
     for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
@@ -71,7 +71,7 @@ inline Features with_window(const Features& x, const TaggedText& text, ig::Index
 }
 
 /// The features of `tag`: vectors of --model or --vectors with those of their neighbours, or empty rows.
-inline Features token_vectors(const TagCommand& o, const TaggedText& text) {
+inline Features token_vectors(const TagCommand& o, const tagged::Text& text) {
     if (o.model.empty() && o.vectors.empty()) return lds::zeros<float>(std::ssize(text.words), 0);
     return with_window(o.model.empty() ? of_vectors(o, text) : of_model(o, text), text, o.window);
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../lds_text/tagged_text.hpp"
+#include "tagged_text.hpp"
 
 namespace tagged {
 
@@ -19,7 +19,7 @@ namespace ig = isogloss;
 struct Numbers {
     ig::text::WordIndex seen;                         ///< all of the training text
     ig::text::WordIndex word{"<unk>"}, end{"<unk>"};  ///< those that occur twice there; 0: any other
-    lt::Tags tags;
+    Tags tags;
 };
 
 /// Sentences in columns; each array is [time, columns].
@@ -45,9 +45,9 @@ inline ig::Index count_correct(const auto& scores, const Batch& b) {  ///< see c
 
 /// The sentences of a CoNLL-U file, those of similar length in one batch of at most `columns`. The ending of
 /// a word is its last three bytes. With `learn`, words and endings get numbers at their second occurrence, so
-/// that a model learns `<unk>` from the first. Throws what lt::read_tagged does.
+/// that a model learns `<unk>` from the first. Throws what read_tagged does.
 inline std::vector<Batch> read(const std::string& path, Numbers& numbers, std::size_t columns, bool learn) {
-    const auto text = lt::read_tagged(path, "conllu", numbers.tags);
+    const auto text = read_tagged(path, "conllu", numbers.tags);
     const auto length = [&](std::size_t s) { return text.starts[s + 1] - text.starts[s]; };
     const auto number = [&](ig::text::WordIndex& known, const std::string& s) {
         if (!learn) return std::max(known.find(s), ig::Token{0});

@@ -112,7 +112,7 @@ TEST_CASE("Features of words: shapes, and none that the training text has too ra
     CHECK(shape("McDonald's") == "XxXx'x");
     CHECK(shape("1,000") == "0,0");
     CHECK(shape("U.N.") == "X.X.");
-    const TaggedText train{{"the", "Cat", "the", "Dog"}, {0, 1, 0, 1}, {0, 2, 4}};
+    const tagged::Text train{{"the", "Cat", "the", "Dog"}, {0, 1, 0, 1}, {0, 2, 4}};
     const LexicalFeatures often(train, 2), all(train, 1);
     CHECK(often.size() < all.size());
     const auto lists = often(train);
@@ -125,7 +125,7 @@ TEST_CASE("Features of words: shapes, and none that the training text has too ra
     CHECK(of(1) == of(3));
     CHECK(of(0) != of(1));
     // a word that was never seen keeps what it shares with others
-    const TaggedText other{{"the", "Cow"}, {0, 1}, {0, 2}};
+    const tagged::Text other{{"the", "Cow"}, {0, 1}, {0, 2}};
     const auto seen = often(other);
     CHECK(seen.first[2] > seen.first[1]);
     CHECK(seen.list.size() < lists.list.size() / 2 + 1);

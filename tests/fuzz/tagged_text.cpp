@@ -1,5 +1,5 @@
 // Tagged sentences as the program lds_text reads them.
-#include "../../examples/lds_text/tagged_text.hpp"
+#include "../../examples/shared/tagged_text.hpp"
 
 #include "fuzz.hpp"
 
@@ -19,13 +19,13 @@ bool fuzz::take(std::string_view input) {
     bool any = false;
     for (const char* format : {"conllu", "conll"})
         any |= accepted([&] {
-            lt::Tags tags;
-            const auto text = lt::read_tagged(path, format, tags);
+            tagged::Tags tags;
+            const auto text = tagged::read_tagged(path, format, tags);
             FUZZ_REQUIRE(text.words.size() == text.tags.size() && text.starts.back() == text.words.size());
             for (std::size_t i = 1; i < text.starts.size(); ++i)
                 FUZZ_REQUIRE(text.starts[i] > text.starts[i - 1]);
             for (const auto tag : text.tags) FUZZ_REQUIRE(tag >= 0 && tag < std::ssize(tags.names));
-            for (const auto& e : lt::entities(text, text.tags, tags))
+            for (const auto& e : tagged::entities(text, text.tags, tags))
                 FUZZ_REQUIRE(e.first < e.end && e.end <= text.words.size());
         });
     return any;

@@ -5,16 +5,20 @@
 #include <cstddef>
 #include <isogloss/error.hpp>
 #include <isogloss/file/reader.hpp>
+#include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <map>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
-#include "commands.hpp"
+namespace tagged {
 
-namespace lt {
+namespace ig = isogloss;
 
 /// Words and tags of a text, sentence by sentence.
-struct TaggedText {
+struct Text {
     std::vector<std::string> words;
     std::vector<ig::Token> tags;
     std::vector<std::size_t> starts;  ///< of the sentences, and the end
@@ -53,9 +57,9 @@ inline void require_tag(const std::string& tag, const std::string& format, const
 /// Reads a file in the format "conllu", whose columns end at tabs, or "conll", where any number of blanks lies
 /// between two. Throws DataError with file and line for a line that has not enough columns, an empty word or a
 /// tag that require_tag() refuses, and for a file without a word.
-inline TaggedText read_tagged(const std::string& path, const std::string& format, Tags& tags) {
+inline Text read_tagged(const std::string& path, const std::string& format, Tags& tags) {
     const bool conllu = format == "conllu";
-    TaggedText out;
+    Text out;
     out.starts.push_back(0);
     ig::file::LineReader lines(path);
     const auto end_sentence = [&] {
@@ -102,8 +106,7 @@ struct Entity {
 };
 
 /// The entities of tags in IOB1 or IOB2: I-X continues or begins an entity, B-X begins a new one.
-inline std::vector<Entity> entities(const TaggedText& text, const std::vector<ig::Token>& tags,
-                                    const Tags& names) {
+inline std::vector<Entity> entities(const Text& text, const std::vector<ig::Token>& tags, const Tags& names) {
     std::vector<Entity> out;
     for (std::size_t s = 0; s + 1 < text.starts.size(); ++s) {
         bool open = false;
@@ -122,4 +125,4 @@ inline std::vector<Entity> entities(const TaggedText& text, const std::vector<ig
     return out;
 }
 
-}  // namespace lt
+}  // namespace tagged
