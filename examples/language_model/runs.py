@@ -209,14 +209,14 @@ def require_program_and_texts(o, corpus):
 
 
 def at_least_1(text):
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError(f'found {text}, expected at least 1')
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a whole number of at least 1")
     return int(text)
 
 
 def seed(text):
-    if int(text) < 0:
-        raise argparse.ArgumentTypeError(f'found {text}, expected 0 or more')
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a whole number of at least 0")
     return int(text)
 
 

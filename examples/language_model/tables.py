@@ -243,9 +243,13 @@ def epsilon(text):
 
 
 def positive(text):
-    if not 0 < float(text) < float('inf'):
-        raise argparse.ArgumentTypeError(f'found {text}, expected a number above 0')
-    return float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a number above 0")
+    return value
 
 
 def arguments_of_training(p, seeds, results, name):

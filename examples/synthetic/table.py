@@ -30,10 +30,14 @@ COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'lon
 BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'tinyshakespeare.txt')
 
 
-def run(program, arguments, *more):
+def require_program(program):
     if not shutil.which(program):
         raise SystemExit(f"table.py: there is no program '{program}'; build it (cmake --build --preset release --target synthetic), "
                          'or give --program its path')
+
+
+def run(program, arguments, *more):
+    require_program(program)
     out = subprocess.run([program, *arguments.split(), *more], capture_output=True, text=True, check=False)
     # status 1 with a result: the numbers of the network were no longer finite, which is the result of this run
     if out.returncode and (out.returncode != 1 or 'validation_bits=' not in out.stdout):
@@ -238,14 +242,25 @@ def run_all(o, runs, wanted):
         runs.draw(o)
 
 
+def duration(text):
+    """Seconds of an option."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a number of seconds above 0")
+    return value
+
+
 def main():
     every = [*TASKS, LONG, STEPS, 'curve', *FAR, CHARS]
     parser = argparse.ArgumentParser()
     parser.add_argument('--program', help='the program synthetic; not needed with --print-only')
-    parser.add_argument('--seconds', type=float, default=60)
-    parser.add_argument('--long', type=float, default=120, help='seconds of the longer row')
-    parser.add_argument('--far', type=float, default=600, help='seconds of each row of: ' + ', '.join(FAR) + ' (three tenths of them)')
-    parser.add_argument('--chars', type=float, default=1800, help='seconds of each row of chars')
+    parser.add_argument('--seconds', type=duration, default=60)
+    parser.add_argument('--long', type=duration, default=120, help='seconds of the longer row')
+    parser.add_argument('--far', type=duration, default=600, help='seconds of each row of: ' + ', '.join(FAR) + ' (three tenths of them)')
+    parser.add_argument('--chars', type=duration, default=1800, help='seconds of each row of chars')
     parser.add_argument('--text', default=BUNDLED, help='chars: the text; another one needs another results file')
     parser.add_argument('--validation-lines', type=int, default=4000, help='chars: last lines of the text, which are validated on')
     parser.add_argument('--seeds', nargs='+', type=int, help='to run, by default 1 to 5, and to print, by default all there are')
@@ -273,6 +288,8 @@ def main():
     except re.error as error:
         parser.error(f'--only: {error}')
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the current run
+    if not o.print_only:
+        require_program(o.program)
     results = Results(o.results, o.print_only, o)
 
     def wanted(part):

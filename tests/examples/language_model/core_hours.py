@@ -114,6 +114,20 @@ def refused():
     assert before == (read("f/fast-ptb-1.safetensors"), read("f/recipes.csv"), read("f/fast-ptb.options.txt"))
 
 
+def numbers():
+    """What is no number, or one out of range, is named with what is expected; by tables.py too."""
+    tables = os.path.join(os.path.dirname(SCRIPT), "tables.py")
+    run_tables, tune = ["run", "ptb-small", "--program", PROGRAM], ["tune", "ptb-small", "--program", PROGRAM]
+    for script, call, options, values, expected in [
+            (SCRIPT, CALL, ["--threads"], ["a", "0", "1.5", "-1"], "a whole number of at least 1"), (SCRIPT, CALL, ["--seeds"], ["a", "1.5"], "a whole number of at least 0"),
+            (tables, run_tables, ["--jobs", "--threads"], ["a", "0", ""], "a whole number of at least 1"),
+            (tables, tune, ["--gamma"], ["a", "0", "nan", "inf"], "a number above 0")]:
+        for option in options:
+            for value in values:
+                done = subprocess.run([sys.executable, "-B", script, *call, f"{option}={value}"], capture_output=True, text=True, timeout=60)
+                assert done.returncode == 2 and f"argument {option}: found '{value}', expected {expected}\n" in done.stderr, (option, value, done)
+
+
 def precision():
     """What auto is at the beginning holds for a folder and for the results; it is recorded with them."""
     call = ["run", "fast", "--program", stand_in(), "--adaptations", "none", "--results", "p.csv", "--folder"]
@@ -162,5 +176,6 @@ if __name__ == "__main__":
         trained()
         shown()
         refused()
+        numbers()
         precision()
         stopped()

@@ -164,6 +164,16 @@ def only():
     assert '--only: ' in run(*how, '--only', '(', status=2)
 
 
+def before_the_work():
+    """Numbers of seconds that are none, and a program that is not there, before a results file is made."""
+    for option in '--seconds', '--long', '--far', '--chars':
+        for value in '-3', '0', 'inf', 'nan', 'a':
+            assert f"argument {option}: found '{value}', expected a number of seconds above 0" in run(
+                '--program', PROGRAM, '--results', 'none.csv', f'{option}={value}', status=2)
+    assert "there is no program './none'" in run('--program', './none', '--results', 'none.csv', status=1)
+    assert not os.path.exists('none.csv')
+
+
 def in_several_calls():
     """A row of several calls: each goes on with the model of the one before, with harder texts, for its part of the time."""
     calls = []
@@ -253,6 +263,7 @@ with tempfile.TemporaryDirectory() as place:
     in_several_calls()
     diverges()
     only()
+    before_the_work()
     goes_on()
     refuses()
     os.chdir(SOURCES)
