@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/file/output_file.hpp>
@@ -14,6 +13,7 @@
 #include <map>
 
 #include "../shared/csv_log.hpp"
+#include "../shared/data_folder.hpp"
 #include "../shared/gnuplot.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/program.hpp"
@@ -257,10 +257,9 @@ void draw(const std::string& path, const std::vector<Row>& rows, std::vector<std
 }
 
 std::vector<Row> measure(const Options& o) {
-    const char* root = std::getenv("ISOGLOSS_DATA");
-    const std::string ptb = std::string(root && *root ? root : "../shared/data") + "/ptb/ptb.";
-    const std::string train_path = o.train.empty() ? ptb + "train.txt" : o.train,
-                      valid_path = o.valid.empty() ? ptb + "valid.txt" : o.valid;
+    const auto ptb = [](const char* part) { return files::corpus_file("ptb", part, "--train and --valid"); };
+    const std::string train_path = o.train.empty() ? ptb("train") : o.train,
+                      valid_path = o.valid.empty() ? ptb("valid") : o.valid;
     files::Outputs()
         .read("--train", train_path)
         .read("--valid", valid_path)

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <isogloss/metric/perplexity.hpp>
 #include <isogloss/text/corpus.hpp>
@@ -15,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../shared/data_folder.hpp"
 #include "../shared/outputs.hpp"
 #include "options.hpp"
 #include "print.hpp"
@@ -63,15 +62,7 @@ inline Texts bundled_texts() {
 
 /// A file of one of the known corpora. Throws an error that says what to do.
 inline Text corpus_text(const std::string& corpus, const std::string& part) {
-    const char* variable = std::getenv("ISOGLOSS_DATA");
-    const std::filesystem::path root = variable && *variable ? variable : "../shared/data";
-    const auto path = (root / corpus / (corpus == "ptb" ? "ptb." + part + ".txt" : part + ".txt")).string();
-    if (!files::exists(path))
-        throw ig::FileError(ig::message("'", path, "' does not exist. The corpus ", corpus,
-                                        " is expected under ", root.string(),
-                                        "; set ISOGLOSS_DATA to the folder that holds ", corpus,
-                                        "/, or give --train, --valid "
-                                        "and --test"));
+    const std::string path = files::corpus_file(corpus, part, "--train, --valid and --test");
     return {path, "", path};
 }
 

@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 
+#include "../shared/data_folder.hpp"
 #include "../shared/gnuplot.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/program.hpp"
@@ -18,11 +18,6 @@
 namespace {
 
 using namespace study;
-
-std::string ptb() {
-    const char* root = std::getenv("ISOGLOSS_DATA");
-    return std::string(root && *root ? root : "../shared/data") + "/ptb/ptb.train.txt";
-}
 
 void check(const Options& o) {
     const std::string who = "subspace_distance";
@@ -91,7 +86,7 @@ void require_same_study(const Options& o, const std::vector<Row>& rows, const fi
 
 /// Trains the points missing from the table and updates it after each epoch.
 std::vector<Row> measure(const Options& o) {
-    const std::string path = o.text.empty() ? ptb() : o.text;
+    const std::string path = o.text.empty() ? files::corpus_file("ptb", "train", "--text") : o.text;
     files::Outputs()
         .read("--text", path)
         .write("--csv", o.csv, files::table("table of subspace_distance", header, earlier_header))

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <isogloss/io/compact.hpp>
 #include <isogloss/io/safetensors.hpp>
@@ -13,6 +12,7 @@
 #include <isogloss/text/vocabulary.hpp>
 
 #include "../shared/csv_log.hpp"
+#include "../shared/data_folder.hpp"
 #include "../shared/outputs.hpp"
 #include "../shared/program.hpp"
 
@@ -56,10 +56,7 @@ ig::io::WordVectors read(const Options& o) {
 /// Finds files in the folder by their usual names, unless files were given.
 void find_sets(Options& o) {
     if (!o.similarity.empty() || !o.analogies.empty()) return;
-    if (o.sets.empty()) {
-        const char* root = std::getenv("ISOGLOSS_DATA");
-        o.sets = std::string(root && *root ? root : "../shared/data") + "/word-similarity";
-    }
+    if (o.sets.empty()) o.sets = (files::data_folder() / "word-similarity").string();
     std::error_code error;
     std::filesystem::directory_iterator entries(o.sets, error);
     if (error)

@@ -110,3 +110,5 @@ with Folder():
     keeps_studies_apart()
     draws()
     refuses()
+    missing = run("--train", "train.txt", "--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
+    assert "'nowhere/ptb/ptb.valid.txt' does not exist" in missing and "ISOGLOSS_DATA to the folder that holds ptb/, or give --train and --valid" in missing, missing

@@ -113,3 +113,5 @@ with Folder():
     keeps_studies_apart()
     draws()
     refuses()
+    missing = run("--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
+    assert "'nowhere/ptb/ptb.train.txt' does not exist" in missing and "set ISOGLOSS_DATA to the folder that holds ptb/, or give --text" in missing, missing
