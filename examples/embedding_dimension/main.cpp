@@ -316,6 +316,17 @@ int print_rule(double words) {
     return 0;
 }
 
+/// Throws UsageError for an option without effect.
+void require_effect(const CLI::App& app, const Options& o) {
+    if (o.plot_only)
+        program::with_only(app, "with --plot-only, which trains nothing",
+                           {"--plot-only", "--models", "--csv", "--svg"});
+    if (!std::ranges::count(o.models, "tied"))
+        program::without(app, "without the model tied", {"--keep", "--rate", "--batch", "--bptt"});
+    if (!std::ranges::count(o.models, "skip-gram"))
+        program::without(app, "without the model skip-gram", {"--skip-gram-rate", "--window"});
+}
+
 int work(int argc, char** argv) {
     Options o;
     CLI::App app("The minimal-entropy rule for the width of a table, against measured perplexities.");
@@ -349,13 +360,11 @@ int work(int argc, char** argv) {
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     if (*rule) {
-        for (const auto* option : app.get_options())
-            if (option != rule && option->count() > 0)
-                throw ig::UsageError(ig::message(option->get_name(),
-                                                 " has no effect with N, which prints the rule "
-                                                 "and trains nothing; leave one of them out"));
+        program::with_only(app, "with N, which prints the rule and trains nothing", {rule->get_name()});
         return print_rule(o.vocabulary);
     }
+    require_effect(app, o);
+    ig::require("embedding_dimension", "--tokens", o.tokens, 0);
     ig::threads(o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);

@@ -108,6 +108,9 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     const bool starts = !o.start.empty() || !o.start_from.empty();
     require(o.start.empty(), "start-from", "--start");
     require(o.start_from.empty(), "init", "--start-from, whose weights they are");
+    require(o.start.empty() || o.cell != "rnn", "init",
+            "--start and --cell rnn, all of which is the system's");
+    require(o.train.empty() || !o.preset.empty(), "corpus", "--train and without --preset");
     const bool each_place = named.contains("keep-input") && named.contains("keep-state") &&
                             named.contains("keep-output") &&
                             (*o.layers == 1 || named.contains("keep-between"));

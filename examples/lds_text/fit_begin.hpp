@@ -41,8 +41,6 @@ inline void check(const FitCommand& o) {
     for (const ig::Index states : o.states) ig::require("fit", "--states", states, 1);
     for (const ig::Index lags : o.ssid_lags) ig::require("fit", "--ssid-lags", lags, 2, 500);
     ig::require("fit", "--em-lags", o.em_lags.value_or(default_em_lags), 1, 1000);
-    if (o.random_start && o.scaled)
-        throw ig::UsageError("fit: --scaled has no effect with --random-start; leave one of them out");
     for (const double kappa : o.pseudo_counts)
         if (kappa != 0 && !(kappa >= 1e-6 && kappa <= 1e12))
             throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", kappa,

@@ -1,28 +1,21 @@
 /// @file options.cpp  The options of each command, and which of them exclude each other.
 #include <CLI/CLI.hpp>
-#include <initializer_list>
-#include <isogloss/error.hpp>
 #include <string>
 #include <vector>
 
+#include "../shared/program.hpp"
 #include "commands.hpp"
 
 namespace lt {
 
 namespace {
 
+using program::without;
+
 /// Adds an option that takes one value or several.
 template <class T>
 CLI::Option* add_list(CLI::App& command, const char* name, std::vector<T>& values, const char* help) {
     return command.add_option(name, values, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
-/// Throws UsageError if any of these options of a command is given.
-void without(const CLI::App& command, const char* why, std::initializer_list<const char*> options) {
-    for (const char* option : options)
-        if (command.count(option) > 0)
-            throw ig::UsageError(
-                ig::message(command.get_name(), ": ", option, " has no effect ", why, "; leave it out"));
 }
 
 }  // namespace
@@ -102,9 +95,15 @@ void FitCommand::declare(CLI::App& command) {
 }
 
 void FitCommand::require_effect(const CLI::App& command) const {
-    if (select)
+    if (select) {
         without(command, "with --select, which ends each candidate three iterations after its best",
                 {"--stop"});
+        without(command, "with --select, whose candidates are not saved in subspace identification",
+                {"--checkpoint-seconds"});
+    }
+    if (random_start)
+        without(command, "with --random-start, in place of subspace identification",
+                {"--scaled", "--checkpoint-seconds"});
 }
 
 void EmbedCommand::declare(CLI::App& command) {

@@ -12,11 +12,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <iostream>
 #include <isogloss/config.hpp>
 #include <isogloss/error.hpp>
 #include <new>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "interrupt.hpp"
@@ -56,6 +58,23 @@ inline void require_numbers(const CLI::App& app) {
         }
     }
     for (const CLI::App* command : app.get_subcommands()) require_numbers(*command);
+}
+
+/// Throws UsageError for one of these options that is given on the command line of a program or a command. `why` it has
+/// no effect there: "with --resume", "without --text, …".
+inline void without(const CLI::App& app, const std::string& why, std::initializer_list<const char*> options) {
+    const std::string command =
+        app.get_parent() ? app.get_name() + ": " : "";  // else the path of the program
+    for (const char* option : options)
+        if (app.count(option) > 0)
+            throw ig::UsageError(ig::message(command, option, " has no effect ", why, "; leave it out"));
+}
+
+/// The same for all options but these.
+inline void with_only(const CLI::App& app, const std::string& why, const std::set<std::string>& options) {
+    for (const CLI::Option* option : app.get_options())
+        if (const std::string name = option->get_name(); option->count() > 0 && !options.contains(name))
+            without(app, why, {name.c_str()});
 }
 
 /// The error in a first argument that must be a command: "'trian' is not a command, expected …"; empty if there

@@ -31,6 +31,19 @@ void check(const Options& o) {
     ig::require(who, "--tokens", o.tokens, o.batch + 1);
 }
 
+/// Throws UsageError for an option without effect.
+void require_effect(const CLI::App& app, const Options& o) {
+    if (o.plot_only)
+        program::with_only(app, "with --plot-only, which trains nothing", {"--plot-only", "--csv", "--svg"});
+    if (o.update != "split")
+        program::without(app, "with --update " + o.update + ", one rule with one --rate",
+                         {"--head-rate", "--table-rate", "--rest"});
+    if (o.sweep == "beta")
+        program::without(app, "with --sweep beta, whose --betas are swept at --tau", {"--taus", "--beta"});
+    if (o.sweep == "tau")
+        program::without(app, "with --sweep tau, whose --taus are swept at --beta", {"--betas", "--tau"});
+}
+
 void print(const std::vector<Row>& rows, const std::string& sweep) {
     const auto means = averages(rows, sweep);
     if (means.empty()) return;
@@ -186,6 +199,7 @@ int work(int argc, char** argv) {
     app.add_flag("--plot-only", o.plot_only, "draw the table as it is");
     if (const auto end = program::parse(app, argc, argv)) return *end;
     check(o);
+    require_effect(app, o);
     if (o.sweep == "beta") o.taus.clear();
     if (o.sweep == "tau") o.betas.clear();
     ig::threads(o.threads);

@@ -131,6 +131,14 @@ void evaluate(Options o) {
     if (!o.csv.empty()) ig::file::write_atomically(o.csv, [&](ig::file::OutputFile& out) { out.write(csv); });
 }
 
+/// Throws UsageError for an option of `evaluate` without effect.
+void require_effect(const CLI::App& command, const Options& o) {
+    if (!o.vectors.empty()) program::without(command, "with --vectors, a file of one table", {"--table"});
+    for (const char* named : {"--similarity", "--analogies"})
+        if (command.count(named) > 0)
+            program::without(command, ig::message("with ", named, ", which names the sets"), {"--sets"});
+}
+
 int work(int argc, char** argv) {
     CLI::App app("Word vectors: how good they are.");
     app.require_subcommand(1);
@@ -151,6 +159,7 @@ int work(int argc, char** argv) {
     e->add_option("--csv", o.csv, "the results as a table");
     e->add_option("--threads", o.threads, "threads")->capture_default_str();
     if (const auto end = program::parse(app, argc, argv)) return *end;
+    require_effect(*e, o);
     ig::threads(o.threads);
     evaluate(o);
     return 0;

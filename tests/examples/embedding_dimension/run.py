@@ -6,8 +6,9 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__f
 
 from program import Folder, guards_outputs, read, rows, run, sentences, write  # noqa: E402
 
-SMALL = ["--train", "train.txt", "--valid", "valid.txt", "--tokens", 4000, "--widths", "2,8", "--epochs", 4, "--batch", 4,
-         "--bptt", 10, "--window", 2, "--skip-gram-rate", 0.2]
+EITHER = ["--train", "train.txt", "--valid", "valid.txt", "--tokens", 4000, "--widths", "2,8", "--epochs", 4]
+TIED, SKIP_GRAM = ["--batch", 4, "--bptt", 10], ["--window", 2, "--skip-gram-rate", 0.2]
+SMALL = [*EITHER, *TIED, *SKIP_GRAM]
 
 
 def studies():
@@ -48,10 +49,10 @@ def keeps_studies_apart():
         refused(option, new, says=f"{option} is {old}, not {new}")
     for option, old, new in [("--rate", 1, 0.5), ("--batch", 4, 5), ("--bptt", 10, 5), ("--keep", 1, 0.5)]:
         refused(option, new, says=f"of tied, width 2, {option} is {old}, not {new}")
-        run(*SMALL, "--svg", "", "--resume", "--models", "skip-gram", option, new)  # which has no such option
     for option, old, new in [("--window", 2, 3), ("--skip-gram-rate", 0.2, 0.1)]:
         refused(option, new, says=f"of skip-gram, width 2, {option} is {old}, not {new}")
-        run(*SMALL, "--svg", "", "--resume", "--models", "tied", option, new)
+    for model, own in ("tied", TIED), ("skip-gram", SKIP_GRAM):  # rows of the other have other options, of which this call says nothing
+        run(*EITHER, *own, "--svg", "", "--resume", "--models", model)
     assert read("embedding_dimension.csv") == before
     run(*SMALL, "--svg", "", "--resume", "--threads", 2)
 
@@ -67,7 +68,7 @@ def keeps_studies_apart():
     assert "the vocabulary has 14 words, not " in error, error
     assert "epoch 4 of --epochs 3" in run(*SMALL, "--csv", "earlier.csv", "--resume", "--epochs", 3, status=1).stderr
     assert read("earlier.csv").decode() == earlier
-    run(*SMALL, "--csv", "earlier.csv", "--svg", "", "--models", "tied", "--epochs", 1)  # it may be replaced
+    run(*EITHER, *TIED, "--csv", "earlier.csv", "--svg", "", "--models", "tied", "--epochs", 1)  # it may be replaced
     assert len(rows("earlier.csv")) == 2 and "study" in rows("earlier.csv")[0]
 
 
@@ -98,8 +99,22 @@ def prints_the_rule():
     assert "--tokens has no effect with N" in run(10000, "--tokens", 5, status=1).stderr
 
 
+def without_effect():
+    """Options that change nothing are refused before anything is written."""
+    for with_it, says, options in [("--models skip-gram", "without the model tied", ["--keep 0.5", "--rate 0.5", "--batch 4", "--bptt 10"]),
+                                   ("--models tied", "without the model skip-gram", ["--window 2", "--skip-gram-rate 0.1"]),
+                                   ("--plot-only", "with --plot-only", ["--epochs 3", "--resume", "--threads 1", "--train train.txt", "--tokens 9"])]:
+        for option in options:
+            error = run(*with_it.split(), *option.split(), "--csv", "x.csv", status=1).stderr
+            assert error.startswith(f"isogloss: {option.split()[0]} has no effect {says}") and error.endswith("; leave it out\n"), error
+            assert error.count("\n") == 1 and not os.path.exists("x.csv"), error
+
+
 def refuses():
+    assert "found --tokens = -7, expected at least 0" in run("--tokens", -7, "--csv", "x.csv", status=1).stderr
     assert "none.txt" in run("--train", "none.txt", "--csv", "x.csv", status=1).stderr
+    missing = run("--train", "train.txt", "--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
+    assert "'nowhere/ptb/ptb.valid.txt' does not exist" in missing and "ISOGLOSS_DATA to the folder that holds ptb/, or give --train and --valid" in missing, missing
     guards_outputs(*SMALL, inputs=["train.txt", "valid.txt"], outputs=["--csv", "--svg"])
     run("--widths", "0", status=105)
 
@@ -109,6 +124,5 @@ with Folder():
     studies()
     keeps_studies_apart()
     draws()
+    without_effect()
     refuses()
-    missing = run("--train", "train.txt", "--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
-    assert "'nowhere/ptb/ptb.valid.txt' does not exist" in missing and "ISOGLOSS_DATA to the folder that holds ptb/, or give --train and --valid" in missing, missing

@@ -104,6 +104,7 @@ def wrong():
     refuses("--level", "character", says="--level (\"character\" given")
     refuses("--vectors", "vectors", says="--vectors has no effect with --start, whose word vectors they are")
     refuses("--vocabulary", "train.txt", says="--vocabulary has no effect with --start, whose vocabulary it is")
+    refuses("--cell", "rnn", "--init", 0.2, says="--init has no effect with --start and --cell rnn, all of which is the system's")
     refuses("--start-from", "begun", says="--start-from has no effect with --start")
     for file, found in [("begun", "begun: holds no tensor"), ("train.txt", "train.txt: "), ("absent", "cannot open 'absent'")]:
         refuses("--start", file, says=f"--start: {found}")

@@ -58,6 +58,7 @@ def options_out_of_range():
             says="--keep has no effect with that of every place")
     refuses("train", "--model", "m", *TEXTS, "--start-from", "model", "--init", 5, says="--init has no effect with --start-from")
     refuses("train", "--model", "m", *TEXTS, "--resume", "--overwrite", says="give one of them")
+    refuses("train", "--model", "m", *TEXTS, "--corpus", "ptb", says="--corpus has no effect with --train and without --preset")
     for more in ["--overwrite"], ["--format", "glove"]:
         refuses("neighbours", "--model", "model", "--word", "king", *more, says="no effect without --export")
     done = run("train", "--model", "m", "--train", "/dev/stdin", "--valid", "valid.txt", status=1, text=sentences(20))

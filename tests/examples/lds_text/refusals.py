@@ -179,7 +179,10 @@ def check_without_effect():
     refused("near", "--model", "m", "--words", "cat", "--occurrences", 2, says="--occurrences has no effect without --text")
     refused("near", "--model", "m", "--words", "cat", "--text", "dev", "--min-count", 2, says="--min-count has no effect with --text")
     refused("fit", "--train", "text", "--dev", "dev", "--model", "new", "--select", "--stop", 100, says="--stop has no effect with --select")
-    refused("fit", "--train", "text", "--model", "new", "--random-start", "--scaled", says="--scaled has no effect with --random-start")
+    for more in (["--scaled"], ["--checkpoint-seconds", 5]):
+        refused("fit", "--train", "text", "--model", "new", "--random-start", *more, says=f"fit: {more[0]} has no effect with --random-start")
+    refused("fit", "--train", "text", "--dev", "dev", "--model", "new", "--select", "--checkpoint-seconds", 5,
+            says="--checkpoint-seconds has no effect with --select")
     for more in (["--init", 5], ["--seed", 9]):
         refused("start", "--model", "m", "--out", "new", *more, says=f"{more[0]} has no effect with --cell rnn")
     rnn = ["rnn", "--train", "text", "--valid", "dev"]

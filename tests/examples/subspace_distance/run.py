@@ -6,8 +6,8 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__f
 
 from program import Folder, guards_outputs, read, rows, run, sentences, write  # noqa: E402
 
-SMALL = ["--text", "text.txt", "--units", 4, "--layers", 1, "--tokens", 2000, "--batch", 5, "--bptt", 10, "--taus", "2,10",
-         "--betas", "0,1"]
+BETAS = ["--text", "text.txt", "--units", 4, "--layers", 1, "--tokens", 2000, "--batch", 5, "--bptt", 10, "--betas", "0,1"]
+SMALL = [*BETAS, "--taus", "2,10"]
 
 
 def words(count):
@@ -32,8 +32,8 @@ def sweeps():
 
 def holds():
     """Held targets train another table at beta = 1 and the same at beta = 0; several runs are summed up."""
-    run(*SMALL, "--epochs", 2, "--sweep", "beta", "--csv", "free.csv", "--svg", "")
-    out = run(*SMALL, "--epochs", 2, "--sweep", "beta", "--csv", "held.csv", "--svg", "", "--hold-target", "--runs", 3).stdout
+    run(*BETAS, "--epochs", 2, "--sweep", "beta", "--csv", "free.csv", "--svg", "")
+    out = run(*BETAS, "--epochs", 2, "--sweep", "beta", "--csv", "held.csv", "--svg", "", "--hold-target", "--runs", 3).stdout
     free, held = ({(r["beta"], r["run"], r["epoch"]): r["distance"] for r in rows(name)} for name in ("free.csv", "held.csv"))
     assert held["0", "0", "2"] == free["0", "0", "2"] and held["1", "0", "2"] != free["1", "0", "2"], held
     least, median, most = sorted(float(held["1", run, "2"]) for run in "012")
@@ -94,6 +94,17 @@ def draws():
     assert read("subspace_distance.svg") == svg
 
 
+def without_effect():
+    """Options that change nothing are refused before anything is written."""
+    for with_it, options in [("--update sgd", ["--head-rate 1", "--table-rate 1", "--rest 0"]), ("--update adam", ["--head-rate 1"]),
+                             ("--sweep beta", ["--beta 0.5", "--taus 2"]), ("--sweep tau", ["--tau 5", "--betas 1"]),
+                             ("--plot-only", ["--epochs 3", "--resume", "--threads 1", "--sweep beta", "--text text.txt"])]:
+        for option in options:
+            error = run(*with_it.split(), *option.split(), "--csv", "none.csv", status=1).stderr
+            assert error.startswith(f"isogloss: {option.split()[0]} has no effect with {with_it}") and error.endswith("; leave it out\n"), error
+            assert error.count("\n") == 1 and not os.path.exists("none.csv"), error
+
+
 def refuses():
     guards_outputs(*SMALL, inputs=["text.txt"], outputs=["--csv", "--svg"])
     assert "found --betas = 2, expected 0 to 1" in run("--betas", "2", status=1).stderr
@@ -102,6 +113,8 @@ def refuses():
     assert "diverged" in away and "--head-rate" in away, away
     assert "at least --tokens" in run("--text", "text.txt", "--csv", "x.csv", status=1).stderr
     assert "none.txt" in run("--text", "none.txt", "--csv", "x.csv", status=1).stderr
+    missing = run("--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
+    assert "'nowhere/ptb/ptb.train.txt' does not exist" in missing and "set ISOGLOSS_DATA to the folder that holds ptb/, or give --text" in missing, missing
     many = run(*SMALL, "--units", 500, "--csv", "x.csv", status=1)
     assert "types, expected at least --units 500" in many.stderr and "nan" not in many.stdout, many
 
@@ -111,7 +124,6 @@ with Folder():
     resumes()
     holds()
     keeps_studies_apart()
+    without_effect()
     draws()
     refuses()
-    missing = run("--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
-    assert "'nowhere/ptb/ptb.train.txt' does not exist" in missing and "set ISOGLOSS_DATA to the folder that holds ptb/, or give --text" in missing, missing

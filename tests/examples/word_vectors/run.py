@@ -85,6 +85,10 @@ def refuses():
     assert "none.txt" in run("evaluate", "--vectors", "none.txt", "--sets", "sets", status=1).stderr
     write("bad.txt", "a b 1\na b\n")
     assert "bad.txt:2" in run("evaluate", "--vectors", "v.txt", "--similarity", "bad.txt", status=1).stderr
+    for options in "--vectors v.txt --table E", "--similarity sets/EN-SMALL.txt --sets sets", "--analogies sets/questions-words.txt --sets sets":
+        with_it, _, option, _ = options.split()
+        error = run("evaluate", *options.split(), status=1).stderr
+        assert error.startswith(f"isogloss: evaluate: {option} has no effect with {with_it}, ") and error.endswith("; leave it out\n"), error
     before = read("v.txt")
     guards_outputs("evaluate", "--vectors", "v.txt", "--sets", "sets", inputs=["v.txt", "sets/EN-SMALL.txt"], outputs=["--csv"])
     assert read("v.txt") == before
