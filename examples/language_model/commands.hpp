@@ -13,20 +13,25 @@
 
 namespace lm {
 
-/// Declares the options of the cache and of dynamic evaluation; `several` ends the help text of those that take a
-/// list.
-template <class Command, class O> void declare_adaptation(Command& c, O& o, const std::string& several) {
-    const auto some = [&](const char* name, auto& value, const std::string& help) {
-        if (several.empty()) c.option(name, value, help);
-        else c.list(name, value, help + several);
+/// Declares the options of the cache and of dynamic evaluation: one value of each, or with `several` lists of those
+/// to try. The defaults in the help text are those of NeuralCacheOptions and of Adaptation, and the lists of tune.cpp.
+template <class Command, class O> void declare_adaptation(Command& c, O& o, bool several) {
+    const auto some = [&](const char* name, auto& value, const std::string& help, const char* one,
+                          const char* list) {
+        if (several) c.list(name, value, help + ", or several [" + list + "]");
+        else c.option(name, value, help + " [" + one + "]");
     };
     c.option("--cache-window", o.cache_window, "steps that the cache remembers [2000]");
-    some("--cache-flatness", o.cache_flatness, "theta of the cache, 0 or more");
-    some("--cache-weight", o.cache_weight, "lambda of the cache in the mixture, 0 to 1");
+    some("--cache-flatness", o.cache_flatness, "theta of the cache, 0 or more", "0.3",
+         "0 0.05 0.1 0.2 0.3 0.4 0.6 0.8 1");
+    some("--cache-weight", o.cache_weight, "lambda of the cache in the mixture, 0 to 1", "0.1",
+         "0 0.02 0.05 0.1 0.15 0.2 0.3 0.4");
     c.choice("--dynamic", o.dynamic, "adapt the weights to the text, by this rule",
              {"sgd", "rms", "riemannian"});
-    some("--dynamic-rate", o.dynamic_rate, "its learning rate");
-    some("--dynamic-decay", o.dynamic_decay, "share by which weights return to the trained ones, 0 to 1");
+    some("--dynamic-rate", o.dynamic_rate, "its learning rate", "sgd 0.5, rms 5e-05, riemannian 1e-05",
+         "a quarter, half, once and twice that of evaluate");
+    some("--dynamic-decay", o.dynamic_decay, "share by which weights return to the trained ones, 0 to 1",
+         "sgd 0.001, rms and riemannian 0.002", "that of evaluate");
     c.option("--dynamic-table-rate", o.dynamic_table_rate,
              "riemannian: learning rate of the tables, which use rms [5e-05]");
     c.option("--dynamic-steps", o.dynamic_steps,
@@ -64,7 +69,7 @@ struct EvaluateOptions {
         c.value("--threads", threads, "threads");
         c.precision(precision);
         c.flag("--cache", cache, "with a neural cache of the text so far");
-        declare_adaptation(c, *this, "");
+        declare_adaptation(c, *this, false);
         c.option("--softmax-temperature", softmax_temperature,
                  "the logits are divided by it; `tune` finds the best [1]");
         declare_mixture(c, *this);
@@ -92,7 +97,7 @@ struct TuneOptions {
     template <class Command> void declare(Command& c) {
         c.required("--text", text, "validation text; -: standard input");
         c.value("--threads", threads, "threads");
-        declare_adaptation(c, *this, ", or several");
+        declare_adaptation(c, *this, true);
         c.flag("--softmax-temperature", softmax_temperature,
                "find the temperature of the softmax, in place of the cache");
         declare_mixture(c, *this);

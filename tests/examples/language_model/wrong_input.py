@@ -1,6 +1,7 @@
 """Wrong input of every kind: a message that names the thing, status 1, nothing written over."""
 import json
 import os
+import re
 
 from program import PROGRAM, Folder, craft, read, run, sentences, tensors, train, write
 
@@ -57,8 +58,8 @@ def options_out_of_range():
     refuses("train", "--model", "m", *TEXTS, *"--scheme recurrent --keep 0.2 --keep-input 1 --keep-state 1 --keep-output 1 --keep-between 1".split(),
             says="--keep has no effect with that of every place")
     refuses("train", "--model", "m", *TEXTS, "--start-from", "model", "--init", 5, says="--init has no effect with --start-from")
-    refuses("train", "--model", "m", *TEXTS, "--resume", "--overwrite", says="give one of them")
     refuses("train", "--model", "m", *TEXTS, "--corpus", "ptb", says="--corpus has no effect with --train and without --preset")
+    refuses("train", "--model", "m", *TEXTS, "--resume", "--overwrite", says="give one of them")
     for more in ["--overwrite"], ["--format", "glove"]:
         refuses("neighbours", "--model", "model", "--word", "king", *more, says="no effect without --export")
     done = run("train", "--model", "m", "--train", "/dev/stdin", "--valid", "valid.txt", status=1, text=sentences(20))
@@ -175,6 +176,22 @@ def usage_errors():
         assert "--model" in run(command, "--help").stdout
 
 
+def defaults_in_the_help():
+    """Those of the cache and of --dynamic are the ones that evaluate says it uses."""
+    helped = " ".join(run("evaluate", "--help").stdout.split())
+    said = run("evaluate", "--model", "model", "--text", "valid.txt", "--cache").stdout
+    flatness, weight = (re.search(rf"{name} ([0-9.]+)", said).group(1) for name in ("flatness", "weight"))
+    assert f"0 or more [{flatness}]" in helped and f"in the mixture, 0 to 1 [{weight}]" in helped, (said, helped)
+    for rule in "sgd", "rms", "riemannian":
+        text = [] if rule == "sgd" else ["--dynamic-text", "train.txt"]
+        said = run("evaluate", "--model", "model", "--text", "valid.txt", "--dynamic", rule, *text).stdout
+        rate, decay = re.search(rf"dynamic +{rule}, rate (\S+), decay (\S+),", said).groups()
+        assert re.search(rf"its learning rate \[[^]]*{rule} {rate}\b", helped) and re.search(rf"{rule}( and \w+)? {decay}\b", helped), (said, helped)
+    tried = " ".join(run("tune", "--help").stdout.split())
+    for values in "0 or more, or several [0 0.05", "0 to 1, or several [0 0.02", "or several [a quarter", "or several [that of evaluate]":
+        assert values in tried, (values, tried)
+
+
 with Folder():
     write("train.txt", sentences(200))
     write("valid.txt", sentences(50, seed=2))
@@ -182,6 +199,7 @@ with Folder():
     os.rename("model.train", "kept")
     train("free", *TEXTS, "--epochs", 1, "--head", "free")
     options_out_of_range()
+    defaults_in_the_help()
     texts()
     models()
     crafted_options()
