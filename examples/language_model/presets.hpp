@@ -92,10 +92,11 @@ inline void apply_fast(Options& o, const std::string& corpus) {
 ///          then not finite. The highway network ("rhn") is described only as that of Zilly et al. 2016 with
 ///          a tied head: its settings are those of the code published with that paper, for Penn Treebank.
 ///          Ours: epochs and patience, except the 500 epochs of rhn, and the bias of the tied head, which the
-///          paper does not mention: with it validation is lower in every epoch (the page of the program has
-///          both). Small, medium and large sample the gradient and compute products in bfloat16 where that is faster:
-///          of five trainings of the small network the medians lie within the spread of exact ones
-///          (docs/performance.md); medium and large have not been compared.
+///          paper does not mention: with it validation is lower in every epoch
+///          (docs/examples/language_model_results.md has both). Small, medium and large sample the gradient
+///          and compute products in bfloat16 where that is faster: of five trainings of the small network the
+///          medians lie within the spread of exact ones (docs/performance.md); medium and large have not
+///          been compared.
 inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus) {
     if (preset == "awd") return apply_awd(o, corpus);
     if (preset == "fast") return apply_fast(o, corpus);
