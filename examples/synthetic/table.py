@@ -288,7 +288,7 @@ def main():
     except re.error as error:
         parser.error(f'--only: {error}')
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the current run
-    if not o.print_only:
+    if not o.print_only and not os.path.exists(o.results):  # where all runs are there, none is needed
         require_program(o.program)
     results = Results(o.results, o.print_only, o)
 

@@ -112,7 +112,7 @@ def without_effect():
 
 def refuses():
     assert "found --tokens = -7, expected at least 0" in run("--tokens", -7, "--csv", "x.csv", status=1).stderr
-    assert "none.txt" in run("--train", "none.txt", "--csv", "x.csv", status=1).stderr
+    assert "none.txt" in run("--train", "none.txt", "--valid", "valid.txt", "--csv", "x.csv", status=1).stderr
     missing = run("--train", "train.txt", "--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
     assert "'nowhere/ptb/ptb.valid.txt' does not exist" in missing and "ISOGLOSS_DATA to the folder that holds ptb/, or give --train and --valid" in missing, missing
     guards_outputs(*SMALL, inputs=["train.txt", "valid.txt"], outputs=["--csv", "--svg"])
