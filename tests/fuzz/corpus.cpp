@@ -46,8 +46,8 @@ bool fuzz::take(std::string_view input) {
     std::vector<Token> again(1, 0);
     const bool read = accepted([&] {  // a line end spelled in a text of characters cannot come back
         std::istringstream text(v.decode(corpus.tokens()));
-        file::LineReader lines(text, "decoded");
-        for (std::string_view line; lines.next(line);) v.encode(line, again);
+        for (std::string line; std::getline(text, line);)
+            v.encode(line, again);  // no mark of UTF-8 is skipped
     });
     if (v.level() == text::Level::word)
         FUZZ_REQUIRE(read && std::equal(again.begin() + 1, again.end(), corpus.tokens().begin(),
