@@ -17,21 +17,32 @@ macro(isogloss_component name)
         list(APPEND isogloss_components_left_out ${name})
     endif()
 endmacro()
-# isogloss_wanted(OPTION NAME): sets `wanted` in the caller: whether an option that is ON, OFF or a list of names asks for this one.
+# isogloss_switch(OPTION): sets `switch` in the caller: what an option is that may be ON, OFF or a LIST of names.
+function(isogloss_switch option)
+    string(TOUPPER "${${option}}" value)
+    if(value MATCHES "^(ON|TRUE|YES|Y|1)$")
+        set(switch ON PARENT_SCOPE)
+    elseif(value MATCHES "^(OFF|FALSE|NO|N|0|)$")
+        set(switch OFF PARENT_SCOPE)
+    else()
+        set(switch LIST PARENT_SCOPE)
+    endif()
+endfunction()
+
+# isogloss_wanted(OPTION NAME): sets `wanted` in the caller: whether such an option asks for this name.
 function(isogloss_wanted option name)
-    string(TOUPPER "${${option}}" all)
-    if(all MATCHES "^(ON|TRUE|YES|Y|1)$" OR name IN_LIST ${option})
+    isogloss_switch(${option})
+    if(switch STREQUAL "ON" OR name IN_LIST ${option})
         set(wanted TRUE PARENT_SCOPE)
     else()
         set(wanted FALSE PARENT_SCOPE)
     endif()
 endfunction()
 
-# isogloss_refuse_unknown(OPTION KNOWN VALUE...): an error for a value that is neither ON, OFF or the like nor a list of names known.
+# isogloss_refuse_unknown(OPTION KNOWN NAMES...): an error for a name that is none of those known.
 function(isogloss_refuse_unknown option known)
     foreach(name IN LISTS ARGN)
-        string(TOUPPER "${name}" all)
-        if(NOT name IN_LIST known AND NOT all MATCHES "^(ON|TRUE|YES|Y|1|OFF|FALSE|NO|N|0)$")
+        if(NOT name IN_LIST known)
             list(JOIN known ", " known)
             message(FATAL_ERROR "isogloss: ${option} names '${name}', expected a list of some of: ${known}.\n"
                 "Separate names by semicolons: -D${option}=\"a;b\"")
