@@ -25,7 +25,7 @@ from tables_report import (HERE, Refused, append_result, draw, log_rows, made_wi
 
 HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
 RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
-RECIPES, CORPORA = ['fast', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', 'wikitext-2']
+RECIPES, CORPORA = ['fast', 'wide', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', 'wikitext-2']
 ADAPTATIONS = ['none', 'cache', 'rms']
 RESULTS = os.path.join(HERE, 'results', 'recipes.csv')
 STATISTICS = 8000  # lines of the training text used for those of rms: gradients of all of it take as long as an epoch
