@@ -58,51 +58,46 @@ public:
     /// was killed before its checkpoint, are removed, as is an incomplete row. `subspace`: the column of
     /// --subspace is needed, and added to a log without it, empty in the rows so far.
     Log(const std::string& path, std::string run, ig::Index epochs, bool subspace = false)
-        : path_(path),
-          run_(std::move(run)),
-          wide_(widened(path, subspace)),
-          csv_(path, wide_ ? wide_header() : header,
-               [&](std::string_view row) { return !is_later(row, epochs); }) {}
+        : run_(std::move(run)),
+          csv_(
+              path, [&](std::string& text) { return adapted(text, subspace); },
+              [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
-        const bool wide = wide_ || is_wide(path_);  // another training may have added the column meanwhile
-        csv_.append(
-            ig::message(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
-                        exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',',
-                        exact(r.seconds), ',', exact(static_cast<double>(r.train_tokens) / r.seconds), ',',
-                        exact(r.soft_term), ',', exact(r.gradient_norm), ',', exact(r.largest_gradient_norm),
-                        ',', exact(r.clipped_share), ',', exact(r.largest_row), ',',
-                        csv_field(r.largest_row_word), ',', r.tau_log_v ? exact(*r.tau_log_v) : "", ',',
-                        exact(r.cpu_seconds), wide ? "," : "", r.subspace ? exact(*r.subspace) : ""));
+        csv_.append([&](std::string_view found) {  // another training may have added the column meanwhile
+            return ig::message(
+                run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',', exact(r.train_perplexity),
+                ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',', exact(r.seconds), ',',
+                exact(static_cast<double>(r.train_tokens) / r.seconds), ',', exact(r.soft_term), ',',
+                exact(r.gradient_norm), ',', exact(r.largest_gradient_norm), ',', exact(r.clipped_share), ',',
+                exact(r.largest_row), ',', csv_field(r.largest_row_word), ',',
+                r.tau_log_v ? exact(*r.tau_log_v) : "", ',', exact(r.cpu_seconds),
+                found == wide_header() ? "," : "", r.subspace ? exact(*r.subspace) : "");
+        });
     }
 
 private:
     static bool is_wide(const std::string& path) {
         return !path.empty() && files::exists(path) && files::begins_with(path, wide_header() + '\n');
     }
-    // Whether the log has the column of --subspace, after it was added if it is wanted.
-    static bool widened(const std::string& path, bool wanted) {
-        if (is_wide(path)) return true;
+    // The header of the text, to which the column of --subspace is added if it is wanted.
+    static std::string adapted(std::string& text, bool wanted) {
+        if (!wanted && !text.starts_with(wide_header() + '\n')) return header;
         const std::string narrow = std::string(header) + '\n';
-        if (!wanted || path.empty() || !files::exists(path) || !files::begins_with(path, narrow))
-            return wanted;
-        const std::string before = ig::file::InputFile(path).read_all();
-        std::string after = wide_header() + '\n';
-        for (std::size_t at = narrow.size(), end = 0; (end = before.find('\n', at)) != std::string::npos;
+        if (!text.starts_with(narrow)) return wide_header();
+        std::string wide = wide_header() + '\n';
+        for (std::size_t at = narrow.size(), end = 0; (end = text.find('\n', at)) != std::string::npos;
              at = end + 1)
-            after.append(before, at, end - at) += ",\n";
-        ig::file::OutputFile out(path);
-        out.write(after);
-        out.commit();
-        return true;
+            wide.append(text, at, end - at) += ",\n";
+        text = std::move(wide);
+        return wide_header();
     }
     bool is_later(std::string_view row, ig::Index epochs) const {
         if (!row.starts_with(run_ + ",")) return false;
         return std::strtoll(std::string(row.substr(run_.size() + 1)).c_str(), nullptr, 10) > epochs;
     }
 
-    std::string path_, run_;
-    bool wide_;
+    std::string run_;
     files::CsvLog csv_;
 };
 

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <concepts>
 #include <cstring>
+#include <fstream>
 #include <isogloss/error.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <optional>
@@ -52,6 +55,9 @@ inline std::optional<double> csv_number(std::string_view field) {
 ///     files::CsvLog log(path, "epoch,perplexity", [](std::string_view row) { return true; });
 ///     log.append("1,120.5");
 ///
+/// Several programs may log to one file: each locks it (flock) while it appends or replaces it, on file systems
+/// that have locks.
+///
 /// Errors  FileError: a file with another header; errors of the system. A row that could not be written
 ///         completely is removed again.
 class CsvLog {
@@ -60,19 +66,26 @@ public:
     CsvLog() = default;
 
     /// Keeps the existing rows for which `keeps(row)` is true. An incomplete row, left by a program that was
-    /// killed, is removed. An empty path means no file.
-    template <class Keeps> CsvLog(std::string path, const std::string& header, Keeps&& keeps)
-        : path_(std::move(path)), header_(header + "\n") {
-        if (path_.empty()) return;
-        const std::string before = exists(path_) ? ig::file::InputFile(path_).read_all() : "";
-        if (!before.empty() && !before.starts_with(header_))
+    /// killed, is removed. An empty path means no file. `adapt(text)` is given the text of the file, "" if there is
+    /// none, and may replace a header and rows of another version in it; it returns the header.
+    template <std::invocable<std::string&> Adapt, class Keeps>
+    CsvLog(std::string path, Adapt&& adapt, Keeps&& keeps) : path_(std::move(path)) {
+        std::string text;
+        if (path_.empty()) {
+            header_ = adapt(text) + "\n";
+            return;
+        }
+        const Turn turn(*this);
+        const std::string before = text = ig::file::InputFile(path_).read_all();
+        header_ = adapt(text) + "\n";
+        if (!text.empty() && !text.starts_with(header_))
             throw ig::FileError(
                 ig::message("'", path_, "' exists and is not a log of this program; it was left unchanged. ",
                             "Give --log another name"));
         std::string kept = header_;
-        for (std::size_t at = header_.size(), end = 0; (end = before.find('\n', at)) != std::string::npos;
+        for (std::size_t at = header_.size(), end = 0; (end = text.find('\n', at)) != std::string::npos;
              at = end + 1) {
-            const std::string_view row(before.data() + at, end - at);
+            const std::string_view row(text.data() + at, end - at);
             if (keeps(row)) kept.append(row) += '\n';
         }
         if (kept == before) return;
@@ -80,34 +93,68 @@ public:
         out.write(kept);
         out.commit();
     }
+    /// The same with one header.
+    template <class Keeps> CsvLog(std::string path, const std::string& header, Keeps&& keeps)
+        : CsvLog(
+              std::move(path), [&](std::string&) { return header; }, std::forward<Keeps>(keeps)) {}
 
     /// Whether there is a file.
     explicit operator bool() const { return !path_.empty(); }
 
     /// Appends a row, given without its line end.
     void append(const std::string& row) const {
+        append([&](std::string_view) { return row; });
+    }
+    /// Appends the row that `make(header)` returns for the header that the file has now.
+    template <std::invocable<std::string_view> Make> void append(Make&& make) const {
         if (path_.empty()) return;
-        const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-        if (file < 0) fail(errno);
+        const Turn turn(*this);
         struct stat before = {}, now = {};
-        ::fstat(file, &before);
+        ::fstat(turn.file, &before);
+        std::string header;
+        std::ifstream in(path_);
+        std::getline(in, header);
+        const bool empty = before.st_size == 0;  // the file may have been removed
         const std::string line =
-            (before.st_size == 0 ? header_ : "") + row + "\n";  // the file may have been removed
+            empty ? header_ + make(std::string_view(header_).substr(0, header_.size() - 1)) + "\n"
+                  : make(header) + "\n";
         std::size_t put = 0;
         int error = 0;
         while (put < line.size() && error == 0) {
-            const auto some = ::write(file, line.data() + put, line.size() - put);
+            const auto some = ::write(turn.file, line.data() + put, line.size() - put);
             if (some >= 0) put += static_cast<std::size_t>(some);
             else if (errno != EINTR) error = errno;
         }
-        if (error == 0 && ::fsync(file) != 0 && errno != EINVAL) error = errno;
-        const bool ours = ::fstat(file, &now) == 0 && now.st_size == before.st_size + static_cast<off_t>(put);
-        const bool undone = error != 0 && ours && ::ftruncate(file, before.st_size) == 0;
-        ::close(file);
+        if (error == 0 && ::fsync(turn.file) != 0 && errno != EINVAL) error = errno;
+        const bool ours =
+            ::fstat(turn.file, &now) == 0 && now.st_size == before.st_size + static_cast<off_t>(put);
+        const bool undone = error != 0 && ours && ::ftruncate(turn.file, before.st_size) == 0;
         if (error != 0) fail(error, undone ? "" : "; its last row may be truncated");
     }
 
 private:
+    // The file, created if there is none, which no other log appends to or replaces meanwhile.
+    struct Turn {
+        explicit Turn(const CsvLog& log) {
+            for (;;) {
+                file = ::open(log.path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+                if (file < 0) log.fail(errno);
+                while (::flock(file, LOCK_EX) != 0 && errno == EINTR) {
+                }
+                struct stat held = {}, named = {};
+                if (::fstat(file, &held) != 0 || (::stat(log.path_.c_str(), &named) == 0 &&
+                                                  held.st_dev == named.st_dev && held.st_ino == named.st_ino))
+                    return;
+                ::close(file);  // another log has replaced it
+            }
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn() { ::close(file); }
+
+        int file = -1;
+    };
+
     [[noreturn]] void fail(int error, const char* more = "") const {
         throw ig::FileError(ig::message("cannot append to '", path_, "': ", std::strerror(error), more));
     }

@@ -1,4 +1,5 @@
 """train --subspace: the distance between the column spaces of word vectors and softmax, by epoch."""
+import fcntl
 import math
 import os
 import signal
@@ -93,6 +94,23 @@ def side_by_side():
     assert set(fields) == {17}, fields
 
 
+def in_turn():
+    """A row that ends while another program replaces the log comes after what it puts there."""
+    train("first", *TEXTS, "--epochs", 1, "--log", "turn.csv")
+    with open("turn.csv", "r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with subprocess.Popen([PROGRAM, "train", *TEXTS, "--units", "4", "--epochs", "1", "--threads", "1", "--model", "late", "--log", "turn.csv"],
+                              stdout=subprocess.DEVNULL) as program:
+            time.sleep(1)
+            assert program.poll() is None, "it did not wait"
+            header, row = held.read().splitlines()
+            write("new.csv", f"{header},subspace_distance\n{row},\n{row},0.5\n")
+            os.replace("new.csv", "turn.csv")
+            fcntl.flock(held, fcntl.LOCK_UN)
+            assert program.wait(60) == 0
+    assert [row["subspace_distance"] for row in rows("turn.csv")] == ["", "0.5", ""], rows("turn.csv")
+
+
 def refused():
     for options in [["--head", "tied"], ["--preset", "small"]]:
         error = train("no", "--train", "train.txt", "--valid", "valid.txt", "--subspace", *options, status=1).stderr
@@ -107,4 +125,5 @@ with Folder():
     of_an_epoch()
     only_read()
     side_by_side()
+    in_turn()
     refused()
