@@ -1,8 +1,10 @@
 """Many language models that take their steps together on one GPU: what search_torch.py trains."""
-import math
 import os
 
 import torch
+import torch.nn.functional as F
+
+from train_torch import columns, rate_of
 
 try:
     import triton
@@ -102,24 +104,12 @@ if triton is not None:
         tl.store(dc + k * B * N + at, d * f, mask=ok)
 
 
-def rate_of(model, epochs, epoch, share):
-    """The learning rate in an epoch, counted from 1, of whose batches this share is done."""
-    if model["schedule"] == "decay":
-        return model["rate"] * model["decay"] ** max(0, epoch - model["decay_from"])
-    s, w, last = (epoch - 1 + share) / epochs, model["warm_up"], model["finish"]
-    if s < w:
-        return model["rate"] * (0.1 + 0.9 * s / w)
-    return model["rate"] * (last + (1 - last) * (1 + math.cos(math.pi * (s - w) / (1 - w))) / 2)
-
-
-def columns(tokens, steps, count):
+def segments_of(tokens, steps, count):
     """Inputs and targets [segments, steps, count]; targets beyond the end are -1."""
-    n = (len(tokens) - 1) // count
-    segments = -(-n // steps)
-    x, y = torch.zeros(segments * steps, count, dtype=torch.long), torch.full((segments * steps, count), -1, dtype=torch.long)
-    x[:n] = tokens[:n * count].reshape(count, n).t()
-    y[:n] = tokens[1:n * count + 1].reshape(count, n).t()
-    return x.reshape(segments, steps, count), y.reshape(segments, steps, count)
+    x, y = columns(tokens, count)
+    padding = (0, 0, 0, -len(x) % steps)
+    cut = lambda values, beyond: F.pad(values, padding, value=beyond).reshape(-1, steps, count)
+    return cut(x, 0), cut(y, -1)
 
 
 class Ensemble:
@@ -127,7 +117,7 @@ class Ensemble:
 
     def __init__(self, group, vocabulary, texts, device):
         self.name, self.B, self.T, self.epochs = group["name"], group["columns"], group.get("steps", 35), group["epochs"]
-        train, valid = (columns(text, self.T, self.B) for text in texts)
+        train, valid = (segments_of(text, self.T, self.B) for text in texts)
         units = group["units"]
         self.widths = units if isinstance(units, list) else [units] * 2  # of the layers; words are as wide as the last
         shared = {key: value for key, value in group.items() if key not in GROUP}

@@ -29,7 +29,7 @@ import torch
 
 import search_ensemble
 import train_torch
-from search_ensemble import GROUP, OPTIONS, Ensemble, rate_of
+from search_ensemble import GROUP, OPTIONS, Ensemble
 
 SCRIPT = os.path.basename(sys.argv[0])
 
@@ -169,7 +169,7 @@ def check():
                     gradients = [g + m["weight_decay"] * value for g, value in zip(gradients, p.values())]
                     norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
                     for value, g in zip(p.values(), gradients):
-                        value -= rate_of(m, 2, 1, (s + 0.5) / ours.segments) * min(1, m["clip"] / norm) * g
+                        value -= train_torch.rate_of(m, 2, 1, (s + 0.5) / ours.segments) * min(1, m["clip"] / norm) * g
             found = max(float((ours.p[name][k] - value).detach().abs().max()) for name, value in p.items())
             states, nats = begin(ours.widths), 0.0
             with torch.no_grad():

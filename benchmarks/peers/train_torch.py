@@ -28,23 +28,26 @@ import torch_loss
 
 PRESETS = {
     "fast": {"units": 300, "keep": (0.8, 0.7, 0.9, 0.7), "loss": "ce", "epochs": 15, "init": 0.1, "clip": 5, "columns": 10},
-    "small": {"units": 200, "keep": 0.7, "loss": "al", "epochs": 40, "init": 0.1, "clip": 5, "columns": 20, "decay_from": 5, "decay": 0.9},
+    "small": {"units": 200, "keep": 0.7, "loss": "al", "epochs": 40, "init": 0.1, "clip": 5, "columns": 20, "schedule": "decay",
+              "decay_from": 5, "decay": 0.9},
     "medium": {"units": 650, "keep": 0.5, "loss": "al", "epochs": 40, "init": 0.05, "clip": 5, "columns": 20,
-               "decay_from": 10, "decay": 0.9},
+               "schedule": "decay", "decay_from": 10, "decay": 0.9},
 }
 # keep: one probability, or those of word vectors, recurrence, between the layers and before the head, each with a mask of its own.
-STEPS, RATE, WARM_UP = 35, 1.0, 0.05
+STEPS = 35
+RATE = {"schedule": "one-cycle", "rate": 1.0, "warm_up": 0.05, "finish": 0.0}  # what a recipe does not say
 SCRIPT = os.path.basename(sys.argv[0])
 
 
-def rate_of(recipe, epoch, share):
+def rate_of(recipe, epochs, epoch, share):
     """The learning rate in an epoch, counted from 1, of whose batches this share is done."""
-    if "decay" in recipe:
-        return RATE * recipe["decay"] ** max(0, epoch - recipe["decay_from"])
-    s = (epoch - 1 + share) / recipe["epochs"]
-    if s < WARM_UP:
-        return RATE * (0.1 + 0.9 * s / WARM_UP)
-    return RATE * (1 + math.cos(math.pi * (s - WARM_UP) / (1 - WARM_UP))) / 2
+    m = RATE | recipe
+    if m["schedule"] == "decay":
+        return m["rate"] * m["decay"] ** max(0, epoch - m["decay_from"])
+    s, w, last = (epoch - 1 + share) / epochs, m["warm_up"], m["finish"]
+    if s < w:
+        return m["rate"] * (0.1 + 0.9 * s / w)
+    return m["rate"] * (last + (1 - last) * (1 + math.cos(math.pi * (s - w) / (1 - w))) / 2)
 
 
 def columns(tokens, count):
@@ -171,7 +174,7 @@ def main():
         for epoch in range(1, min(o.epochs or recipe["epochs"], recipe["epochs"]) + 1):
             before, states, total = time.process_time(), model.begin(count), 0.0
             for t in range(0, len(x), STEPS):
-                rate = rate_of(recipe, epoch, t / len(x))
+                rate = rate_of(recipe, recipe["epochs"], epoch, t / len(x))
                 with precision():
                     h, states = model(x[t:t + STEPS], states)
                     loss = loss_of(recipe["loss"], h.flatten(0, 1), model.E, y[t:t + STEPS].flatten(), model.b)
