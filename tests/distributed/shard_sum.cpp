@@ -108,19 +108,20 @@ TEST_CASE("1, 2, 3 and 4 ranks take the same Riemannian steps, to the bit", "[di
     }
 }
 
-TEST_CASE("Sums of arrays over shards have their closed form", "[distributed][shard_sum]") {
+TEMPLATE_TEST_CASE("Sums of arrays over shards have their closed form", "[distributed][shard_sum]", float,
+                   double) {
     const Index size = GENERATE(1, 2, 3);
     const bool ordered = GENERATE(true, false);
-    std::vector<std::vector<double>> found(static_cast<std::size_t>(size));
+    std::vector<std::vector<TestType>> found(static_cast<std::size_t>(size));
     ThreadGroup::run(size, [&](auto& ranks) {
-        ShardSum<double, ThreadGroup::Member> sum(ranks, 6, ordered);
+        ShardSum<TestType, ThreadGroup::Member> sum(ranks, 6, ordered);
         const auto mine = distributed::shards_of(ranks.rank(), size, 6);
         for (int again = 0; again < 2; ++again) {
-            for (Index s = mine.first; s < mine.last; ++s) sum.take(s, {double(s), 1});
+            for (Index s = mine.first; s < mine.last; ++s) sum.take(s, {TestType(s), 1});
             found[static_cast<std::size_t>(ranks.rank())] = sum.finish();
         }
     });
-    for (const auto& f : found) CHECK(f == std::vector<double>{15, 6});
+    for (const auto& f : found) CHECK(f == std::vector<TestType>{15, 6});
 }
 
 TEST_CASE("What cannot be summed is refused", "[distributed][shard_sum]") {

@@ -10,11 +10,21 @@
 
 using namespace isogloss;
 
-TEST_CASE("States are read, written and copied by name and by column", "[graph][carry]") {
-    Graph<double> g({.time = 2, .batch = 3});
+namespace {
+
+template <class T> std::vector<T> fed(Index n, std::uint64_t seed) {
+    const Numbers v = numbers(n, seed);
+    return {v.begin(), v.end()};
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("States are read, written and copied by name and by column", "[graph][carry]", float,
+                   double) {
+    Graph<TestType> g({.time = 2, .batch = 3});
     const auto x = g.input("x", 2);
-    const auto h = g.add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x);
-    const Numbers in = numbers(12, 5), one = numbers(6, 6);
+    const auto h = g.template add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x);
+    const auto in = fed<TestType>(12, 5), one = fed<TestType>(6, 6);
     const auto step = [&] {
         g.forward(h, {x, one.data(), 1, 3});
         return flat(g.value(h));
@@ -51,11 +61,12 @@ TEST_CASE("States are read, written and copied by name and by column", "[graph][
     REQUIRE_THROWS_MATCHES(g.state("lstm.z"), UsageError, says("'lstm.z'", "lstm.h, lstm.c"));
 }
 
-TEST_CASE("Columns go on from the states of others, all at once", "[graph][carry]") {
-    Graph<double> g({.time = 2, .batch = 3});
+TEMPLATE_TEST_CASE("Columns go on from the states of others, all at once", "[graph][carry]", float, double) {
+    Graph<TestType> g({.time = 2, .batch = 3});
     const auto x = g.input("x", 2);
-    g.add<Gru>("above", {.units = 3}, g.add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x));
-    const Numbers in = numbers(12, 5);
+    g.template add<Gru>("above", {.units = 3},
+                        g.template add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x));
+    const auto in = fed<TestType>(12, 5);
     g.forward(g.sequence("above.h"), {x, in.data(), 2, 3});
     const auto before = g.carried();
     const std::vector<Index> from = {2, 0, 2};  // in place 0 would be lost before column 1 has read it

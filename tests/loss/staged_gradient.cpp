@@ -51,16 +51,16 @@ template <class T> struct Staging {
     }
 };
 
-using Condition = Parameter<double>::Condition;
 using Said = std::vector<bool>;
 
-struct Case {
-    Graph<double> g{{.time = 2, .batch = 1}};
-    Seq<double> h = g.input("h", 2);
-    Weight<double> w = g.weight("w", 1, 2, uniform(1));
-    Loss<double> l;
-    const Numbers in = {1, 2, 10, 20};
-    explicit Case(bool wanted = true) : l(g.add<Staging>("loss", {.wanted = wanted}, h, w)) {
+template <class T> struct Case {
+    using Condition = typename Parameter<T>::Condition;
+    Graph<T> g{{.time = 2, .batch = 1}};
+    Seq<T> h = g.input("h", 2);
+    Weight<T> w = g.weight("w", 1, 2, uniform(1));
+    Loss<T> l;
+    const std::vector<T> in = {1, 2, 10, 20};
+    explicit Case(bool wanted = true) : l(g.template add<Staging>("loss", {.wanted = wanted}, h, w)) {
         staged.clear(), committed.clear();
     }
     void forward() { g.forward(l, {h, in.data(), 2, 1}); }
@@ -75,12 +75,12 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("none, staged, committed", "[loss][staged_gradient]") {
-    Case c;
+TEMPLATE_TEST_CASE("none, staged, committed", "[loss][staged_gradient]", float, double) {
+    Case<TestType> c;
     c.forward();
-    REQUIRE(c.condition() == Condition::staged);
+    REQUIRE(c.condition() == Case<TestType>::Condition::staged);
     c.g.backward(c.l);
-    REQUIRE(c.condition() == Condition::dense);
+    REQUIRE(c.condition() == Case<TestType>::Condition::dense);
     REQUIRE(c.has(1));
     c.g.backward(c.l);  // there is nothing staged any more: it is computed, and added
     REQUIRE(c.has(2));
@@ -88,8 +88,9 @@ TEST_CASE("none, staged, committed", "[loss][staged_gradient]") {
     REQUIRE(committed == Said{true, false});
 }
 
-TEST_CASE("A forward pass discards what the one before has staged", "[loss][staged_gradient]") {
-    Case c;
+TEMPLATE_TEST_CASE("A forward pass discards what the one before has staged", "[loss][staged_gradient]", float,
+                   double) {
+    Case<TestType> c;
     c.forward();
     c.forward();
     c.g.backward(c.l);
@@ -98,34 +99,37 @@ TEST_CASE("A forward pass discards what the one before has staged", "[loss][stag
     REQUIRE(committed == Said{true});
 }
 
-TEST_CASE("Nothing is staged where a gradient counts, or where it is not wanted", "[loss][staged_gradient]") {
+TEMPLATE_TEST_CASE("Nothing is staged where a gradient counts, or where it is not wanted",
+                   "[loss][staged_gradient]", float, double) {
     const bool wanted = GENERATE(true, false);
-    Case c(wanted);
-    if (wanted) std::fill_n(c.g.parameter("w").dense_gradient().data, 2, 0.0);
+    Case<TestType> c(wanted);
+    if (wanted) std::fill_n(c.g.parameter("w").dense_gradient().data, 2, TestType(0));
     c.forward();
-    REQUIRE(c.condition() == (wanted ? Condition::dense : Condition::empty));
+    REQUIRE(c.condition() == (wanted ? Case<TestType>::Condition::dense : Case<TestType>::Condition::empty));
     c.g.backward(c.l);
     REQUIRE(c.has(1));
     REQUIRE(staged == Said{false});
     REQUIRE(committed == Said{false});
 }
 
-TEST_CASE("What is staged is committed before other losses add to it", "[loss][staged_gradient]") {
-    Case c;
+TEMPLATE_TEST_CASE("What is staged is committed before other losses add to it", "[loss][staged_gradient]",
+                   float, double) {
+    Case<TestType> c;
     Numbers h_expected = flat(c.g.value(c.w));  // of each of the two positions
     h_expected.insert(h_expected.end(), h_expected.begin(), h_expected.begin() + 2);
     SECTION("to the hidden states") {
-        c.l = c.g.add<TotalLoss>("total", {}, c.l, c.g.add<ActivationPenalty>("penalty", {.size = 1}, c.h));
+        c.l = c.g.template add<TotalLoss>("total", {}, c.l,
+                                          c.g.template add<ActivationPenalty>("penalty", {.size = 1}, c.h));
         c.forward();
         c.g.backward(c.l);
         REQUIRE(committed == Said{true});
-        for (std::size_t i = 0; i < 4; ++i) h_expected[i] += c.in[i];
+        for (std::size_t i = 0; i < 4; ++i) h_expected[i] = double(TestType(h_expected[i]) + c.in[i]);
         REQUIRE(flat(c.g.adjoint(c.h)) == h_expected);
         REQUIRE(gradient(c.g, "w") == Numbers{11, 22});
     }
     SECTION("to the weight") {
         const auto k = c.g.input("k", 2);
-        c.l = c.g.add<TotalLoss>("total", {}, c.l, c.g.add<Staging>("other", {}, k, c.w));
+        c.l = c.g.template add<TotalLoss>("total", {}, c.l, c.g.template add<Staging>("other", {}, k, c.w));
         c.g.forward(c.l, {c.h, c.in.data(), 2, 1}, {k, c.in.data(), 2, 1});
         c.g.backward(c.l);
         REQUIRE(staged == Said{true, false});
@@ -135,8 +139,8 @@ TEST_CASE("What is staged is committed before other losses add to it", "[loss][s
     }
 }
 
-TEST_CASE("What was written to since is not committed", "[loss][staged_gradient]") {
-    Case c;
+TEMPLATE_TEST_CASE("What was written to since is not committed", "[loss][staged_gradient]", float, double) {
+    Case<TestType> c;
     c.forward();
     SECTION("cleared") { c.g.parameter("w").clear_gradient(); }
     SECTION("made dense, as by somebody who adds to it") { c.g.parameter("w").dense_gradient(); }
