@@ -19,48 +19,50 @@ using distributed::TreeExchange;
 namespace {
 
 // Array of a shard, with numbers of all sizes.
-std::vector<float> array_of(Index shard, Index n) {
+template <class T> std::vector<T> array_of(Index shard, Index n) {
     const Random random(2, 3, static_cast<std::uint64_t>(shard));
-    std::vector<float> v;
+    std::vector<T> v;
     for (Index i = 0; i < n; ++i)
         v.push_back(
-            static_cast<float>(std::ldexp(random.uniform(2 * i) - 0.5, int(random.below(2 * i + 1, 30)))));
+            static_cast<T>(std::ldexp(random.uniform(2 * i) - 0.5, int(random.below(2 * i + 1, 30)))));
     return v;
 }
 
 // The arrays of the largest subtrees of a rank's shards.
-std::vector<std::vector<float>> subtree_sums(distributed::ShardRange mine, Index shards, Index n) {
-    distributed::TreeSum<std::vector<float>> tree(shards);
+template <class T>
+std::vector<std::vector<T>> subtree_sums(distributed::ShardRange mine, Index shards, Index n) {
+    distributed::TreeSum<std::vector<T>> tree(shards);
     for (Index s = mine.first; s < mine.last; ++s)
-        tree.push({s, 0}, array_of(s, n), [](auto& a, const auto& b) {
+        tree.push({s, 0}, array_of<T>(s, n), [](auto& a, const auto& b) {
             distributed::add_numbers(std::ssize(a), a.data(), b.data());
         });
-    std::vector<std::vector<float>> arrays;
+    std::vector<std::vector<T>> arrays;
     for (const auto& piece : tree.pieces()) arrays.push_back(piece.value);
     return arrays;
 }
 
 }  // namespace
 
-TEST_CASE("Messages add up to the bits of the tree over all shards", "[distributed][tree_exchange]") {
+TEMPLATE_TEST_CASE("Messages add up to the bits of the tree over all shards", "[distributed][tree_exchange]",
+                   float, double) {
     const Index shards = GENERATE(4, 5, 8), n = GENERATE(1, 3, 100);
     const bool polled = GENERATE(false, true);
-    const std::vector<float> expected = subtree_sums({0, shards}, shards, n)[0];
+    const std::vector<TestType> expected = subtree_sums<TestType>({0, shards}, shards, n)[0];
     for (const Index size : {2, 3, 4}) {
         mailbox::Post post;
-        std::vector<std::vector<float>> found(static_cast<std::size_t>(2 * size));
+        std::vector<std::vector<TestType>> found(static_cast<std::size_t>(2 * size));
         ThreadGroup::run(size, [&](auto& member) {
             mailbox::Ranks ranks(member, post, false);
             const auto mine = distributed::shards_of(ranks.rank(), size, shards);
             // Two at a time; the sum of the second is written over the last of its arrays.
-            auto one = subtree_sums(mine, shards, n), two = one;
-            std::vector<float> sum(static_cast<std::size_t>(n));
-            std::vector<float*> own, other;
+            auto one = subtree_sums<TestType>(mine, shards, n), two = one;
+            std::vector<TestType> sum(static_cast<std::size_t>(n));
+            std::vector<TestType*> own, other;
             for (auto& a : one) own.push_back(a.data());
             for (auto& a : two) other.push_back(a.data());
-            TreeExchange<float> first, second;
-            first.start(ranks, 0, shards, std::span<float* const>(own), std::span(sum));
-            second.start(ranks, 2, shards, std::span<float* const>(other), std::span(two.back()));
+            TreeExchange<TestType> first, second;
+            first.start(ranks, 0, shards, std::span<TestType* const>(own), std::span(sum));
+            second.start(ranks, 2, shards, std::span<TestType* const>(other), std::span(two.back()));
             if (polled)
                 for (bool left = true; left;) {
                     const bool a = first.advance(ranks), b = second.advance(ranks);
@@ -75,23 +77,24 @@ TEST_CASE("Messages add up to the bits of the tree over all shards", "[distribut
     }
 }
 
-TEST_CASE("Gradients that travel early are those that travel at the end", "[distributed][tree_exchange]") {
+TEMPLATE_TEST_CASE("Gradients that travel early are those that travel at the end",
+                   "[distributed][tree_exchange]", float, double) {
     const bool concurrent = GENERATE(false, true);
     const Index shards = 6, n = 40, pack = GENERATE(0, 30);
     // Parameters that nodes 1 and 0 complete, and one that no node uses.
     const auto run = [&](auto& ranks, bool overlap) {
-        Graph<float> g{GraphOptions{}};
+        Graph<TestType> g{GraphOptions{}};
         for (const char* name : {"A", "B", "C"}) g.weight(name, 1, n / (name[0] - 'A' + 1), constant(0));
         g.parameter("A").used_by(1), g.parameter("B").used_by(0);
-        GradientSum<float, std::remove_reference_t<decltype(ranks)>> sum(
+        GradientSum<TestType, std::remove_reference_t<decltype(ranks)>> sum(
             g.parameters(), ranks, {.shards = shards, .overlap = overlap, .pack = pack});
         const auto mine = distributed::shards_of(ranks.rank(), ranks.size(), shards);
-        std::vector<float> found;
+        std::vector<TestType> found;
         for (int batch = 0; batch < 3; ++batch) {
             for (Index s = mine.first; s < mine.last; ++s) {
                 for (const int node : {1, 0}) {
                     auto& p = g.parameter(node == 1 ? "A" : "B");
-                    const auto a = array_of(s + 10 * batch, p.size());
+                    const auto a = array_of<TestType>(s + 10 * batch, p.size());
                     std::copy(a.begin(), a.end(), p.dense_gradient().data);
                     sum.left(node);
                 }
@@ -110,7 +113,7 @@ TEST_CASE("Gradients that travel early are those that travel at the end", "[dist
     REQUIRE(run(alone, true) == expected);
     for (const Index size : {2, 3, 4}) {
         mailbox::Post post;
-        std::vector<std::vector<float>> found(static_cast<std::size_t>(size));
+        std::vector<std::vector<TestType>> found(static_cast<std::size_t>(size));
         ThreadGroup::run(size, [&](auto& member) {
             mailbox::Ranks ranks(member, post, concurrent);
             found[static_cast<std::size_t>(ranks.rank())] = run(ranks, true);
