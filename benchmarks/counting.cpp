@@ -8,13 +8,13 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/spilled_counts.hpp>
-#include <isogloss/random.hpp>
 #include <vector>
+
+#include "word_frequencies.hpp"
 
 using namespace isogloss;
 using namespace isogloss::lds;
@@ -22,18 +22,6 @@ using namespace isogloss::lds;
 namespace {
 
 constexpr Index V = 100000, lags = 7, piece = Index{1} << 16;
-
-// Tokens first … first + n - 1 of the text, first a multiple of 2.
-void make(Index first, Index n, std::vector<Token>& text) {
-    const Random random(3, 3);
-    for (Index i = first; i < first + n; i += 2) {
-        const double rank = 10 * (std::pow((V + 10) / 10.0, random.uniform(i)) - 1);
-        const Token fresh = std::min<Token>(static_cast<Token>(rank), V - 1);
-        text.push_back(fresh);
-        if (i + 1 < first + n)
-            text.push_back(static_cast<Token>((Index{fresh} * 7 + random.below(i + 1, 20)) % V));
-    }
-}
 
 double seconds() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -60,7 +48,7 @@ void report(const char* what, Index tokens, double wall, double busy, std::int64
 void in_memory(Index tokens) {
     std::vector<Token> text;
     text.reserve(std::size_t(tokens));
-    make(0, tokens, text);
+    measure::append_text(V, 0, tokens, text);
     const double wall = seconds(), busy = cpu();
     LagCounts counts(V, {.lags = lags});
     counts.add(text);
@@ -75,7 +63,7 @@ void within(Index tokens, Index mib) {
     std::vector<Token> some;
     for (Index first = 0; first < tokens; first += piece) {
         some.clear();
-        make(first, std::min(piece, tokens - first), some);
+        measure::append_text(V, first, std::min(piece, tokens - first), some);
         const double w = seconds(), b = cpu();
         counts.add(some);
         wall += seconds() - w;

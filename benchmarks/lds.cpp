@@ -14,21 +14,14 @@ namespace {
 
 constexpr Index T = 1000000, V = 10000, lags = 7;
 
-// Word frequencies as in a text (rank r with probability about 1 / (r + 10)), each word drawn near the
-// previous one half of the time, so that pairs repeat.
-std::vector<Token> zipf() {
-    std::vector<Token> words{0};
-    const Random random(3, 3);
-    for (Index i = 1; i < T; ++i) {
-        const auto fresh = static_cast<Token>(10 * (std::pow((V + 10) / 10.0, random.uniform(2 * i)) - 1));
-        const auto near = static_cast<Token>((words.back() * 7 + random.below(2 * i + 1, 20)) % V);
-        words.push_back(i % 2 == 0 ? std::min<Token>(fresh, V - 1) : near);
-    }
+std::vector<Token> text() {
+    std::vector<Token> words;
+    measure::append_text(V, 0, T, words);
     return words;
 }
 
 void count(benchmark::State& state) {
-    const auto words = zipf();
+    const auto words = text();
     measure::against_floor(
         state, 0, double(T),
         [&] {
@@ -46,7 +39,7 @@ void count(benchmark::State& state) {
 void em(benchmark::State& state) {
     const Index h = state.range(0);
     LagCounts counts(V, {.lags = lags});
-    counts.add(zipf());
+    counts.add(text());
     const LagMoments<float> psi(counts);
     const auto start =
         subspace_identification(psi, {.states = h, .lags = 2, .svd = {.power_iterations = 1}}).system;
@@ -73,7 +66,7 @@ void em(benchmark::State& state) {
 
 void smooth(benchmark::State& state) {
     const Index h = state.range(0), rows = 25600;
-    auto words = zipf();
+    auto words = text();
     words.resize(std::size_t(rows));
     Lds<float> s;
     s.whitening = Whitening::of_frequencies(std::vector<double>(std::size_t(V), 1.0 / double(V)), double(T));

@@ -17,6 +17,7 @@
 
 #include "allocations.hpp"
 #include "machine.hpp"
+#include "word_frequencies.hpp"
 
 namespace measure {
 
@@ -115,11 +116,6 @@ inline double uneven_table(Index width) { return 3.6 * std::pow(200.0 / double(w
 /// Root mean square of the states that these layers compute from it, measured at 200 and 650 units: logits of
 /// standard deviation 3.3 and 3.8.
 inline double uneven_states(Index width) { return 0.112 * std::pow(double(width) / 200, 0.43); }
-
-/// A word as frequent as in a text, for u uniform in [0, 1): rank r with probability about 1 / (r + 10).
-inline isogloss::Token word_of_text(Index vocabulary, double u) {
-    return static_cast<isogloss::Token>(10 * (std::pow(double(vocabulary + 10) / 10, u) - 1));
-}
 
 /// The share of the entries of p that sampling of p keeps on average: close to that of dl/dz = p - 1_y of
 /// cross-entropy.

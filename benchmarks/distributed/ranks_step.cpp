@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "../word_frequencies.hpp"
+
 namespace ig = isogloss;
 using ig::Index;
 
@@ -47,10 +49,10 @@ void step(ig::mpi::Communicator& ranks, Index units, const ig::distributed::Data
     ig::distributed::DataParallel parallel(g, g.parameters(), ranks, cut);
     ig::Sgd<float> sgd(g.parameters(), {.rate = 0.1, .clip = 5});
 
-    std::vector<ig::Token> text;  // word frequencies as in a text
+    std::vector<ig::Token> text;
     const ig::Random random(3, 3);
     for (Index i = 0; i < (steps * T + 1) * cut.columns; ++i)
-        text.push_back(static_cast<ig::Token>(10 * (std::pow((V + 10) / 10.0, random.uniform(i)) - 1)));
+        text.push_back(measure::word_of_text(V, random.uniform(i)));
     std::vector<double> whole, waited;
     for (const auto& batch : ig::text::Batches(text, V, {T, cut.columns})) {
         ranks.barrier();
