@@ -104,11 +104,20 @@ def presets():
     # For a while the last layer alone could have a width of its own.
     craft("w", "old", {**{name: value for name, value in json.loads(options).items() if name != "units"}, "units": 12, "last-units": 6})
     assert run("evaluate", "--model", "old", "--text", "valid.txt").stdout == run("evaluate", "--model", "w", "--text", "valid.txt").stdout
+    os.makedirs("texts/ptb")
+    for part in ["train", "valid", "test"]:
+        write(f"texts/ptb/ptb.{part}.txt", sentences(60))
+    fast = ["--preset", "fast", "--units", 6, "--embedding", 6, "--epochs", 1, "--batch", 2]
+    run("train", "--model", "f", "--corpus", "ptb", *fast, environment={"ISOGLOSS_DATA": "texts"})
+    options = tensors("f")[1]["language_model"]
+    for expected in ['"keep":0.7', '"keep-input":0.8', '"keep-between":0.9', '"scheme":"recurrent"', '"loss":"ce"', '"ar":2.0', '"tar":1.0',
+                     '"weight-decay":0.0002', '"schedule":"one-cycle"']:
+        assert expected in options, (expected, options)
     wide = ["--preset", "wide", "--units", "12,6", "--epochs", 1, "--batch", 2]
     run("train", "--model", "v", "--corpus", "wikitext-2", *wide, environment={"ISOGLOSS_DATA": "data"})
     options = tensors("v")[1]["language_model"]
     for expected in ['"units":[12,6]', '"layers":2', '"embedding":6', '"keep-weights":1.0', '"keep-state":0.65', '"keep-input":0.6', '"tar":1.0',
-                     '"update":"sgd"', '"schedule":"one-cycle"', '"weight-decay":0.0001', '"clip":5.0', '"bptt":35']:
+                     '"update":"sgd"', '"schedule":"one-cycle"', '"weight-decay":0.00015', '"clip":5.0', '"bptt":35']:
         assert expected in options, (expected, options)
     # One width for all is stored as one number, however it was said.
     train("even", "--train", "train.txt", "--valid", "valid.txt", "--units", "8,8,8", "--epochs", 1)
