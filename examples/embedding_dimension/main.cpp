@@ -187,32 +187,14 @@ files::Study study_of(const Options& o, const std::string& model, const files::S
     return s;
 }
 
-/// Throws DataError if a row to be kept is not of the study of this call; says so if it does not tell.
-void require_same_study(const Options& o, const std::vector<Row>& rows, ig::Index words,
+/// What a row to be kept has differently from the study of this call; empty if nothing.
+std::string differences(const Options& o, const Row& r, const files::Study& found, ig::Index words,
                         const files::Study& texts) {
-    const char* const remedy = ". Give --csv another name, or the options of the table";
-    bool silent = false;
-    for (const Row& r : rows) {
-        const auto study = files::Study::read(r.study);
-        if (const auto found = study_of(o, r.model, texts).differences(study); !found.empty())
-            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: of ", r.model,
-                                            ", width ", r.width, ", ", found, remedy));
-        if (r.words != words)
-            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: of ", r.model,
-                                            ", width ", r.width, ", the vocabulary has ", r.words,
-                                            " words, not ", words, remedy));
-        if (r.epoch > o.epochs)
-            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: of ", r.model,
-                                            ", width ", r.width, ", epoch ", r.epoch, " of --epochs ",
-                                            o.epochs, remedy));
-        silent = silent || study.empty();
-    }
-    if (silent)
-        std::fprintf(
-            stderr,
-            "'%s' has rows of an earlier version, without their options; they are taken for rows of this "
-            "study\n",
-            o.csv.c_str());
+    std::string what = study_of(o, r.model, texts).differences(found);
+    if (what.empty() && r.words != words)
+        what = ig::message("the vocabulary has ", r.words, " words, not ", words);
+    if (what.empty() && r.epoch > o.epochs) what = ig::message("epoch ", r.epoch, " of --epochs ", o.epochs);
+    return what.empty() ? what : ig::message("of ", r.model, ", width ", r.width, ", ", what);
 }
 
 /// The best validation perplexity of each width, in order of width.
@@ -279,7 +261,9 @@ std::vector<Row> measure(const Options& o) {
         ig::text::Corpus::from_tokens({kept.begin(), kept.end()}, vocabulary.size(), train_path);
     const auto valid = ig::text::Corpus::read(valid_path, vocabulary);
     const auto texts = files::Study().add_text("train", train_path).add_text("valid", valid_path);
-    require_same_study(o, rows, vocabulary.size(), texts);
+    files::require_same_study(o.csv, rows, [&](const Row& r, const files::Study& found) {
+        return differences(o, r, found, vocabulary.size(), texts);
+    });
     const auto rule = ig::embedding_dimension(double(vocabulary.size()));
     std::printf("%td tokens, %td words; the rule: n = %td (%.1f)\n", train.size(), vocabulary.size(),
                 rule.exact, rule.rule);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <isogloss/error.hpp>
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/file/input_file.hpp>
@@ -71,5 +72,25 @@ public:
 private:
     std::vector<std::pair<std::string, std::string>> values_;
 };
+
+/// Throws DataError if a row of the table --csv is of another study: if `differences(row, its study)`, what it has
+/// differently, is not empty. Says on stderr if a row does not tell its study.
+template <class Rows, class Differences>
+void require_same_study(const std::string& csv, const Rows& rows, Differences&& differences) {
+    bool silent = false;
+    for (const auto& row : rows) {
+        const auto study = Study::read(row.study);
+        if (const std::string found = differences(row, study); !found.empty())
+            throw ig::DataError(ig::message("--csv '", csv, "' has rows of another study: ", found,
+                                            ". Give --csv another name, or the options of the table"));
+        silent = silent || study.empty();
+    }
+    if (silent)
+        std::fprintf(
+            stderr,
+            "'%s' has rows of an earlier version, without their options; they are taken for rows of this "
+            "study\n",
+            csv.c_str());
+}
 
 }  // namespace files

@@ -76,27 +76,6 @@ files::Study study_of(const Options& o, const std::string& text) {
     return s;
 }
 
-/// Throws DataError if a row to be kept is not of this study; says so if it does not tell.
-void require_same_study(const Options& o, const std::vector<Row>& rows, const files::Study& study) {
-    bool silent = false;
-    for (const Row& r : rows) {
-        const auto found = files::Study::read(r.study);
-        std::string differences = study.differences(found);
-        if (differences.empty() && r.epoch > o.epochs)
-            differences = ig::message("epoch ", r.epoch, " of --epochs ", o.epochs);
-        if (!differences.empty())
-            throw ig::DataError(ig::message("--csv '", o.csv, "' has rows of another study: ", differences,
-                                            ". Give --csv another name, or the options of the table"));
-        silent = silent || found.empty();
-    }
-    if (silent)
-        std::fprintf(
-            stderr,
-            "'%s' has rows of an earlier version, without their options; they are taken for rows of this "
-            "study\n",
-            o.csv.c_str());
-}
-
 /// Trains the points missing from the table and updates it after each epoch.
 std::vector<Row> measure(const Options& o) {
     const std::string path = o.text.empty() ? files::corpus_file("ptb", "train", "--text") : o.text;
@@ -110,7 +89,11 @@ std::vector<Row> measure(const Options& o) {
     const auto study = study_of(o, path);
     std::vector<Row> rows;
     if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
-    require_same_study(o, rows, study);
+    files::require_same_study(o.csv, rows, [&](const Row& r, const files::Study& found) {
+        const std::string what = study.differences(found);
+        return what.empty() && r.epoch > o.epochs ? ig::message("epoch ", r.epoch, " of --epochs ", o.epochs)
+                                                  : what;
+    });
     const auto vocabulary = ig::text::Vocabulary::from_file(path);
     const auto corpus = ig::text::Corpus::read(path, vocabulary);
     if (corpus.size() < o.tokens)
