@@ -61,9 +61,9 @@ inline void apply_awd(Options& o, const std::string& corpus) {
 inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus);
 
 /// Sets the options of a training of about half an hour on one core with bfloat16: the small network of
-/// apply_preset, on Penn Treebank wider, with separate masks, penalties and weight decay, with cross-entropy, whose step costs two thirds of
-/// that of the augmented loss, batches of half the size, a rate that ends at 0, and a sampled gradient. Ours,
-/// unpublished.
+/// apply_preset, on Penn Treebank wider and with separate masks, penalties and weight decay; with
+/// cross-entropy, whose step costs two thirds of that of the augmented loss, batches of half the size, a rate
+/// that ends at 0, and a sampled gradient. Ours, unpublished.
 inline void apply_fast(Options& o, const std::string& corpus) {
     apply_preset(o, "small", corpus);
     const bool wikitext = corpus == "wikitext-2";
