@@ -36,13 +36,13 @@ PRESETS = {
 }
 # keep: one probability, or those of word vectors, recurrence, between the layers and before the head, each with a mask of its own.
 STEPS = 35
-RATE = {"schedule": "one-cycle", "rate": 1.0, "warm_up": 0.05, "finish": 0.0}  # what a recipe does not say
+SCHEDULE = {"schedule": "one-cycle", "rate": 1.0, "warm_up": 0.05, "finish": 0.0}  # what a recipe does not say
 SCRIPT = os.path.basename(sys.argv[0])
 
 
 def rate_of(recipe, epochs, epoch, share):
     """The learning rate in an epoch, counted from 1, of whose batches this share is done."""
-    m = RATE | recipe
+    m = SCHEDULE | recipe
     if m["schedule"] == "decay":
         return m["rate"] * m["decay"] ** max(0, epoch - m["decay_from"])
     s, w, last = (epoch - 1 + share) / epochs, m["warm_up"], m["finish"]

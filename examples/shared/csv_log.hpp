@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "lock.hpp"
 #include "outputs.hpp"
 
 namespace files {
@@ -141,10 +142,7 @@ private:
                 if (file < 0) log.fail(errno);
                 while (::flock(file, LOCK_EX) != 0 && errno == EINTR) {
                 }
-                struct stat held = {}, named = {};
-                if (::fstat(file, &held) != 0 || (::stat(log.path_.c_str(), &named) == 0 &&
-                                                  held.st_dev == named.st_dev && held.st_ino == named.st_ino))
-                    return;
+                if (is_named(file, log.path_)) return;
                 ::close(file);  // another log has replaced it
             }
         }

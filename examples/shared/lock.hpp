@@ -16,6 +16,13 @@ namespace files {
 
 namespace ig = isogloss;
 
+/// Whether a path still names the open file, which another program may have replaced or removed.
+inline bool is_named(int descriptor, const std::string& path) {
+    struct stat open = {}, named = {};
+    return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 /// While one exists, no other program has one for the same file, whatever link names it.
 ///
 /// The lock (flock) is on FILE.lock in the same folder, an empty file that is removed with it. The system
@@ -39,10 +46,7 @@ public:
                                 "'). Wait until it has ended, or give ", option, " another name"));
             }
             // The previous holder may have removed the file between the two calls.
-            struct stat held = {}, named = {};
-            if (::fstat(descriptor_, &held) == 0 && ::stat(name_.c_str(), &named) == 0 &&
-                held.st_dev == named.st_dev && held.st_ino == named.st_ino)
-                return;
+            if (is_named(descriptor_, name_)) return;
             ::close(descriptor_);
         }
     }
