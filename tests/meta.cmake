@@ -207,6 +207,7 @@ foreach(script links architecture)
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)
 endforeach()
 tests_in_python(docs/tables ../examples/language_model/tables.py report --check)
+tests_in_python(docs/trials ../examples/language_model/tables.py trials --check)
 tests_in_python(docs/precision_table ../examples/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/performance.md
                 --results ${PROJECT_SOURCE_DIR}/examples/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/examples/language_model/results/sampled.csv)
 tests_in_python(docs/synthetic_table ../examples/synthetic/table.py --print-only --check --parts minibatch --seconds 30

@@ -8,7 +8,7 @@
 A run is a preset with a seed. It is trained on one corpus and evaluated alone, with the neural cache that `tune` finds best on the
 validation text, and with dynamic evaluation (rms with its defaults). Each of the three is a line of the results. Its files are
 FOLDER/RECIPE-CORPUS-SEED.safetensors, .safetensors.train (the training state), .csv (its log) and .out (the program's output). After
-an interruption the same call resumes. See docs/examples/language_model_results.md.
+an interruption the same call resumes. See docs/examples/language_model_tables.md.
 """
 import argparse
 import json

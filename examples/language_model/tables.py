@@ -9,10 +9,11 @@
     python3 tables.py figure ptb-small --results exact.csv sampled.csv --svg both.svg
     python3 tables.py compare ptb-small --results exact.csv sampled.csv
     python3 tables.py report
+    python3 tables.py trials
 
 A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
 state), .csv (its log) and .out (the program's output). After an interruption the same call resumes. A finished run is
-evaluated in one column and becomes a line of the results; see docs/examples/language_model_results.md.
+evaluated in one column and becomes a line of the results; see docs/examples/language_model_tables.md.
 """
 import argparse
 import math
@@ -24,8 +25,8 @@ import sys
 from runs import (OURS, PRECISIONS, Failed, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
 from tables_report import (ALL_ROWS, CHANGES, CHANGES_RUN, CURVES, DEPTH, DISTANCES, HEADER, HERE, LAYERS, ROWS, RUN, TABLES, TUNED_HEADER,
-                           TUNED_RUN, UNITS, Refused, append_result, best_gamma, compare, curves, figure, log_distances, markdown_changes,
-                           read_by_epoch, read_changes, read_options, read_results, read_tuned, report, require_alike, trials)
+                           TUNED_RUN, UNITS, Refused, append_result, best_gamma, by_gamma, compare, curves, figure, log_distances,
+                           markdown_changes, read_by_epoch, read_changes, read_options, read_results, read_tuned, report, require_alike, trials)
 
 # The options of each row on top of the preset. The bias is explicit: a training begun without it is refused, not continued.
 OPTIONS = {
@@ -190,7 +191,7 @@ def tune(o):
     require_row(o)
     prepare(o, ['gamma', 'alpha', 'epochs'], 'gamma.csv', TUNED)
     status = work(o, [GammaTrial(o, gamma, number) for number in sorted(set(o.seeds)) for gamma in sorted(set(o.gamma))])
-    group = trials(read_tuned(o.results)).get((o.table, o.row, o.epochs))
+    group = by_gamma(read_tuned(o.results)).get((o.table, o.row, o.epochs))
     if status == 0:
         print(f'{o.table} {o.row} after {o.epochs} epochs: the best of {len(group)} gammas on validation is {best_gamma(group):g}')
     return status
@@ -293,16 +294,23 @@ def main():
                    'FOLDER/tables.csv)')
     arguments_of_training(p, [1], CHANGED, 'changes.csv')
 
+    def arguments_of_page(p, page):
+        p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', page))
+        p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
+        p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
+
     p = commands.add_parser('report', help='rewrite the tables of docs/examples/language_model_results.md from the results')
     p.add_argument('--results', default=RESULTS)
+    arguments_of_page(p, 'language_model_results.md')
+
+    p = commands.add_parser('trials', help='rewrite the trials of tune and try in docs/examples/language_model_search.md')
+    p.add_argument('--results', default=RESULTS, help='of run, for the curves of the rows as they are')
     p.add_argument('--tuned', default=TUNED, help='results of tune')
     p.add_argument('--changes', default=CHANGED, help='results of try')
-    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', 'language_model_results.md'))
-    p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
-    p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
+    arguments_of_page(p, 'language_model_search.md')
 
     p = commands.add_parser('compare', help='a table of the finished runs in several results, made with different options')
-    p.add_argument('table', choices=TABLES)
+    p.add_argument('tables', nargs='+', choices=TABLES, metavar='table')
     p.add_argument('--results', nargs='+', required=True)
     p.add_argument('--page', help='where it is written between the marks of this command (it is printed)')
     p.add_argument('--check', action='store_true', help='with --page: write nothing; status 1 if the page is not what would be written')
@@ -324,7 +332,8 @@ def main():
         o.jobs = o.jobs or max(1, (os.cpu_count() or 1) // o.threads)
     elif extra:
         parser.error(f'-- and options of the training are for run, tune and try, not for {o.command}')
-    do = {'run': run_table, 'tune': tune, 'try': try_changes, 'report': report, 'compare': compare, 'curves': curves, 'figure': figure}
+    do = {'run': run_table, 'tune': tune, 'try': try_changes, 'report': report, 'trials': trials, 'compare': compare, 'curves': curves,
+          'figure': figure}
     return status_of('tables.py', do[o.command], o)
 
 

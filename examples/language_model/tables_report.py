@@ -255,7 +255,7 @@ def markdown(results, made):
     return '\n'.join(out)
 
 
-def trials(results):
+def by_gamma(results):
     """The trials of each table, row and number of epochs, by gamma."""
     groups = {}
     for r in results:
@@ -271,7 +271,7 @@ def best_gamma(group):
 def markdown_tuned(results, made):
     """The trials of gamma on the page; nothing if there are none."""
     out = []
-    for (table, row, epochs), group in trials(results).items():
+    for (table, row, epochs), group in by_gamma(results).items():
         out += ['', f'{table} {row} after {epochs} epochs, with {made_with(sum(group.values(), []), TUNED_RUN, made)}:', '',
                 '| γ | validation | seeds |', '|---|---|---|']
         for gamma, runs in sorted(group.items()):
@@ -328,9 +328,6 @@ def markdown_compared(table, files):
     for path in files:
         name, made = os.path.basename(path).removesuffix('.csv'), read_options(path, RUN)
         results = [r for r in read_results(path) if r['table'] == table]
-        if not results:
-            raise Refused(f"found no finished run of {table} in '{path}', expected those that `tables.py run {table} --results {path}` records. "
-                          'Run it, or leave the file out')
         for row in ROWS[table]:
             if (runs := [r for r in results if r['row'] == row]):
                 how = ' and '.join(sorted({made.get(tuple(str(r[name]) for name in RUN), 'not recorded') for r in runs}))
@@ -362,7 +359,7 @@ def write_between(page, script, made, check, results, command='report'):
     new = text[:text.index(begin) + len(begin)] + '\n' + made + text[text.index(end):]
     if check and text != new:
         raise Refused(f"the tables in '{page}' are not those of {results}. Run: python3 examples/language_model/{script} {command}"
-                      f"{'' if command == 'report' else ' with the arguments of the check'}")
+                      f"{' with the arguments of the check' if command == 'compare' else ''}")
     if not check:
         with open(page + '.part', 'w') as f:
             f.write(new)
@@ -370,28 +367,47 @@ def write_between(page, script, made, check, results, command='report'):
     return 0
 
 
+def put(o, made, results, command):
+    """Prints what a command has made (--print), or writes it between the marks of the command on --page, or checks it there (--check)."""
+    if o.print:
+        print(made, end='')
+        return 0
+    return write_between(o.page, 'tables.py', made, o.check, results, command)
+
+
 def report(o):
     """The command report."""
     made = markdown(read_results(o.results), read_options(o.results, RUN))
     made += markdown_distances(read_by_epoch(o.results, 'subspace', DISTANCES))
-    made += markdown_tuned(read_tuned(o.tuned), read_options(o.tuned, TUNED_RUN))
+    return put(o, made, f"'{o.results}'", 'report')
+
+
+def trials(o):
+    """The command trials."""
+    made = markdown_tuned(read_tuned(o.tuned), read_options(o.tuned, TUNED_RUN))
     made += markdown_changes(read_changes(o.changes), read_options(o.changes, CHANGES_RUN),
                              read_by_epoch(o.results, 'curves', CURVES), read_options(o.results, RUN))
-    if o.print:
-        print(made, end='')
-        return 0
-    return write_between(o.page, 'tables.py', made, o.check, f"'{o.results}'")
+    return put(o, made.removeprefix('\n'), f"'{o.tuned}' and '{o.changes}'", 'trials')
 
 
 def compare(o):
     """The command compare."""
     if o.check and not o.page:
         raise Refused('found --check without --page, expected the page that is checked. Add --page, or leave --check out')
-    made = markdown_compared(o.table, o.results)
-    if not o.page:
-        print(made, end='')
-        return 0
-    return write_between(o.page, 'tables.py', made, o.check, ', '.join(f"'{path}'" for path in o.results), 'compare')
+    tables = {path: {r['table'] for r in read_results(path)} for path in o.results}
+    for path, has in tables.items():
+        if not has & set(o.tables):
+            names = ' or '.join(o.tables)
+            raise Refused(f"found no finished run of {names} in '{path}', expected those that `tables.py run {o.tables[0]} --results {path}` "
+                          'records. Run it, or leave the file out')
+    made = []
+    for table in o.tables:
+        if not (files := [path for path, has in tables.items() if table in has]):
+            raise Refused(f"found no finished run of {table} in {', '.join(o.results)}, expected those that `tables.py run {table}` records. "
+                          'Run it, or leave the table out')
+        made.append(markdown_compared(table, files))
+    o.print = not o.page
+    return put(o, '\n'.join(made), ', '.join(f"'{path}'" for path in o.results), 'compare')
 
 
 def require_own(option, path, mark, what):

@@ -209,18 +209,21 @@ def shown():
     assert line in printed and "| VD | 92.6 | 87.3 | no finished training yet |  |  |  |  |\n" in printed, printed
     assert "**ptb-medium**, `--corpus ptb --preset medium`: no finished training yet.\n" in printed, printed
 
-    page = os.path.join(SOURCES, "docs", "examples", "language_model_results.md")
-    tables("report", "--check")  # of the project, with its own results
-    shutil.copy(page, "page.md")
-    refuses("report", "--check", "--page", "page.md", "--results", "r.csv", says=["are not those of 'r.csv'", "tables.py report"])
-    assert read("page.md") == read(page)
-    tables("report", "--page", "page.md", "--results", "r.csv")
-    assert line in read("page.md").decode()
-    tables("report", "--check", "--page", "page.md", "--results", "r.csv")
-    tables("report", "--page", "page.md")
-    assert read("page.md") == read(page), "the rest of the page is not as it was"
-    write("page.md", "no markers\n")
-    refuses("report", "--page", "page.md", says=["found 0 times"])
+    write("x.csv", "table,row,change,options,seed,epoch,valid\nptb-small,REAL,wide,--units 9 --epochs 1,1,1,123.44\n")
+    for command, name, own, text in (("report", "language_model_results.md", ["--results", "r.csv"], line),
+                                     ("trials", "language_model_search.md", ["--changes", "x.csv"], "| wide | `--units 9` | 123.4 | 1 |\n")):
+        page = os.path.join(SOURCES, "docs", "examples", name)
+        tables(command, "--check")  # of the project, with its own results
+        shutil.copy(page, "page.md")
+        refuses(command, "--check", "--page", "page.md", *own, says=["are not those of", own[1], f"tables.py {command}"])
+        assert read("page.md") == read(page)
+        tables(command, "--page", "page.md", *own)
+        assert text in read("page.md").decode()
+        tables(command, "--check", "--page", "page.md", *own)
+        tables(command, "--page", "page.md")
+        assert read("page.md") == read(page), "the rest of the page is not as it was"
+        write("page.md", "no markers\n")
+        refuses(command, "--page", "page.md", says=["found 0 times"])
 
     for name, own, shift in ("exact", "--epsilon 0", 0), ("sampled", "--epsilon 0.5", 1):
         write(f"{name}.csv", f"{HEADER}\n" + "".join(f"ptb-small,REAL,{seed},8,{90 + seed + shift},{80 + seed + shift},{1.5 - shift}\n" for seed in (1, 2, 3)))
@@ -238,6 +241,11 @@ def shown():
     tables(*compare, "--page", "page.md", "--check")
     refuses(*compare, "--check", says=["--check without --page"])
     refuses("compare", "ptb-medium", "--results", "exact.csv", says=["no finished run of ptb-medium in 'exact.csv'"])
+    # Several tables, each of the results that have some of it.
+    write("medium.csv", f"{HEADER}\nptb-medium,REAL,1,8,75,72,6\n")
+    several = tables("compare", "ptb-small", "ptb-medium", "--results", "exact.csv", "sampled.csv", "medium.csv")
+    assert several == compared + "\n" + tables("compare", "ptb-medium", "--results", "medium.csv"), several
+    refuses("compare", "ptb-small", "ptb-medium", "--results", "exact.csv", says=["no finished run of ptb-medium in exact.csv", "leave the table out"])
 
     header = "table,row,seed,epoch,valid\n"
     expected = header + "".join(f"ptb-small,{name},1,{row['epoch']},{float(row['valid_perplexity'])}\n" for name in ["RE", "REAL"]
@@ -341,13 +349,13 @@ def tuned():
     assert read("gamma") == read("gammas/ptb-small-REAL-gamma0.8-epochs2-1.safetensors")
     again = tables(*call)
     assert again.count("finished, validation") == 2 and "goes on" not in again, again
-    out = tables("report", "--results", "none.csv", "--tuned", "gammas/gamma.csv", "--print")
+    out = tables("trials", "--results", "none.csv", "--tuned", "gammas/gamma.csv", "--print")
     assert f"\n| {best} (best) | " in out and "ptb-small REAL after 2 epochs, with `--precision" in out, out
     refuses(*call, "--epochs", "1", says=["found --epochs after --"])
     # The best is that of the lowest median over the seeds, for each number of epochs.
     write("g.csv", "table,row,gamma,seed,epochs,valid\n" + "".join(f"ptb-small,REAL,{gamma},{seed},{epochs},{valid}\n" for gamma, seed, epochs, valid in [
         (0.5, 1, 12, 91), (0.5, 2, 12, 80), (0.5, 3, 12, 92), (0.65, 1, 12, 90), (0.8, 1, 12, 93), (0.8, 1, 2, 200), (0.5, 1, 2, 210)]))
-    out = tables("report", "--results", "none.csv", "--tuned", "g.csv", "--print")
+    out = tables("trials", "--results", "none.csv", "--tuned", "g.csv", "--print")
     assert "| 0.5 | 91.0 (80.0 … 92.0) | 3 |\n| 0.65 (best) | 90.0 | 1 |\n| 0.8 | 93.0 | 1 |\n" in out, out
     assert "REAL after 2 epochs, with options that were not recorded" in out and "| 0.5 | 210.0 | 1 |\n| 0.8 (best) | 200.0 | 1 |\n" in out, out
     out = tables("tune", "ptb-small", "--program", stand_in(), "--folder", "g2", "--results", "g2.csv", "--gamma", "0.5", "--epochs", "2")
@@ -386,9 +394,9 @@ def changed():
     table[2] = table[2].replace("|  |", f"| `{made}` |")
     assert out.endswith("\n" + "\n".join(table) + "\n"), (out, table)
     assert "ptb-small REAL with one change, 3 epochs, with `--precision" in out, out
-    printed = tables("report", "--results", "t/tables.csv", "--changes", "x.csv", "--print")
+    printed = tables("trials", "--results", "t/tables.csv", "--changes", "x.csv", "--print")
     assert printed.endswith("\n" + "\n".join(table) + "\n"), printed
-    assert "| the row as it is |  | no finished training yet |  |  |\n" in tables("report", "--results", "none.csv", "--changes", "x.csv", "--print")
+    assert "| the row as it is |  | no finished training yet |  |  |\n" in tables("trials", "--results", "none.csv", "--changes", "x.csv", "--print")
 
     again = tables(*call, *changes, *ends)
     assert again.count("finished, validation") == 2 and "goes on" not in again and again.endswith("\n".join(table) + "\n"), again
@@ -405,7 +413,7 @@ def changed():
         done = subprocess.run([sys.executable, "-B", SCRIPT, *call, "--change=" + wrong], capture_output=True, text=True)
         assert done.returncode == 2 and f"argument --change: found {wrong}, expected NAME='OPTIONS'" in done.stderr, done
     write("wrong.csv", "table,row,change,options,seed,epoch,valid\nptb-small,REAL,a,--keep 1,1,1,90\n")
-    refuses("report", "--changes", "wrong.csv", "--print", says=["in line 2 of 'wrong.csv'", "options that end with --epochs N"])
+    refuses("trials", "--changes", "wrong.csv", "--print", says=["in line 2 of 'wrong.csv'", "options that end with --epochs N"])
 
     # Several seeds, numbers of epochs and rows, by the program that takes the place of a training.
     call = ["try", "ptb-small", "--program", stand_in(), "--folder", "y", "--results", "y.csv", "--plain", "y0.csv"]
