@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the tied two-layer LSTM of a preset of language_model in PyTorch, on the CPU.
 
-    train_torch.py fast --data FOLDER --log torch.csv [--setting eager|bf16|compiled|bf16-compiled] [--threads 1] [--seed 1]
+    train_torch.py fast --data FOLDER --log torch.csv [--setting eager|bf16|compiled|bf16-compiled] [--threads 1] [--seed 1] [--state torch.pt]
 
 FOLDER holds ptb.train.txt, ptb.valid.txt and ptb.test.txt. The recipe is that of the preset for Penn Treebank (see
 docs/examples/language_model.md): table shared with the softmax, a bias in the head, masks that stay for a segment, by column, on the
@@ -12,6 +12,9 @@ on activations, weight decay, rate by one cycle over 13 epochs. Start values, ma
 The log has a row per epoch: run, epoch, rate, train_loss (nats a token, the soft term of an augmented loss included), valid_perplexity (text in as many columns as in training) and
 cpu_seconds, processor time of this process alone, validation included. The last line of the output is the perplexity of both texts
 in one column, of the epoch that was best on the validation text. `recipes.py figure --curve` draws logs.
+
+With --state the training is saved to a file after each epoch, and the same call goes on from it: with the same masks, so that an interrupted
+training ends as one that was not.
 """
 import argparse
 import contextlib
@@ -37,6 +40,7 @@ PRESETS = {
 # keep: one probability, or those of word vectors, recurrence, between the layers and before the head, each with a mask of its own.
 STEPS = 35
 SCHEDULE = {"schedule": "one-cycle", "rate": 1.0, "warm_up": 0.05, "finish": 0.0}  # what a recipe does not say
+HEADER = "run,epoch,rate,train_loss,valid_perplexity,cpu_seconds"
 SCRIPT = os.path.basename(sys.argv[0])
 
 
@@ -137,6 +141,33 @@ def texts(folder, parts=("train", "valid", "test")):
     return words, numbers
 
 
+def read_state(o):
+    """The training that --state holds, if any; it must be that of the command line."""
+    if not o.state or not os.path.exists(o.state):
+        return None
+    try:
+        state = torch.load(o.state, weights_only=True)
+        made, wanted = state["options"], options_of(o)
+    except Exception as error:  # whatever unpickling meets
+        sys.exit(f"{SCRIPT}: '{o.state}' is not a training of this script ({type(error).__name__}). Give --state another name")
+    if made != wanted:
+        sys.exit(f"{SCRIPT}: found the training of {made} in '{o.state}', expected that of {wanted}. Give the same options, or --state another name")
+    if os.path.exists(o.log):
+        with open(o.log, "rb") as log:
+            if log.readline().strip() != HEADER.encode():
+                sys.exit(f"{SCRIPT}: found something else in '{o.log}', expected the log of the training in '{o.state}'. Give --log another name")
+    return state
+
+
+def options_of(o):
+    return f"{o.preset} --setting {o.setting} --threads {o.threads} --seed {o.seed}"
+
+
+def write_state(path, state):
+    torch.save(state, path + ".part")
+    os.replace(path + ".part", path)
+
+
 def at_least_1(text):
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found '{text}', expected a whole number of at least 1")
@@ -153,12 +184,13 @@ def main():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
     parser.add_argument("preset", choices=PRESETS)
     parser.add_argument("--data", required=True, help="folder of the texts")
-    parser.add_argument("--log", required=True, help="a CSV file that does not exist")
+    parser.add_argument("--log", required=True, help="a CSV file that does not exist, unless --state goes on with its training")
     parser.add_argument("--setting", choices=["eager", "compiled", "bf16", "bf16-compiled"], default="eager",
                         help="compiled: the loss by torch.compile; bf16: forward passes under autocast (eager)")
     parser.add_argument("--threads", type=at_least_1, default=1)
     parser.add_argument("--seed", type=seed, default=1)
     parser.add_argument("--epochs", type=at_least_1, help="stop after so many, of the schedule as it is")
+    parser.add_argument("--state", help="file of the training, written after each epoch; if it exists, the training goes on from it")
     o = parser.parse_args()
     recipe = PRESETS[o.preset]
     torch.set_num_threads(o.threads)
@@ -171,15 +203,19 @@ def main():
     count = recipe["columns"]
     decay, penalised = recipe.get("weight_decay", 0.0), "ar" in recipe
     x, y = columns(train, count)
-    best, kept = math.inf, None
+    done, best, kept, rows = 0, math.inf, None, [HEADER]
+    if state := read_state(o):
+        done, best, kept, rows = (state[name] for name in ("done", "best", "kept", "rows"))
+        model.load_state_dict(state["model"])
+        torch.set_rng_state(state["random"])
     try:
-        log = open(o.log, "x")
+        log = open(o.log, "w" if state else "x")
     except OSError as error:
         sys.exit(f"{SCRIPT}: '{o.log}' cannot be begun ({error.strerror}). Give --log the name of a file that does not exist")
     print(f"PyTorch {torch.__version__}, {o.setting}, {o.threads} threads, {len(words)} words, {sum(p.numel() for p in parameters)} parameters", flush=True)
     with log:
-        print("run,epoch,rate,train_loss,valid_perplexity,cpu_seconds", file=log, flush=True)
-        for epoch in range(1, min(o.epochs or recipe["epochs"], recipe["epochs"]) + 1):
+        print(*rows, sep="\n", file=log, flush=True)
+        for epoch in range(done + 1, min(o.epochs or recipe["epochs"], recipe["epochs"]) + 1):
             began, states, total = time.process_time(), model.begin(count), 0.0
             last = torch.zeros(count, recipe["units"])
             for t in range(0, len(x), STEPS):
@@ -206,7 +242,11 @@ def main():
             if found < best:
                 best, kept = found, copy.deepcopy(model.state_dict())
             used = time.process_time() - began
-            print(f"{o.seed},{epoch},{rate},{total / y.numel()},{found},{used}", file=log, flush=True)
+            rows.append(f"{o.seed},{epoch},{rate},{total / y.numel()},{found},{used}")
+            if o.state:
+                write_state(o.state, {"options": options_of(o), "done": epoch, "best": best, "kept": kept, "rows": rows,
+                                      "model": model.state_dict(), "random": torch.get_rng_state()})
+            print(rows[-1], file=log, flush=True)
             print(f"epoch {epoch}: rate {rate:.4f}, validation {found:.2f}, {used:.1f} s of the processor", flush=True)
     model.load_state_dict(kept)
     print(f"validation={perplexity(model, valid, 1):.4f} test={perplexity(model, test, 1):.4f}")
