@@ -123,7 +123,7 @@ inline void apply_wide(Options& o, const std::string& corpus) {
 ///          a tied head: its settings are those of the code published with that paper, for Penn Treebank.
 ///          Ours: epochs and patience, except the 500 epochs of rhn, and the bias of the tied head, which the
 ///          paper does not mention: with it validation is lower in every epoch
-///          (docs/examples/language_model_results.md has both). Small, medium and large sample the gradient
+///          (docs/examples/language_model_search.md has both). Small, medium and large sample the gradient
 ///          and compute products in bfloat16 where that is faster: of five trainings of the small network the
 ///          medians lie within the spread of exact ones (docs/performance.md); medium and large have not
 ///          been compared.
