@@ -252,6 +252,64 @@ TEST_CASE("A counting put aside is complete or ends with an error and is resumed
     CHECK(refused > 40);
 }
 
+TEST_CASE("A call that fails while a counting is resumed costs no file", "[io][failing]") {
+    const TemporaryDirectory dir;
+    std::vector<Token> tokens;
+    for (int i = 0; i < 9000; ++i) tokens.push_back(i * i / 7 % 4);
+    SpillOptions options{.lags = 2};
+    options.memory = SpilledCounts::least_memory(4, options);
+    SpilledCounts(4, dir / "spill", options).add(tokens);
+    const auto names = [&] {
+        std::vector<std::string> all;
+        for (const auto& entry : std::filesystem::directory_iterator(dir / "spill"))
+            all.push_back(entry.path());
+        std::sort(all.begin(), all.end());
+        return all;
+    };
+    const auto before = names();
+    REQUIRE(before.size() == 2);
+    options.resume = true;
+    int refused = 0;
+    for (const int error : {EIO, EMFILE, EACCES})
+        for (int k = 0;; ++k) {
+            INFO("call " << k << ": " << std::strerror(error));
+            failing::begin({k, error});
+            try {
+                const SpilledCounts counts(4, dir / "spill", options);
+                failing::end();
+                CHECK(counts.files() == 2);
+            } catch (const FileError& e) {
+                failing::end();
+                ++refused;
+                CHECK_THAT(e, says(dir / "spill", std::strerror(error)));
+            }
+            REQUIRE(names() == before);
+            if (!failing::failed) break;
+        }
+    CHECK(refused >= 3 * 8);
+}
+
+TEST_CASE("A folder that cannot be locked is not counted in", "[io][failing]") {
+    const TemporaryDirectory dir;
+    const auto open_with = [&](int error) {
+        failing::begin({1, error});  // the second call; the first opens the folder
+        try {
+            const CountFolder folder(dir / "spill");
+            failing::end();
+        } catch (...) {
+            failing::end();
+            throw;
+        }
+    };
+    for (const int error : {ENOLCK, EOPNOTSUPP, EIO})
+        REQUIRE_THROWS_MATCHES(
+            open_with(error), FileError,
+            says("cannot lock the folder", dir / "spill", std::strerror(error), "has locks"));
+    REQUIRE_THROWS_MATCHES(open_with(EWOULDBLOCK), FileError, says("another program is counting"));
+    CHECK_NOTHROW(open_with(EINTR));
+    CHECK(failing::failed);
+}
+
 TEST_CASE("Counts and systems are the old or the new ones, whatever call fails", "[io][failing]") {
     LagCounts counts(4, {.lags = 2, .boundary = 3});
     counts.add(std::vector<Token>{0, 1, 2, 3, 1, 0, 3, 0, 0, 2, 3});

@@ -71,6 +71,57 @@ TEST_CASE("A folder removes a damaged file and says what was wrong with it", "[l
     CHECK(std::distance(std::filesystem::directory_iterator(place / "spill"), {}) == 1);
 }
 
+TEST_CASE("A file that may be sound is not removed: it cannot be opened, or is of another version",
+          "[lds][count_folder][errors]") {
+    const TemporaryDirectory place;
+    const CountFolder folder(place / "spill");
+    const auto a = make(folder, 0, 9), b = make(folder, 9, 20), c = make(folder, 20, 30);
+    const std::string whole = contents(b);
+    const auto entries = [&] {
+        return std::distance(std::filesystem::directory_iterator(place / "spill"), {});
+    };
+    std::vector<std::string> damaged;
+
+    std::filesystem::rename(b, place / "elsewhere");
+    std::filesystem::create_symlink(place / "not mounted", b);
+    REQUIRE_THROWS_MATCHES(folder.restore(damaged), FileError, says("cannot open", b));
+    CHECK(entries() == 3);
+    CHECK(std::filesystem::is_symlink(b));
+
+    std::string later = whole;
+    later[8] = 2;
+    put(b, later);
+    REQUIRE_THROWS_MATCHES(folder.restore(damaged), FileError, says(b, "format version 2"));
+    CHECK(entries() == 3);
+    CHECK(contents(b) == later);
+
+    put(b, whole);
+    CHECK(damaged.empty());
+    CHECK(names(folder.restore(damaged)) == std::vector{a, b, c});
+}
+
+TEST_CASE("What watch throws while files are checked is passed on, and no file is lost",
+          "[lds][count_folder][errors]") {
+    const TemporaryDirectory place;
+    const CountFolder folder(place / "spill");
+    count_runs::Pairs many;
+    for (std::int64_t i = 0; i < 600; ++i)
+        for (std::int64_t j = 0; j < 600; ++j) many[{i, j}] = 1;
+    CountRunHeader h;
+    h.vocabulary = 600, h.last = 9;
+    count_runs::write(folder.name_of(h), h, {many, many});  // 720,000 pairs: two calls
+    std::vector<std::string> damaged;
+    int calls = 0;
+    CHECK(folder.restore(damaged, [&] { ++calls; }).size() == 1);
+    CHECK(calls == 2);
+    REQUIRE_THROWS_MATCHES(folder.restore(damaged, [] { throw FileError("the log is full"); }), FileError,
+                           says("the log is full"));
+    REQUIRE_THROWS_AS(folder.restore(damaged, [] { throw DamagedCounts("of something else"); }),
+                      DamagedCounts);
+    CHECK(damaged.empty());
+    CHECK(names(folder.restore(damaged)) == std::vector{folder.name_of(h)});
+}
+
 TEST_CASE("A folder is removed by who made it, once it is empty", "[lds][count_folder]") {
     const TemporaryDirectory place;
     const auto there = [&] { return std::filesystem::exists(place / "spill"); };

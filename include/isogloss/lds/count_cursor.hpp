@@ -19,7 +19,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
-/// A file of counts, with its header read and checked. Throws FileError if it is not a valid one.
+/// What a count file contains is not what a writer wrote: its tokens must be counted again. A failure of the system and
+/// a file of another version of the library are a plain FileError instead: the file may be sound.
+class DamagedCounts : public FileError {
+    using FileError::FileError;
+};
+
+/// A file of counts, with its header read and checked. Throws DamagedCounts if it is not a valid one, FileError if it
+/// cannot be read or was written by another version of the library.
 class CountRun {
 public:
     explicit CountRun(std::string path) : path_(std::move(path)) {
@@ -29,7 +36,10 @@ public:
             header_.magic != expected.magic)
             refuse("it does not start like one");
         if (header_.order != expected.order || header_.version != expected.version)
-            refuse("it has another version or byte order");
+            throw FileError("'", path_, "' is a file of spilled counts of format version ", header_.version,
+                            header_.order == expected.order ? "" : " in another byte order", ", expected ",
+                            expected.version, " as this version of the library writes it. Read it with the ",
+                            "version that wrote it, or remove it: its tokens must then be counted again");
         if (header_.lags < 1 || header_.lags > 1000) refuse("it has ", header_.lags, " lags");
         sections_.resize(header_.lags + 1);
         if (!read_whole(in, sections_.data(), sections_.size() * sizeof(CountRunSection)))
@@ -48,9 +58,9 @@ public:
     const std::string& path() const { return path_; }                       ///< its name
     Index bytes() const { return sections_.back().begin + sections_.back().bytes; }  ///< its size
 
-    /// Throws FileError with the path and what is wrong.
+    /// Throws DamagedCounts with the path and what is wrong.
     template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
-        throw FileError("'", path_, "' is damaged, or not a file of spilled counts: ", what...);
+        throw DamagedCounts("'", path_, "' is damaged, or not a file of spilled counts: ", what...);
     }
 
 private:
@@ -92,7 +102,8 @@ inline void require_alike(const char* begin, const CountRun& run, const CountRun
 ///
 ///     for (CountRunCursor at(run, k, 65536); at.next();) use(at.row(), at.column(), at.count());
 ///
-/// Errors   FileError, at the latest from the last `next`: truncated, damaged, wrong checksum.
+/// Errors   DamagedCounts, at the latest from the last `next`: truncated, damaged, wrong checksum. FileError: the file
+///          cannot be read.
 class CountRunCursor {
 public:
     /// Opens section k of a file, which must outlive it; `buffer` ≥ 64 bytes.

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <isogloss/error.hpp>
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/lds/count_cursor.hpp>
 #include <isogloss/lds/count_run.hpp>
 #include <isogloss/types.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +27,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// left alone.
 ///
 /// Errors   FileError: the folder cannot be made, another counting uses it (a lock, flock, on the folder itself,
-///          which is released when the program ends), any failure of a system call.
+///          which is released when the program ends), its file system has no locks, any failure of a system call.
 class CountFolder {
 public:
     /// Opens the folder, and creates it if it does not exist.
@@ -35,9 +37,15 @@ public:
         else if (errno != EEXIST) file::refuse("cannot create the folder", path_);
         at_ = file::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (at_ < 0) file::refuse("cannot open the folder", path_);
-        if (::flock(at_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-            throw FileError("another program is counting in '", path_,
-                            "'; wait until it has ended, or use another folder");
+        while (::flock(at_, LOCK_EX | LOCK_NB) != 0) {
+            if (errno == EINTR) continue;
+            if (errno == EWOULDBLOCK)
+                throw FileError("another program is counting in '", path_,
+                                "'; wait until it has ended, or use another folder");
+            const int reason = errno;  // without a lock two programs could remove each other's files
+            throw FileError("cannot lock the folder '", path_, "': ", std::strerror(reason),
+                            "; use a folder on a file system that has locks (flock)");
+        }
     }
 
     /// The path of a count file in the folder.
@@ -48,26 +56,43 @@ public:
     /// The complete files, sorted by first token, without overlaps. Files that have been merged into another and
     /// partial files of a killed program are removed. A damaged file is removed too, and `damaged` tells
     /// what was wrong with it. All files are read to check them; watch() is called every 2¹⁸ pairs, and may throw.
+    ///
+    /// A file that cannot be opened or read just then, or that another version of the library wrote, may be sound:
+    /// FileError, and it stays.
     template <class Watch = NoCallback>
     std::vector<CountRun> restore(std::vector<std::string>& damaged, Watch&& watch = {}) const {
+        constexpr Index stride = Index{1} << 18;
         std::vector<CountRun> all, kept;
         for (const std::string& name : entries()) {
             if (!name.ends_with(".run")) {
                 remove(path_ + name);
                 continue;
             }
-            try {
-                CountRun run(path_ + name);
-                Index met = 0;
-                for (Index k = 0; k <= run.header().lags; ++k)
-                    for (CountRunCursor at(run, k, Index{1} << 18); at.next();)
-                        if (++met % (Index{1} << 18) == 0) watch();
-                if (run.header().first < run.header().last) all.push_back(std::move(run));
-                else remove(run.path());  // of a text without tokens
-            } catch (const FileError& error) {
-                damaged.push_back(error.what());
-                remove(path_ + name);
+            // Whether read() meets no damage. It must not call watch(), whose exceptions are the caller's.
+            const auto is_sound = [&](auto&& read) {
+                try {
+                    read();
+                    return true;
+                } catch (const DamagedCounts& error) {
+                    damaged.push_back(error.what());
+                    return false;
+                }
+            };
+            std::optional<CountRun> run;
+            bool sound = is_sound([&] { run.emplace(path_ + name); });
+            Index met = 0;
+            for (Index k = 0; sound && k <= run->header().lags; ++k) {
+                CountRunCursor at(*run, k, stride);
+                for (bool more = true; sound && more;) {
+                    sound = is_sound([&] {
+                        do more = at.next();
+                        while (more && ++met % stride != 0);
+                    });
+                    if (sound && more) watch();
+                }
             }
+            if (sound && run->header().first < run->header().last) all.push_back(std::move(*run));
+            else remove(path_ + name);  // damaged, or of a text without tokens
         }
         std::sort(all.begin(), all.end(), [](const CountRun& a, const CountRun& b) {
             const auto &x = a.header(), &y = b.header();

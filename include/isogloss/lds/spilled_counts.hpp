@@ -37,7 +37,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Resuming     A file gets its name only once it is complete, and has a checksum of every part. With `resume`,
 ///              the tokens covered by the files in the folder are skipped (the whole text is given again), all
 ///              others counted. A damaged file is removed, listed in `damaged`, and its tokens are counted
-///              again. Each file has a hash of the text up to its end, so that a different text is refused.
+///              again; one that cannot be read, or of another version of the library, is an error and stays. Each
+///              file has a hash of the text up to its end, so that a different text is refused.
 /// Memory       `memory` bounds what it and its threads allocate with operator new (see PairBlock); memory of
 ///              the caller and the file cache of the system are not included.
 /// Disk         about 3 bytes for each pair and block, and as much again during the last merge.
