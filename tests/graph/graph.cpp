@@ -396,7 +396,25 @@ TEST_CASE("A pass may begin and end behind a sequence, where only what comes aft
     REQUIRE_THROWS_MATCHES(g.forward_again(l, h), UsageError, says("forward_again", "not for loss 'loss'"));
     Model<double> two;
     two.g.forward(two.l, {two.x, input}, {two.y, target});
-    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, two.e), UsageError, says("'lstm' carries a state"));
     REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, h), UsageError, says("another graph"));
     REQUIRE_THROWS_MATCHES(two.g.backward(two.l, h), UsageError, says("another graph"));
+}
+
+TEMPLATE_TEST_CASE("What is run again begins with the states that the last pass began with", "[graph]", float,
+                   double) {
+    Model<TestType> m, fresh;
+    const auto pass = [](auto& of) { return of.g.forward(of.l, {of.x, input}, {of.y, target}); };
+    const auto change = [](auto& of) { of.g.parameter("lstm.U").value[3] += TestType(0.5); };
+    const auto state = [](auto& of) { return flat(of.g.state("lstm.c")); };
+    pass(m), pass(fresh);
+    const auto between = state(m);
+    const double before = pass(m);
+    change(m), change(fresh);
+    const double again = m.g.forward_again(m.l, m.e);
+    CHECK(again != before);
+    CHECK(again == pass(fresh));
+    CHECK(state(m) == state(fresh));
+    CHECK(state(m) != between);
+    m.g.reset();  // for the next pass alone
+    CHECK(m.g.forward_again(m.l, m.e) == again);
 }

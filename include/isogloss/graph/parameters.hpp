@@ -59,6 +59,9 @@ template <class T> struct Parameter {
     /// (Graph::packed_weights) and uses them in such products; else null.
     const graph::PackedMatrix<T>*packed = nullptr, *packed_transpose = nullptr;
     bool trained = true;  ///< false: frozen, see WeightOptions::trained and Parameters::trained
+    /// The name of an object that keeps the lasting values and restores them, if the present ones are its own for a
+    /// while (WeightDrop, DynamicUpdate): a checkpoint neither saves nor loads the matrix then. Else empty.
+    std::string_view temporary = {};
     Condition condition = Condition::empty;
     int staged_by = -1;            ///< node that wrote a staged gradient
     Array<Index> touched = {};     ///< capacity `rows`, reserved when the first lookup is declared

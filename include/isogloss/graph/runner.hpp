@@ -40,6 +40,7 @@ public:
         set_upstream(asked);
         last_ = -1;  // also if there is no memory for the pass
         const Scope scope(store_);
+        store_.forward_pass = store_.pass;
         store_.time = store_.batch = 0;
         for (auto& x : store_.tokens) x.fed = false;
         for (auto& s : store_.seqs) s.fed = false;
@@ -54,15 +55,11 @@ public:
         run(0, last);
     }
 
-    /// Runs nodes first … last again, on the inputs of the last pass.
+    /// Runs nodes first … last again, on the inputs of the last pass and from the states that it began with.
     void forward_again(int first, int last) {
-        for (int id = first; id < node_count(); ++id)
-            for (int i = at(id).first_seq; at(id).needed && i < at(id).last_seq; ++i)
-                if (store_.seqs[i].carried)
-                    throw UsageError("forward_again: node '", name(id),
-                                     "' carries a state and cannot run again; call forward");
         last_ = -1;
         const Scope scope(store_);
+        store_.forward_pass = store_.pass;
         run(first, last, true);
     }
 
@@ -102,6 +99,7 @@ public:
         }
         const Scope scope(store_, q == 1);
         for (auto& s : store_.seqs) s.unset[q] = true;
+        store_.carried_back[q] = 0;
         store_.predicted = l.predicted;
         store_.columns = store_.batch;
         const auto run = [&](int id) {
@@ -123,6 +121,7 @@ public:
             if (!at(id).staged) run(id);
             if (q == 0 && store_.left) store_.left(id);
         }
+        store_.carried_back[q] = store_.forward_pass;
     }
 
     /// What was not finite before the pass computed anything, and what to do about it; empty if all was finite.
@@ -262,7 +261,8 @@ private:
                 for (int i = n.first_seq; i < n.last_seq; ++i)
                     if (auto& s = store_.seqs[i]; s.carried) f(s, store_.batch * s.width, i);
             };
-            for_each_carried([](auto& s, Index size, int) { std::copy_n(s.carried, size, s.value); });
+            if (!again)  // else the block before the first step holds the states that the pass began with
+                for_each_carried([](auto& s, Index size, int) { std::copy_n(s.carried, size, s.value); });
             Forward<T> pass(store_, id);
             with_shapes(id, "forward", [&] { n.node->forward(pass); });
             require_sums(n, id);

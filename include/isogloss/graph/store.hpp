@@ -120,6 +120,8 @@ template <class T> struct Store {
     Capacity capacity;
     std::uint64_t seed = 1, step = 0;
     std::uint64_t pass = 0;  // counts passes in either direction
+    // The number of the last forward pass, and of the ones whose gradients and moduli the adjoints hold; 0: none.
+    std::uint64_t forward_pass = 0, carried_back[2] = {};
     bool training = true;
     bool gradients =
         true;  // whether there is memory for them and for adjoints; without, training stays false
@@ -147,6 +149,8 @@ template <class T> struct Store {
     std::vector<std::string> claimed;                    // the same in order
 
     Index rows() const { return time * batch; }
+    /// Whether a quantity was carried backward after the last forward pass: adjoints and values belong together.
+    bool carried(int quantity) const { return forward_pass > 0 && carried_back[quantity] == forward_pass; }
     /// Columns of the batch of which the current pass may be a part, and row r of the pass as a row of that batch:
     /// random numbers are indexed by these, so that a part draws what the whole would.
     Index columns_in_batch() const { return all_columns > 0 ? all_columns : batch; }
