@@ -164,6 +164,39 @@ TEST_CASE("A byte order mark is dropped and never written", "[io][word_vectors]"
     }
 }
 
+TEST_CASE("Words with spaces, as in GloVe's largest file, are read and written", "[io][word_vectors]") {
+    TemporaryDirectory dir;
+    const WordVectors expected{
+        {",", ". . .", "at name@domain.com", "a\t b", "\xE2\x80\xA2 x"}, 2, {1, 2, 3, -4, 5, 6, 7, 8, 9, 1}};
+    put(dir / "g", ", 1 2\n. . . 3 -4 \r\nat name@domain.com 5 6\na\t b\t7\t8\n\xE2\x80\xA2 x  9 1");
+    REQUIRE(same(read_glove_text(dir / "g"), expected));
+    REQUIRE(same(read_word_vectors(dir / "g"), expected));
+    put(dir / "t", "5 2\n" + contents(dir / "g"));
+    REQUIRE(same(read_word2vec_text(dir / "t"), expected));
+    REQUIRE(same(read_word_vectors(dir / "t"), expected));
+    // With a first line the first word may have them too.
+    const WordVectors first{{"New York", "a"}, 1, {1, 2}};
+    REQUIRE(same(read_word_vectors(put(dir / "t", "2 1\nNew York 1\na 2\n")), first));
+    for (const Format format : {Format::word2vec_text, Format::glove_text}) {
+        write_word_vectors(dir / "v", expected, format);
+        REQUIRE(same(read_as(format, dir / "v"), expected));
+    }
+    write_word2vec_text(dir / "v", first);
+    REQUIRE(same(read_word2vec_text(dir / "v"), first));
+    REQUIRE_THROWS_MATCHES(write_glove_text(dir / "v", first), DataError,
+                           says("word 0, 'New York', holds a space", "put another word first"));
+    REQUIRE_THROWS_MATCHES(write_word2vec_binary(dir / "v", expected), DataError,
+                           says("word 1, '. . .', cannot be stored", "rename or remove it, or write text"));
+    for (const std::string word : {"b ", " b", "b 1", "b 1 c", "b\t-.5e3", "b c\r"}) {
+        INFO(word);
+        for (const Format format : formats)
+            CHECK_THROWS_MATCHES(write_word_vectors(dir / "v", WordVectors{{"a", word}, 1, {1, 2}}, format),
+                                 DataError,
+                                 says("word 1", "cannot be stored", "space", "rename or remove it"));
+    }
+    REQUIRE(same(read_word2vec_text(dir / "v"), first));
+}
+
 TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {
     TemporaryDirectory dir;
     struct Case {
@@ -189,7 +222,14 @@ TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {
         {"2 2\na 1 2\n\nb 3 4\n", {"line 3", "'' is not a word"}},
         {"2 2\na 1 2\nbbbb 3\n", {"line 3", "1 numbers after the word 'bbbb', expected 2"}},
         {"2 2\na 1 2\nb 3 4 5 6\n", {"line 3", "4 numbers after the word 'b', expected 2"}},
-        {"2 2\na 1 2\nNew York 3 4\n", {"line 3", "'York' after the word 'New'", "space"}},
+        {"2 2\na 1 2\nNew York 3\n", {"line 3", "'York' after the word 'New' is not a finite number"}},
+        {"2 3\na 1 2 3\nNew York 3\n", {"line 3", "1 numbers after the word 'New York', expected 3"}},
+        {"2 2\na 1 2\nNew York 3 4 5\n", {"line 3", "3 numbers after the word 'New York', expected 2"}},
+        {"2 2\na 1 2\nb 3 c 4 5\n", {"line 3", "'c' after the word 'b' is not a finite number"}},
+        {"2 2\na 1 2\n b 3 4\n", {"line 3", "' b' is not a word"}},
+        {"2 2\na 1 2\nNew York 3 4\nNew York 5 6\n", {"line 1 promises 2 words, but more follow in line 4"}},
+        {"3 2\na 1 2\nNew York 3 4\nNew York 5 6\n",
+         {"line 4: the word 'New York' appears twice, first in line 3"}},
         {"2 2\na 1 2\nb 3 nan\n", {"line 3", "'nan'", "'b'", "finite"}},
         {"2 2\na 1 2\nb inf 4\n", {"line 3", "'inf'"}},
         {"2 2\na 1 2\nb 3 -1e39\n", {"line 3", "'-1e39'"}},
@@ -210,7 +250,9 @@ TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {
         {"a\n", {"line 1", "0 numbers", "at least 1"}},
         {"a 1 2\nb 3\n", {"line 2", "1 numbers", "expected 2"}},
         {"a 1 2\nb 3 4 5\n", {"line 2", "3 numbers", "expected 2"}},
-        {". . . 1 2\n", {"line 1", "'.' after the word '.'", "space"}},
+        {". . . 1 2\n",
+         {"line 1", "'.' after the word '.'", "the first word of a file cannot contain a space"}},
+        {"a 1 2\nb 3 4c 5 6\n", {"line 2", "'4c' after the word 'b'"}},  // two lines made one
         {"a 1\nb 2\na 3\n", {"line 3: the word 'a' appears twice, first in line 1"}},
         {"a 1\n\n", {"line 2", "'' is not a word"}},
     };
@@ -256,7 +298,7 @@ TEST_CASE("A file cut or changed anywhere is read whole or refused", "[io][word_
                     const auto v = automatic ? read_word_vectors(dir / "f") : read_as(format, dir / "f");
                     if (v.words.size() == 0 || std::ssize(v.values) != v.words.size() * v.dimension)
                         FAIL("a half file was accepted");
-                    require_storable(v);
+                    require_storable(v, Format::word2vec_text);
                 } catch (const FileError&) {
                 }
         };
@@ -289,7 +331,7 @@ TEST_CASE("Vectors that no file can hold are not written", "[io][word_vectors]")
     refused({{"a", "b"}, 2, {1, 2, 3}}, "3 values");
     refused({{"a"}, -1, {1}}, "dimension -1");
     refused({{"a", ""}, 1, {1, 2}}, "word 1, ''");
-    refused({{"a b"}, 1, {1}}, "'a b'", "space");
+    refused({{"a 2"}, 1, {1}}, "'a 2'", "space");
     refused({{"a\n"}, 1, {1}}, "'a\\x0A'");
     CHECK_THROWS_MATCHES(refused({{"a", "b", "a"}, 1, {1, 2, 3}}), DataError,
                          says("'a' appears twice", "0 and 2"));

@@ -41,11 +41,6 @@ struct WordVectors {
 /// - glove_text: per word a line "word x₁ … x_n", no first line
 enum class WordVectorFormat { word2vec_text, word2vec_binary, glove_text };
 
-/// Whether a word is valid in all three formats: not empty, no space, tab, line end, carriage return or NUL.
-inline bool is_storable_word(std::string_view word) {
-    return !word.empty() && word.find_first_of(std::string_view(" \t\n\r\0", 5)) == std::string_view::npos;
-}
-
 /// The first line of a word2vec file.
 struct Word2VecHeader {
     Index words = 0;      ///< how many lines or records follow, ≥ 0
@@ -78,6 +73,48 @@ inline std::optional<float> parse_float(std::string_view digits) {
     }
     if (result.ec != std::errc() || result.ptr != end || !std::isfinite(value)) return std::nullopt;
     return value;
+}
+
+namespace detail {
+
+/// Whether a character separates words and numbers in a line of text.
+inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+/// Takes the next field, which ends at a blank or at the end, off the beginning of a line; "" if there is none left.
+inline std::string_view next_field(std::string_view& line) {
+    std::size_t begin = 0;
+    while (begin < line.size() && is_blank(line[begin])) ++begin;
+    std::size_t end = begin;
+    while (end < line.size() && !is_blank(line[end])) ++end;
+    const auto field = line.substr(begin, end - begin);
+    line.remove_prefix(end);
+    return field;
+}
+
+/// The part of a word or line before its first blank.
+inline std::string_view before_blank(std::string_view line) {
+    return line.substr(0, static_cast<std::size_t>(std::ranges::find_if(line, is_blank) - line.begin()));
+}
+
+}  // namespace detail
+
+/// Whether a word can be stored in a format, by default in all of them: not empty, no line end, carriage return or NUL,
+/// and no space or tab. In text it may contain spaces and tabs, as ". . ." in the file glove.840B.300d, if it neither
+/// begins nor ends with one and no number follows one, so that it is clear where the vector begins. (The first word of
+/// GloVe text may not: the file does not say how many numbers follow it.)
+inline bool is_storable_word(std::string_view word,
+                             WordVectorFormat format = WordVectorFormat::word2vec_binary) {
+    if (word.empty() || word.find_first_of(std::string_view("\n\r\0", 3)) != std::string_view::npos)
+        return false;
+    std::string_view rest = word;
+    rest.remove_prefix(detail::before_blank(word).size());
+    if (rest.empty()) return true;
+    if (format == WordVectorFormat::word2vec_binary || rest.size() == word.size() ||
+        detail::is_blank(word.back()))
+        return false;
+    for (std::string_view part; !(part = detail::next_field(rest)).empty();)
+        if (parse_float(part)) return false;
+    return true;
 }
 
 /// Bytes that some programs write at the beginning of a text in UTF-8: no part of its first word.
@@ -128,31 +165,34 @@ public:
     }
 
     /// Reads one line "word x₁ … x_n"; false at the end of the file. The first line sets the dimension if
-    /// it is not known.
+    /// it is not known; else a word may have several parts: all up to the first number behind a blank.
     bool text_row() {
         std::string_view row;
         if (!line(row) && row.empty()) return false;
         if (row.ends_with('\r')) row.remove_suffix(1);
-        const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-        std::size_t at = 0;
-        while (at < row.size() && !is_blank(row[at])) ++at;
-        const auto w = row.substr(0, at);
-        word(w, "line ", line_ - vectors.words.size(), [this] { return message("line ", line_); });
-        Index found = 0;
-        for (;;) {
-            while (at < row.size() && is_blank(row[at])) ++at;
-            if (at == row.size()) break;
-            const std::size_t begin = at;
-            while (at < row.size() && !is_blank(row[at])) ++at;
-            const auto field = row.substr(begin, at - begin);
-            const auto value = parse_float(field);
-            if (!value)
-                in.refuse("line ", line_, ": ", in_quotes(field), " after the word ", in_quotes(w),
-                          " is not a finite number; a word cannot contain a space here");
-            if (++found > vectors.dimension && vectors.dimension > 0)
-                continue;  // counted for the error message
-            vectors.values.push_back(*value);
+        std::string_view w = detail::before_blank(row), rest = row.substr(w.size()), odd;
+        const auto refuse = [&](std::string_view field, const char* hint) {
+            in.refuse("line ", line_, ": ", in_quotes(field), " after the word ",
+                      in_quotes(detail::before_blank(row)), " is not a finite number", hint);
+        };
+        Index found = 0, parts = 0;
+        for (std::string_view field; !(field = detail::next_field(rest)).empty();) {
+            if (const auto value = parse_float(field)) {
+                // More than expected are counted for the error message.
+                if (++found <= vectors.dimension || vectors.dimension == 0) vectors.values.push_back(*value);
+                continue;
+            }
+            if (found > 0) refuse(field, "");
+            if (vectors.dimension == 0)
+                refuse(field,
+                       "; the first word of a file cannot contain a space, unless a line before it says the "
+                       "number of words and the dimension");
+            if (++parts == 1) odd = field;
+            w = row.substr(0, row.size() - rest.size());
         }
+        if (parts > 0 && found + parts == vectors.dimension) refuse(odd, "");  // in place of a number
+        word(w, WordVectorFormat::word2vec_text, "line ", line_ - vectors.words.size(),
+             [this] { return message("line ", line_); });
         if (vectors.dimension == 0) vectors.dimension = found;
         if (found == 0 || found != vectors.dimension)
             in.refuse("line ", line_, ": ", found, " numbers after the word ", in_quotes(w), ", expected ",
@@ -168,7 +208,7 @@ public:
         std::string_view piece;
         if (!in.until(' ', piece)) in.refuse(place(), ": the file ends in the middle; it is truncated");
         if (piece.starts_with('\n')) piece.remove_prefix(1);  // the line end of the word before
-        word(piece, "word ", 1, place);
+        word(piece, WordVectorFormat::word2vec_binary, "word ", 1, place);
         const std::size_t begin = vectors.values.size();
         vectors.values.resize(begin + vectors.dimension);
         const auto row = std::span(vectors.values).subspan(begin);
@@ -184,8 +224,9 @@ public:
 
 private:
     // Adds the next word; error messages call it `unit` and count from `first`.
-    template <class Place> void word(std::string_view w, const char* unit, Index first, Place&& place) {
-        if (!is_storable_word(w))
+    template <class Place>
+    void word(std::string_view w, WordVectorFormat format, const char* unit, Index first, Place&& place) {
+        if (!is_storable_word(w, format))
             in.refuse(place(), ": ", in_quotes(w),
                       " is not a word; expected at least one character, and no space, tab, line end or NUL");
         const Index i = vectors.words.size();
@@ -200,7 +241,8 @@ private:
 /// Reads word vectors in word2vec's text format.
 ///
 /// Numbers are decimal, separated by spaces or tabs; a space at the end of a line, "\r\n" and a byte order mark at the
-/// beginning of the file are accepted. Bytes of words are not changed.
+/// beginning of the file are accepted. Bytes of words are not changed. A word may contain spaces, if no number follows
+/// one of them: what comes before the first number behind a space is the word, and exactly n numbers follow.
 ///
 /// Errors   FileError with file and line: an empty file, a first line that is not two numbers or announces
 ///          more than the file can hold, another number of words or values than announced, a value that is
@@ -234,7 +276,7 @@ inline WordVectors read_word2vec_binary(const std::filesystem::path& path) {
 }
 
 /// Reads word vectors in GloVe's text format: that of word2vec without the first line. The first row sets
-/// the dimension.
+/// the dimension, and its word has no spaces; those of other rows may, as ". . ." in the file glove.840B.300d.
 ///
 /// Errors   FileError with file and line, as for read_word2vec_text.
 inline WordVectors read_glove_text(const std::filesystem::path& path) {
@@ -247,17 +289,13 @@ inline WordVectors read_glove_text(const std::filesystem::path& path) {
 
 namespace detail {
 
-/// Whether a line of text is a word and `dimension` numbers.
+/// Whether a line of text is a word without blanks and `dimension` numbers.
 inline bool is_text_row(std::string_view line, Index dimension) {
-    constexpr std::string_view blanks = " \t";
     if (line.ends_with('\r')) line.remove_suffix(1);
+    line.remove_prefix(before_blank(line).size());
     Index found = 0;
-    for (std::size_t at = line.find_first_of(blanks); at < line.size();) {
-        const std::size_t begin = line.find_first_not_of(blanks, at);
-        if (begin == std::string_view::npos) break;
-        at = std::min(line.find_first_of(blanks, begin), line.size());
-        if (!parse_float(line.substr(begin, at - begin)) || ++found > dimension) return false;
-    }
+    for (std::string_view field; !(field = next_field(line)).empty();)
+        if (!parse_float(field) || ++found > dimension) return false;
     return found == dimension;
 }
 
@@ -287,8 +325,9 @@ inline bool looks_binary(std::string_view bytes, Index dimension, bool whole) {
 /// binary if what follows the space after its first word is not all printable: the rest of the line, or the 4 bytes
 /// of each number, which may contain a line feed.
 ///
-/// Two cases cannot be recognised; name the format explicitly for them: GloVe text of dimension 1 whose first
-/// word and value are whole numbers, and binary files of very low dimension whose numbers look like letters.
+/// Three cases cannot be recognised; name the format explicitly for them: GloVe text of dimension 1 whose first
+/// word and value are whole numbers, binary files of very low dimension whose numbers look like letters, and text of
+/// word2vec whose first word has spaces and, behind one, bytes beyond ASCII.
 /// Throws FileError if the file cannot be read or is empty.
 inline WordVectorFormat recognise_word_vectors(const std::filesystem::path& path) {
     WordVectorReader r(path);
@@ -310,37 +349,48 @@ inline WordVectors read_word_vectors(const std::filesystem::path& path) {
     return format == WordVectorFormat::word2vec_text ? read_word2vec_text(path) : read_word2vec_binary(path);
 }
 
-/// Throws DataError unless the vectors can be written and read again: at least one word, all storable;
+/// Throws DataError unless the vectors can be written in a format, by default in the strictest, and read again: at least
+/// one word, all storable, the first of GloVe text without spaces and without a byte order mark, which readers drop;
 /// dimension ≥ 1; as many values as words · dimension, all finite.
-inline void require_storable(const WordVectors& v) {
+inline void require_storable(const WordVectors& v,
+                             WordVectorFormat format = WordVectorFormat::word2vec_binary) {
     const Index rows = v.words.size();
     if (rows == 0 || v.dimension < 1 || std::ssize(v.values) % rows != 0 ||
         std::ssize(v.values) / rows != v.dimension)
         throw DataError("word vectors: ", rows, " words, dimension ", v.dimension, ", ", v.values.size(),
                         " values; expected words · dimension values, and at least one word");
+    const char* const fault = format == WordVectorFormat::word2vec_binary
+                                  ? "is empty or holds a space, tab, line end or NUL; rename or remove it, "
+                                    "or write text, where words may hold spaces"
+                                  : "is empty, holds a line end or NUL, or has a space at an end or before a "
+                                    "number; rename or remove it";
     for (Index i = 0; i < rows; ++i) {
-        if (!is_storable_word(v.words[i]))
-            throw DataError("word vectors: word ", i, ", ", in_quotes(v.words[i]),
-                            ", is empty or holds a space, tab, line end or NUL, which no format can store");
+        if (!is_storable_word(v.words[i], format))
+            throw DataError("word vectors: word ", i, ", ", in_quotes(v.words[i]), ", cannot be stored: it ",
+                            fault);
         for (const float x : v.row(i))
             if (!std::isfinite(x))
                 throw DataError("word vectors: the vector of ", in_quotes(v.words[i]), " is not finite");
     }
+    if (format != WordVectorFormat::glove_text) return;
+    if (v.words[0].starts_with(byte_order_mark))
+        throw DataError(
+            "word vectors: word 0, ", in_quotes(v.words[0]), ", begins with a byte order mark, which ",
+            "readers drop at the beginning of a file; put another word first, or use word2vec's format");
+    if (detail::before_blank(v.words[0]).size() < v.words[0].size())
+        throw DataError("word vectors: word 0, ", in_quotes(v.words[0]),
+                        ", holds a space, which the first word of GloVe text cannot; put another word first, "
+                        "or use word2vec's text");
 }
 
 /// Writes the file, as OutputFile does, in the given format.
 ///
 /// Text has the shortest decimals that read back as the same floats, so that it is lossless.
 ///
-/// Errors   DataError, before anything is written: as require_storable; GloVe text whose first word begins with a byte
-///          order mark, which readers drop. FileError as OutputFile.
+/// Errors   DataError, before anything is written: as require_storable. FileError as OutputFile.
 inline void write_word_vectors(const std::filesystem::path& path, const WordVectors& v,
                                WordVectorFormat format) {
-    require_storable(v);
-    if (format == WordVectorFormat::glove_text && v.words[0].starts_with(byte_order_mark))
-        throw DataError(
-            "word vectors: word 0, ", in_quotes(v.words[0]), ", begins with a byte order mark, which ",
-            "readers drop at the beginning of a file; put another word first, or use word2vec's format");
+    require_storable(v, format);
     file::write_atomically(path.string(), [&](file::OutputFile& out) {
         if (format != WordVectorFormat::glove_text)
             out.write(std::to_string(v.words.size()) + " " + std::to_string(v.dimension) + "\n");
