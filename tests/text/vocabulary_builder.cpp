@@ -75,6 +75,26 @@ TEST_CASE("Several texts are counted as one", "[text][vocabulary]") {
     REQUIRE(Vocabulary(builder) == Vocabulary::from_file(both));
 }
 
+TEST_CASE("A text with an invalid line leaves nothing behind in a builder", "[text][vocabulary]") {
+    TemporaryDirectory scratch;
+    const auto good = put(scratch / "good.txt", "x y\n"), more = put(scratch / "more.txt", "z x\n"),
+               bad = put(scratch / "bad.txt", "w x\nv \xC3\n"), empty = put(scratch / "empty.txt", "");
+    VocabularyBuilder builder;
+    const auto add = [&](const std::string& path) {
+        file::LineReader lines(path);
+        builder.add(lines);
+    };
+    REQUIRE_THROWS_MATCHES(add(bad), DataError, says("bad.txt:2: byte 0xC3"));
+    REQUIRE_THROWS_MATCHES(builder.types(), DataError, says("vocabulary of no text"));
+    add(good);
+    REQUIRE_THROWS_MATCHES(add(bad), DataError, says("bad.txt:2: byte 0xC3"));
+    REQUIRE_THROWS_MATCHES(add(empty), DataError, says("the text is empty"));
+    REQUIRE(Vocabulary(builder) == Vocabulary::from_file(good));
+    add(more);
+    REQUIRE(Vocabulary(builder) == Vocabulary::from_files({good, more}));
+    REQUIRE(Vocabulary(builder).words() == Strings{"x", "<eos>", "y", "z", "<unk>"});
+}
+
 TEST_CASE("Line ends of either kind and a missing last one make the same vocabulary", "[text][vocabulary]") {
     const auto v = vocabulary_of("a b\nc\n");
     REQUIRE(vocabulary_of("a b\r\nc\r\n") == v);

@@ -290,9 +290,9 @@ public:
         return translate(line, out, place, options_.eos_per_line);
     }
 
-    /// The text of tokens: words separated by a space, or characters concatenated; a line end
-    /// becomes "\n". Applying `encode` to each line gives the tokens back, if none is `unk`. Throws
-    /// DataError for a token outside 0 … V-1.
+    /// The text of tokens: words separated by a space, or characters concatenated; a line end becomes "\n". If none is
+    /// `unk`, the lines of the text give the tokens back: those that a "\n" ends by `encode`, and tokens after the last
+    /// line end by `encode_prefix`, as `encode` would end them. Throws DataError for a token outside 0 … V-1.
     std::string decode(std::span<const Token> tokens) const {
         std::string out;
         bool space = false;  // whether a word precedes in the same line

@@ -80,18 +80,24 @@ public:
                             " types are special");
     }
 
-    /// Counts every remaining line of `lines`. Throws DataError if there is none.
+    /// Counts every remaining line of `lines`. Throws DataError if there is none or one is invalid (see LineReader);
+    /// none is counted then, and texts can still be added.
     void add(file::LineReader& lines) {
-        const auto take = [this](std::string_view word) { count(word); };
+        WordIndex index;  // of this text alone, so that an invalid line leaves nothing behind
+        std::vector<std::int64_t> counts;
+        const auto take = [&](std::string_view word) { count(word, 1, index, counts); };
         const Index before = lines.line();
         for (std::string_view line; lines.next(line);) {
             if (options_.level == Level::word) for_each_word(line, take);
             else for_each_character(line, take);
-            if (options_.eos_per_line) count(options_.eos);
+            if (options_.eos_per_line) take(options_.eos);
         }
         if (lines.line() == before)
             throw DataError(lines.name(), ": the text is empty; expected at least one line");
         sources_ += (sources_.empty() ? "" : ", ") + lines.name();
+        if (counts_.empty()) index_ = std::move(index), counts_ = std::move(counts);
+        else
+            for (Index t = 0; t < index.size(); ++t) count(index[t], counts[t], index_, counts_);
     }
 
     /// The options, with the spelling of a line end filled in.
@@ -148,10 +154,11 @@ private:
     };
     Type type(Token t) const { return {counts_[t], t, t}; }
 
-    void count(std::string_view word) {
-        const Token t = index_.insert(word);
-        if (t == std::ssize(counts_)) counts_.push_back(0);
-        ++counts_[t];
+    static void count(std::string_view word, std::int64_t times, WordIndex& index,
+                      std::vector<std::int64_t>& counts) {
+        const Token t = index.insert(word);
+        if (t == std::ssize(counts)) counts.push_back(0);
+        counts[t] += times;
     }
 
     CountedTypes assemble(std::vector<Type> kept, bool with_unk, Token unk, Token eos) const {
