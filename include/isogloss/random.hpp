@@ -69,7 +69,8 @@ public:
         return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
     }
 
-    /// Uniform on 0 … n-1, n ≥ 1.
+    /// Uniform on 0 … n-1, n ≥ 1: ⌊n uniform(position)⌋, so that probabilities are 1/n up to 2⁻³², and of more than 2³²
+    /// numbers only 2³² are drawn, which are evenly spaced.
     Index below(Index position, Index n) const {
         return static_cast<Index>(uniform(position) * static_cast<double>(n));
     }
