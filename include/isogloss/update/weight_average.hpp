@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <isogloss/subnormals.hpp>
 #include <isogloss/update/gradients.hpp>
 #include <string>
 #include <string_view>
@@ -56,16 +57,26 @@ public:
                                [&](const Parameter<T>& p) { mean_.emplace_back(p.size(), T(0)); });
     }
 
+    // A copy would restore the weights that it found, not those of the time of its swap().
+    WeightAverage(const WeightAverage&) = delete;
+    WeightAverage& operator=(const WeightAverage&) = delete;
+    WeightAverage(WeightAverage&&) = default;
+    WeightAverage& operator=(WeightAverage&&) = default;
+
     /// Takes the weights into the averages.
     void add() {
         require_out("add()");
+        const SubnormalsAreZero flush;  // averages of weights that have become 0 would be subnormal for long
         ++count_;
         const T weight = static_cast<T>(std::max(forget_, 1 / static_cast<double>(count_)));
         for (std::size_t k = 0; k < mean_.size(); ++k) {
             const T* w = group_[k].value;
             T* m = mean_[k].data();
             over_numbers(std::ssize(mean_[k]), [&](Index first, Index last, Index) {
-                for (Index i = first; i < last; ++i) m[i] += weight * (w[i] - m[i]);
+                if (weight == 1)
+                    std::copy(w + first, w + last, m + first);  // whatever they hold, NaN included
+                else
+                    for (Index i = first; i < last; ++i) m[i] += weight * (w[i] - m[i]);
             });
         }
     }
@@ -76,7 +87,7 @@ public:
         for (std::size_t k = 0; k < mean_.size(); ++k)
             std::swap_ranges(mean_[k].begin(), mean_[k].end(), group_[k].value);
     }
-    /// Forgets what was added: the next add() begins a new average.
+    /// Forgets what was added, even if it is not finite: the next add() begins a new average.
     void restart() {
         require_out("restart()");
         count_ = 0;

@@ -28,8 +28,9 @@ struct WeightDropOptions {
 /// Works for any node, since the weights themselves change. Masks are a function of the seed, the name and the
 /// number of passes, which a checkpoint stores: training resumes bit for bit, with any number of threads.
 ///
-/// Whatever is written to the group while entries are dropped is lost: step, load and evaluate afterwards. With
-/// an update by a metric only the gradient is masked, not the metric, which may move dropped entries.
+/// Whatever is written to the group while entries are dropped is lost: step and evaluate afterwards. A checkpoint
+/// refuses to save or load then. With an update by a metric only the gradient is masked, not the metric, which may
+/// move dropped entries.
 ///
 /// Memory   one copy of the group's weights, and a byte per weight
 /// Errors   UsageError: options out of range; an empty group; a weight with rows held at norm 1
@@ -53,7 +54,7 @@ public:
         WeightDrop& of_;
     };
 
-    /// For the trained parameters of the group.
+    /// For the trained parameters of the group. It stays in its place, which a Dropped refers to.
     WeightDrop(const Parameters<T>& group, WeightDropOptions options)
         : group_(group.trained()), options_(options) {
         require("weight drop", "keep", options.keep, Exclusive{0}, 1);
@@ -71,6 +72,9 @@ public:
         });
     }
 
+    WeightDrop(const WeightDrop&) = delete;
+    WeightDrop& operator=(const WeightDrop&) = delete;
+
     /// Shows its state to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) { v.counter("step", step_); }
 
@@ -82,6 +86,7 @@ private:
         ++step_;
         const auto scale = static_cast<T>(1 / options_.keep);
         each([&](Parameter<T>& p, T* whole, std::uint8_t* kept) {
+            p.temporary = "weight drop";
             const Random random(options_.seed, stream_of(p.name), step_);
             over_numbers(p.size(), [&](Index first, Index last, Index) {
                 for (Index i = first; i < last; i += 4) {  // pieces begin at multiples of kernel::chunk
@@ -99,6 +104,7 @@ private:
         const auto scale = static_cast<T>(1 / options_.keep);
         each([&](Parameter<T>& p, const T* whole, const std::uint8_t* kept) {
             std::copy_n(whole, p.size(), p.value);
+            p.temporary = {};
             for_each_range(p, [&](const T* w, T* gradient, Index n, Index) {
                 const std::uint8_t* of = kept + (w - p.value);
                 for (Index i = 0; i < n; ++i) gradient[i] = of[i] ? scale * gradient[i] : T(0);
