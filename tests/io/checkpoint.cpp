@@ -197,6 +197,48 @@ TEMPLATE_TEST_CASE("Rows held at norm 1 are not loaded with another", "[io][chec
         }
 }
 
+TEMPLATE_TEST_CASE("Weights that others will replace are neither saved nor loaded",
+                   "[io][checkpoint][errors]", float, double) {
+    using T = TestType;
+    const TemporaryDirectory folder;
+    const auto path = folder / "model.safetensors";
+    Training<T, Sgd> a({.rate = 0.5});
+    a.train(1);
+    a.checkpoint().save(path);
+    const auto file = Safetensors::open(path);
+    const auto trained = a.parameters();
+    const auto refused = [&](const char* who) {
+        const auto now = a.parameters();
+        REQUIRE_THROWS_MATCHES(a.checkpoint().save(folder / "temporary"), UsageError,
+                               says("checkpoint: save", who));
+        CHECK_FALSE(std::filesystem::exists(folder / "temporary"));
+        for (const Restore what : {Restore::everything, Restore::parameters})
+            REQUIRE_THROWS_MATCHES(a.checkpoint().load(file, what), UsageError,
+                                   says("checkpoint: load", who));
+        CHECK(a.parameters() == now);
+    };
+    {
+        WeightDrop<T> drop(a.g.parameters("lstm.U"), {.keep = 0.5});
+        const typename WeightDrop<T>::Dropped dropped(drop);
+        refused("'lstm.U' are those of a weight drop");
+    }
+    a.checkpoint().save(path);
+    {
+        DynamicUpdate<T> update(a.g.parameters(), {.rule = DynamicRule::sgd, .rate = 0.5, .decay = 0});
+        a.checkpoint().save(path);  // nothing has moved yet
+        const std::vector<Token> t = {0, 1, 2, 3, 4, 0};
+        a.g.forward(a.l, {a.x, TokenBlock{t.data(), 3, 2}}, {a.y, TokenBlock{t.data(), 3, 2}});
+        a.g.backward(a.l);
+        update.step();
+        REQUIRE(a.parameters() != trained);
+        refused("those of a dynamic update");
+        update.restore();
+        a.checkpoint().save(path);
+    }
+    CHECK(a.parameters() == trained);
+    a.checkpoint().load(file);
+}
+
 TEST_CASE("While averages are swapped in, parameters are not loaded", "[io][checkpoint][errors]") {
     const TemporaryDirectory folder;
     const auto path = folder / "averages.safetensors";

@@ -40,7 +40,8 @@ enum class Restore {
 /// to an uninterrupted one: the graph's seed and step counter (on which dropout
 /// masks depend) and its carried states are part of the saved state.
 ///
-/// Errors   UsageError for two parts with one name. save: as write_safetensors. load, with nothing changed:
+/// Errors   UsageError for two parts with one name; for a save or load while weights are those of a WeightDrop::Dropped
+///          or a DynamicUpdate, which restore others. save: as write_safetensors. load, with nothing changed:
 ///          FileError listing every missing, extra and misshapen name; FileError for a row that the graph holds
 ///          at norm 1 and whose norm in the file is more than 5 % from it (that of a table stored as int8 is
 ///          about 1 % off); UsageError for a graph on shared weights, and for parameters alone while an
@@ -63,6 +64,13 @@ public:
                     to.array("state/graph/carried/", s.name, s.carried, {store.capacity.batch, s.width});
         });
         borrowed_ = store.shared.has_value();
+        require_lasting_.push_back([&store](std::string_view call) {
+            for (const auto& p : store.parameters)
+                if (!p.temporary.empty())
+                    throw UsageError("checkpoint: ", call, " while the values of '", p.name,
+                                     "' are those of a ", p.temporary, ", which restores others; ", call,
+                                     " after it has done so");
+        });
         after_load_.push_back([&store] {
             for (auto& p : store.parameters) p.clear_gradient();
         });
@@ -120,6 +128,7 @@ public:
     /// Writes the current values: temporary name, flush, rename.
     void save(const std::filesystem::path& path,
               const std::map<std::string, std::string>& metadata = {}) const {
+        for (const auto& check : require_lasting_) check("save");
         std::vector<TensorView> tensors;
         const Parts parts = current();
         for (const Part& p : parts.list) {
@@ -137,6 +146,7 @@ public:
             throw UsageError(
                 "checkpoint: the graph shares the weights of another, which others may be reading; "
                 "load into that one");
+        for (const auto& check : require_lasting_) check("load");
         if (!all)
             for (const auto& act : before_load_of_parameters_) act();
         const Parts parts = current();
@@ -268,6 +278,7 @@ private:
 
     std::vector<std::function<void(Parts&)>> added_;
     bool borrowed_ = false;  // the graph uses the weights of another
+    std::vector<std::function<void(std::string_view)>> require_lasting_;
     std::vector<std::function<void()>> before_load_of_parameters_, after_load_;
 };
 

@@ -37,8 +37,9 @@ struct DynamicOptions {
 /// elementwise; avg is the mean over the parameters of the mean within each. Rows of a table that were not
 /// looked up cost nothing when λ = 0.
 ///
-/// The changes are temporary: restore() or the destructor, also after an exception, restores θ₀ bit for bit.
-/// The graph must outlive this object. evaluate_dynamically() runs the whole procedure.
+/// The changes are temporary: restore() or the destructor, also after an exception, restores θ₀ bit for bit. Between
+/// step() and then a checkpoint refuses to save or load the weights. The graph must outlive this object.
+/// evaluate_dynamically() runs the whole procedure.
 ///
 /// Memory   one copy of the group's weights, two for rms
 /// Errors   UsageError: options out of range; a gradient of the group that already counts at construction and
@@ -75,6 +76,7 @@ public:
     /// After a backward pass over training text: adds the squares of the gradient to MS and clears the gradient;
     /// under sgd only clears it. The weights are unchanged.
     void collect() {
+        const SubnormalsAreZero flush;
         const double d = this->divisor(),
                      norm = direction_norm(group_, d, 0);  // throws where it is not finite
         const T factor = static_cast<T>(1 / d);
@@ -122,8 +124,10 @@ public:
 
     /// Restores the trained weights, bit for bit, and clears the gradients of the group.
     void restore() noexcept {
-        for (std::size_t k = 0; k < trained_.size(); ++k)
+        for (std::size_t k = 0; k < trained_.size(); ++k) {
             std::copy(trained_[k].begin(), trained_[k].end(), group_[k].value);
+            group_[k].temporary = {};
+        }
         group_.clear_gradients();
     }
 
@@ -164,6 +168,7 @@ private:
         }
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
+            p.temporary = "dynamic update";
             for_each_range(p, [&](T* w, const T* g, Index n, Index) {
                 const T *w0 = trained_[k].data() + (w - p.value), *s = square(k) + (w - p.value);
                 kernel::sweep<T>(0, n, [&](auto at) {
