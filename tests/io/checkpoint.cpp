@@ -93,6 +93,7 @@ TEMPLATE_TEST_CASE("Training that goes on from a checkpoint has the bits of trai
                    "[io][checkpoint]", float, double) {
     resumes<TestType, Sgd>({.rate = 0.5, .clip = 1});
     resumes<TestType, Adam>({.rate = 0.05});
+    resumes<TestType, Sgd>({.rate = 0.1, .momentum = 0.9});
     resumes<TestType, AveragedSgd>({.sgd = {.rate = 0.5}});
 }
 

@@ -3,6 +3,7 @@
     /usr/bin/python3 tests/reference/record_torch.py > tests/reference/torch_values.hpp
 
 An embedding, two layers of an LSTM in both directions, an RNN, a linear layer, a head. Columns are as long as the pass.
+And steps of its SGD with momentum on given gradients.
 """
 import torch
 from torch import nn
@@ -55,4 +56,17 @@ print("inline const std::vector<Stored> state_dict = {")
 print(",\n".join(f'    {{"{k}", {{{", ".join(map(str, v.shape))}}},\n        {{{numbers(v)}}}}}' for k, v in model.state_dict().items()) + "};")
 print(f"inline const std::vector<isogloss::Token> tokens = {{{numbers(tokens)}}};  // [{T}, {B}]")
 print(f"inline const std::vector<double> logits = {{  // [{T}, {B}, {V}]")
-print(",\n".join("    " + numbers(row) for row in model(tokens).detach().reshape(T * B, V)) + "};\n\n}  // namespace reference::torch")
+print(",\n".join("    " + numbers(row) for row in model(tokens).detach().reshape(T * B, V)) + "};")
+
+w = nn.Parameter(torch.tensor([1, -2, 0.5]))
+sgd = torch.optim.SGD([w], lr=0.1, momentum=0.9, weight_decay=0.01)
+gradients, path = torch.round(torch.randn(4, 3, generator=random) * 100) / 100, []
+for step, g in enumerate(gradients):
+    if step == 2:
+        sgd.param_groups[0]["lr"] = 0.05
+    w.grad = g.clone()
+    sgd.step()
+    path.append(w.detach().clone())
+print("\n// SGD(lr=0.1, momentum=0.9, weight_decay=0.01) from (1, -2, 0.5), from the third step on with lr=0.05: gradients, and weights after each step")
+print(f"inline const std::vector<double> sgd_gradients = {{{numbers(gradients)}}};  // [4, 3]")
+print(f"inline const std::vector<double> sgd_path = {{{numbers(torch.stack(path))}}};  // [4, 3]\n\n}}  // namespace reference::torch")

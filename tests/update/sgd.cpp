@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "reference/torch_values.hpp"
 
 using namespace isogloss;
 
@@ -86,6 +87,58 @@ TEST_CASE("Clipping goes by the norm over the whole group, and 0 switches it off
     Sgd<double> free(g.parameters("a"), {.rate = 1});
     free.step();
     CHECK(g.value(a)(0, 0) == Approx(-1000.6));
+}
+
+TEMPLATE_TEST_CASE("Momentum is that of PyTorch, with decay and a rate that changes", "[update][sgd]", float,
+                   double) {
+    using T = TestType;
+    namespace torch = reference::torch;
+    Graph<T> g({});
+    const auto w = g.weight("w", 1, 3, constant(0));
+    const double start[] = {1, -2, 0.5};
+    for (std::size_t i = 0; i < 3; ++i) g.value(w)(0, i) = static_cast<T>(start[i]);
+    Sgd<T> sgd(g.parameters(),
+               {.rate = 0.1, .weight_decay = 0.01, .momentum = 0.9, .divisor = Divisor::none});
+    for (std::size_t step = 0; step < 4; ++step) {
+        if (step == 2) sgd.rate(0.05);
+        for (std::size_t i = 0; i < 3; ++i)
+            g.gradient(w)(0, i) = static_cast<T>(torch::sgd_gradients[3 * step + i]);
+        sgd.step();
+        for (std::size_t i = 0; i < 3; ++i)
+            CHECK(g.value(w)(0, i) ==
+                  Approx(torch::sgd_path[3 * step + i]).epsilon(sizeof(T) == 4 ? 1e-5 : 1e-13));
+    }
+}
+
+TEMPLATE_TEST_CASE("Momentum is of the clipped direction, and moves rows that were not looked up",
+                   "[update][sgd]", float, double) {
+    using T = TestType;
+    Graph<T> g({});
+    const auto E = g.weight("E", 3, 2, constant(1));
+    g.template add<Embedding>("e", {}, g.tokens("x", 3), E);
+    Sgd<T> sgd(g.parameters(), {.rate = 0.5, .clip = 5, .momentum = 0.5, .divisor = Divisor::none});
+    const auto touch = [&](Index row, double a, double b) {
+        T* to = g.parameter("E").gradient_row(row);
+        to[0] = static_cast<T>(a), to[1] = static_cast<T>(b);
+    };
+    touch(1, 6, 8);  // of norm 10: (3, 4)
+    CHECK(sgd.step() == 10);
+    CHECK(g.value(E)(1, 0) == 1 - T(1.5));
+    CHECK(g.value(E)(1, 1) == 1 - T(2));
+    touch(2, 3, 4);  // of norm 5
+    sgd.step();
+    CHECK(g.value(E)(1, 0) == 1 - T(1.5) - T(0.75));
+    CHECK(g.value(E)(2, 1) == 1 - T(2));
+    CHECK(g.value(E)(0, 0) == 1);
+    touch(1, std::numeric_limits<double>::infinity(), 0);
+    REQUIRE_THROWS_AS(sgd.step(), NumericError);
+    CHECK(g.value(E)(1, 0) == 1 - T(1.5) - T(0.75));
+    g.parameters().clear_gradients();
+    sgd.step();  // as if it had not been
+    CHECK(g.value(E)(1, 0) == 1 - T(1.5) - T(0.75) - T(0.375));
+    REQUIRE_THROWS_MATCHES(Sgd<T>(g.parameters(), {.momentum = -0.5}), UsageError,
+                           says("sgd", "momentum = -0.5"));
+    REQUIRE_THROWS_MATCHES(Sgd<T>(g.parameters(), {.momentum = 1 - 1e-17}), UsageError, says("momentum = 1"));
 }
 
 TEST_CASE("A gradient of touched rows moves as the dense one does", "[update][sgd]") {

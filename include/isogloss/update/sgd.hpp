@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
 #include <isogloss/update/weight_average.hpp>
 #include <vector>
@@ -13,28 +14,39 @@ struct SgdOptions {
     double rate = 1;                   ///< learning rate η ≥ 0
     double clip = 0;                   ///< maximum norm of the whole group's direction, ≥ 0; 0: no clipping
     double weight_decay = 0;           ///< λ ≥ 0 of λ/2 Σ w², part of the direction that is clipped
+    double momentum = 0;               ///< μ in [0, 1), rounded to T too; 0: none
     Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
 };
 
 /// Gradient descent on a group of parameters, with clipping by the norm over the whole group.
 ///
-///     v = g / d + λ w;    v ← v · min(1, clip / ‖v‖);    w ← w - η v;    g ← 0
+///     v = g / d + λ w;    v ← v · min(1, clip / ‖v‖);    m ← μ m + v;    w ← w - η m;    g ← 0
 ///
 /// d is the number of batch columns by default: the published recipe sums the loss over the steps of a
-/// segment, averages it over the batch, and then clips. Rows of a table that were not looked up
-/// cost nothing when λ = 0.
-/// Source   Zaremba, Sutskever, Vinyals 2014; Inan, Khosravi, Socher 2017.
+/// segment, averages it over the batch, and then clips. The sum m begins at 0, and is v without momentum. Rows of a
+/// table that were not looked up cost nothing when λ = 0 and μ = 0; with momentum they still move by theirs.
+///
+/// Memory   with momentum one copy of the group's weights
+/// Source   Zaremba, Sutskever, Vinyals 2014; Inan, Khosravi, Socher 2017. Momentum: Sutskever, Martens, Dahl, Hinton
+///          2013, in the form of torch.optim.SGD with dampening 0 and without Nesterov's, in which η is not part of m
 template <class T> class Sgd : public Rule<T, SgdOptions> {
 public:
-    static constexpr bool stateless = true;  ///< besides the rate
-
     /// Throws UsageError for options out of range.
-    Sgd(Parameters<T> group, SgdOptions options) : Rule<T, SgdOptions>("sgd", std::move(group), options) {}
+    Sgd(Parameters<T> group, SgdOptions options) : Rule<T, SgdOptions>("sgd", std::move(group), options) {
+        require("sgd", "momentum", static_cast<double>(static_cast<T>(options.momentum)), 0, Exclusive{1});
+        if (options.momentum > 0)
+            allocate_per_parameter("sgd", group_, sizeof(T),
+                                   [&](const Parameter<T>& p) { momentum_.emplace_back(p.size(), T(0)); });
+    }
 
     /// One step; returns the norm of the direction before clipping. Throws NumericError and changes
     /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
         const double d = this->divisor(), norm = direction_norm(group_, d, options_.weight_decay);
+        if (!momentum_.empty()) {
+            step_by_momentum(d, norm);
+            return norm;
+        }
         const T factor = static_cast<T>(this->clipped_rate(norm) / d);
         const T decay = static_cast<T>(d * options_.weight_decay);
         for (const Parameter<T>* p : group_)
@@ -52,8 +64,42 @@ public:
         return norm;
     }
 
+    /// Shows its state to a visitor (see io/checkpoint.hpp): the rate, and m if there is momentum.
+    template <class Visitor> void visit(Visitor& v) {
+        Rule<T, SgdOptions>::visit(v);
+        for (std::size_t k = 0; k < momentum_.size(); ++k)
+            v.array(message("momentum/", group_[k].name), momentum_[k].data(), group_[k].rows,
+                    group_[k].cols);
+    }
+
 private:
+    void step_by_momentum(double d, double norm) {
+        const SubnormalsAreZero flush;  // sums of gradients that have become 0 decay to 0
+        const T mu = static_cast<T>(options_.momentum), eta = static_cast<T>(options_.rate),
+                factor = static_cast<T>(clip_factor(norm, options_.clip) / d),
+                decay = static_cast<T>(d * options_.weight_decay);
+        const auto sum = [=](T w, T g, T m) { return mu * m + factor * (g + decay * w); };
+        for (std::size_t k = 0; k < group_.size(); ++k) {
+            Parameter<T>& p = group_[k];
+            const T *g = p.dense_gradient().data, *m = momentum_[k].data();
+            require_directions(p, [&](Index i) { return p.value[i] - eta * sum(p.value[i], g[i], m[i]); });
+        }
+        for (std::size_t k = 0; k < group_.size(); ++k) {
+            Parameter<T>& p = group_[k];
+            T* m = momentum_[k].data();
+            for_each_range(p, [&](T* w, const T* g, Index n, Index) {
+                T* of = m + (w - p.value);
+                for (Index i = 0; i < n; ++i) {
+                    of[i] = sum(w[i], g[i], of[i]);
+                    w[i] -= eta * of[i];
+                }
+            });
+            finish_step(p);
+        }
+    }
+
     using Rule<T, SgdOptions>::group_, Rule<T, SgdOptions>::options_;
+    std::vector<std::vector<T>> momentum_;  // m, or nothing
 };
 
 /// Options of AveragedSgd.
