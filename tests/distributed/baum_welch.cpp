@@ -65,6 +65,15 @@ TEST_CASE("One shard is a step of the model itself", "[distributed][hmm]") {
     REQUIRE(m.transition == found.transition);
 }
 
+TEST_CASE("Sequences over ranks may be parts of one array of tokens", "[distributed][hmm]") {
+    const auto sequences = texts(12);
+    const std::vector<std::span<const Token>> parts(sequences.begin(), sequences.end());
+    Alone alone;
+    hmm::Hmm a({.states = 9, .symbols = 6}), b = a;
+    REQUIRE(baum_welch_step(a, parts, alone, 3) == baum_welch_step(b, sequences, alone, 3));
+    REQUIRE(a.emission == b.emission);
+}
+
 TEST_CASE("Shards of sequences are consecutive and have about as many symbols each", "[distributed][hmm]") {
     const auto sequences = texts(200);
     Index all = 0;

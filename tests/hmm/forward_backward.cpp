@@ -100,6 +100,10 @@ TEST_CASE("Sequences side by side give the counts of one by one", "[hmm][side_by
     double total = 0;
     for (const auto& x : sequences) total += m.log_likelihood(x);
     REQUIRE(total == Approx(expected.log_likelihood()).epsilon(1e-12));
+    Numbers posteriors;
+    for (const auto& x : sequences)
+        for (const double p : m.posteriors(x)) posteriors.push_back(p);
+    REQUIRE(apart(m.posteriors(sequences), posteriors) < 1e-11);
     double positions = 0, emitted = 0;
     for (const auto& x : sequences)
         for (const Token s : x) positions += s >= 0;

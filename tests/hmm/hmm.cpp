@@ -4,22 +4,26 @@
 #include <isogloss/node/gnn.hpp>
 #include <limits>
 
+#include "allocations.hpp"
 #include "catch.hpp"
 #include "graphs.hpp"
 #include "io/files.hpp"
+#include "reference/hmm_values.hpp"
 
 using namespace isogloss;
 
 namespace {
 
-// Sums over all paths of states: P(x), and expected counts of starts, moves and emissions given x.
+// Sums over all paths of states: P(x), P(x and state i at t), and expected counts of starts, moves and emissions, all
+// times P(x); and the best of the paths.
 struct Paths {
-    double total = 0;
-    Numbers starts, moves, emits;
+    double total = 0, most = 0;
+    Numbers starts, moves, emits, states;
+    std::vector<Index> best;
     Paths(const hmm::Hmm& m, const std::vector<Token>& x) {
         const auto N = static_cast<std::size_t>(m.states()), A = static_cast<std::size_t>(m.symbols()),
                    T = x.size();
-        starts.assign(N, 0), moves.assign(N * N, 0), emits.assign(N * A, 0);
+        starts.assign(N, 0), moves.assign(N * N, 0), emits.assign(N * A, 0), states.assign(T * N, 0);
         std::vector<std::size_t> path(T, 0);
         for (;;) {
             double p = m.initial[path[0]];
@@ -29,7 +33,9 @@ struct Paths {
             }
             total += p;
             starts[path[0]] += p;
+            if (p > most) most = p, best.assign(path.begin(), path.end());
             for (std::size_t t = 0; t < T; ++t) {
+                states[t * N + path[t]] += p;
                 if (x[t] >= 0) emits[path[t] * A + std::size_t(x[t])] += p;
                 if (t > 0) moves[path[t - 1] * N + path[t]] += p;
             }
@@ -69,6 +75,110 @@ TEST_CASE("A step of Baum-Welch takes the expected counts over all paths", "[hmm
     REQUIRE(apart(m.initial, normalised(starts, 3)) < 1e-12);
     REQUIRE(apart(m.transition, normalised(moves, 3)) < 1e-12);
     REQUIRE(apart(m.emission, normalised(emits, 4)) < 1e-12);
+}
+
+TEST_CASE("Posteriors and the best path are those of all paths", "[hmm][path]") {
+    const bool sparse = GENERATE(false, true);  // 2 of 8 transitions: few enough to be listed
+    const hmm::Hmm m({.states = sparse ? 8 : 3, .symbols = 4, .edges = sparse ? 2 : 0, .seed = 5});
+    const std::vector<std::vector<Token>> texts = {
+        {0, 2, not_predicted, 1, 1}, {3, 2, 2, 1}, {}, {not_predicted}, {2}};
+    Numbers all;
+    for (const auto& x : texts) {
+        if (x.empty()) continue;
+        const Paths expected(m, x);
+        auto posteriors = expected.states;
+        for (double& p : posteriors) p /= expected.total;
+        REQUIRE(apart(m.posteriors(x), posteriors) < 1e-12);
+        all.insert(all.end(), posteriors.begin(), posteriors.end());
+        const hmm::Path found = m.most_probable_path(x);
+        REQUIRE(found.states == expected.best);
+        REQUIRE(found.log_probability == Approx(std::log(expected.most)).epsilon(1e-12));
+    }
+    REQUIRE(apart(m.posteriors(texts), all) < 1e-12);
+    REQUIRE(m.posteriors(std::vector<Token>{}).empty());
+    REQUIRE(m.posteriors(std::vector<std::vector<Token>>{}).empty());
+    REQUIRE(m.most_probable_path({}).states.empty());
+    REQUIRE(m.most_probable_path({}).log_probability == 0);
+}
+
+TEST_CASE("Posteriors and the best path are those that NumPy computes", "[hmm][path]") {
+    namespace theirs = reference::hmm;
+    hmm::Hmm m({.states = 3, .symbols = 4});
+    m.initial.assign(std::begin(theirs::initial), std::end(theirs::initial));
+    m.transition.assign(std::begin(theirs::transition), std::end(theirs::transition));
+    m.emission.assign(std::begin(theirs::emission), std::end(theirs::emission));
+    m.list_edges();
+    REQUIRE(m.log_likelihood(theirs::x) == Approx(theirs::log_likelihood).epsilon(1e-13));
+    REQUIRE(apart(m.posteriors(theirs::x), theirs::posteriors) < 1e-13);
+    const hmm::Path path = m.most_probable_path(theirs::x);
+    REQUIRE(std::ranges::equal(path.states, theirs::path));
+    REQUIRE(path.log_probability == Approx(theirs::log_probability).epsilon(1e-13));
+}
+
+TEST_CASE("A path that was unlikely for a long time can be the best in the end", "[hmm][path]") {
+    // Both states last for ever. State 1 is 9 times less likely at every symbol 0, and alone emits symbol 2.
+    hmm::Hmm m({.states = 2, .symbols = 3});
+    m.initial = {0.5, 0.5}, m.transition = {1, 0, 0, 1}, m.emission = {0.9, 0.1, 0, 0.1, 0.4, 0.5};
+    m.list_edges();
+    std::vector<Token> x(2000, 0);
+    REQUIRE(m.most_probable_path(x).states == std::vector<Index>(2000, 0));
+    x.push_back(2);
+    const hmm::Path path = m.most_probable_path(x);
+    REQUIRE(path.states == std::vector<Index>(2001, 1));
+    REQUIRE(path.log_probability == Approx(2 * std::log(0.5) + 2000 * std::log(0.1)));
+}
+
+TEST_CASE("Of paths of the same probability the one of the lowest states is taken", "[hmm][path]") {
+    const Index N = GENERATE(2, 8);
+    hmm::Hmm m({.states = N, .symbols = 2});
+    std::ranges::fill(m.transition, 1 / static_cast<double>(N));
+    std::ranges::fill(m.emission, 0.5);
+    m.list_edges();
+    const hmm::Path path = m.most_probable_path(std::vector<Token>{0, 1, not_predicted});
+    REQUIRE(path.states == std::vector<Index>(3, 0));
+    REQUIRE(path.log_probability == Approx(-3 * std::log(double(N)) + 2 * std::log(0.5)));
+}
+
+TEST_CASE("Sequences may be parts of one array of tokens", "[hmm]") {
+    const std::vector<Token> tokens = {0, 2, not_predicted, 1, 1, 0, 3, 2, 2, 1};
+    const std::vector<std::span<const Token>> parts = {std::span(tokens).first(6),
+                                                       std::span(tokens).subspan(6)};
+    const Index edges = GENERATE(0, 2);
+    hmm::Hmm m({.states = 8, .symbols = 4, .edges = edges}), other = m;
+    REQUIRE(m.log_likelihood(parts) == m.log_likelihood(two));
+    REQUIRE(m.posteriors(std::span(parts)) == m.posteriors(two));
+    REQUIRE(m.expect(parts).numbers == m.expect(two).numbers);
+    REQUIRE(m.step(parts) == other.step(two));
+    REQUIRE(m.transition == other.transition);
+    const hmm::Sequences all(parts), none;
+    REQUIRE(none.size() == 0);
+    REQUIRE(all.subspan(1, 1).size() == 1);
+    REQUIRE(all.subspan(1, 1)[0].data() == tokens.data() + 6);
+    REQUIRE(hmm::Sequences(two).subspan(1, 1)[0].data() == two[1].data());
+}
+
+TEST_CASE("A row of emissions without data is that of the prior, and stays without one", "[hmm]") {
+    const double prior = GENERATE(0.0, 0.5);
+    hmm::Hmm m({.states = 2, .symbols = 4, .prior = prior});
+    m.initial = {1, 0}, m.transition = {1, 0, 0.5, 0.5};  // state 1 is never entered
+    Numbers expected = m.emission;
+    const double counts[] = {2, 3, 3, 1};
+    for (std::size_t s = 0; s < 4; ++s) {
+        expected[s] = (counts[s] + prior) / (9 + 4 * prior);
+        if (prior > 0) expected[4 + s] = 0.25;
+    }
+    m.step(two);
+    REQUIRE(m.transition == Numbers{1, 0, 0.5, 0.5});
+    REQUIRE(apart(m.emission, expected) < 1e-14);
+}
+
+TEST_CASE("A model whose transitions are not listed takes no memory for a list", "[hmm]") {
+    hmm::Hmm m({.states = 300, .symbols = 2, .edges = 1});
+    std::ranges::fill(m.transition, 1. / 300);
+    const MostBytes bytes;
+    m.list_edges();
+    REQUIRE(bytes.most() < 100000);  // a list of all would be 720,000
+    REQUIRE(m.log_likelihood(std::vector<Token>{0, 1}) < 0);
 }
 
 TEST_CASE("Thin transitions stay thin", "[hmm]") {
@@ -244,14 +354,25 @@ TEST_CASE("A model with numbers that are not finite is named as the cause", "[hm
     const double bad =
         GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
     const int matrix = GENERATE(0, 1, 2);
-    CAPTURE(bad, matrix);
-    hmm::Hmm m({.states = 2, .symbols = 3});
+    const bool sparse = GENERATE(false, true);
+    CAPTURE(bad, matrix, sparse);
+    hmm::Hmm m({.states = sparse ? 8 : 2, .symbols = 3, .edges = sparse ? 1 : 0});
     (matrix == 0 ? m.initial : matrix == 1 ? m.transition : m.emission)[0] = bad;
+    m.list_edges();
     const std::vector<Token> x = {0, 0, not_predicted, 0};
     const auto cause = says("hmm: symbol 0 at position", "init, P or E contain numbers that are not finite");
     REQUIRE_THROWS_MATCHES(m.log_likelihood(x), NumericError, cause);
     const std::vector<std::vector<Token>> many = {x, x};
     REQUIRE_THROWS_MATCHES(m.log_likelihood(many), NumericError, cause);
+    REQUIRE_THROWS_MATCHES(m.posteriors(x), NumericError, cause);
+    const auto among =
+        says("hmm: found ", "among init, P and E, expected numbers of at least 0 that are finite");
+    REQUIRE_THROWS_MATCHES(m.most_probable_path(x), NumericError, among);
+    const std::vector<Token> missing(3, not_predicted);
+    if (matrix < 2) {
+        REQUIRE_THROWS_MATCHES(m.posteriors(missing), NumericError, says("hmm: symbol -1 at position"));
+        REQUIRE_THROWS_MATCHES(m.most_probable_path(missing), NumericError, among);
+    }
     const auto emission = m.emission;
     REQUIRE_THROWS_MATCHES(m.step(many), NumericError, cause);
     REQUIRE(std::equal(emission.begin() + 1, emission.end(), m.emission.begin() + 1));
@@ -263,6 +384,17 @@ TEST_CASE("A model with numbers that are not finite is named as the cause", "[hm
     };
     REQUIRE_THROWS_MATCHES(predict(), NumericError, cause);
     REQUIRE(finite);
+}
+
+TEST_CASE("Transitions of a damaged file are not taken for 0", "[hmm][errors]") {
+    const TemporaryDirectory folder;
+    hmm::Hmm whole({.states = 9, .symbols = 4, .edges = 2}), m = whole;
+    whole.transition[0] = std::numeric_limits<double>::quiet_NaN();
+    io::Checkpoint().state("hmm", whole).save(folder / "hmm");
+    io::Checkpoint().state("hmm", m).load(io::Safetensors::open(folder / "hmm"));
+    const auto cause = says("init, P or E contain numbers that are not finite");
+    REQUIRE_THROWS_MATCHES(m.log_likelihood(two[0]), NumericError, cause);
+    REQUIRE_THROWS_MATCHES(m.step(two), NumericError, cause);
 }
 
 TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {
@@ -277,6 +409,15 @@ TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {
     const std::vector<Token> impossible = {0, 2};
     REQUIRE_THROWS_MATCHES(m.log_likelihood(impossible), NumericError,
                            says("symbol 2 at position 1", "probability 0"));
+    REQUIRE_THROWS_MATCHES(m.posteriors(impossible), NumericError,
+                           says("symbol 2 at position 1", "probability 0"));
+    REQUIRE_THROWS_MATCHES(m.most_probable_path(impossible), NumericError,
+                           says("symbol 2 at position 1", "probability 0"));
+    REQUIRE_THROWS_MATCHES(m.posteriors(wrong[1]), DataError, says("symbol 3 at position 1", "0 to 2"));
+    REQUIRE_THROWS_MATCHES(m.most_probable_path(wrong[1]), DataError,
+                           says("symbol 3 at position 1", "0 to 2"));
+    m.transition[2] = -0.5;
+    REQUIRE_THROWS_MATCHES(m.most_probable_path(wrong[0]), NumericError, says("found -0.5", "at least 0"));
     REQUIRE_THROWS_MATCHES(m.step(std::vector<std::vector<Token>>{impossible}), NumericError,
                            says("prior above 0"));
     hmm::Hmm single({.states = 1, .symbols = 1});

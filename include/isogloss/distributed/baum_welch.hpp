@@ -11,10 +11,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 
 /// The first sequence of each shard, followed by the number of sequences: shards of consecutive sequences with
 /// about equally many symbols. Some are empty if there are fewer sequences than shards.
-inline std::vector<std::size_t> shards_of_sequences(std::span<const std::vector<Token>> sequences,
-                                                    Index shards) {
+inline std::vector<std::size_t> shards_of_sequences(hmm::Sequences sequences, Index shards) {
     Index all = 0, before = 0;
-    for (const auto& x : sequences) all += std::ssize(x);
+    for (std::size_t k = 0; k < sequences.size(); ++k) all += std::ssize(sequences[k]);
     std::vector<std::size_t> first(static_cast<std::size_t>(shards) + 1, sequences.size());
     first[0] = 0;
     Index shard = 1;
@@ -42,9 +41,8 @@ inline std::vector<std::size_t> shards_of_sequences(std::span<const std::vector<
 ///          two more for sending and receiving
 /// Errors   UsageError for fewer shards than ranks. Errors of Hmm::step, on one rank: the program must then end
 ///          the others. The model is unchanged.
-template <Communicator C> double baum_welch_step(hmm::Hmm& model,
-                                                 std::span<const std::vector<Token>> sequences, C& ranks,
-                                                 Index shards) {
+template <Communicator C>
+double baum_welch_step(hmm::Hmm& model, hmm::Sequences sequences, C& ranks, Index shards) {
     require_shards("baum_welch_step", shards, ranks.size());
     const auto first = shards_of_sequences(sequences, shards);
     const auto mine = shards_of(ranks.rank(), ranks.size(), shards);

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/linalg.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -44,6 +46,34 @@ struct ExpectedCounts {
     }
 };
 
+/// Sequences of symbols in memory owned elsewhere. Converts from a std::vector or std::span of sequences, each of them a
+/// std::vector<Token> or a std::span<const Token>, such as a part of the tokens of a mapped text::Corpus.
+class Sequences {
+public:
+    /// None.
+    Sequences() = default;
+    template <std::convertible_to<std::span<const std::vector<Token>>> List> Sequences(const List& list)
+        : vectors_(list) {}
+    template <std::convertible_to<std::span<const std::span<const Token>>> List> Sequences(const List& list)
+        : spans_(list) {}
+
+    std::size_t size() const { return vectors_.size() + spans_.size(); }
+    std::span<const Token> operator[](std::size_t k) const {
+        return vectors_.empty() ? spans_[k] : std::span<const Token>(vectors_[k]);
+    }
+    /// Sequences first … first + count - 1.
+    Sequences subspan(std::size_t first, std::size_t count) const {
+        Sequences part;
+        if (vectors_.empty()) part.spans_ = spans_.subspan(first, count);
+        else part.vectors_ = vectors_.subspan(first, count);
+        return part;
+    }
+
+private:
+    std::span<const std::vector<Token>> vectors_;  // one of the two is empty
+    std::span<const std::span<const Token>> spans_;
+};
+
 /// Throws NumericError for a symbol whose probability c, given those before it, is 0 or not finite; `where` is its
 /// place in the message.
 [[noreturn]] inline void refuse_probability(double c, Token symbol, std::string_view where) {
@@ -59,10 +89,12 @@ struct ExpectedCounts {
 struct ModelView {
     Index states, symbols;
     const double *initial, *transition, *emission;  ///< [N], [N, N], [N, A]
-    ArrayView<const Index> first, to;  ///< state i moves to to[first[i]] … to[first[i + 1] - 1]
+    /// State i moves to to[first[i]] … to[first[i + 1] - 1]. Of a dense model only the number of transitions,
+    /// first[N], is read, and `to` may be empty.
+    ArrayView<const Index> first, to;
 
-    /// Whether dense matrix products cost less than the listed transitions one by one.
-    bool dense() const { return std::ssize(to) > states * states / 4; }
+    /// Whether dense matrix products cost less than the transitions one by one.
+    bool dense() const { return first[states] > states * states / 4; }
 };
 
 /// The recursions of Hmm for many sequences at once. Sequences are sorted by length, longest first, and
@@ -102,13 +134,22 @@ public:
     /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range and
     /// UsageError for counts of another size, before adding any, NumericError for a sequence of probability 0 under
     /// the model or a model that is not finite, UsageError if memory runs out.
-    void add(std::span<const std::vector<Token>> sequences, ExpectedCounts& to) {
+    void add(Sequences sequences, ExpectedCounts& to) {
         to.require_size(m_.states, m_.symbols);
-        each_group(sequences, [&] { counts(to); });
+        each_group(sequences, [&] {
+            smooth(
+                to.log_likelihood(),
+                [&](Index t, Index b, const double* u, const double* v) {
+                    if (t == 0) add_products(u, v, to.starts());
+                    if (const Token s = text(b)[std::size_t(t)]; s >= 0)
+                        add_products(u, v, to.emissions() + Index{s} * m_.states);
+                },
+                [&](Index rows) { count_moves(rows, to.moves()); });
+        });
     }
 
     /// Σ log P(sequence) in nats. Throws as add().
-    double log_likelihood(std::span<const std::vector<Token>> sequences) {
+    double log_likelihood(Sequences sequences) {
         double total = 0;
         each_group(sequences, [&] {
             for (Index t = 0; t < time_; t += segment_) total += forward(t, std::min(t + segment_, time_));
@@ -116,24 +157,53 @@ public:
         return total;
     }
 
+    /// γ_t(i) = P(state i at t | x) for every position of every sequence, in their order: [ΣT, N], row by row. A
+    /// missing symbol has a row as well. Throws as add(), UsageError also if there is not enough memory for the result.
+    Array<double> posteriors(Sequences sequences) {
+        const Index N = m_.states;
+        Array<Index> begin;
+        Index total = 0;
+        for (std::size_t k = 0; k < sequences.size(); ++k)
+            begin.push_back(total), total += std::ssize(sequences[k]);
+        Array<double> out;
+        within_memory("hmm: posteriors", bytes_of("hmm: posteriors", {total, N}, sizeof(double)),
+                      [&] { out.resize(total * N); });
+        double log_likelihood = 0;
+        each_group(sequences, [&] {
+            smooth(
+                log_likelihood,
+                [&](Index t, Index b, const double* u, const double* v) {
+                    double* const row = out.data() + (begin[order_[group_ + b]] + t) * N;
+                    add_products(u, v, row);
+                    // Where symbols are missing, forward() does not see what the model holds.
+                    if (const double sum = std::accumulate(row, row + N, 0.0); !std::isfinite(sum))
+                        refuse_probability(sum, text(b)[std::size_t(t)],
+                                           message("at position ", t, " of sequence ", order_[group_ + b]));
+                },
+                [](Index) {});
+        });
+        return out;
+    }
+
 private:
-    const std::vector<Token>& text(Index row) const { return all_[std::size_t(order_[group_ + row])]; }
+    std::span<const Token> text(Index row) const { return all_[std::size_t(order_[group_ + row])]; }
     Index active(Index t) const { return first_[t + 1] - first_[t]; }  // n_t
     double* row(Array<double>& of, Index t) const { return of.data() + (first_[t] - start_) * m_.states; }
     const double* emission(Token s) const { return emission_.data() + Index{s} * m_.states; }
 
     // Calls f() for groups of sequences, described by order_, first_, time_ and segment_.
-    template <class F> void each_group(std::span<const std::vector<Token>> sequences, F&& f) {
+    template <class F> void each_group(Sequences sequences, F&& f) {
         const BlasOnOneThread blas;
         const SubnormalsAreZero flush;
         all_ = sequences;
         order_.clear();
         for (std::size_t k = 0; k < all_.size(); ++k) {
-            for (std::size_t t = 0; t < all_[k].size(); ++t)
-                if (const Token s = all_[k][t]; s >= m_.symbols || s < not_predicted)
+            const auto x = all_[k];
+            for (std::size_t t = 0; t < x.size(); ++t)
+                if (const Token s = x[t]; s >= m_.symbols || s < not_predicted)
                     throw DataError("hmm: found symbol ", s, " at position ", t, " of sequence ", k,
                                     ", expected 0 to ", m_.symbols - 1, ", or -1 where it is missing");
-            if (!all_[k].empty()) order_.push_back(static_cast<Index>(k));
+            if (!x.empty()) order_.push_back(static_cast<Index>(k));
         }
         std::stable_sort(order_.begin(), order_.end(), [&](Index a, Index b) {
             return all_[std::size_t(a)].size() > all_[std::size_t(b)].size();
@@ -177,17 +247,23 @@ private:
     // u at the last time of each segment but the last, a block with as many rows as the group has sequences.
     double* checkpoint(Index t) { return checkpoints_.data() + (t / segment_ - 1) * active(0) * m_.states; }
 
-    void counts(ExpectedCounts& to) {
+    // Both recursions for the group. Calls each(t, b, u, v) for every position, with γ_t(i) = u(i) v(i) of row b, and
+    // after(rows) for every segment, whose u and w then have so many rows. Adds to the log-likelihood.
+    template <class Each, class After> void smooth(double& log_likelihood, Each&& each, After&& after) {
+        const auto segment = [&](Index from, Index to) {
+            backward(from, to, each);
+            after((to < time_ ? first_[to] : first_.back()) - start_);
+        };
         Index t = 0;
         for (;; t += segment_) {
-            to.log_likelihood() += forward(t, std::min(t + segment_, time_));
+            log_likelihood += forward(t, std::min(t + segment_, time_));
             if (t + segment_ >= time_) break;
         }
-        backward(t, time_, to);
+        segment(t, time_);
         while (t > 0) {
             t -= segment_;
             forward(t, t + segment_);
-            backward(t, t + segment_, to);
+            segment(t, t + segment_);
         }
     }
 
@@ -223,8 +299,8 @@ private:
         return total;
     }
 
-    // Counts for the times [from, to), from u of forward(); v_ is that of time `to` and becomes that of `from`.
-    void backward(Index from, Index to, ExpectedCounts& counts) {
+    // v and w for the times [from, to), from u of forward(); v_ is that of time `to` and becomes that of `from`.
+    template <class Each> void backward(Index from, Index to, Each&& each) {
         const Index N = m_.states;
         for (Index t = to - 1; t >= from; --t) {
             const Index n = active(t), next = t + 1 < time_ ? active(t + 1) : 0;
@@ -244,15 +320,12 @@ private:
             move_back(w, next, v_.data());
             std::fill(v_.data() + next * N, v_.data() + n * N, 1.0);
             for (Index b = 0; b < n; ++b) {
-                const Token s = text(b)[std::size_t(t)];
                 double* const v = v_.data() + b * N;
                 const double* const of = u + b * N;
                 for (Index i = 0; i < N; ++i) v[i] = of[i] > 0 ? v[i] : 0;
-                if (t == 0) add_products(of, v, counts.starts());
-                if (s >= 0) add_products(of, v, counts.emissions() + Index{s} * N);
+                each(t, b, of, v);
             }
         }
-        count_moves((to < time_ ? first_[to] : first_.back()) - start_, counts.moves());
     }
     void add_products(const double* u, const double* v, double* to) const {
         for (Index i = 0; i < m_.states; ++i) to[i] += u[i] * v[i];
@@ -306,7 +379,7 @@ private:
     ModelView m_;
     Index rows_;                     // rows of u and w together that fit in the budget
     Array<double> emission_, back_;  // Eᵀ, Pᵀ
-    std::span<const std::vector<Token>> all_;
+    Sequences all_;
     Array<Index> order_;                         // nonempty sequences, longest first
     Index group_ = 0, time_ = 0, segment_ = 0;   // first of the group, its longest length, times per segment
     Array<Index> first_;                         // the row where each time begins

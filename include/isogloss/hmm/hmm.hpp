@@ -8,6 +8,7 @@
 #include <isogloss/hmm/forward_backward.hpp>
 #include <isogloss/random.hpp>
 #include <isogloss/sizes.hpp>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +29,12 @@ struct Options {
         Index{1} << 28;  ///< bytes ≥ 1 for the forward and backward probabilities of stacked sequences
 };
 
+/// A sequence of states of a hidden Markov model, and its probability together with that of the symbols.
+struct Path {
+    std::vector<Index> states;   ///< of every position, 0 to N - 1
+    double log_probability = 0;  ///< log P(states, x) in nats; less log_likelihood(x): log P(states | x)
+};
+
 /// A hidden Markov model. A state emits a symbol, then moves:
 ///
 ///     P(i starts) = init_i,   P(i → j) = P_ij,   P(x | i) = E_ix
@@ -40,7 +47,8 @@ struct Options {
 ///     init_i ∝ Σ γ_0(i),   E_ix ∝ prior + Σ_{t: x_t = x} γ_t(i),   γ_t(i) = u_t(i) v_t(i)
 ///     P_ij ∝ Σ_t u_t(i) P_ij E_{j x_{t+1}} v_{t+1}(j) / c_{t+1}
 ///
-/// summed over sequences. The likelihood never decreases (with a prior: likelihood times prior). A symbol of
+/// summed over sequences. The likelihood never decreases (with a prior: likelihood times prior). γ_t(i) is
+/// P(state i at t | x), which posteriors() gives; most_probable_path() maximises over whole paths instead. A symbol of
 /// not_predicted is missing: it is not counted and its position is skipped. Transitions that are 0 stay 0 and,
 /// if `edges` makes them sparse, cost nothing. Everything is rescaled at each step, so that sequences may
 /// have any length.
@@ -54,7 +62,8 @@ struct Options {
 ///          `budget` bytes, and one for each symbol and time of the sequences side by side (see ForwardBackward);
 ///          N = 2,000, A = 10,000: 0.65 GB, and the model 0.2 GB.
 ///          distributed/baum_welch.hpp distributes a step over ranks.
-/// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A.
+/// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A; III.B for the path, which is
+///          Viterbi 1967, "Error bounds for convolutional codes".
 class Hmm {
 public:
     /// Random start: each row of P and E is drawn from the flat Dirichlet distribution, init is uniform. (Rows
@@ -95,22 +104,26 @@ public:
     Index symbols() const { return options_.symbols; }
 
     /// Call after writing to `transition`. Where a 0 has become positive it must be called: if at most a quarter of the
-    /// transitions were above 0, as with `edges`, all functions except sample() use those alone, and the new ones
+    /// transitions are not 0, as with `edges`, all functions except sample() use those alone, and the new ones
     /// would count as 0. New zeros cost nothing from then on.
     void list_edges() {
         const Index N = options_.states;
         first_.assign(1, 0), to_.clear();
+        // What is not a number is not 0: it stays listed, so that the functions find it.
         for (Index i = 0; i < N; ++i) {
-            for (Index j = 0; j < N; ++j)
-                if (transition[i * N + j] > 0) to_.push_back(j);
-            first_.push_back(std::ssize(to_));
+            const auto row = transition.begin() + i * N;
+            first_.push_back(first_.back() + N - std::count(row, row + N, 0.0));
         }
+        if (view().dense()) return;  // which needs no list
+        to_.reserve(first_.back());
+        for (Index k = 0; k < N * N; ++k)
+            if (transition[k] != 0) to_.push_back(k % N);
     }
 
     /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Without a symbol, missing
     /// or not, in any of them nothing is changed. Throws DataError for a symbol out of range and NumericError for a
     /// sequence of probability 0 under the model or a model that is not finite; the model is then unchanged.
-    double step(std::span<const std::vector<Token>> sequences) {
+    double step(Sequences sequences) {
         ExpectedCounts counts = expect(sequences);
         const double before = counts.log_likelihood();
         maximise(std::move(counts));
@@ -119,15 +132,15 @@ public:
 
     /// The E-step: expected counts given sequences, without the prior. Those of several sets of sequences add up.
     /// Throws as step().
-    ExpectedCounts expect(std::span<const std::vector<Token>> sequences) const {
+    ExpectedCounts expect(Sequences sequences) const {
         ExpectedCounts counts(states(), symbols());
         ForwardBackward(view(), options_.budget).add(sequences, counts);
         return counts;
     }
 
-    /// The M-step: init, P and E become the normalised counts. A row without counts is unchanged. Counts that are all
-    /// 0, as those of no sequence, change nothing, not even with a prior. Throws UsageError for counts of a model of
-    /// another size.
+    /// The M-step: init, P and E become the normalised counts. A row without counts is unchanged; with a prior, which
+    /// counts as well, a row of E without data becomes uniform. Counts that are all 0, as those of no sequence, change
+    /// nothing, not even with a prior. Throws UsageError for counts of a model of another size.
     void maximise(ExpectedCounts counts) {
         const Index N = states(), A = symbols();
         counts.require_size(N, A);
@@ -166,9 +179,79 @@ public:
         return total;
     }
 
-    /// Σ log P(sequence) in nats, many sequences at a time. Throws as step().
-    double log_likelihood(std::span<const std::vector<Token>> sequences) const {
+    /// Σ log P(sequence) in nats, many sequences at a time. Throws as step(). As there, and in posteriors(), numbers
+    /// below 2·10⁻³⁰⁸ count as 0, which they do not in the function of one sequence.
+    double log_likelihood(Sequences sequences) const {
         return ForwardBackward(view(), options_.budget).log_likelihood(sequences);
+    }
+
+    /// γ_t(i) = P(state i at t | x), [T, N] row by row: rows sum to 1, missing symbols have one too. Throws as step().
+    ///
+    ///     const auto gamma = model.posteriors(x);            // gamma[t * model.states() + i]
+    Array<double> posteriors(ArrayView<const Token> x) const {
+        const std::span<const Token> only = x;
+        return posteriors(std::span(&only, 1));
+    }
+    /// The same for every sequence in turn, many at a time: [ΣT, N].
+    Array<double> posteriors(Sequences sequences) const {
+        return ForwardBackward(view(), options_.budget).posteriors(sequences);
+    }
+
+    /// The path of Viterbi: the sequence of states that is the most probable given x, as a whole. Of equally probable
+    /// ones, that with the lowest last state, and so on backwards.
+    ///
+    ///     δ_0(i) = log init_i + log E_{i x_0},   δ_{t+1}(j) = max_i (δ_t(i) + log P_ij) + log E_{j x_{t+1}}
+    ///
+    /// A sequence of no symbols has the empty path. Throws DataError for a symbol out of range, NumericError for a
+    /// sequence of probability 0 and for numbers of the model below 0 or not finite, UsageError if memory runs out.
+    ///
+    /// Cost     2 N² operations per position, with `edges` 2 for each transition, and as many logarithms as there are
+    ///          transitions
+    /// Memory   4 bytes for each position and state, 8 for each transition
+    Path most_probable_path(ArrayView<const Token> x) const {
+        const Index N = options_.states, A = options_.symbols, T = std::ssize(x);
+        for (Index t = 0; t < T; ++t) check(x[t], t);
+        constexpr double never = -std::numeric_limits<double>::infinity();
+        const bool dense = view().dense();
+        const auto each_target = [&](Index i, auto&& f) {  // f(number of the transition, its target)
+            for (Index k = dense ? i * N : first_[i], end = dense ? k + N : first_[i + 1]; k < end; ++k)
+                f(k, dense ? k - i * N : to_[k]);
+        };
+        Path path;
+        Array<Token> before;     // the best state before each state, at all times but the first
+        Array<double> log_move;  // by number of the transition
+        Array<double> score(N), next(N);
+        within_memory("hmm: a path", bytes_of("hmm: a path", {T, N}, sizeof(Token)), [&] {
+            before.resize(T * N), path.states.resize(std::size_t(T));
+            log_move.reserve(dense ? N * N : first_[N]);
+        });
+        if (T == 0) return path;
+        for (Index i = 0; i < N; ++i) score[i] = log_of(initial[i]);
+        for (Index i = 0; i < N; ++i)
+            each_target(i, [&](Index, Index j) { log_move.push_back(log_of(transition[i * N + j])); });
+        for (Index t = 0;; ++t) {
+            if (const Token s = x[t]; s >= 0)
+                for (Index i = 0; i < N; ++i) score[i] += log_of(emission[i * A + s]);
+            if (*std::max_element(score.begin(), score.end()) == never)
+                refuse_probability(0, x[t], message("at position ", t));
+            if (t + 1 == T) break;
+            std::fill(next.begin(), next.end(), never);
+            Token* const from = before.data() + (t + 1) * N;
+            for (Index i = 0; i < N; ++i)
+                each_target(i, [&](Index k, Index j) {
+                    if (const double way = score[i] + log_move[k]; way > next[j])
+                        next[j] = way, from[j] = static_cast<Token>(i);
+                });
+            std::swap(score, next);
+        }
+        const auto best = std::max_element(score.begin(), score.end());
+        path.log_probability = *best;
+        Index state = best - score.begin();
+        for (Index t = T - 1; t >= 0; --t) {
+            path.states[std::size_t(t)] = state;
+            state = before[t * N + state];
+        }
+        return path;
     }
 
     /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol of probability 0 is
@@ -230,6 +313,13 @@ private:
                             options_.symbols - 1, ", or -1 where it is missing");
     }
 
+    static double log_of(double p) {
+        if (p >= 0 && std::isfinite(p)) return std::log(p);
+        throw NumericError("hmm: found ", p,
+                           " among init, P and E, expected numbers of at least 0 that are finite; load or ",
+                           "train the model again");
+    }
+
     // out = in P
     void move(const double* in, double* out) const {
         const Index N = options_.states;
@@ -255,7 +345,7 @@ private:
     static void normalise(Array<double>& p, Index width) { settle(p, Array<double>(p).data(), width); }
 
     Options options_;
-    Array<Index> first_, to_;  // nonzero transitions, by state
+    Array<Index> first_, to_;  // see ModelView
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm
