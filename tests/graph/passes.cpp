@@ -5,6 +5,9 @@
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/lstm.hpp>
 #include <isogloss/node/softmax.hpp>
+#include <isogloss/update/adam.hpp>
+#include <isogloss/update/sgd.hpp>
+#include <type_traits>
 #include <vector>
 
 #include "catch.hpp"
@@ -231,4 +234,87 @@ TEST_CASE("Moduli are computed down to a sequence whatever the nodes before it c
     g.backward<Modulus>(l, h);
     CHECK(g.modulus(h)(0, 0) > 0);
     REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), UsageError, says("node 'plain'", "no modulus"));
+}
+
+namespace {
+
+/// A batch of three columns, or some of them; its columns have 4, 1 and 2 targets.
+template <class T> struct Parts {
+    Graph<T> g{GraphOptions{.time = 4, .batch = 3}};
+    Tokens x = g.tokens("x", 5), y = g.tokens("y", 5);
+    Weight<T> E = g.weight("E", 5, 4, uniform(1));
+    Seq<T> h = g.template add<Lstm>("lstm", {.units = 4, .keep = 0.6, .init = uniform(1)},
+                                    g.template add<Embedding>("embed", {}, x, E));
+    Loss<T> l =
+        g.template add<CrossEntropy>("loss", {}, g.template add<Softmax>("head", {.vocabulary = 5}, h), y);
+
+    void pass(Index first, Index last, std::uint64_t step = 0) {
+        const std::vector<Token> words = {1, 2, 3, 0, 4, 2, 3, 3, 1, 2, 0, 4};
+        const std::vector<Token> targets = {2, 4, 1, 3, -1, 0, 1, -1, -1, 0, -1, -1};
+        std::vector<Token> in, out;
+        for (Index t = 0; t < 4; ++t)
+            for (Index c = first; c < last; ++c) {
+                in.push_back(words[std::size_t(t * 3 + c)]);
+                out.push_back(targets[std::size_t(t * 3 + c)]);
+            }
+        g.reset();
+        g.training_step(step);
+        g.columns(first, 3);
+        g.forward(l, {x, TokenBlock{in.data(), 4, last - first}},
+                  {y, TokenBlock{out.data(), 4, last - first}});
+        g.backward(l);
+    }
+    Numbers values() {
+        Numbers all;
+        for (const auto* p : g.parameters()) all.insert(all.end(), p->value, p->value + p->size());
+        return all;
+    }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Passes over the parts of a batch give the step of the whole", "[graph][divisor]", float,
+                   double) {
+    const Divisor divisor = GENERATE(Divisor::none, Divisor::batch, Divisor::tokens);
+    const bool adam = GENERATE(false, true);
+    CAPTURE(divisor, adam);
+    Parts<TestType> whole, parts;
+    const auto step = [&](auto& of) {
+        if (adam)
+            Adam<TestType>(of.g.parameters(), {.epsilon = 0.1, .clip = 0.01, .divisor = divisor}).step();
+        else Sgd<TestType>(of.g.parameters(), {.rate = 0.3, .clip = 5, .divisor = divisor}).step();
+        return of.values();
+    };
+    for (const std::uint64_t pass : {0, 1}) {
+        whole.pass(0, 3, pass);
+        parts.pass(0, 2, pass), parts.pass(2, 3, pass);  // 5 targets and 2
+        REQUIRE(parts.g.parameters().summed_over().predicted == 7);
+        REQUIRE(parts.g.parameters().summed_over().columns == 3);
+        REQUIRE(apart(step(parts), step(whole)) < (std::is_same_v<TestType, float> ? 1e-5 : 1e-13));
+    }
+}
+
+TEST_CASE("A gradient that no update clears does not count for others", "[graph][divisor]") {
+    Parts<double> m;
+    Sgd<double> sgd(m.g.parameters("lstm.*"), {});
+    const auto over = [&](const char* name, Divisor d) { return m.g.parameters(name).divisor(d); };
+    for (Index pass = 1; pass <= 3; ++pass) {
+        m.pass(0, 3);
+        m.g.backward<Modulus>(m.l);  // adds to no gradient
+        CHECK(over("lstm.*", Divisor::batch) == 3);
+        CHECK(over("lstm.*", Divisor::tokens) == 7);
+        CHECK(over("head.W", Divisor::batch) == 3. * double(pass));
+        CHECK(over("*", Divisor::tokens) == 7. * double(pass));
+        sgd.step();
+        CHECK(over("lstm.*", Divisor::tokens) == 7);  // of the last pass, as no gradient counts
+    }
+    m.g.parameters().clear_gradients();
+    m.pass(0, 3);
+    m.g.summed_over(3, 9);
+    m.pass(2, 3);
+    CHECK(over("*", Divisor::batch) == 4);
+    CHECK(over("*", Divisor::tokens) == 11);
+    m.g.parameters().clear_gradients();
+    m.g.gradient(m.E)(0, 0) = 1;  // by hand
+    CHECK(over("*", Divisor::tokens) == 2);
 }

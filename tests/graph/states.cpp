@@ -2,7 +2,9 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/node/gru.hpp>
 #include <isogloss/node/lstm.hpp>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -16,6 +18,51 @@ template <class T> std::vector<T> fed(Index n, std::uint64_t seed) {
     const Numbers v = numbers(n, seed);
     return {v.begin(), v.end()};
 }
+
+enum class Way { none, forward, backward };
+
+/// Passes its input on, or throws.
+template <class T> struct Fails {
+    struct Options {
+        const Way* now = nullptr;
+    };
+    Options options;
+    Seq<T> x, y;
+    Seq<T> setup(Setup<T>& s, Seq<T> in) {
+        x = in;
+        return y = s.sequence("y", x.width);
+    }
+    void forward(Forward<T>& p) {
+        if (*options.now == Way::forward) throw DataError("failed on the way forward");
+        noalias(p.at(y)) = p.at(x);
+    }
+    void backward(Backward<T, Gradient>& p) {
+        if (*options.now == Way::backward) throw DataError("failed on the way back");
+        noalias(p.adjoint(x)) += p.adjoint(y);
+    }
+};
+
+/// Two layers with masks, and between them a node that may fail.
+template <class T> struct TwoLayers {
+    Way fail = Way::none;
+    Graph<T> g{GraphOptions{.time = 3, .batch = 2, .seed = 5}};
+    Seq<T> x = g.input("x", 2), w = g.input("w", 3),
+           low = g.template add<Lstm>("low", {.units = 3, .keep = 0.6, .init = uniform(1)}, x),
+           between = g.template add<Fails>("between", {&fail}, low),
+           high = g.template add<Gru>("high", {.units = 3, .keep = 0.6, .init = uniform(1)}, between);
+    Loss<T> l = g.template add<Dot>("loss", {}, w, high);
+
+    double pass(std::uint64_t seed) {
+        const auto in = fed<T>(12, seed), weights = fed<T>(18, seed + 1);
+        return g.forward(l, {x, in.data(), 3, 2}, {w, weights.data(), 3, 2});
+    }
+    Numbers gradients() {
+        Numbers all;
+        for (const auto* p : g.parameters())
+            for (const double v : gradient(g, p->name)) all.push_back(v);
+        return all;
+    }
+};
 
 }  // namespace
 
@@ -105,11 +152,70 @@ TEST_CASE("A state that an earlier pass left without a finite number is named as
     const auto pass = [&](const Numbers& in) {
         return g.forward(l, {x, in.data(), 2, 3}, {w, good.data(), 2, 3});
     };
-    REQUIRE_THROWS_MATCHES(pass(bad), NumericError, says("The input 'x' is nan"));
+    g.forward(g.sequence("lstm.h"), {x, bad.data(), 2, 3});  // a pass to a sequence is not checked
     g.checking(checking);
     REQUIRE_THROWS_MATCHES(
         pass(good), NumericError,
         says("The carried state 'lstm.h' was nan before the pass, in batch row 1", "reset()"));
     g.reset();
     CHECK(std::isfinite(pass(good)));
+}
+
+TEMPLATE_TEST_CASE("A forward pass that fails can be made again as if it had never begun",
+                   "[graph][carry][errors]", float, double) {
+    const bool checking = GENERATE(false, true), training = GENERATE(false, true);
+    CAPTURE(checking, training);
+    TwoLayers<TestType> m, fresh;
+    for (auto* of : {&m, &fresh}) {
+        of->g.checking(checking);
+        of->g.training(training);
+        of->pass(3);
+    }
+    const auto before = m.g.carried();
+    const auto step = m.g.training_step();
+    const auto unchanged = [&] {
+        CHECK(m.g.carried() == before);
+        CHECK(m.g.training_step() == step);
+    };
+    m.fail = Way::forward;
+    REQUIRE_THROWS_AS(m.pass(7), DataError);
+    unchanged();
+    m.fail = Way::none;
+    TestType& weight = m.g.parameter("high.Wq").value[0];
+    const TestType good = std::exchange(weight, std::numeric_limits<TestType>::quiet_NaN());
+    REQUIRE_THROWS_MATCHES(m.pass(7), NumericError, says(message("training step ", step + training)));
+    unchanged();
+    weight = good;
+    CHECK(m.pass(7) == fresh.pass(7));  // with the same masks, from the same states
+    CHECK(m.g.carried() == fresh.g.carried());
+    CHECK(m.g.training_step() == fresh.g.training_step());
+    CHECK_FALSE(m.g.carried() == before);
+}
+
+TEMPLATE_TEST_CASE("A backward pass that fails leaves no part of a gradient for the next step",
+                   "[graph][carry][errors]", float, double) {
+    const bool checking = GENERATE(false, true);
+    CAPTURE(checking);
+    TwoLayers<TestType> m, fresh;
+    m.pass(3), fresh.pass(3);
+    m.g.backward(m.l);
+    m.pass(5), fresh.pass(5);
+    if (checking) {  // h is finite, the derivative of its sums is not
+        m.g.checking(true);
+        m.g.parameter("low.b").value[0] = TestType(1e30);
+        m.g.parameter("high.Wq").value[0] = std::numeric_limits<TestType>::infinity();
+        REQUIRE_THROWS_MATCHES(m.g.backward(m.l), NumericError, says("node 'high': the gradient of"));
+        m.g.parameter("high.Wq").value[0] = fresh.g.parameter("high.Wq").value[0];
+        m.g.parameter("low.b").value[0] = fresh.g.parameter("low.b").value[0];
+    } else {
+        m.fail = Way::backward;
+        REQUIRE_THROWS_AS(m.g.backward(m.l), DataError);
+        m.fail = Way::none;
+    }
+    for (const auto* p : m.g.parameters()) CHECK_FALSE(p->counts());
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("backward", "or it failed"));
+    CHECK(m.pass(7) == fresh.pass(7));
+    m.g.backward(m.l), fresh.g.backward(fresh.l);
+    CHECK(m.g.parameters().divisor(Divisor::batch) == 2);
+    CHECK(m.gradients() == fresh.gradients());
 }

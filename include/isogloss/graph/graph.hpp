@@ -34,12 +34,15 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///   thread on weights packed in bfloat16 or int8, and the first backward<Modulus> the buffers of the moduli.
 /// - T and B are capacities: any pass may be smaller, down to one token.
 /// - Recurrent nodes continue where the last pass that ran them ended, row by row, until reset().
-/// - Gradients are sums over time and batch; backward adds to them, an update's step() clears those it uses.
+/// - Gradients are sums over time and batch; backward adds to them, an update's step() clears those it uses. Passes over
+///   parts of a batch before one step() give the step of the whole batch.
 /// - A graph cannot be copied or moved, and handles belong to the graph that created them.
 ///
 /// Anything that cannot be built, including sizes for which there is no memory, throws UsageError from the
 /// offending line and leaves the graph unchanged; tokens out of range throw DataError before anything runs; a
-/// loss that is not finite throws NumericError, which names the input or weight that was not finite, if any.
+/// loss that is not finite throws NumericError, which names the input or weight that was not finite, if any. A forward
+/// pass that throws leaves the carried states, the training step, weights and gradients as they were; a backward pass
+/// in which a node throws clears all gradients of the graph.
 /// Handles of another graph, or of one that has been destroyed, throw UsageError.
 template <class T> class Graph {
 public:
@@ -148,8 +151,10 @@ public:
     /// which blocks of rows are sampled depends on the rows. all = 0: a pass is a whole batch, as initially.
     /// Throws UsageError for numbers below 0 or above 2³¹; forward throws it for columns beyond `all`.
     void columns(Index first, Index all);
-    /// Sets the columns and predicted positions, at least 0, by which updates divide, where the gradients are sums
-    /// over more than the last backward pass. A backward pass sets both to its own.
+    /// Sets the columns and predicted positions, at least 0, by which updates divide, where they are not those of the
+    /// backward passes since the gradients were cleared, which are counted: for gradients summed elsewhere, or if passes
+    /// share their columns (the segments of a text one after another, several losses of one batch). A later backward pass
+    /// adds its own to them.
     void summed_over(Index columns, Index predicted);
     /// Seed of initial values and masks.
     std::uint64_t seed() const { return store_.seed; }
@@ -307,15 +312,15 @@ template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision
 template <class T> double Graph<T>::forward(Loss<T> l, std::span<const Feed<T>> inputs) {
     const auto& asked = record(l);
     runner_.forward(asked.node, inputs, l.id);
-    return runner_.finish(asked);
+    return asked.value;
 }
 
 template <class T> double Graph<T>::forward_again(Loss<T> l, Seq<T> from) {
     const auto& asked = record(l);
     runner_.require_ran(asked, "forward_again");
     runner_.set_upstream(l.id);
-    runner_.forward_again(record(from).node + 1, asked.node);
-    return runner_.finish(asked);
+    runner_.forward_again(record(from).node + 1, asked.node, l.id);
+    return asked.value;
 }
 
 template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, Seq<T> down_to) {
@@ -338,6 +343,7 @@ template <class T> void Graph<T>::summed_over(Index columns, Index predicted) {
     require("summed_over", "predicted", predicted, 0);
     store_.columns = columns;
     store_.predicted = predicted;
+    for (auto& p : store_.parameters) p.columns = columns, p.predicted = predicted;
 }
 
 // --- inspection -----------------------------------------------------------------------------------

@@ -63,7 +63,10 @@ template <class T> struct Parameter {
     /// while (WeightDrop, DynamicUpdate): a checkpoint neither saves nor loads the matrix then. Else empty.
     std::string_view temporary = {};
     Condition condition = Condition::empty;
-    int staged_by = -1;            ///< node that wrote a staged gradient
+    int staged_by = -1;  ///< node that wrote a staged gradient
+    /// Batch columns and predicted positions of the backward passes over which a gradient that counts is the sum; 0 if
+    /// it was written otherwise.
+    Index columns = 0, predicted = 0;
     Array<Index> touched = {};     ///< capacity `rows`, reserved when the first lookup is declared
     Array<std::uint8_t> hit = {};  ///< by row: whether listed in `touched`
     Index lookups = 0, uses = 0;   ///< declared uses as a lookup table, and all declared uses
@@ -82,6 +85,8 @@ template <class T> struct Parameter {
     /// Whether it takes gradients: not if it is frozen, nor in a graph without gradients.
     bool is_trained() const { return trained && gradient; }
     MatrixRef<T> values() const { return {value, rows, cols}; }
+    /// Whether a gradient counts.
+    bool counts() const { return condition == Condition::rows || condition == Condition::dense; }
 
     /// The gradient as a dense matrix to add to, whatever its condition was. Throws UsageError if there is none:
     /// the weight is not trained, or the graph has no gradients (GraphOptions::gradients).
@@ -137,6 +142,7 @@ template <class T> struct Parameter {
     void clear_gradient() {
         forget_rows();
         condition = Condition::empty;
+        columns = predicted = 0;
     }
 
 private:
@@ -217,6 +223,11 @@ enum class Divisor {
     tokens,  ///< predicted positions: averaged over both
 };
 
+/// What gradients are sums over.
+struct SummedOver {
+    Index columns = 0, predicted = 0;  ///< batch columns, predicted positions
+};
+
 /// A group of parameters of one graph, in order of creation. Updates operate on such groups.
 template <class T> class Parameters {
 public:
@@ -235,13 +246,23 @@ public:
         return n;
     }
 
-    /// The value of a divisor in the last backward pass.
+    /// The columns and predicted positions of all backward passes since the gradients of the group were cleared (of the
+    /// member with most, if they were not cleared together), or what Graph::summed_over has set; of the last backward
+    /// pass where no gradient counts or it was not made by one.
+    SummedOver summed_over() const {
+        SummedOver most;
+        for (const auto* p : members_)
+            if (p->counts())
+                most = {std::max(most.columns, p->columns), std::max(most.predicted, p->predicted)};
+        return most.columns > 0 ? most : SummedOver{store_->columns, store_->predicted};
+    }
+    /// The value of a divisor: see summed_over(); at least 1.
     double divisor(Divisor d) const {
         switch (d) {
             case Divisor::batch:
-                return static_cast<double>(std::max<Index>(store_->columns, 1));
+                return static_cast<double>(std::max<Index>(summed_over().columns, 1));
             case Divisor::tokens:
-                return static_cast<double>(std::max<Index>(store_->predicted, 1));
+                return static_cast<double>(std::max<Index>(summed_over().predicted, 1));
             default:
                 return 1;
         }
@@ -249,9 +270,8 @@ public:
 
     /// Throws UsageError, beginning with `who`, if a gradient of the group counts: for callers that would lose it.
     void require_no_gradients(std::string_view who) const {
-        using Condition = typename Parameter<T>::Condition;
         for (const auto* p : members_)
-            if (p->condition == Condition::rows || p->condition == Condition::dense)
+            if (p->counts())
                 throw UsageError(who, ": the gradient of '", p->name,
                                  "' already counts and would be lost; step() or clear_gradients() first");
     }

@@ -35,7 +35,8 @@ public:
                 store_.losses[part].upstream += weight * store_.losses[id].upstream;
     }
 
-    /// `asked`: the loss that the pass is for, if any.
+    /// `asked`: the loss that the pass is for, if any; NumericError if it is not finite. A pass that throws leaves
+    /// the carried states and the number of steps as they were.
     void forward(int last, std::span<const Feed<T>> feeds, int asked = -1) {
         set_upstream(asked);
         last_ = -1;  // also if there is no memory for the pass
@@ -52,31 +53,22 @@ public:
             if (const std::string cause = not_finite_input(); !cause.empty())
                 throw NumericError("forward: ", cause);
         find_needed(last);
-        run(0, last);
+        const std::uint64_t before = store_.step;
+        if (store_.training) ++store_.step;
+        try {
+            run(0, last, asked);
+        } catch (...) {
+            store_.step = before;
+            throw;
+        }
     }
 
-    /// Runs nodes first … last again, on the inputs of the last pass and from the states that it began with.
-    void forward_again(int first, int last) {
+    /// Runs nodes first … last again for a loss, on the inputs of the last pass and from the states that it began with.
+    void forward_again(int first, int last, int asked) {
         last_ = -1;
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
-        run(first, last, true);
-    }
-
-    /// The value of a loss just computed; throws NumericError if it is not finite.
-    double finish(const LossRecord& l) {
-        if (std::isfinite(l.value)) return l.value;
-        last_ = -1;
-        std::string where;
-        for (Index r = 0; l.by_token && r < store_.rows() && where.empty(); ++r)
-            if (!std::isfinite(l.by_token[r]))
-                where = message(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
-        const std::string cause = not_finite_before();
-        throw NumericError("node '", l.name, "': the loss is ", l.value, where, " (training step ",
-                           store_.step, "). ",
-                           cause.empty() ? "Lower the learning rate or the clipping threshold; "
-                                           "checking(true) names the first node that is not finite."
-                                         : cause);
+        run(first, last, asked, true);
     }
 
     void require_ran(const LossRecord& l, const char* what) const {
@@ -85,7 +77,8 @@ public:
                              "', or it failed; call forward with this loss first");
     }
 
-    /// Runs backward from the node of a loss down to, but excluding, node `past`.
+    /// Runs backward from the node of a loss down to, but excluding, node `past`. If a node throws in a pass of
+    /// gradients, those of the whole graph are cleared: what counted before cannot be told from what this pass added.
     template <class Quantity> void backward(const LossRecord& l, int past) {
         constexpr int q = Backward<T, Quantity>::quantity;
         if constexpr (q == 1) {
@@ -100,8 +93,7 @@ public:
         const Scope scope(store_, q == 1);
         for (auto& s : store_.seqs) s.unset[q] = true;
         store_.carried_back[q] = 0;
-        store_.predicted = l.predicted;
-        store_.columns = store_.batch;
+        if constexpr (q == 0) count(l);
         const auto run = [&](int id) {
             if constexpr (q == 1) square_weights(at(id));
             Backward<T, Quantity> pass(store_, id);
@@ -114,12 +106,19 @@ public:
         if constexpr (q == 0)
             for (const auto& s : store_.seqs)
                 if (s.staged_by >= 0) at(s.staged_by).staged = true;
-        for (int id = l.node; id > past; --id)
-            if (at(id).needed && at(id).staged) run(id);
-        for (int id = l.node; id > past; --id) {
-            if (!at(id).needed) continue;
-            if (!at(id).staged) run(id);
-            if (q == 0 && store_.left) store_.left(id);
+        try {
+            for (int id = l.node; id > past; --id)
+                if (at(id).needed && at(id).staged) run(id);
+            for (int id = l.node; id > past; --id) {
+                if (!at(id).needed) continue;
+                if (!at(id).staged) run(id);
+                if (q == 0 && store_.left) store_.left(id);
+            }
+        } catch (...) {
+            last_ = -1;
+            for (auto& p : store_.parameters)
+                if (q == 0) p.clear_gradient();
+            throw;
         }
         store_.carried_back[q] = store_.forward_pass;
     }
@@ -247,33 +246,67 @@ private:
         }
     }
 
+    // Throws NumericError if the value of a loss just computed is not finite.
+    void require_finite(const LossRecord& l) const {
+        if (std::isfinite(l.value)) return;
+        std::string where;
+        for (Index r = 0; l.by_token && r < store_.rows() && where.empty(); ++r)
+            if (!std::isfinite(l.by_token[r]))
+                where = message(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
+        const std::string cause = not_finite_before();
+        throw NumericError("node '", l.name, "': the loss is ", l.value, where, " (training step ",
+                           store_.step, "). ",
+                           cause.empty() ? "Lower the learning rate or the clipping threshold; "
+                                           "checking(true) names the first node that is not finite."
+                                         : cause);
+    }
+
+    // Counts the columns and predicted positions of a backward pass: gradients that count already are sums over
+    // those of the earlier passes too.
+    void count(const LossRecord& l) {
+        store_.predicted = l.predicted;
+        store_.columns = store_.batch;
+        for (auto& p : store_.parameters) {
+            const bool more = p.counts();
+            p.columns = store_.columns + (more ? p.columns : 0);
+            p.predicted = store_.predicted + (more ? p.predicted : 0);
+        }
+    }
+
     // Runs the needed nodes among first … last, in that order; `again` in the same step, with the same masks.
-    void run(int first, int last, bool again = false) {
+    // `asked`: the loss whose value must then be finite, if any.
+    void run(int first, int last, int asked, bool again = false) {
         for (auto& p : store_.parameters)
             if (p.condition == Parameter<T>::Condition::staged) p.condition = Parameter<T>::Condition::empty;
         for (auto& s : store_.seqs) s.staged_by = -1;
-        if (store_.training && !again) ++store_.step;
         for (int id = first; id <= last; ++id) {
             auto& n = at(id);
             if (!n.needed) continue;
             for (int i = n.first_mask; i < n.last_mask && !again; ++i) draw(store_.masks[i]);
-            const auto for_each_carried = [&](auto&& f) {
-                for (int i = n.first_seq; i < n.last_seq; ++i)
-                    if (auto& s = store_.seqs[i]; s.carried) f(s, store_.batch * s.width, i);
-            };
             if (!again)  // else the block before the first step holds the states that the pass began with
-                for_each_carried([](auto& s, Index size, int) { std::copy_n(s.carried, size, s.value); });
+                for_each_carried(
+                    id, [&](auto& s, int) { std::copy_n(s.carried, store_.batch * s.width, s.value); });
             Forward<T> pass(store_, id);
             with_shapes(id, "forward", [&] { n.node->forward(pass); });
             require_sums(n, id);
-            for_each_carried([this](auto& s, Index size, int i) {
-                std::copy_n(store_.value(i, store_.time - 1), size, s.carried);
-            });
             if (checking)
                 for (int i = n.first_seq; i < n.last_seq; ++i)
                     refuse_non_finite(i, store_.value(i), id, "output");
         }
+        if (asked >= 0) require_finite(store_.losses[asked]);
+        // Only now: until here the pass may fail, and would leave some layers a segment ahead of the others.
+        for (int id = first; id <= last; ++id)
+            if (at(id).needed)
+                for_each_carried(id, [&](auto& s, int i) {
+                    std::copy_n(store_.value(i, store_.time - 1), store_.batch * s.width, s.carried);
+                });
         last_ = last;
+    }
+
+    // Calls f(record, index) for the sequences of a node that carry a state.
+    template <class F> void for_each_carried(int id, F&& f) {
+        for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
+            if (auto& s = store_.seqs[i]; s.carried) f(s, i);
     }
 
     // Refuses a forward pass that has left out the sums of some units, or their terms computed step by step.
@@ -368,11 +401,10 @@ private:
         return {};
     }
 
-    void refuse_non_finite(int seq, const T* data, int node, const char* what) {
+    void refuse_non_finite(int seq, const T* data, int node, const char* what) const {
         const auto& s = store_.seqs[seq];
         const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
         if (bad == n) return;
-        last_ = -1;
         throw NumericError("node '", name(node), "': the ", what, place(s, data, bad), " (training step ",
                            store_.step, "). ", not_finite_before());
     }
