@@ -1,6 +1,8 @@
 #include <atomic>
 #include <isogloss/lds/moments.hpp>
+#include <span>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "catch.hpp"
@@ -137,6 +139,21 @@ TEST_CASE("Words never seen take no part without pseudo-counts", "[lds][moments]
     psi.apply(1, ref(x), ref(y));
     CHECK(y(2, 0) == 0);
     for (const double v : y) CHECK(std::isfinite(v));
+}
+
+TEMPLATE_TEST_CASE("Moments keep no pointer to temporary counts", "[lds][moments]", float, double) {
+    using M = LagMoments<TestType>;
+    STATIC_REQUIRE(std::is_constructible_v<M, const LagCounts&>);
+    STATIC_REQUIRE(std::is_constructible_v<M, TextPairs&, WhiteningOptions>);
+    STATIC_REQUIRE_FALSE(std::is_constructible_v<M, LagCounts>);
+    STATIC_REQUIRE_FALSE(std::is_constructible_v<M, const LagCounts, WhiteningOptions>);
+    STATIC_REQUIRE_FALSE(std::is_constructible_v<M, TextPairs>);
+    STATIC_REQUIRE_FALSE(std::is_constructible_v<M, const TextPairs, WhiteningOptions>);
+    STATIC_REQUIRE(std::is_constructible_v<TextPairs, std::vector<Token>&, Index>);
+    STATIC_REQUIRE(std::is_constructible_v<TextPairs, Array<Token>&, Index, CountOptions>);
+    STATIC_REQUIRE(std::is_constructible_v<TextPairs, std::span<const Token>, Index>);
+    STATIC_REQUIRE_FALSE(std::is_constructible_v<TextPairs, std::vector<Token>, Index>);
+    STATIC_REQUIRE_FALSE(std::is_constructible_v<TextPairs, Array<Token>, Index, CountOptions>);
 }
 
 TEST_CASE("Moments that make no sense are refused", "[lds][moments]") {

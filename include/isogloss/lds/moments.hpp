@@ -25,7 +25,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///
 /// With TextPairs in place of counts, sparse products are read off the text, storing no pair: T l operations.
 ///
-/// Options  k = 0 … r, r the lags of the counts or of the text; these must outlive this object
+/// Options  k = 0 … r, r the lags of the counts or of the text; these must outlive this object, and a temporary is
+///          refused at compile time
 /// Errors   UsageError for k out of range or shapes that do not match, DataError as Whitening.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17). Departure: Π on both sides instead of - m mᵀ, which is the
 ///          same if the margins of N_k / T' are μ; T' instead of T.
@@ -37,6 +38,9 @@ public:
     /// The same, computed from a text at each product.
     explicit LagMoments(const TextPairs& text, WhiteningOptions options = {})
         : text_(&text), whitening_(text.occurrences(), options) {}
+    // These would be gone before the first product.
+    explicit LagMoments(const LagCounts&&, WhiteningOptions = {}) = delete;
+    explicit LagMoments(const TextPairs&&, WhiteningOptions = {}) = delete;
 
     Index vocabulary() const { return counts_ ? counts_->vocabulary() : text_->vocabulary(); }  ///< V
     Index lags() const { return made_with().lags; }                                             ///< r

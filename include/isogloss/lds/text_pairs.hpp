@@ -8,6 +8,7 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
+#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
@@ -22,7 +23,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///
 /// Cost     T l additions per product with l columns, against nnz(N_k) l for counts: slower if pairs repeat
 /// Memory   n, and during a product V · 64 doubles on each thread
-/// Options  lags and boundary of CountOptions; the tokens must outlive this object
+/// Options  lags and boundary of CountOptions; the tokens must outlive this object, and a temporary vector of them is
+///          refused at compile time
 /// Errors   UsageError: options out of range. DataError: a token outside the vocabulary.
 /// Source   Halko, Martinsson, Tropp 2011, section 1.3: a randomised SVD needs only products with the matrix.
 class TextPairs {
@@ -45,6 +47,9 @@ public:
             if (w == options.boundary) begin = t + 1;
         }
     }
+
+    // It would be gone before the first product.
+    TextPairs(const std::vector<Token>&&, Index, CountOptions = {}) = delete;
 
     Index vocabulary() const { return std::ssize(occurrences_); }            ///< V
     Index lags() const { return options_.lags; }                             ///< r
