@@ -2,6 +2,7 @@
 #include <isogloss/random.hpp>
 #include <vector>
 
+#include "allocations.hpp"
 #include "catch.hpp"
 
 using namespace isogloss;
@@ -70,6 +71,18 @@ TEST_CASE("Counts beyond 32 bits are summed, looked up and compared", "[lds][spa
     CHECK_FALSE((SparseCounts{{0, 1}, {0}, {}, {-1}}.is_valid()));
     const SparseCounts of_small{{0, 1}, {0}, {}, {3}}, of_narrow{{0, 1}, {0}, {3}};
     CHECK(of_small == of_narrow);
+}
+
+TEST_CASE("A sum takes 8 bytes a pair, however many pairs its parts share", "[lds][sparse_counts]") {
+    constexpr Index V = 200;
+    for (const double filled : {0.5, 1.0}) {
+        const SparseCounts a = random_counts(V, 0.5, 1), b = random_counts(V, filled, 1);  // all of a is in b
+        const MostBytes bytes;
+        const SparseCounts sum = a + b;
+        CHECK(sum.pairs() == b.pairs());
+        CHECK(bytes.most() >= 8 * sum.pairs());
+        CHECK(bytes.most() <= 8 * (sum.pairs() + V + 1) + 500);
+    }
 }
 
 TEST_CASE("Arrays that are no matrix of counts are known as such", "[lds][sparse_counts]") {

@@ -93,14 +93,27 @@ struct SparseCounts {
             if (a.values[at] != b.values[at]) return false;
         return true;
     }
-    /// The sum of two matrices with as many rows; the sum of all counts must be at most 2⁶³ - 1.
+    /// The sum of two matrices with as many rows; the sum of all counts must be at most 2⁶³ - 1. Its pairs are counted
+    /// before it is made, so that it takes no more memory than they need.
     friend SparseCounts operator+(const SparseCounts& a, const SparseCounts& b) {
         Array<std::int64_t> ends{0}, wide;
         Array<std::int32_t> found;
         Array<std::uint32_t> narrow;
         ends.reserve(a.starts.size());
-        found.reserve(a.pairs() + b.pairs());
-        narrow.reserve(a.pairs() + b.pairs());
+        for (Index i = 0; i < a.rows(); ++i) {
+            Index p = a.starts[i], q = b.starts[i];
+            const Index p_end = a.starts[i + 1], q_end = b.starts[i + 1];
+            Index pairs = p_end - p + q_end - q;
+            while (p < p_end && q < q_end) {
+                const std::int32_t x = a.columns[p], y = b.columns[q];
+                pairs -= x == y;
+                p += x <= y;
+                q += y <= x;
+            }
+            ends.push_back(ends.back() + pairs);
+        }
+        found.reserve(ends.back());
+        narrow.reserve(ends.back());
         bool widened = false;
         for (Index i = 0; i < a.rows(); ++i) {
             Index p = a.starts[i], q = b.starts[i];
@@ -111,7 +124,7 @@ struct SparseCounts {
                 found.push_back(of_a ? a.columns[p] : b.columns[q]);
                 const std::int64_t sum = (of_a ? a.values[p++] : 0) + (of_b ? b.values[q++] : 0);
                 if (!widened && sum > std::numeric_limits<std::uint32_t>::max()) {
-                    wide.reserve(a.pairs() + b.pairs());
+                    wide.reserve(ends.back());
                     wide.assign(narrow.begin(), narrow.end());
                     narrow = {};
                     widened = true;
@@ -119,7 +132,6 @@ struct SparseCounts {
                 if (widened) wide.push_back(sum);
                 else narrow.push_back(static_cast<std::uint32_t>(sum));
             }
-            ends.push_back(std::ssize(found));
         }
         return {std::move(ends), std::move(found), std::move(narrow), std::move(wide)};
     }
