@@ -290,7 +290,7 @@ TEST_CASE("What cannot be shared out is refused, and a pass that fails leaves a 
                                              if (++calls == 2) throw DataError("in the middle");
                                          }),
                       DataError);
-    m.g.training_step(0);  // the gradients are cleared
+    REQUIRE(m.g.training_step() == 0);  // and the gradients are cleared
     parallel.gradients(batch, [&](const text::Batch& part) { m.pass(part); });
     const Numbers after = m.gradients();
     LanguageModel<double> other(3, false);
@@ -331,4 +331,103 @@ TEST_CASE("With overlap a gradient that is added to after it was taken is refuse
     REQUIRE_THROWS_WITH(parallel.gradients(*batches.begin(), twice),
                         Catch::Matchers::ContainsSubstring("after the backward pass"));
     parallel.gradients(*batches.begin(), [&](const text::Batch& part) { m.pass(part); });
+}
+
+TEMPLATE_TEST_CASE("A batch that fails can be run again as if it had never begun",
+                   "[distributed][data_parallel]", float, double) {
+    const bool overlap = GENERATE(false, true);
+    const auto text = text_of(300);
+    Alone ranks;
+    const DataParallelOptions cut{.columns = 6, .shards = 3, .overlap = overlap, .pack = 0};
+    LanguageModel<TestType> m(2, true), fresh(2, true);
+    DataParallel parallel(m.g, m.g.parameters(), ranks, cut),
+        other(fresh.g, fresh.g.parameters(), ranks, cut);
+    Sgd<TestType> step(m.g.parameters(), {.rate = 0.5}), other_step(fresh.g.parameters(), {.rate = 0.5});
+    for (const auto& batch : batches_of(text, 6)) {
+        int shards = 0;
+        REQUIRE_THROWS_AS(parallel.gradients(batch,
+                                             [&](const text::Batch& part) {
+                                                 m.pass(part);
+                                                 if (++shards == 2) throw DataError("in the middle");
+                                             }),
+                          DataError);
+        parallel.gradients(batch, [&](const text::Batch& part) { m.pass(part); });
+        other.gradients(batch, [&](const text::Batch& part) { fresh.pass(part); });
+        REQUIRE(m.g.training_step() == fresh.g.training_step());
+        REQUIRE(m.gradients() == fresh.gradients());
+        step.step(), other_step.step();
+    }
+}
+
+TEMPLATE_TEST_CASE("Weights can be frozen and trained again between batches", "[distributed][data_parallel]",
+                   float, double) {
+    using T = TestType;
+    const bool tied = GENERATE(false, true), overlap = GENERATE(false, true);
+    const Index pack = GENERATE(0, 300, 1000);  // some blocks hold frozen weights alone, others both kinds
+    CAPTURE(tied, overlap, pack);
+    const auto text = text_of(300);
+    const char* const frozen[] = {"", "E, lstm.W, gru.b", "softmax.*", ""};
+    const DataParallelOptions cut{.columns = 6, .shards = 3, .overlap = overlap, .pack = pack};
+    const auto train = [&](auto& m, auto&& gradients) {
+        for (const auto& batch : batches_of(text, 6)) {
+            if (batch.index == 4) break;
+            m.g.parameters().trained(true);
+            const std::string_view some = frozen[batch.index];
+            if (!some.empty()) m.g.parameters(some).trained(false);
+            Sgd<T> sgd(m.g.parameters(), {.rate = 0.5, .clip = 1});
+            gradients(batch);
+            for (const auto* p : m.g.parameters())
+                if (!p->trained) REQUIRE_FALSE(p->counts());
+            sgd.step();
+        }
+        return m.values();
+    };
+    const auto in_parts = [&](auto& ranks) {
+        LanguageModel<T> m(2, tied);
+        DataParallel parallel(m.g, m.g.parameters(), ranks, cut);
+        return train(m, [&](const text::Batch& batch) {
+            parallel.gradients(batch, [&](const text::Batch& part) { m.pass(part); });
+        });
+    };
+    LanguageModel<T> whole(6, tied);
+    const Numbers expected = train(whole, [&](const text::Batch& batch) {
+        if (batch.first) whole.g.reset();
+        whole.pass(batch);
+    });
+    Alone alone;
+    const Numbers found = in_parts(alone);
+    REQUIRE(apart(found, expected) < (std::is_same_v<T, float> ? 3e-4 : 1e-12));
+    std::vector<Numbers> of_ranks(2);
+    ThreadGroup::run(2, [&](auto& two) { of_ranks[std::size_t(two.rank())] = in_parts(two); });
+    for (const Numbers& values : of_ranks) REQUIRE(values == found);
+}
+
+TEST_CASE("Several backward passes in a part count like those of one graph", "[distributed][data_parallel]") {
+    const Index shards = GENERATE(1, 2);
+    const auto text = text_of(200);
+    Alone ranks;
+    LanguageModel<double> m(4, false);
+    DataParallel parallel(m.g, m.g.parameters(), ranks, {.columns = 4, .shards = shards});
+    parallel.gradients(*batches_of(text, 4).begin(),
+                       [&](const text::Batch& part) { m.pass(part), m.pass(part); });
+    REQUIRE(m.g.parameters().divisor(Divisor::batch) == 8);
+    REQUIRE(m.g.parameters().divisor(Divisor::tokens) == 2 * 4 * steps);
+}
+
+TEST_CASE("Ranks whose masks would not belong together are refused", "[distributed][data_parallel]") {
+    const auto make = [](Index seed_of_1, std::uint64_t step_of_1) {
+        ThreadGroup::run(2, [&](auto& ranks) {
+            Graph<double> g(
+                {.time = 2, .batch = 2, .seed = ranks.rank() == 1 ? std::uint64_t(seed_of_1) : 7});
+            g.weight("w", 2, 2, uniform(1));
+            if (ranks.rank() == 1) g.training_step(step_of_1);
+            DataParallel(g, g.parameters(), ranks, {.columns = 4, .shards = 2});
+        });
+    };
+    make(7, 0);
+    REQUIRE_THROWS_MATCHES(
+        make(8, 0), UsageError,
+        says("data parallel", "seed 8 at training step 0 on rank 1", "seed 7 at step 0 on rank 0"));
+    REQUIRE_THROWS_MATCHES(make(7, 3), UsageError,
+                           says("seed 7 at training step 3 on rank 1", "training_step()"));
 }

@@ -52,17 +52,24 @@ inline Index widest_shard(const DataParallelOptions& o) {
 /// - An update divides by the columns or predicted positions of the whole batch.
 /// - States are carried for every column in this object; the graph itself has zero states between calls. A batch
 ///   with `first` set starts from zero.
+/// - Weights may be frozen (Parameters::trained) and trained again between batches, the same ones on every rank: a frozen
+///   one has no gradient and none is sent. One that is frozen when this object is made stays out of it.
 /// - With one shard, everything is bit-identical to training without this class.
 /// - Metrics of Riemannian updates are summed if the updates are passed to gradients(), except for those of
 ///   networks on sparse graphs.
 ///
-/// All non-const functions are collective. Throws UsageError for options out of range, a graph with fewer columns
-/// than its widest shard, a batch with another number of columns; exceptions from a pass are rethrown, with the
-/// gradients cleared and the graph ready for further passes on this rank: the program must end the others.
+/// Collective, to be called by every rank in the same order: the constructor, gradients(), each(), sum(),
+/// gather_states(), and evaluate(). Local: all others, visit() among them.
+///
+/// Throws UsageError for options out of range, a graph with fewer columns than its widest shard, graphs whose seeds or
+/// training steps differ between ranks, a batch with another number of columns. An exception from a pass is rethrown
+/// with the gradients cleared and, with several shards, states and training step as before the batch: this rank can
+/// run it again, but the others wait for it, and the program must end them.
 template <class T, Communicator C> class DataParallel {
     struct State {
         graph::SeqRecord<T>* seq;
         std::vector<T> values;  // [columns, width]
+        std::vector<T> next;  // the same after a batch, of this rank's columns, until all its shards have run
     };
 
 public:
@@ -81,9 +88,13 @@ public:
             throw UsageError("data parallel: found a graph of ", g.capacity().batch,
                              " columns, expected at least ", widest_shard(options), ", the widest of ",
                              options.shards, " shards of ", options.columns, " columns");
+        require_equal_graphs();
         if (options_.shards > 1)
             for (auto& s : g.store().seqs)
-                if (s.carried) states_.push_back({&s, std::vector<T>(count(options.columns * s.width))});
+                if (s.carried) {
+                    const std::vector<T> zeros(count(options.columns * s.width));
+                    states_.push_back({&s, zeros, zeros});
+                }
         for (Parameter<T>* p : group)
             broadcast(ranks, std::span(p->value, static_cast<std::size_t>(p->size())));
     }
@@ -169,10 +180,14 @@ public:
     };
 
 private:
-    // The graph during a batch; the destructor restores its condition between batches.
+    // The graph during a batch; the destructor restores its condition between batches, and the training step if the
+    // batch has failed.
     struct Within {
         DataParallel& of;
+        std::uint64_t step = of.g_.training_step();
+        bool failed = true;
         ~Within() {
+            if (failed) of.g_.training_step(step);
             of.g_.store().left = nullptr;
             of.g_.columns(0, 0);
             of.g_.reset();
@@ -181,7 +196,7 @@ private:
     };
     template <class Numbers> struct Counted {
         Numbers numbers{};
-        double predicted = 0;
+        double columns = 0, predicted = 0;
     };
 
     static std::size_t count(Index n) { return static_cast<std::size_t>(n); }
@@ -189,6 +204,17 @@ private:
         require("data parallel", "columns", o.columns, 1, Index{1} << 31);
         require_shards("data parallel", o.shards, ranks, o.columns);
         return o;
+    }
+    // Masks and samples are functions of the seed and the step: the parts of a batch would not belong together.
+    void require_equal_graphs() const {
+        const auto all = gathered(ranks_, std::array<std::uint64_t, 2>{g_.seed(), g_.training_step()});
+        for (std::size_t r = 1; r < all.size(); ++r)
+            if (all[r] != all[0])
+                throw UsageError(
+                    "data parallel: found a graph of seed ", all[r][0], " at training step ", all[r][1],
+                    " on rank ", r, ", one of seed ", all[0][0], " at step ", all[0][1],
+                    " on rank 0, expected the same on every rank; build them with the same seed and set "
+                    "training_step() to that of rank 0");
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
 
@@ -200,11 +226,24 @@ private:
         return of_ranks;
     }
 
-    // Copies between the graph's carried states and those of some columns.
-    template <bool in> void carry(Index first, Index columns) {
+    // The graph's carried states from those of some columns, or zero at the beginning of a text.
+    void carry_in(Index first, Index columns, bool zero) {
+        for (State& s : states_)
+            if (zero) std::fill_n(s.seq->carried, columns * s.seq->width, T(0));
+            else std::copy_n(s.values.data() + first * s.seq->width, columns * s.seq->width, s.seq->carried);
+    }
+    // The states after a shard, kept until all shards have run.
+    void carry_out(Index first, Index columns) {
+        for (State& s : states_)
+            std::copy_n(s.seq->carried, columns * s.seq->width, s.next.data() + first * s.seq->width);
+    }
+    // Into the same memory, to which a checkpoint may refer.
+    void keep_states(bool zero) {
         for (State& s : states_) {
-            T *const own = s.values.data() + first * s.seq->width, *const of_graph = s.seq->carried;
-            std::copy_n(in ? own : of_graph, columns * s.seq->width, in ? of_graph : own);
+            if (zero) std::fill(s.values.begin(), s.values.end(), T(0));
+            const Index first = first_column(mine_.first) * s.seq->width,
+                        last = first_column(mine_.last) * s.seq->width;
+            std::copy(s.next.begin() + first, s.next.begin() + last, s.values.begin() + first);
         }
     }
 
@@ -228,15 +267,12 @@ private:
     }
 
     template <class Pass, class M> auto over_parts(const text::Batch& batch, Pass&& pass, M* gradients) {
-        if (batch.first)
-            for (State& s : states_) std::fill(s.values.begin(), s.values.end(), T(0));
         using Result = std::invoke_result_t<Pass&, const text::Batch&>;
         using Numbers = std::conditional_t<std::is_void_v<Result>, std::array<double, 1>, Result>;
         std::vector<Counted<Numbers>> own;
         {
-            const Within within{*this};
+            Within within{*this};
             if (gradients && options_.overlap) g_.store().left = [this](int node) { sum_.left(node); };
-            const std::uint64_t step = g_.training_step();
             for (Index shard = mine_.first; shard < mine_.last; ++shard) {
                 const Index first = first_column(shard), columns = first_column(shard + 1) - first;
                 text::Batch part = batch;
@@ -244,25 +280,30 @@ private:
                 part.target = cut(batch.target, first, columns, target_);
                 part.predicted =
                     columns * part.target.time - std::count(target_.begin(), target_.end(), not_predicted);
-                g_.training_step(step);
+                g_.training_step(within.step);
                 g_.columns(first, options_.columns);
-                carry<true>(first, columns);
+                carry_in(first, columns, batch.first);
+                if (gradients) g_.summed_over(columns, 0);  // unless the pass runs backward
                 Counted<Numbers> numbers;
                 if constexpr (std::is_void_v<Result>) pass(part);
                 else numbers.numbers = pass(part);
-                carry<false>(first, columns);
+                carry_out(first, columns);
                 if (gradients) {
-                    numbers.predicted = static_cast<double>(g_.store().predicted);
+                    const SummedOver over = group_.summed_over();
+                    numbers.columns = static_cast<double>(over.columns);
+                    numbers.predicted = static_cast<double>(over.predicted);
                     sum_.take();
                     gradients->take(shard);
                 }
                 own.push_back(numbers);
             }
             if (gradients) sum_.finish();
+            keep_states(batch.first);
+            within.failed = false;
         }
         const Counted<Numbers> total = over_shards(own);
         if (gradients) gradients->give();
-        if (gradients) g_.summed_over(options_.columns, static_cast<Index>(total.predicted));
+        if (gradients) g_.summed_over(static_cast<Index>(total.columns), static_cast<Index>(total.predicted));
         if constexpr (!std::is_void_v<Result>) return total.numbers;
     }
 

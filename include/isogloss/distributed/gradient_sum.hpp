@@ -36,6 +36,8 @@ struct GradientSumOptions {
 /// With `overlap`, an Asynchronous communicator and its concurrent(), a separate thread advances the messages
 /// while this one computes; without concurrent() they advance at each left().
 ///
+/// A member that is frozen (Parameters::trained) while the gradients are summed, on every rank, has none afterwards.
+///
 /// Memory   the group's dense numbers once per level of the tree over a rank's shards except the lowest, and once
 ///          for receiving
 template <class T, Communicator C> class GradientSum {
@@ -179,8 +181,15 @@ private:
             n, [&](Index first, Index last, Index) { add_numbers(last - first, to + first, from + first); });
     }
 
+    // Whether there is nothing to sum: all members are frozen.
+    static bool is_idle(const Block& b) {
+        return std::none_of(b.members.begin(), b.members.end(), [](const auto* p) { return p->trained; });
+    }
+
     // The last shard's gradient stays in place, unless that memory is needed.
     void take(Block& b) {
+        b.taken = true;
+        if (is_idle(b)) return;
         Term term;
         if (b.members.size() == 1 && !b.tied && last_shard()) {
             term.numbers = b.members[0]->dense_gradient().data;
@@ -199,13 +208,12 @@ private:
         }
         b.tree.push({mine_.first + taken_, 0}, std::move(term), options_.ordered,
                     [&](Term& a, Term& c) { add(b.numbers, a.numbers, c.numbers), recycle(b, c); });
-        b.taken = true;
         if (options_.overlap && last_shard()) start(b);
     }
 
     // Begins to send a block once all shards of this rank are in.
     void start(Block& b) {
-        if (b.started) return;
+        if (b.started || is_idle(b)) return;
         const bool in_place = b.members.size() == 1 && !b.tied;
         b.sum = in_place ? Term{b.members[0]->gradient, {}} : buffer(b);
         if constexpr (Asynchronous<C>)
@@ -234,6 +242,7 @@ private:
         return left;
     }
     void wait(Block& b) {
+        if (is_idle(b)) return;
         if constexpr (Asynchronous<C>)
             if (asynchronous()) {
                 if (!b.done) b.exchange.finish(ranks_);
@@ -250,8 +259,10 @@ private:
     void give(Block& b) {
         const T* from = b.sum.numbers;
         for (Parameter<T>* p : b.members) {
-            const bool rows = p->begin_product() != 0;  // never: take() has ensured it
-            if (!rows && from != p->gradient) std::copy_n(from, p->size(), p->gradient);
+            if (p->trained) {                               // else it stays empty: no update would clear it
+                const bool rows = p->begin_product() != 0;  // never: take() has ensured it
+                if (!rows && from != p->gradient) std::copy_n(from, p->size(), p->gradient);
+            }
             from += p->size();
         }
         recycle(b);
