@@ -300,13 +300,21 @@ struct Hmm {
     std::mutex mutex;
 
     explicit Hmm(const ig::hmm::Options& options) : it(options) {}
-    double step(const std::vector<std::vector<ig::Token>>& texts) {
+    double step(const std::vector<std::span<const ig::Token>>& texts) {
         const Turn turn(mutex);
         return it.step(texts);
     }
     double log_likelihood(const Text& text) {
         const Turn turn(mutex);
         return it.log_likelihood(span_of(text));
+    }
+    auto posteriors(const Text& text) {
+        const Turn turn(mutex);
+        return it.posteriors(span_of(text));
+    }
+    auto most_probable_path(const Text& text) {
+        const Turn turn(mutex);
+        return it.most_probable_path(span_of(text));
     }
     std::vector<ig::Token> sample(ig::Index length, std::uint64_t seed) {
         const Turn turn(mutex);
@@ -446,12 +454,13 @@ NB_MODULE(isogloss, m) {
         .def(
             "step",
             [](Hmm& self, nb::iterable texts) {
-                std::vector<std::vector<ig::Token>> all;
+                std::vector<Text> all;
+                std::vector<std::span<const ig::Token>> spans;
                 for (const nb::handle given : texts) {
-                    const Text x = tokens_of(ig::message("Hmm.step: text ", all.size() + 1), given);
-                    all.emplace_back(x.data(), x.data() + x.shape(0));
+                    all.push_back(tokens_of(ig::message("Hmm.step: text ", all.size() + 1), given));
+                    spans.push_back(span_of(all.back()));
                 }
-                return self.step(all);
+                return self.step(spans);
             },
             "texts"_a,
             "One Baum-Welch step on a list of texts; returns the log-likelihood before it, in nats.",
@@ -464,6 +473,28 @@ NB_MODULE(isogloss, m) {
             },
             "text"_a, "Log-likelihood of a text in nats.",
             nb::sig("def log_likelihood(self, text: collections.abc.Sequence[int]) -> float"))
+        .def(
+            "posteriors",
+            [](Hmm& self, nb::handle text) {
+                return nb::cast(owned(self.posteriors(tokens_of("Hmm.posteriors", text))))
+                    .attr("reshape")(-1, self.it.states());
+            },
+            "text"_a,
+            "Probabilities of the states at every symbol, given the whole text: [symbols of the text, "
+            "states], "
+            "float64, rows of sum 1.",
+            nb::sig("def posteriors(self, text: collections.abc.Sequence[int])"))
+        .def(
+            "most_probable_path",
+            [](Hmm& self, nb::handle text) {
+                auto path = self.most_probable_path(tokens_of("Hmm.most_probable_path", text));
+                return nb::make_tuple(owned(std::move(path.states)), path.log_probability);
+            },
+            "text"_a,
+            "The most probable sequence of states of a text (Viterbi), an int64 array, and the "
+            "log-probability "
+            "in nats of states and text together.",
+            nb::sig("def most_probable_path(self, text: collections.abc.Sequence[int])"))
         .def(
             "sample",
             [](Hmm& self, ig::Index length, std::uint64_t seed) { return owned(self.sample(length, seed)); },

@@ -272,6 +272,11 @@ def test_hidden_markov_model():
     assert all(b >= a - 1e-6 for a, b in zip(likelihoods, likelihoods[1:]))
     assert hmm.log_likelihood(text) > -30
     assert np.allclose(hmm.transition.sum(1), 1) and np.allclose(hmm.emission.sum(1), 1)
+    posteriors, (path, log_probability) = hmm.posteriors(text), hmm.most_probable_path(text)
+    assert posteriors.shape == (400, 2) and np.allclose(posteriors.sum(1), 1)
+    assert path.shape == (400,) and all(path[:-1] != path[1:]) and np.array_equal(path, posteriors.argmax(1))
+    assert hmm.log_likelihood(text) - 1 < log_probability <= hmm.log_likelihood(text)
+    assert hmm.posteriors([]).shape == (0, 2) and hmm.most_probable_path([])[1] == 0
     sample = hmm.sample(50, seed=2)
     assert sum(a != b for a, b in zip(sample, sample[1:])) > 40
     assert isinstance(sample, np.ndarray) and sample.dtype == np.int32 and sample.shape == (50,)
