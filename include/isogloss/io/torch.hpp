@@ -173,7 +173,11 @@ private:
                   gru ? "; three blocks are those of an nn.GRU, which no node here computes" : "");
             return false;
         }
-        const auto numbers = io::numbers<T>(file_, name);
+        std::vector<T> numbers(sum.size());
+        if (!widen(file_, *t, numbers.data())) {
+            fault(in_quotes(name), " has type ", info(t->dtype).name, ", expected F16, BF16, F32 or F64");
+            return false;
+        }
         for (Index i = 0; i < p.rows; ++i)
             for (Index j = 0; j < p.cols; ++j)
                 sum[static_cast<std::size_t>(i * p.cols + j)] += numbers[place_there(p, part, i, j)];
