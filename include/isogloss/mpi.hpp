@@ -20,6 +20,7 @@
 #include <isogloss/distributed/data_parallel.hpp>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi {
@@ -200,17 +201,22 @@ private:
 
 static_assert(distributed::Asynchronous<Communicator>);
 
-/// Runs f() on every rank and returns its result. If it throws on one, that rank writes "isogloss: rank r of n: …"
-/// to standard error and ends all ranks with status 1, so that none waits for it.
+/// Runs f() on every rank and returns its result. If it throws anything on one, that rank writes
+/// "isogloss: rank r of n: …" to standard error and ends all ranks with status 1, so that none waits for it.
 template <class F> auto guarded(const Communicator& ranks, F&& f) {
+    const auto report = [&ranks](std::string_view cause) {
+        std::fprintf(stderr, "isogloss: rank %td of %td: %s\n", ranks.rank(), ranks.size(),
+                     std::string(cause).c_str());
+        std::fflush(nullptr);
+    };
     try {
         return f();
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "isogloss: rank %td of %td: %s\n", ranks.rank(), ranks.size(),
-                     std::string(cause_of(error.what())).c_str());
-        std::fflush(nullptr);
-        ranks.abort(1);
+        report(cause_of(error.what()));
+    } catch (...) {
+        report("an exception that is not a std::exception");
     }
+    ranks.abort(1);
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi

@@ -169,6 +169,7 @@ int main(int argc, char** argv) {
                 std::this_thread::sleep_for(std::chrono::seconds(30));
                 std::fprintf(stderr, "rank %td has not been ended\n", ranks.rank());
             }
+            if (argc > 1 && !std::strcmp(argv[1], "number") && ranks.rank() == ranks.size() - 1) throw 7;
             for (const Index largest : {64, 1000, 1 << 20}) functions(largest);
             const std::uint64_t sum = train(argc > 1, false), overlapped = train(false, true),
                                 markov = train_markov();

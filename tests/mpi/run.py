@@ -13,8 +13,9 @@ for ranks in (1, 2, 3, 4):
     models.add(done.stdout)
 assert len(models) == 1, models
 
-for ranks, how in ((2, "fail"), (4, "fail"), (2, "busy"), (4, "busy")):
+for ranks, how in ((2, "fail"), (4, "fail"), (2, "busy"), (4, "busy"), (2, "number")):
     done = launch(ranks, [program, how], mpirun=sys.argv[2])  # a rank that waited for ever would run out of time
     assert done.returncode != 0 and "right" not in done.stdout and "has not been ended" not in done.stderr, done
     says = [line for line in done.stderr.splitlines() if line.startswith("isogloss: ")]
-    assert says == [f"isogloss: rank {ranks - 1} of {ranks}: as it was asked to"], done
+    cause = "an exception that is not a std::exception" if how == "number" else "as it was asked to"
+    assert says == [f"isogloss: rank {ranks - 1} of {ranks}: {cause}"], done
