@@ -1,8 +1,10 @@
 // Vectors of a known linear dynamical system: subspace identification and EM from their moments.
+#include <cmath>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/dense_moments.hpp>
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/random.hpp>
+#include <limits>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
@@ -164,6 +166,44 @@ TEST_CASE("In float the moments give the same system, to its precision", "[lds][
     maximise(found, s), maximise(expected, t);
     CHECK(apart(spectrum(t.A), spectrum(known.A)) > 1e-6);
     CHECK(apart(spectrum(s.A), spectrum(t.A)) < 1e-4);
+}
+
+TEMPLATE_TEST_CASE("A filter over vectors refuses what is none of its own, and what is no number",
+                   "[lds][dense_moments]", float, double) {
+    const Known known;
+    const DenseMoments<double> moments(known.mean, known.covariances(7));
+    const auto of = known.system(moments);
+    Lds<TestType> s{of.A, of.C, of.M, of.whitening};
+    const auto k = steady_state(s);
+    const VectorFilter filter(s, k);
+    SmallMatrix y = moments.whitened(known.sample(20, 3));
+    const double value = filter.log_likelihood(y);
+    CHECK(std::isfinite(value));
+
+    Lds<TestType> one = s;
+    one.A = one.M = dense::identity(1) * 0.5;
+    one.C = zeros<TestType>(n, 1);
+    REQUIRE_THROWS_MATCHES(VectorFilter(one, k), UsageError,
+                           says("VectorFilter", "a steady state with a matrix [3, 3]", "expected [1, 1]"));
+    REQUIRE_THROWS_MATCHES(VectorFilter(s, steady_state(one)), UsageError, says("[1, 1]", "expected [3, 3]"));
+    const auto words = texts::recorded<TestType>();
+    REQUIRE_THROWS_MATCHES(VectorFilter(words, steady_state(words)), UsageError,
+                           says("VectorFilter", "one of words", "expected one of vectors"));
+    const SmallMatrix narrow = zeros<double>(4, n - 1);
+    REQUIRE_THROWS_MATCHES(filter.filter(narrow), UsageError, says("6 numbers", "expected 7"));
+    for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+        auto damaged = y;
+        damaged(4, 2) = bad;
+        for (const auto* call : {"filter", "smooth", "log_likelihood"}) {
+            INFO(call);
+            REQUIRE_THROWS_MATCHES(call[0] == 'f'   ? (void)filter.filter(damaged)
+                                   : call[0] == 's' ? (void)filter.smooth(damaged)
+                                                    : (void)filter.log_likelihood(damaged),
+                                   NumericError, says("VectorFilter: found", "in row 4, column 2"));
+        }
+    }
+    y(4, 2) = 1e200;  // finite, its square is not
+    REQUIRE_THROWS_MATCHES(filter.log_likelihood(y), NumericError, says("VectorFilter", "log-likelihood of"));
 }
 
 TEST_CASE("Moments of vectors refuse what they cannot whiten", "[lds][dense_moments]") {

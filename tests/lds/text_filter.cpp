@@ -151,4 +151,9 @@ TEST_CASE("The filter refuses tokens and states that are none of its own", "[lds
     REQUIRE_THROWS_MATCHES(filter.smooth(outside), DataError, says("token 6"));
     REQUIRE_THROWS_MATCHES(filter.log_likelihood(std::vector<Token>{}), DataError, says("without tokens"));
     CHECK(filter.filter(std::vector<Token>{}).size() == 0);
+    auto one = s;
+    one.A = one.M = dense::identity(1) * 0.5;
+    one.C = zeros<double>(6, 1);
+    REQUIRE_THROWS_MATCHES(TextFilter<double>(s, steady_state(one)), UsageError,
+                           says("TextFilter", "a steady state with a matrix [1, 1]", "expected [2, 2]"));
 }

@@ -105,9 +105,11 @@ private:
     Array<SmallMatrix> Ht_to_, W_;  // powers of Hᵀ to 2k + 1; W_0 … W_k
 };
 
-/// Throws what asos_statistics throws if a system, moments and a horizon k do not match.
-template <Moments P> void require_asos(const Lds<typename P::Scalar>& s, const P& moments, Index k) {
+/// Throws what asos_statistics throws if a system, its steady state, moments and a horizon k do not match.
+template <Moments P>
+void require_asos(const Lds<typename P::Scalar>& s, const SteadyState& f, const P& moments, Index k) {
     require_consistent(s, "ASOS");
+    require_states(f, s.states(), "ASOS");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
         throw UsageError("ASOS: found a horizon of ", k, " with counts of ", moments.lags(), " lags and ",
                          moments.vocabulary(), " words, expected 1 … ", moments.lags(), " lags and ",
@@ -136,15 +138,16 @@ template <Moments P> void require_asos(const Lds<typename P::Scalar>& s, const P
 /// The horizon k closes the recursions: at larger lags, the filtered states are assumed to follow the model.
 ///
 /// Cost     2k sparse products, 3k products [V, h] × [h, h], O(k h³); memory four [V, h].
-/// Errors   UsageError: k < 1 or more than the lags counted, shapes that do not match, moments with other word
-///          frequencies. DataError: a lag without pairs. NumericError: see steady_state; the primary equation
-///          does not converge.
+/// Errors   UsageError: k < 1 or more than the lags counted, shapes that do not match, the steady state of
+///          another number of states, moments with other word frequencies. DataError: a lag without pairs.
+///          NumericError: see steady_state; the primary equation does not converge.
 /// Source   Martens 2010, in the form of Belanger, Kakade 2015, section 3.3. Departures: E[yx̄ᵀ] is one
 ///          weighted sum, so that no V × h array is kept per lag; the ends of the text are neglected.
 template <Moments P, class T = typename P::Scalar>
 Statistics<T> asos_statistics(const Lds<typename P::Scalar>& s, const SteadyState& f, const P& moments,
                               Index k) {
-    require_asos(s, moments, k);
+    require_asos(s, f, moments, k);
+    const BlasOnOneThread blas;
     const AsosRecursion recursion(s.A, s.M, f, k);
     Statistics<T> out;
     out.yx = zeros<T>(s.vocabulary(), s.states());

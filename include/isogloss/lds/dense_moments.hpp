@@ -1,6 +1,8 @@
 /// @file lds/dense_moments.hpp  Real vectors as observations: their lagged covariances, and states along them.
 #pragma once
 
+#include <cmath>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/whitening.hpp>
 #include <utility>
@@ -127,20 +129,33 @@ private:
 ///     x̂_t = H x̂_{t-1} + L Cᵀ y_t,   x̂_0 = 0;   x̄_t = J x̄_{t+1} + P x̂_t
 ///     e_t = y_t - C A x̂_{t-1},   log-likelihood  -½ [n log 2π + log det S + eᵀS⁻¹e],   S⁻¹ = I - C (Σ₁ - M) F Cᵀ
 ///
-/// Errors   UsageError: rows of the wrong width; log_likelihood of no rows.
+/// Errors   UsageError: a system of words, the steady state of another number of states, rows of the wrong width,
+///          log_likelihood of no rows. NumericError: a number of y or the likelihood that is not finite.
 /// Source   as TextFilter.
 class VectorFilter {
 public:
-    template <class T> VectorFilter(const Lds<T>& s, SteadyState f)
-        : C_(s.C), A_(s.A), f_(std::move(f)), NF_(product(SmallMatrix(f_.predicted - s.M), f_.F)) {
-        require_consistent(s, "VectorFilter");
+    template <class T> VectorFilter(const Lds<T>& s, SteadyState f) {
+        require_consistent(s, who);
+        require_states(f, s.states(), who);
+        if (s.whitening.words != 0)
+            throw UsageError(who, ": the system is one of words, expected one of vectors (DenseMoments, or ",
+                             "Whitening::of_numbers); for words there is TextFilter");
+        const BlasOnOneThread blas;
+        C_ = s.C, A_ = s.A, dimension_ = s.whitening.dimension;
+        f_ = std::move(f);
+        NF_ = product(SmallMatrix(f_.predicted - s.M), f_.F);
     }
 
     /// x̂_t, [T, h]
     SmallMatrix filter(const SmallMatrix& y) const {
         if (cols(y) != rows(C_))
-            throw UsageError("VectorFilter: found observations of ", cols(y), " numbers, expected ",
-                             rows(C_));
+            throw UsageError(who, ": found observations of ", cols(y), " numbers, expected ", rows(C_));
+        if (const Index size = std::ssize(y), bad = kernel::first_non_finite(size, y.data()); bad != size)
+            throw NumericError(who, ": found ", y.data()[bad], " in row ", bad / cols(y), ", column ",
+                               bad % cols(y),
+                               " of the observations, expected finite numbers; filter the rows ",
+                               "before and after it as sequences of their own");
+        const BlasOnOneThread blas;
         SmallMatrix x = product(product(y, C_), transposed(f_.L));
         for (Index t = 1; t < rows(y); ++t) step(f_.H, x, t - 1, t);
         return x;
@@ -157,17 +172,24 @@ public:
     /// Mean over all rows, nats per row.
     double log_likelihood(const SmallMatrix& y) const {
         const Index N = rows(y), h = rows(A_);
-        require("VectorFilter", "observations", N, 1);
+        require(who, "observations", N, 1);
+        const BlasOnOneThread blas;
         const SmallMatrix x = filter(y);
         SmallMatrix before = zeros<double>(N, h);
         if (N > 1) std::copy_n(x.data(), (N - 1) * h, before.data() + h);
         const SmallMatrix e = y - product(product(before, transposed(A_)), transposed(C_)),
                           d = product(e, C_);
-        return gaussian_log_likelihood(rows(C_), f_.log_det_S,
-                                       (inner(e, e) - inner(d, product_t(d, NF_))) / static_cast<double>(N));
+        const double squares = (inner(e, e) - inner(d, product_t(d, NF_))) / static_cast<double>(N),
+                     value = gaussian_log_likelihood(dimension_, f_.log_det_S, squares);
+        if (!std::isfinite(value))
+            throw NumericError(who, ": found a log-likelihood of ", value, ", expected a finite number; the ",
+                               "observations are too large to be squared");
+        return value;
     }
 
 private:
+    static constexpr const char* who = "VectorFilter";
+
     // row `to` += step · row `from`
     static void step(const SmallMatrix& step, SmallMatrix& x, Index from, Index to) {
         const Index h = cols(x);
@@ -179,6 +201,7 @@ private:
     }
 
     SmallMatrix C_, A_;
+    Index dimension_ = 0;
     SteadyState f_;
     SmallMatrix NF_;
 };

@@ -50,6 +50,14 @@ struct SteadyState {
     double log_det_S = 0;
 };
 
+/// Throws UsageError unless all matrices of a steady state are [h, h].
+inline void require_states(const SteadyState& k, Index h, const char* who) {
+    for (const auto* m : {&k.predicted, &k.filtered, &k.smoothed, &k.F, &k.L, &k.H, &k.J, &k.P})
+        if (rows(*m) != h || cols(*m) != h)
+            throw UsageError(who, ": found a steady state with a matrix [", rows(*m), ", ", cols(*m),
+                             "], expected [", h, ", ", h, "]; take steady_state of the same system");
+}
+
 /// The steady state for a transition A, G = CᵀC and M.
 ///
 /// Throws NumericError if R is not positive definite, A is not stable, or the iteration does not converge.

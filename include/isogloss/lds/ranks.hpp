@@ -83,7 +83,7 @@ inline Array<Index> ranges_of_ranks(const Array<Index>& shards, Index ranks) {
 template <class T, distributed::Communicator C>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k,
                               C& ranks, Index shards) {
-    require_asos(s, moments, k);
+    require_asos(s, f, moments, k);
     distributed::require_shards("ASOS", shards, ranks.size());
     const Index h = s.states(), V = s.vocabulary();
     const Array<double>& m = s.whitening.m;

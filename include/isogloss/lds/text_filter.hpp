@@ -21,7 +21,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// The initial state of a text is that of an unknown but typical past. Far from the ends these are the exact
 /// conditional means; for exact ones everywhere see exact_smoother.
 ///
-/// Errors   UsageError: a state of the wrong size. DataError: a token outside the vocabulary.
+/// Errors   UsageError: a state of the wrong size, a system of vectors, the steady state of another number of
+///          states. DataError: a token outside the vocabulary.
 /// Source   Belanger, Kakade 2015, eqs. (4)-(5), (33)-(37).
 template <class T> class TextFilter {
 public:
@@ -37,6 +38,7 @@ public:
           At_(transposed(s.A)),
           log_det_S_(f.log_det_S) {
         require_consistent(s, "TextFilter");
+        require_states(f, s.states(), "TextFilter");
         if (words_ == 0)
             throw UsageError(
                 "TextFilter: the system is one of vectors (Whitening::of_numbers), expected one of ",
