@@ -1,3 +1,4 @@
+#include <cmath>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/subspace.hpp>
@@ -109,6 +110,43 @@ TEST_CASE("ASOS refuses what it was not counted for", "[lds][asos]") {
     REQUIRE_THROWS_MATCHES(asos_statistics(s, k, wrong, 3), UsageError, says("13 words", "12 words"));
     const LagMoments<double> smoothed(f.counts, {.pseudo_counts = 1});
     REQUIRE_THROWS_MATCHES(asos_statistics(s, k, smoothed, 3), UsageError, says("other word frequencies"));
+    const auto one = start<double>(f.counts, 1);
+    REQUIRE_THROWS_MATCHES(asos_statistics(one, k, psi, 3), UsageError,
+                           says("ASOS", "a steady state with a matrix [2, 2]", "expected [1, 1]"));
+}
+
+TEMPLATE_TEST_CASE("An M-step that is refused leaves the system as it was", "[lds][asos]", float, double) {
+    using T = TestType;
+    auto s = texts::recorded<T>();
+    const auto before = s;
+    const auto averages = exact_smoother<T>(s, texts::recorded_text()).statistics;
+    const double nan = std::nan("");
+    for (const double bad : {-1.0, 0.0, 1.0, 2.0, nan}) {
+        REQUIRE_THROWS_MATCHES(maximise(averages, s, {.radius = bad}), UsageError,
+                               says("M-step: found radius = ", "above 0 and below 1"));
+        REQUIRE_THROWS_MATCHES(maximise(averages, s, {.noise_limit = bad}), UsageError,
+                               says("M-step: found noise_limit = ", "above 0 and below 1"));
+    }
+    auto wrong = averages;
+    wrong.yx = zeros<T>(7, 2);  // more rows than the system has words
+    REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step", "yx [7, 2]", "[6, 2]"));
+    wrong = averages;
+    wrong.xx_1 = zeros<double>(2, 3);
+    REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step", "xx_1 [2, 3]", "[2, 2] twice"));
+    wrong = averages;
+    wrong.yx(3, 1) = T(nan);  // found when A and C are computed
+    REQUIRE_THROWS_MATCHES(maximise(wrong, s), NumericError, says("noise covariance: found"));
+    wrong = averages;
+    wrong.xx_1(0, 1) = nan;
+    REQUIRE_THROWS_MATCHES(maximise(wrong, s), NumericError, says("M-step: found"));
+    wrong = averages;
+    wrong.xx = zeros<double>(2, 2);
+    REQUIRE_THROWS_MATCHES(maximise(wrong, s), NumericError, says("M-step", "no positive eigenvalue"));
+    CHECK((s.A == before.A));
+    CHECK((s.C == before.C));
+    CHECK((s.M == before.M));
+    CHECK(maximise(averages, s, {.radius = 0.1}) == 1);
+    CHECK(spectral_radius(s.A, "test") == Approx(0.1));
 }
 
 TEST_CASE("More states than words, and one word: statistics are still those of the exact smoother",

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/kalman.hpp>
 
@@ -97,6 +98,47 @@ TEST_CASE("Doubling sums series, and says where they do not settle", "[lds][kalm
     CHECK(difference(L, SmallMatrix(product(E, product_t(L, E)) + symmetrised(M))) < 1e-13);
     const SmallMatrix wide = 1.5 * dense::identity(2);
     REQUIRE_THROWS_MATCHES(sylvester(wide, dense::identity(2), M), NumericError, says("does not converge"));
+}
+
+TEMPLATE_TEST_CASE("Where C M Cᵀ takes nothing from the noise the steady state is that of dense recursions",
+                   "[lds][kalman]", float, double) {
+    const double tolerance = sizeof(TestType) == 4 ? 1e-5 : 1e-12;
+    auto s = texts::recorded<TestType>();
+    const SmallMatrix C = s.C, G = inner_products(s.C, s.C), I = dense::identity(2), V = dense::identity(6);
+    for (const double much : {0.0, -0.4}) {  // white noise, and more than that
+        s.M = SmallMatrix{{much, 0}, {0, 0.5 * much}};
+        CHECK(largest_share(G, s.M) == 0);
+        CHECK(repair_noise(G, s.M) == 1);
+        const SmallMatrix R = V - product(C, product_t(s.M, C));  // plus m mᵀ, so that dense inverses exist
+        SmallMatrix ahead = I, gain, S;
+        for (int i = 0; i < 200; ++i) {
+            S = R + product(C, product_t(ahead, C));
+            gain = product(product_t(ahead, C), inverse(S, "test"));
+            const SmallMatrix filtered = ahead - product(gain, C, ahead);
+            if (i < 199) ahead = product(s.A, product_t(filtered, s.A)) + I;
+        }
+        double log_det = 0;
+        for (const double modulus : schur<double>(S, "test").moduli()) log_det += std::log(modulus);
+        const SteadyState k = steady_state(s);
+        CHECK(difference(k.predicted, ahead) < tolerance);
+        CHECK(difference(product_t(k.L, C), gain) < tolerance);
+        CHECK(k.log_det_S == Approx(log_det).epsilon(tolerance));
+    }
+    s.M = SmallMatrix{{0.3, 0}, {0, -5}};  // of which the noise takes something only along one direction
+    const double share = symmetric_eigen<double>(product(C, product_t(s.M, C)), "test").values.back();
+    CHECK(share > 0);
+    CHECK(largest_share(G, s.M) >= share * (1 - tolerance));
+}
+
+TEST_CASE("A limit of the noise that leaves none, or a singular one, is refused", "[lds][kalman]") {
+    const auto s = texts::recorded<double>();
+    const SmallMatrix G = inner_products(s.C, s.C);
+    SmallMatrix M = 50 * s.M;
+    const SmallMatrix before = M;
+    for (const double limit : {-1.0, 0.0, 1.0, 1.5, std::nan("")})
+        REQUIRE_THROWS_MATCHES(repair_noise(G, M, limit), UsageError,
+                               says("repair_noise: found limit = ", "above 0 and below 1"));
+    CHECK((M == before));
 }
 
 TEST_CASE("A steady state that does not exist is refused", "[lds][kalman]") {

@@ -168,23 +168,42 @@ Statistics<T> asos_statistics(const Lds<typename P::Scalar>& s, const SteadyStat
 
 /// Options of the M-step.
 struct MaximiseOptions {
-    double radius = 0.9999;     ///< eigenvalues of A of larger modulus are scaled to it, 0 … 1
-    double noise_limit = 0.98;  ///< upper limit to which λ_max(C M Cᵀ) is reduced if it reaches 1, 0 … 1
+    /// Eigenvalues of A of larger modulus are scaled to it, above 0 and below 1.
+    double radius = 0.9999;
+    /// Upper limit to which λ_max(C M Cᵀ) is reduced if it reaches 1, above 0 and below 1.
+    double noise_limit = 0.98;
 };
 
 /// The M-step: A = E[x_{t+1}x_tᵀ] E[xxᵀ]⁻¹, C = E[yxᵀ] E[xxᵀ]⁻¹, M = E[xxᵀ], Q stays I.
 ///
 /// Returns the factor by which M had to be scaled, usually 1.
+///
+/// Errors   UsageError: options out of range, averages of another shape than the system. NumericError: averages
+///          that are not finite, or E[xxᵀ] without a positive eigenvalue. The system is then unchanged.
 /// Source   Belanger, Kakade 2015, eq. (9), which this C turns into Ψ_0 - C M Cᵀ, and appendix A.1.
 template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, MaximiseOptions options = {}) {
     const char* who = "M-step";
-    const SmallMatrix inverse_xx = symmetric_power(statistics.xx, -1, who);
-    s.A = with_radius(product(statistics.xx_1, inverse_xx), options.radius, who);
-    s.C = times(statistics.yx, inverse_xx);
-    project_out<T>(s.whitening.m, ref(s.C));
-    s.M = std::move(statistics.xx);
-    const SmallMatrix G = inner_products(s.C, s.C);
-    return largest_share(G, s.M) < 1 ? 1 : repair_noise(G, s.M, options.noise_limit);
+    require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
+    require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
+    require_consistent(s, who);
+    const Index h = s.states(), V = s.vocabulary();
+    const auto &xx = statistics.xx, &xx_1 = statistics.xx_1;
+    const auto& yx = statistics.yx;
+    if (rows(xx) != h || cols(xx) != h || rows(xx_1) != h || cols(xx_1) != h || rows(yx) != V ||
+        cols(yx) != h)
+        throw UsageError(who, ": found averages xx [", rows(xx), ", ", cols(xx), "], xx_1 [", rows(xx_1),
+                         ", ", cols(xx_1), "] and yx [", rows(yx), ", ", cols(yx), "], expected [", h, ", ",
+                         h, "] twice and [", V, ", ", h, "]; take those of asos_statistics for this system");
+    const BlasOnOneThread blas;
+    const SmallMatrix inverse_xx = symmetric_power(xx, -1, who);
+    SmallMatrix A = with_radius(product(xx_1, inverse_xx), options.radius, who);
+    TallMatrix<T> C = times(yx, inverse_xx);
+    project_out<T>(s.whitening.m, ref(C));
+    SmallMatrix M = std::move(statistics.xx);
+    const SmallMatrix G = inner_products(C, C);
+    const double factor = largest_share(G, M) < 1 ? 1 : repair_noise(G, M, options.noise_limit);
+    s.A = std::move(A), s.C = std::move(C), s.M = std::move(M);  // last: above this line it may throw
+    return factor;
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

@@ -33,11 +33,10 @@ inline double frobenius(const SmallMatrix& m) { return std::sqrt(inner(m, m)); }
 /// a^{-1}.
 inline SmallMatrix inverse(const SmallMatrix& a, const char* who) { return solve(a, identity(rows(a)), who); }
 
-/// m^power of a symmetric positive definite m, with eigenvalues below `floor` times the largest set to that
-/// value. Throws NumericError if no eigenvalue is positive.
-inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const char* who,
+/// m^power of a symmetric positive definite m from its eigenvalues and vectors, with eigenvalues below `floor`
+/// times the largest set to that value. Throws NumericError if no eigenvalue is positive.
+inline SmallMatrix symmetric_power(const dense::SymmetricEigen<double>& e, double power, const char* who,
                                    double floor = 1e-12) {
-    const auto e = symmetric_eigen<double>(m, who);
     const double least = e.values.empty() ? 0 : floor * e.values.back();
     if (!e.values.empty() && !(e.values.back() > 0))
         throw NumericError(who, ": the matrix has no positive eigenvalue; its largest is ", e.values.back());
@@ -46,6 +45,11 @@ inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const cha
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < n; ++j) scaled(i, j) *= std::pow(std::max(e.values[j], least), power);
     return product_t(scaled, e.vectors);
+}
+/// The same from m.
+inline SmallMatrix symmetric_power(const SmallMatrix& m, double power, const char* who,
+                                   double floor = 1e-12) {
+    return symmetric_power(symmetric_eigen<double>(m, who), power, who, floor);
 }
 
 /// Largest modulus of an eigenvalue.

@@ -120,13 +120,16 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<cons
 /// which never decreases between iterations.
 ///
 /// μ must be the frequencies of this same text, without pseudo-counts: only then is I - m mᵀ the covariance
-/// of y, and the M-step exact.
+/// of y, and the M-step exact. Throws as exact_smoother and maximise; the system is then unchanged.
 template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens) {
+    const char* who = "exact EM";
+    const BlasOnOneThread blas;
     ExactStates<T> e = exact_smoother(s, tokens);
     const double value = e.statistics.log_likelihood;
-    const SmallMatrix A = product(e.statistics.xx_1, symmetric_power(e.xx_before, -1, "exact EM"));
+    SmallMatrix A = with_radius(product(e.statistics.xx_1, symmetric_power(e.xx_before, -1, who)),
+                                MaximiseOptions{}.radius, who);
     maximise(std::move(e.statistics), s);
-    s.A = with_radius(A, MaximiseOptions{}.radius, "exact EM");
+    s.A = std::move(A);
     return value;
 }
 

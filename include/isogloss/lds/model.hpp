@@ -66,18 +66,24 @@ inline double static_log_likelihood(const Whitening& whitening, std::span<const 
 }
 
 /// λ_max(C M Cᵀ) = λ_max(M^½ CᵀC M^½): R is positive definite on the space orthogonal to m if this is
-/// below 1. G = CᵀC.
+/// below 1. G = CᵀC. 0 for an M without positive eigenvalues, such as 0, of white noise R = I - m mᵀ: C M Cᵀ has
+/// none either. Of an M that has both, the negative ones count as 0, which may only raise the result.
 inline double largest_share(const SmallMatrix& G, const SmallMatrix& M) {
-    const auto root = symmetric_power(M, 0.5, "noise covariance");
-    return symmetric_eigen<double>(symmetrised(product(root, G, root)), "noise covariance").values.back();
+    const char* who = "noise covariance";
+    const BlasOnOneThread blas;
+    const auto e = symmetric_eigen<double>(M, who);
+    if (e.values.empty() || !(e.values.back() > 0)) return 0;
+    const SmallMatrix root = symmetric_power(e, 0.5, who);
+    return symmetric_eigen<double>(symmetrised(product(root, G, root)), who).values.back();
 }
 
-/// Scales M by limit / λ_max(C M Cᵀ) if λ_max is at least `limit`, so that R is positive definite; returns
-/// the factor, 1 if M is unchanged.
+/// Scales M by limit / λ_max(C M Cᵀ) if λ_max is at least `limit`, above 0 and below 1, so that R is positive
+/// definite; returns the factor, 1 if M is unchanged. Throws UsageError for another limit.
 ///
 /// Source   Belanger, Kakade 2015, appendix A.1. Departure: the paper's factor 1 / λ_max leaves R singular,
 ///          so the limit is below 1; λ_max comes from an h × h problem instead of power iterations.
 inline double repair_noise(const SmallMatrix& G, SmallMatrix& M, double limit = 0.98) {
+    require("repair_noise", "limit", limit, Exclusive{0}, Exclusive{1});
     const double share = largest_share(G, M);
     if (share < limit) return 1;
     M *= limit / share;
