@@ -11,10 +11,10 @@ using namespace isogloss::lds;
 namespace {
 
 template <class T> struct Network {
-    explicit Network(Index V, Index h)
-        : g({.time = 30, .batch = 1}),
+    explicit Network(Index V, Index h, WeightOptions options = {}, auto... shared_weights)
+        : g({.time = 30, .batch = 1}, shared_weights...),
           x(g.tokens("x", V)),
-          E(g.weight("E", V, h, uniform(0.1))),
+          E(g.weight("E", V, h, uniform(0.1), options)),
           hidden(g.template add<Rnn>("rnn", {.units = h}, g.template add<Embedding>("embed", {}, x, E))),
           logits(g.template add<Softmax>("softmax", {.vocabulary = V}, hidden)) {
         g.training(false);
@@ -73,6 +73,35 @@ TEST_CASE("Parameters that are not there or do not fit are refused before anythi
     CHECK(right.g.parameter("softmax.W").value[5] == Approx(0.5 * full * std::sqrt(s.whitening.mu[2])));
     start_rnn(right.g, s, k, k.predicted, {.bias = ""});
     CHECK(right.g.parameter("softmax.b").value[0] == Approx(std::log(0.3)));
+}
+
+TEMPLATE_TEST_CASE(
+    "Weights held at norm 1 or owned by another graph are not written, and no gradient is left", "[lds][rnn]",
+    float, double) {
+    using T = TestType;
+    const auto s = texts::recorded<T>();
+    const auto k = steady_state(s);
+    const auto numbers = [](Network<T>& n) {
+        std::vector<T> all;
+        for (const auto* p : n.g.parameters()) all.insert(all.end(), p->value, p->value + p->size());
+        return all;
+    };
+    Network<T> unit(6, 2, {.unit_rows = true});
+    auto before = numbers(unit);
+    REQUIRE_THROWS_MATCHES(start_rnn(unit.g, s, k, k.predicted), UsageError,
+                           says("start_rnn: rows of 'E' are held at norm 1"));
+    CHECK(numbers(unit) == before);
+    Network<T> owner(6, 2), reader(6, 2, {}, owner.g.shared_weights());
+    before = numbers(owner);
+    REQUIRE_THROWS_MATCHES(start_rnn(reader.g, s, k, k.predicted), UsageError,
+                           says("start_rnn: the graph is on shared weights"));
+    CHECK(numbers(owner) == before);
+    for (auto* p : owner.g.parameters()) p->dense_gradient();
+    start_rnn(owner.g, s, k, k.predicted, {.bias = ""});
+    for (const auto* p : owner.g.parameters())
+        CHECK((p->condition == Parameter<T>::Condition::empty) == (p->name != "rnn.b"));
+    const SteadyState one = steady_state({{0.5}}, {{0.1}}, {{1.0}});
+    REQUIRE_THROWS_MATCHES(start_rnn(owner.g, s, one, k.predicted), UsageError, says("start_rnn", "[1, 1]"));
 }
 
 TEST_CASE("A cell that takes no transition keeps its own parameters", "[lds][rnn]") {

@@ -1,6 +1,7 @@
 /// @file lds/rnn_start.hpp  Initialising a recurrent language model from a linear dynamical system.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/lds/text_filter.hpp>
@@ -70,7 +71,11 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 /// in which E[x̂x̂ᵀ] = I, so that `rms` holds for every unit: s = rms. Words with μ_i = 0 get the smallest bias
 /// of the other words.
 ///
-/// Errors   UsageError: a parameter that is missing or has another shape; rms not above 0.
+/// Gradients of the parameters set are cleared.
+///
+/// Errors   UsageError: a parameter that is missing or has another shape, a table with unit_rows, a graph on shared
+///          weights; options out of range; covariances or a steady state of another number of states. Nothing is
+///          written then.
 /// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh instead of the logistic function; the paper's C is power 0.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,
@@ -81,9 +86,14 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     require(who, "rms", names.rms, Exclusive{0});
     require(who, "gain", names.gain, 0);
     require(who, "power", names.power, 0, 1);
-    if (rows(xx_filtered) != h)
-        throw UsageError(who, ": found covariances of ", rows(xx_filtered), " states, expected ", h);
+    if (g.store().shared)
+        throw UsageError(who, ": the graph is on shared weights; start the graph that owns them");
+    require_states(steady, h, who);
+    if (rows(xx_filtered) != h || cols(xx_filtered) != h)
+        throw UsageError(who, ": found covariances [", rows(xx_filtered), ", ", cols(xx_filtered),
+                         "], expected [", h, ", ", h, "]");
 
+    const BlasOnOneThread blas;
     const auto values = detail::rnn_parameters(system, steady, xx_filtered, names, who);
     const auto each = [&](auto&& f) {
         f(names.table, values.table);
@@ -99,10 +109,15 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
             throw UsageError(who, ": found the parameter '", name, "' [", p.rows, ", ", p.cols,
                              "], expected [", rows(m), ", ", cols(m), "] for ", V, " words and ", h,
                              " states");
+        if (p.unit_rows)
+            throw UsageError(who, ": rows of '", name,
+                             "' are held at norm 1, those of a system are not; make ",
+                             "the weight without unit_rows");
     });
     each([&](const std::string& name, const auto& m) {
-        T* to = g.parameter(name).value;
-        for (std::size_t i = 0; i < m.size(); ++i) to[i] = static_cast<T>(m.data()[i]);
+        auto& p = g.parameter(name);
+        std::transform(m.data(), m.data() + m.size(), p.value, [](auto x) { return static_cast<T>(x); });
+        p.clear_gradient();
     });
 }
 
