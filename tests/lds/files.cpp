@@ -116,6 +116,41 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
     parts[0].bytes = std::as_bytes(std::span(no_numbers));
     io::write_safetensors(place / "nan", parts);
     REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "nan"), FileError, says("A holds nan"));
+    // What is no covariance, and no number of tokens.
+    const std::vector<double> lopsided = {1, 0.5, 0.25, 1};
+    const auto original = [&](std::size_t i) { return file.at(parts[i].name).bytes; };
+    parts[0].bytes = original(0);
+    for (const std::size_t i : {1, 2, 3}) {
+        parts[i].bytes = std::as_bytes(std::span(lopsided));
+        io::write_safetensors(place / "lopsided", parts);
+        REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "lopsided"), FileError,
+                               says(message(parts[i].name, " is not symmetric")));
+        parts[i].bytes = original(i);
+    }
+    for (const double mass : {nan, 0.0, -1.0}) {
+        parts[6].bytes = std::as_bytes(std::span(&mass, 1));
+        io::write_safetensors(place / "mass", parts);
+        REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "mass"), FileError, says("found mass = "));
+        wrong = it;
+        wrong.system.whitening.mass = mass;
+        REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError,
+                               says("save_lds: found mass = "));
+    }
+    for (SmallMatrix LdsFile<TestType>::*const of :
+         {&LdsFile<TestType>::xx, &LdsFile<TestType>::xx_filtered}) {
+        wrong = it;
+        (wrong.*of)(0, 1) += 1e-6;
+        REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("is not symmetric"));
+        wrong = it;
+        (wrong.*of)(0, 1) += 1e-15;  // rounding
+        CHECK_NOTHROW(save_lds(place / "rounded", wrong));
+        CHECK_NOTHROW(load_lds<TestType>(place / "rounded"));
+    }
+    wrong = it;
+    wrong.system.M(1, 0) += 1e-6;
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("M is not symmetric"));
+    CHECK(load_lds<TestType>(place / "model").notes == it.notes);
+
     using Other = std::conditional_t<std::is_same_v<TestType, float>, double, float>;
     REQUIRE_THROWS_MATCHES(load_lds<Other>(place / "model"), FileError, says("'C'", "type"));
 }

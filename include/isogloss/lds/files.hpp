@@ -1,7 +1,9 @@
 /// @file lds/files.hpp  Files of counts and systems. Needs isogloss/io.hpp and its dependency.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -253,10 +255,25 @@ template <class T> struct LdsFile {
     std::map<std::string, std::string> notes;  ///< free for the program
 };
 
+namespace detail {
+
+/// Whether a finite matrix is symmetric up to rounding.
+inline bool is_symmetric(const SmallMatrix& m) {
+    double most = 0, apart = 0;
+    for (Index i = 0; i < rows(m); ++i)
+        for (Index j = 0; j < cols(m); ++j) {
+            most = std::max(most, std::abs(m(i, j)));
+            apart = std::max(apart, std::abs(m(i, j) - m(j, i)));
+        }
+    return apart <= 1e-10 * most;
+}
+
+}  // namespace detail
+
 /// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in
 /// double, "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods". Throws UsageError, and writes
-/// nothing, for a system of vectors, and where the sizes of the parts differ; NumericError likewise for a matrix
-/// that is not finite, which load_lds would refuse.
+/// nothing, for a system of vectors, and where the sizes of the parts differ; NumericError likewise for what load_lds
+/// would refuse: a matrix that is not finite, M, xx or xx_filtered that is not symmetric, a mass that is not above 0.
 template <class T> void save_lds(const std::filesystem::path& path, const LdsFile<T>& it) {
     require_consistent(it.system, "save_lds");
     const Index h = it.system.states(), V = it.system.vocabulary();
@@ -278,6 +295,14 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
     };
     require_finite("A", it.system.A), require_finite("M", it.system.M), require_finite("C", it.system.C);
     require_finite("xx", it.xx), require_finite("xx_filtered", it.xx_filtered);
+    const auto require_symmetric = [](const std::string& name, const SmallMatrix& m) {
+        if (!detail::is_symmetric(m))
+            throw NumericError("save_lds: ", name,
+                               " is not symmetric, as a covariance is; nothing was written");
+    };
+    require_symmetric("M", it.system.M);
+    require_symmetric("xx", it.xx), require_symmetric("xx_filtered", it.xx_filtered);
+    require<NumericError>("save_lds", "mass", it.system.whitening.mass, Exclusive{0});
     const std::string words = it.vocabulary.to_text();
     const auto matrix = [](const std::string& name, const SmallMatrix& m) {
         return io::tensor_view<double>(name, {rows(m), cols(m)}, {m.data(), m.size()});
@@ -317,10 +342,17 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
         if (const Index n = std::ssize(m), bad = kernel::first_non_finite(n, m.data()); bad != n)
             throw FileError(file.name(), ": ", name, " holds ", m.data()[bad]);
     };
+    const auto read_covariance = [&](const std::string& name, SmallMatrix& m) {
+        read(name, h, h, m);
+        if (!detail::is_symmetric(m))
+            throw FileError(file.name(), ": ", name,
+                            " is not symmetric, as a covariance is; the file was not ",
+                            "written by save_lds");
+    };
     read("A", h, h, it.system.A);
-    read("M", h, h, it.system.M);
-    read("xx", h, h, it.xx);
-    read("xx_filtered", h, h, it.xx_filtered);
+    read_covariance("M", it.system.M);
+    read_covariance("xx", it.xx);
+    read_covariance("xx_filtered", it.xx_filtered);
     read("C", V, h, it.system.C);
     std::vector<double> mu(std::size_t(V), 0.0);
     file.read<double>("frequencies", std::span(mu));

@@ -47,9 +47,10 @@ struct Whitening {
         *this = of_frequencies(std::move(f), mass);
     }
 
-    /// The same from frequencies, as stored in a model. Throws DataError unless they are nonnegative and
-    /// sum to 1.
+    /// The same from frequencies and T', as stored in a model. Throws DataError unless the frequencies are
+    /// nonnegative and sum to 1, and T' is above 0.
     static Whitening of_frequencies(Array<double> mu, double mass) {
+        require<DataError>("whitening", "mass", mass, Exclusive{0});
         Whitening u;
         u.mu = std::move(mu);
         u.mass = mass;
