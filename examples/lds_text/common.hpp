@@ -149,7 +149,7 @@ struct Likelihood {
 
 inline Likelihood likelihood(const lds::TextFilter<float>& filter, const lds::Whitening& whitening,
                              std::span<const ig::Token> tokens, ig::Token boundary = -1) {
-    const double value = filter.log_likelihood(tokens, boundary);
+    const double value = filter.log_likelihood(tokens, {.boundary = boundary});
     return {value, value - lds::static_log_likelihood(whitening, tokens)};
 }
 

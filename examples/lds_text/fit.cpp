@@ -26,7 +26,7 @@ struct HeldOut {
     HeldOut(const lds::TextFilter<float>& filter, const lds::Whitening& whitening,
             std::span<const ig::Token> tokens, ig::Token boundary)
         : found(likelihood(filter, whitening, tokens, boundary)),
-          perplexity(std::exp(filter.cross_entropy(tokens, 0.01, boundary))) {
+          perplexity(std::exp(filter.cross_entropy(tokens, {.boundary = boundary}))) {
         double nats = 0;
         for (const auto token : tokens) nats -= std::log(whitening.mu[token]);
         unigram = std::exp(nats / static_cast<double>(tokens.size()));

@@ -115,15 +115,21 @@ TEMPLATE_TEST_CASE("Likelihood and next-word predictions are those of dense matr
     const auto apart = [&](auto&& of) {
         return (of(left) * double(left.size()) + of(rest) * double(rest.size())) / n;
     };
-    CHECK(filter.cross_entropy(marked, 0.01, 2) ==
+    CHECK(filter.cross_entropy(marked, {.boundary = 2}) ==
           Approx(apart([&](auto& t) { return filter.cross_entropy(t); })));
-    CHECK(filter.log_likelihood(marked, 2) ==
+    CHECK(filter.log_likelihood(marked, {.boundary = 2}) ==
           Approx(apart([&](auto& t) { return filter.log_likelihood(t); })));
+
+    // A token cannot be taken for the floor, nor the other way round.
+    constexpr bool takes_token = requires { filter.cross_entropy(text, Token{2}); };
+    constexpr bool takes_floor = requires { filter.log_likelihood(text, 0.01); };
+    STATIC_REQUIRE_FALSE(takes_token);
+    STATIC_REQUIRE_FALSE(takes_floor);
 
     // What is ahead of the first word is μ.
     const std::vector<Token> one = {text[0]};
     CHECK(filter.cross_entropy(one) == Approx(-std::log(mu[text[0]])));
-    REQUIRE_THROWS_MATCHES(filter.cross_entropy(text, 0), UsageError, says("floor = 0"));
+    REQUIRE_THROWS_MATCHES(filter.cross_entropy(text, {.floor = 0}), UsageError, says("floor = 0"));
     REQUIRE_THROWS_MATCHES(filter.cross_entropy(std::vector<Token>{}), DataError, says("without tokens"));
 }
 

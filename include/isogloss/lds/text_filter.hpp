@@ -8,6 +8,14 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
+/// Options of TextFilter::log_likelihood and TextFilter::cross_entropy.
+struct PredictionOptions {
+    /// The least share of its frequency that a word keeps, above 0, at most 1; of no effect on log_likelihood.
+    double floor = 0.01;
+    /// The token after which the state is reset, as between sentences; -1: none.
+    Token boundary = -1;
+};
+
 /// The steady-state filter and smoother over tokens, h² multiply-adds each per token.
 ///
 ///     x̂_t = H x̂_{t-1} + k_{i_t},   x̂_0 = 0,   k_i = L Cᵀ W e_i      filter; the table k [V, h] is made once
@@ -17,6 +25,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///     auto states = f.smooth(tokens);                              // [T, h]
 ///     auto states = f.smooth(sentences);                           // in their order, run side by side
 ///     f.step(token, state);                                        // streaming: state [h] moves on
+///     f.cross_entropy(tokens, {.boundary = eos});                  // how well the next word is predicted
 ///
 /// The initial state of a text is that of an unknown but typical past. Far from the ends these are the exact
 /// conditional means; for exact ones everywhere see exact_smoother.
@@ -122,11 +131,11 @@ public:
     ///
     ///     e_t = y_t - C A x̂_{t-1},   -½ [(V-1) log 2π + log det S + eᵀS⁻¹e]
     ///
-    /// After each `boundary` token the state is reset, as between sentences; -1: never. Throws DataError for a
-    /// text without tokens, and if a token has μ = 0.
-    double log_likelihood(std::span<const Token> tokens, Token boundary = -1) const {
+    /// Throws DataError for a text without tokens, and if a token has μ = 0.
+    double log_likelihood(std::span<const Token> tokens, PredictionOptions options = {}) const {
+        const BlasOnOneThread blas;
         double sum = 0;
-        ahead(tokens, boundary, [&](Index first, const SmallMatrix& a) {
+        ahead(tokens, options.boundary, [&](Index first, const SmallMatrix& a) {
             const SmallMatrix Ga = product(a, G_);
             SmallMatrix d = Ga;
             for (Index i = 0; i < rows(a); ++i) {
@@ -149,14 +158,15 @@ public:
     ///     E[e_{i_t} | y to t-1] = μ + W⁻¹ C A x̂_{t-1},   its entries sum to 1
     ///     p_i ∝ μ_i max(floor, 1 + w_i (C A x̂_{t-1})_i)
     ///
-    /// `floor` in (0, 1]: the least share of its frequency that a word keeps; `boundary` as above. Throws
-    /// UsageError for `floor` out of range, DataError as log_likelihood, NumericError for a prediction not finite.
-    double cross_entropy(std::span<const Token> tokens, double floor = 0.01, Token boundary = -1) const {
-        isogloss::require("TextFilter", "floor", floor, Exclusive{0}, 1);
+    /// Throws UsageError for `floor` out of range, DataError as log_likelihood, NumericError for a prediction not
+    /// finite.
+    double cross_entropy(std::span<const Token> tokens, PredictionOptions options = {}) const {
+        isogloss::require("TextFilter", "floor", options.floor, Exclusive{0}, 1);
+        const BlasOnOneThread blas;
         const Index V = vocabulary(), block = 64;
         Tensor<T, 2> some = zeros<T>(block, states()), ratios = zeros<T>(block, V);
         double nats = 0;
-        ahead(tokens, boundary, [&](Index first, const SmallMatrix& a) {
+        ahead(tokens, options.boundary, [&](Index first, const SmallMatrix& a) {
             for (Index begin = 0, n; begin < rows(a); begin += n) {
                 n = std::min(block, rows(a) - begin);
                 std::transform(&a(begin, 0), &a(begin, 0) + n * states(), some.data(),
@@ -165,7 +175,7 @@ public:
                 for (Index i = 0; i < n; ++i) {
                     const T* r = ratios.data() + i * V;
                     const auto share = [&](Index v) {
-                        return mu_[v] * std::max(floor, 1 + static_cast<double>(r[v]));
+                        return mu_[v] * std::max(options.floor, 1 + static_cast<double>(r[v]));
                     };
                     double all = 0;
                     for (Index v = 0; v < V; ++v) all += share(v);
