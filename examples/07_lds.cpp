@@ -34,7 +34,7 @@ int main() {
     }
 
     // The same word in two contexts: vectors of tokens, which depend on the words around them.
-    const ig::lds::TokenEmbedding<float> embed(system, ig::lds::steady_state(system), averages.xx,
+    const ig::lds::TokenEmbedding<float> embed(system, ig::lds::steady_state(system), averages,
                                                ig::lds::TokenStates::smoother);
     const auto vector = [&](const char* line) {
         std::vector<ig::Token> tokens;

@@ -253,7 +253,7 @@ struct LanguageModel {
 // Does not change once it is made, so that threads can share it.
 struct Lds {
     ig::lds::Lds<float> system;
-    ig::lds::SmallMatrix xx;  // covariances of its states
+    ig::lds::SmallMatrix xx, xx_filtered;  // of ig::lds::Statistics
 
     Lds(const Text& text, ig::Index types, ig::Index states, ig::Index iterations,
         std::optional<double> pseudo_counts, ig::Index lags) {
@@ -278,6 +278,7 @@ struct Lds {
             check();
             auto averages = ig::lds::asos_statistics(system, ig::lds::steady_state(system), moments, lags);
             xx = averages.xx;
+            xx_filtered = averages.xx_filtered;
             if (i == iterations) return;
             ig::lds::maximise(std::move(averages), system);
         }
@@ -289,7 +290,7 @@ struct Lds {
     auto embed(const Text& text, bool future) const {
         const nb::gil_scoped_release released;
         const ig::lds::TokenEmbedding<float> embedding(
-            system, ig::lds::steady_state(system), xx,
+            system, ig::lds::steady_state(system), *this,
             future ? ig::lds::TokenStates::smoother : ig::lds::TokenStates::filter);
         return embedding(span_of(text));
     }

@@ -109,9 +109,8 @@ inline ig::Token before_sentence(const lds::LdsFile<float>& it) {
 
 /// The vectors of tokens of a system, "smoother" or "filter".
 inline lds::TokenEmbedding<float> token_embedding(const lds::LdsFile<float>& it, const std::string& states) {
-    const bool filter = states == "filter";
-    return {it.system, lds::steady_state(it.system), filter ? it.xx_filtered : it.xx,
-            filter ? lds::TokenStates::filter : lds::TokenStates::smoother};
+    return {it.system, lds::steady_state(it.system), it,
+            states == "filter" ? lds::TokenStates::filter : lds::TokenStates::smoother};
 }
 
 /// A row of norm 1 for each token, [tokens, states]. Every sentence is started afresh, after `before`

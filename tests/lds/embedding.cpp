@@ -15,9 +15,11 @@ TEMPLATE_TEST_CASE(
     const double tolerance = sizeof(T) == 4 ? 1e-4 : 1e-9;
     const auto s = texts::recorded<T>();
     auto text = texts::recorded_text();
-    const auto xx = exact_smoother<T>(s, text).statistics.xx;
+    auto averages = exact_smoother<T>(s, text).statistics;
+    averages.xx_filtered(0, 0) *= 2;  // far from xx
     for (const auto states : {TokenStates::filter, TokenStates::smoother}) {
-        const auto z = TokenEmbedding<T>(s, steady_state(s), xx, states)(text);
+        const auto z = TokenEmbedding<T>(s, steady_state(s), averages, states)(text);
+        const SmallMatrix& xx = states == TokenStates::filter ? averages.xx_filtered : averages.xx;
         const TextFilter<T> f(s, steady_state(s));
         const auto x = states == TokenStates::filter ? f.filter(text) : f.smooth(text);
         const SmallMatrix root = symmetric_power(xx, 0.5, "test");
@@ -36,8 +38,10 @@ TEMPLATE_TEST_CASE(
         turned.A = product(B, product_t(s.A, B));
         turned.M = product(B, product_t(s.M, B));
         turned.C = times(s.C, transposed(B));
-        const auto other =
-            TokenEmbedding<T>(turned, steady_state(turned), product(B, product_t(xx, B)), states)(text);
+        auto turned_averages = averages;
+        turned_averages.xx = product(B, product_t(averages.xx, B));
+        turned_averages.xx_filtered = product(B, product_t(averages.xx_filtered, B));
+        const auto other = TokenEmbedding<T>(turned, steady_state(turned), turned_averages, states)(text);
         const SmallMatrix u = z, v = other;
         CHECK(difference(product_t(v, v), product_t(u, u)) < tolerance);
     }
@@ -75,7 +79,11 @@ TEST_CASE("Words never seen have a row of zeros; covariances of another size are
     CHECK(v(5, 0) == 0);
     CHECK(v(0, 0) * v(0, 0) + v(0, 1) * v(0, 1) == Approx(1));
     s = texts::recorded<double>();
-    REQUIRE_THROWS_MATCHES(
-        TokenEmbedding<double>(s, steady_state(s), dense::identity(3), TokenStates::filter), UsageError,
-        says("3 states", "expected 2"));
+    Statistics<double> averages;
+    averages.xx = dense::identity(2), averages.xx_filtered = dense::identity(3);
+    REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), averages, TokenStates::filter),
+                           UsageError, says("3 states", "expected 2"));
+    CHECK(TokenEmbedding<double>(s, steady_state(s), averages, TokenStates::smoother).width() == 2);
+    STATIC_REQUIRE(StateAverages<Statistics<float>>);
+    STATIC_REQUIRE_FALSE(StateAverages<SmallMatrix>);
 }

@@ -2,6 +2,7 @@
 /// system.
 #pragma once
 
+#include <concepts>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/text_filter.hpp>
@@ -20,24 +21,34 @@ enum class TokenStates {
     smoother  ///< x̄_t, given all words of the text
 };
 
+/// Has the averages E[xxᵀ] given all words and given the words up to each: Statistics, or LdsFile.
+template <class S>
+concept StateAverages = requires(const S& s) {
+    { s.xx } -> std::convertible_to<const SmallMatrix&>;
+    { s.xx_filtered } -> std::convertible_to<const SmallMatrix&>;
+};
+
 /// Embeddings of tokens: states along a text, whitened and on the unit sphere.
 ///
 ///     z_t = E[xxᵀ]^{-½} x_t,   z_t / ‖z_t‖
 ///
-/// E[xxᵀ] is Statistics::xx for the smoother and Statistics::xx_filtered for the filter. The whitened vectors
-/// depend on the basis of the states only up to a rotation.
+/// E[xxᵀ] is the average of the same states: xx of `averages` for the smoother, xx_filtered for the filter. The
+/// whitened vectors depend on the basis of the states only up to a rotation.
 ///
+///     const TokenEmbedding<float> embed(system, steady_state(system), statistics, TokenStates::smoother);
+///     auto z = embed(tokens);                                      // [T, h]
+///
+/// Errors   UsageError: averages of another number of states, and as TextFilter. NumericError: averages that are
+///          not finite, or without a positive eigenvalue. DataError: as TextFilter.
 /// Source   Belanger, Kakade 2015, section 5. Departure: E[xxᵀ] includes the posterior covariance.
 template <class T> class TokenEmbedding {
 public:
     using Texts = typename TextFilter<T>::Texts;  ///< several texts, each started from the initial state
 
-    TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx, TokenStates states)
-        : filter_(system, steady), whiten_(symmetric_power(xx, -0.5, "TokenEmbedding")), states_(states) {
-        if (rows(xx) != system.states())
-            throw UsageError("TokenEmbedding: found covariances of ", rows(xx), " states, expected ",
-                             system.states());
-    }
+    TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const StateAverages auto& averages,
+                   TokenStates states)
+        : TokenEmbedding(states, system, steady,
+                         states == TokenStates::filter ? averages.xx_filtered : averages.xx) {}
 
     Index width() const { return filter_.states(); }         ///< h
     const TextFilter<T>& filter() const { return filter_; }  ///< the states themselves
@@ -52,6 +63,15 @@ public:
     TallMatrix<T> operator()(std::span<const Token> text) const { return (*this)(Texts(&text, 1)); }
 
 private:
+    TokenEmbedding(TokenStates states, const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx)
+        : filter_(system, steady), states_(states) {
+        if (rows(xx) != system.states())
+            throw UsageError("TokenEmbedding: found averages of ", rows(xx), " states, expected ",
+                             system.states());
+        const BlasOnOneThread blas;
+        whiten_ = symmetric_power(xx, -0.5, "TokenEmbedding");
+    }
+
     TextFilter<T> filter_;
     SmallMatrix whiten_;
     TokenStates states_;
