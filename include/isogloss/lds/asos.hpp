@@ -46,6 +46,23 @@ public:
     SmallMatrix weight(Index l) const { return product(Lt_, Ht_to_[l], W_[0]); }  ///< of U_l in E[yx̄ᵀ]
     SmallMatrix weight_transposed(Index l) const { return product(Lt_, W_[l]); }  ///< of Z_l, l ≥ 1
 
+    /// For some rows of C, adds the terms of U_l and Z_l to the same rows of yx, and returns B_0 … B_k of these
+    /// rows. `apply(l, block)` fills a block with these rows of U_l, `apply_transposed(l, block)` of Z_l.
+    template <class T> Array<SmallMatrix> add_terms(MatrixRef<const T> C, MatrixRef<T> yx, auto&& apply,
+                                                    auto&& apply_transposed) const {
+        Array<SmallMatrix> B;
+        TallMatrix<T> block = zeros<T>(C.rows, C.cols);
+        for (Index l = 0; l <= k_; ++l) {
+            apply(l, ref(block));
+            B.push_back(inner_products<T>(C, ref(std::as_const(block))));
+            add_product<T>(1, ref(block), weight(l), yx);
+            if (l == 0) continue;
+            apply_transposed(l, ref(block));
+            add_product<T>(1, ref(block), weight_transposed(l), yx);
+        }
+        return B;
+    }
+
     /// Fills all of `out` but yx from B_0 … B_k and G = CᵀC, for observations of dimension `dimension`; returns
     /// the weight of C in yx.
     template <class T> SmallMatrix finish(const Array<SmallMatrix>& B, const SmallMatrix& G, Index dimension,
@@ -151,16 +168,9 @@ Statistics<T> asos_statistics(const Lds<typename P::Scalar>& s, const SteadyStat
     const AsosRecursion recursion(s.A, s.M, f, k);
     Statistics<T> out;
     out.yx = zeros<T>(s.vocabulary(), s.states());
-    Array<SmallMatrix> B;
-    TallMatrix<T> U = out.yx;
-    for (Index l = 0; l <= k; ++l) {
-        moments.apply(l, ref(s.C), ref(U));
-        B.push_back(inner_products(s.C, U));
-        add_product<T>(1, ref(U), recursion.weight(l), ref(out.yx));
-        if (l == 0) continue;
-        moments.apply_transposed(l, ref(s.C), ref(U));
-        add_product<T>(1, ref(U), recursion.weight_transposed(l), ref(out.yx));
-    }
+    const auto B = recursion.add_terms<T>(
+        ref(s.C), ref(out.yx), [&](Index l, MatrixRef<T> U) { moments.apply(l, ref(s.C), U); },
+        [&](Index l, MatrixRef<T> Z) { moments.apply_transposed(l, ref(s.C), Z); });
     const SmallMatrix beyond = recursion.finish(B, inner_products(s.C, s.C), s.whitening.dimension, out);
     add_product<T>(1, ref(s.C), beyond, ref(out.yx));
     return out;

@@ -99,18 +99,15 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
         const Index begin = first[shard], end = first[shard + 1], n = end - begin;
         const auto c = ref(s.C).rows_from(begin, n);
         const auto yx = ref(out.yx).rows_from(begin, n);
-        TallMatrix<T> U = zeros<T>(n, h);
+        const auto B = recursion.add_terms<T>(
+            c, yx,
+            [&](Index l, MatrixRef<T> U) {
+                if (l == 0) std::copy_n(c.data, n * h, U.data);  // U_0 = C
+                else moments.apply_rows(l, ref(z), begin, end, U);
+            },
+            [&](Index l, MatrixRef<T> Z) { moments.apply_transposed_rows(l, ref(z), begin, end, Z); });
         Array<double> sums;
-        for (Index l = 0; l <= k; ++l) {
-            if (l == 0) std::copy_n(c.data, n * h, U.data());
-            else moments.apply_rows(l, ref(z), begin, end, ref(U));
-            const SmallMatrix b = inner_products<T>(c, ref(std::as_const(U)));
-            sums.insert(sums.end(), b.data(), b.data() + h * h);
-            add_product<T>(1, ref(U), recursion.weight(l), yx);
-            if (l == 0) continue;
-            moments.apply_transposed_rows(l, ref(z), begin, end, ref(U));
-            add_product<T>(1, ref(U), recursion.weight_transposed(l), yx);
-        }
+        for (const SmallMatrix& b : B) sums.insert(sums.end(), b.data(), b.data() + h * h);
         Array<double> along(h);
         for (Index i = 0; i < n; ++i)
             for (Index j = 0; j < h; ++j) along[j] += m[begin + i] * static_cast<double>(yx.row(i)[j]);
