@@ -1,5 +1,6 @@
-/// @file lds.hpp  Linear dynamical systems for text (component and namespace isogloss::lds). Files are
-/// separate, in isogloss/lds/files.hpp, as they also need isogloss::io.
+/// @file lds.hpp  Linear dynamical systems for text (component and namespace isogloss::lds). Not included are
+/// isogloss/lds/files.hpp, as files also need isogloss::io, and isogloss/lds/ranks.hpp and
+/// isogloss/lds/count_ranks.hpp, which are for several processes.
 #pragma once
 
 // IWYU pragma: begin_exports

@@ -1,3 +1,4 @@
+#include <isogloss/lds/dense_moments.hpp>
 #include <isogloss/lds/subspace.hpp>
 
 #include "catch.hpp"
@@ -123,6 +124,17 @@ TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") 
     REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("are 5 apart", "5 tokens"));
     REQUIRE_THROWS_MATCHES(find(few, 0, 2), UsageError, says("states = 0"));
     REQUIRE_THROWS_MATCHES(find(few, 1, 1), UsageError, says("at least 2 lags"));
+}
+
+TEMPLATE_TEST_CASE("Covariances that determine no system are named", "[lds][subspace]", float, double) {
+    const SmallMatrix mean = zeros<double>(1, 2), none = zeros<double>(2, 2), unit = dense::identity(2);
+    const DenseMoments<TestType> nothing(mean, {unit, none, none, none});
+    REQUIRE_THROWS_MATCHES(subspace_identification(nothing, {.states = 1, .lags = 2}), NumericError,
+                           says("randomised SVD", "the matrix is zero"));
+    // Nothing but the first lag: A = 0, which `scaled` would have to invert.
+    const DenseMoments<TestType> brief(mean, {unit, SmallMatrix{{0.5, 0}, {0, 0}}, none, none});
+    CHECK(subspace_identification(brief, {.states = 1, .lags = 2}).radius < 1e-6);
+    REQUIRE_THROWS_AS(subspace_identification(brief, {.states = 1, .lags = 2, .scaled = true}), NumericError);
 }
 
 TEMPLATE_TEST_CASE(

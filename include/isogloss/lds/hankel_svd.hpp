@@ -129,8 +129,8 @@ double error_bound(const Operator& H, const TallMatrix<T>& Q, std::uint64_t seed
 /// H is a HankelOperator, or a type with its functions, such as RankHankel. `checkpoint` receives every state but
 /// the last; resuming from it with the same H, h and options gives bit-identical results.
 ///
-/// Throws UsageError for h < 1, for H with fewer than h singular values above rounding, and for a state of
-/// another size.
+/// Throws UsageError for h < 1, for options out of range, for H with fewer than h singular values above rounding,
+/// and for a state of another size; NumericError for H that is zero or not finite.
 /// Source   Halko, Martinsson, Tropp 2011, algorithms 4.4 and 5.1, eq. (4.3).
 template <class Operator, class T = typename Operator::Scalar>
 HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options = {}, SvdState<T> from = {},

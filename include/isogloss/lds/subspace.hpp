@@ -12,11 +12,11 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Options of subspace_identification.
 struct SubspaceOptions {
-    Index states = 200;             ///< h ≥ 1
-    Index lags = 4;                 ///< r ≥ 2; uses lags 1 … 2r-1
-    double radius = 0.98;           ///< eigenvalues of A of larger modulus are scaled to it, 0 … 1
-    double noise_limit = 0.98;      ///< λ_max(C M Cᵀ) is kept below it, 0 … 1
-    bool scaled = false;            ///< estimate the covariance of η and change the basis so that it is I
+    Index states = 200;         ///< h ≥ 1
+    Index lags = 4;             ///< r ≥ 2; uses lags 1 … 2r-1
+    double radius = 0.98;       ///< larger eigenvalues of A are scaled to this modulus, above 0 and below 1
+    double noise_limit = 0.98;  ///< λ_max(C M Cᵀ) is kept below it, above 0 and below 1
+    bool scaled = false;        ///< estimate the covariance of η and change the basis so that it is I
     RandomisedSvdOptions svd = {};  ///< of the Hankel operator
 };
 
@@ -136,7 +136,8 @@ void tell_progress(Operator& H, const SubspaceOptions& options, const SubspaceWa
 /// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
 ///          4 r V (h + oversampling) numbers.
 /// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has rank 0,
-///          V words at most (V - 1) r). DataError: a lag without pairs.
+///          V words at most (V - 1) r). DataError: a lag without pairs. NumericError: all covariances are zero, or
+///          one is not finite; with `scaled`, A is singular, or the covariance of η has no positive eigenvalue.
 /// Source   Belanger, Kakade 2015, section 3.4 and appendix A.1. Departures: C by regression on all
 ///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.
 template <Moments P>
