@@ -36,6 +36,7 @@ public:
         require(who, "lags", r, 1);
         require(who, "observations", rows(x), r + 1);
         require(who, "numbers of an observation", cols(x), 1);
+        const BlasOnOneThread blas;
         const Index N = rows(x), n = cols(x);
         SmallMatrix mean = zeros<double>(1, n);
         for (Index t = 0; t < N; ++t)
@@ -70,6 +71,7 @@ public:
     SmallMatrix whitened(const SmallMatrix& x) const {
         if (cols(x) != vocabulary())
             throw UsageError(who, ": found observations of ", cols(x), " numbers, expected ", vocabulary());
+        const BlasOnOneThread blas;
         SmallMatrix centred = x;
         for (Index t = 0; t < rows(x); ++t)
             for (Index i = 0; i < cols(x); ++i) centred.data()[t * cols(x) + i] -= mean_.data()[i];
@@ -94,6 +96,7 @@ private:
             if (rows(c) != n || cols(c) != n)
                 throw UsageError(who, ": found a covariance [", rows(c), ", ", cols(c), "], expected [", n,
                                  ", ", n, "]");
+        const BlasOnOneThread blas;
         const auto spectrum = symmetric_eigen<double>(symmetrised(covariances[0]), who).values;
         if (!(spectrum.front() > 1e-12 * spectrum.back()))
             throw NumericError(who, ": the covariance of the observations has eigenvalues ", spectrum.front(),
@@ -115,6 +118,7 @@ private:
         if (x.rows != vocabulary() || y.rows != x.rows || x.cols != y.cols || x.transposed || y.transposed)
             throw UsageError(who, ": found blocks [", x.height(), ", ", x.width(), "] and [", y.height(),
                              ", ", y.width(), "], expected two of ", vocabulary(), " rows");
+        const BlasOnOneThread blas;
         const auto psi = ref(psi_[k]);
         gemm<T>(T(1), transpose ? t(psi) : psi, x, T(0), y);
     }
@@ -162,6 +166,7 @@ public:
     }
     /// x̄_t, [T, h]
     SmallMatrix smooth(const SmallMatrix& y) const {
+        const BlasOnOneThread blas;
         const SmallMatrix filtered = filter(y);
         SmallMatrix x = product(filtered, transposed(f_.P));
         const Index h = cols(x), last = rows(x) - 1;

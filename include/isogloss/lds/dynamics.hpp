@@ -30,6 +30,7 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
     if (pairs < 1 || pairs > s.states() || words < 1)
         throw UsageError("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ", s.states(),
                          " pairs and at least 1 word");
+    const BlasOnOneThread blas;
     const SmallMatrix half = symmetric_power(xx, 0.5, "dynamics");
     const auto svd = thin_svd<double>(product(symmetric_power(xx, -0.5, "dynamics"), s.A, half), "dynamics");
     const auto first = [&](const Tensor<double, 2>& m) {

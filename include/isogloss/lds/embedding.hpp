@@ -54,6 +54,7 @@ public:
     const TextFilter<T>& filter() const { return filter_; }  ///< the states themselves
     /// Rows of norm 1, [ΣT, h], for texts each started from the initial state.
     TallMatrix<T> operator()(Texts texts) const {
+        const BlasOnOneThread blas;
         auto x =
             times(states_ == TokenStates::filter ? filter_.filter(texts) : filter_.smooth(texts), whiten_);
         normalise_rows(x);
@@ -85,6 +86,7 @@ private:
 /// Source   as TokenEmbedding; the mean over tokens follows from C = E[yxᵀ] E[xxᵀ]⁻¹.
 template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const SmallMatrix& xx) {
     require_consistent(system, "type_embedding");
+    const BlasOnOneThread blas;
     auto v = times(system.C, symmetric_power(xx, 0.5, "type_embedding"));
     normalise_rows(v);
     return v;

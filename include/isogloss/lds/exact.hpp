@@ -37,6 +37,7 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<cons
         if (t < 0 || t >= s.vocabulary() || !(s.whitening.mu[t] > 0))
             throw DataError(who, ": token ", t, " is outside the vocabulary of ", s.vocabulary(),
                             " words, or has frequency 0");
+    const BlasOnOneThread blas;
     const Index h = s.states(), N = std::ssize(tokens);
     const SmallMatrix I = identity(h), G = inner_products(s.C, s.C);
     if (const double share = largest_share(G, s.M); !(share < 1))

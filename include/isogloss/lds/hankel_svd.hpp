@@ -149,6 +149,7 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     if (from.products > 0 && (rows(from.block) != H.size() || cols(from.block) < 1 || cols(from.block) > l))
         throw UsageError(who, ": found a state [", rows(from.block), ", ", cols(from.block),
                          "] to resume from, expected [", H.size(), ", ", l, "] or fewer columns");
+    const BlasOnOneThread blas;
     // Q = orth(H B) after an even product, B = orth(Hᵀ Q) after an odd one
     TallMatrix<T> Q, B;
     if (from.products == 0) B = detail::gaussian<T>(H.size(), l, options.seed, stream_of("hankel"));

@@ -63,6 +63,7 @@ inline void require_states(const SteadyState& k, Index h, const char* who) {
 /// Throws NumericError if R is not positive definite, A is not stable, or the iteration does not converge.
 inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, const SmallMatrix& M) {
     const char* who = "steady state";
+    const BlasOnOneThread blas;
     const Index h = rows(A);
     const SmallMatrix I = identity(h), At = transposed(A);
     if (const double r = spectral_radius(A, who); !(r < 1))
@@ -104,6 +105,7 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
 /// The steady state of a system. Throws UsageError if its shapes do not match, NumericError as above.
 template <class T> SteadyState steady_state(const Lds<T>& s) {
     require_consistent(s, "steady state");
+    const BlasOnOneThread blas;
     return steady_state(s.A, inner_products(s.C, s.C), s.M);
 }
 

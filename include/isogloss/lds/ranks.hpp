@@ -85,6 +85,7 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
                               C& ranks, Index shards) {
     require_asos(s, f, moments, k);
     distributed::require_shards("ASOS", shards, ranks.size());
+    const BlasOnOneThread blas;
     const Index h = s.states(), V = s.vocabulary();
     const Array<double>& m = s.whitening.m;
     const AsosRecursion recursion(s.A, s.M, f, k);

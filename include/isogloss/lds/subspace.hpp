@@ -54,6 +54,7 @@ Subspace<T> identify(const Operator& H, const Whitening& whitening, const Subspa
     if (const Index most = whitening.dimension * r; h > most)
         throw UsageError(who, ": ", h, " states were requested, but the words' lagged covariances have rank ",
                          most, " at most; use fewer states or more lags");
+    const BlasOnOneThread blas;
     HankelSvd<T> svd = hankel_svd(H, h, options.svd, std::move(watch.from), watch.checkpoint);
 
     auto root = zeros<double>(h, h);

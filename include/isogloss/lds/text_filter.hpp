@@ -52,6 +52,7 @@ public:
             throw UsageError(
                 "TextFilter: the system is one of vectors (Whitening::of_numbers), expected one of ",
                 "words");
+        const BlasOnOneThread blas;
         columns_ = s.C;
         for (Index i = 0; i < s.vocabulary(); ++i)
             for (Index j = 0; j < s.states(); ++j) columns_(i, j) *= static_cast<T>(s.whitening.w[i]);
@@ -70,6 +71,7 @@ public:
         require(token);
         if (std::ssize(state) != states())
             throw UsageError("TextFilter: found a state of ", state.size(), " numbers, expected ", states());
+        const BlasOnOneThread blas;
         Array<T> next(table_.data() + token * states(), table_.data() + (token + 1) * states());
         gemm<T>(T(1), {state.data(), 1, states()}, ref(H_), T(1), {next.data(), 1, states()});
         std::copy(next.begin(), next.end(), state.begin());
@@ -83,6 +85,7 @@ public:
     /// x̂_t for every token of several texts, each started from the initial state, [ΣT, h] in the order given.
     TallMatrix<T> filter(Texts texts) const {
         const Plan plan(texts);
+        const BlasOnOneThread blas;
         for (const auto& one : texts)
             for (const Token token : one) require(token);
         const Index h = states();
@@ -107,6 +110,7 @@ public:
     /// x̄_t for every token of several texts, see filter.
     TallMatrix<T> smooth(Texts texts) const {
         const Plan plan(texts);
+        const BlasOnOneThread blas;
         const Index h = states();
         const TallMatrix<T> filtered = filter(texts);
         TallMatrix<T> out = filtered, now = zeros<T>(plan.widest, h), after = now;
