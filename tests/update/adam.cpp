@@ -12,7 +12,7 @@ TEMPLATE_TEST_CASE("Adam's first step has length η in every coordinate; later o
     Graph<T> g({});
     const auto w = g.weight("w", 1, 2, constant(1));
     Adam<T> adam(g.parameters(),
-                 {.rate = 0.1, .first = 0.8, .second = 0.9, .epsilon = 1e-12, .divisor = Divisor::none});
+                 {.rate = 0.1, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-12, .divisor = Divisor::none});
     g.gradient(w)(0, 0) = T(3);
     g.gradient(w)(0, 1) = T(-0.02);
     adam.step();
@@ -23,6 +23,19 @@ TEMPLATE_TEST_CASE("Adam's first step has length η in every coordinate; later o
     adam.step();
     const double m = 0.8 * 0.2 * 3 + 0.2 * 1, s = 0.9 * 0.1 * 9 + 0.1 * 1;
     CHECK(g.value(w)(0, 0) == Approx(0.9 - 0.1 * (m / 0.36) / std::sqrt(s / 0.19)).epsilon(1e-5));
+}
+
+TEMPLATE_TEST_CASE("A constant gradient gives steps of length η: bias and averages have the same betas",
+                   "[update][adam]", float, double) {
+    using T = TestType;
+    Graph<T> g({});
+    const auto w = g.weight("w", 1, 1, constant(0));
+    Adam<T> adam(g.parameters(), {.rate = 0.125, .epsilon = 1e-30, .divisor = Divisor::none});
+    for (int k = 1; k <= 4; ++k) {
+        g.gradient(w)(0, 0) = T(3);
+        adam.step();
+        CHECK(g.value(w)(0, 0) == Approx(-0.125 * k).epsilon(sizeof(T) == 4 ? 1e-6 : 1e-12));
+    }
 }
 
 TEMPLATE_TEST_CASE("Adam refuses a gradient whose square is infinite, and moves on", "[update][adam]", float,
@@ -74,17 +87,16 @@ TEST_CASE("Adam's decay is decoupled, its clipping by the whole group", "[update
     CHECK(g.value(w)(0, 0) == Approx(2 - 0.1 * 0.5 * 2));
     g.gradient(w)(0, 0) = 40;
     CHECK(adam.step() == Approx(40));
-    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.second = 1}), UsageError, says("second = 1"));
+    REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.beta2 = 1}), UsageError, says("beta2 = 1"));
     REQUIRE_THROWS_MATCHES(Adam<double>(g.parameters(), {.epsilon = 0}), UsageError, says("epsilon = 0"));
     // What is in range in double may not be in float: 1 - β₂ and ε would be 0 and the step 0/0.
     Graph<float> f({});
     f.weight("w", 1, 1, constant(2));
-    REQUIRE_THROWS_MATCHES(Adam<float>(f.parameters(), {.second = 0.99999999}), UsageError,
-                           says("second = 1"));
+    REQUIRE_THROWS_MATCHES(Adam<float>(f.parameters(), {.beta2 = 0.99999999}), UsageError, says("beta2 = 1"));
     REQUIRE_THROWS_MATCHES(Adam<float>(f.parameters(), {.epsilon = 1e-40}), UsageError,
                            says("epsilon = 1e-40"));
     REQUIRE_THROWS_MATCHES(Adam<float>(f.parameters(), {.rate = 1e39}), UsageError, says("rate = 1e+39"));
-    REQUIRE_NOTHROW(Adam<double>(g.parameters(), {.rate = 1e39, .second = 0.99999999, .epsilon = 1e-40}));
+    REQUIRE_NOTHROW(Adam<double>(g.parameters(), {.rate = 1e39, .beta2 = 0.99999999, .epsilon = 1e-40}));
     g.gradient(w)(0, 0) = std::numeric_limits<double>::infinity();
     const double before = g.value(w)(0, 0);
     REQUIRE_THROWS_AS(adam.step(), NumericError);

@@ -12,8 +12,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Options of Adam.
 struct AdamOptions {
     double rate = 0.001;               ///< η ≥ 0
-    double first = 0.9;                ///< β₁ in [0, 1), rounded to T too
-    double second = 0.999;             ///< β₂ in [0, 1), rounded to T too
+    double beta1 = 0.9;                ///< β₁ in [0, 1), of the mean m; rounded to T too
+    double beta2 = 0.999;              ///< β₂ in [0, 1), of the mean square s; rounded to T too
     double epsilon = 1e-8;             ///< ε > 0, not below the smallest normal number of T
     double clip = 0;                   ///< maximum norm of the whole group's gradient, ≥ 0; 0: no clipping
     double weight_decay = 0;           ///< λ ≥ 0, decoupled: w ← w - η λ w
@@ -36,8 +36,8 @@ public:
     /// Throws UsageError for options out of range.
     Adam(Parameters<T> group, AdamOptions options) : Rule<T, AdamOptions>("adam", std::move(group), options) {
         const auto rounded = [](double x) { return static_cast<double>(static_cast<T>(x)); };
-        require("adam", "first", rounded(options.first), 0, Exclusive{1});
-        require("adam", "second", rounded(options.second), 0, Exclusive{1});
+        require("adam", "beta1", rounded(options.beta1), 0, Exclusive{1});
+        require("adam", "beta2", rounded(options.beta2), 0, Exclusive{1});
         require("adam", "epsilon", options.epsilon, static_cast<double>(std::numeric_limits<T>::min()));
         allocate_per_parameter("adam", group_, 2 * sizeof(T), [&](const Parameter<T>& p) {
             mean_.emplace_back(p.size(), T(0));
@@ -53,9 +53,11 @@ public:
         const auto k = static_cast<double>(steps_ + 1);
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
         require_squares("adam", group_, norm * clip_factor(norm, options_.clip), factor);
-        const T b1 = static_cast<T>(options_.first), b2 = static_cast<T>(options_.second);
-        const T eta = static_cast<T>(options_.rate / (1 - std::pow(options_.first, k)));
-        const T scale = static_cast<T>(1 / (1 - std::pow(options_.second, k)));
+        const T b1 = static_cast<T>(options_.beta1), b2 = static_cast<T>(options_.beta2);
+        const auto bias = [k](T beta) {
+            return 1 - std::pow(static_cast<double>(beta), k);
+        };  // of the β in use
+        const T eta = static_cast<T>(options_.rate / bias(b1)), scale = static_cast<T>(1 / bias(b2));
         const T epsilon = static_cast<T>(options_.epsilon),
                 decay = static_cast<T>(options_.rate * options_.weight_decay);
         const auto moved = [=](T w, T gradient, T& m, T& s) {
