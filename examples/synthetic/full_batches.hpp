@@ -6,6 +6,7 @@
 #include <isogloss/update/riemannian/transition.hpp>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "columns.hpp"
 #include "graph_model.hpp"
@@ -83,12 +84,13 @@ private:
             double total = 0;
             for (const double c : to_predict) total += c;
             for (double& c : to_predict) c /= total;
-            softmax_ = std::make_unique<ig::SoftmaxStep<double>>(g, "out", y, to_predict);
+            softmax_ = std::make_unique<ig::SoftmaxStep<double>>(
+                g, "out", y, ig::SoftmaxStepOptions{.frequencies = std::move(to_predict)});
             transition_ = std::make_unique<ig::TransitionStep<double>>(
                 g, "net",
                 ig::TransitionOptions{.modulus = options.named_modulus(),
                                       .form = options.named_form(),
-                                      .damping = options.damping});
+                                      .floor = options.damping});
         }
         softmax_->conjugate(options.conjugate);
         transition_->conjugate(options.conjugate);

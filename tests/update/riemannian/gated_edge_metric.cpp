@@ -94,7 +94,7 @@ TEMPLATE_TEST_CASE("A step of weights gated by a sequence follows from the defin
     const double damping = 0.2;
     const bool rbpm = modulus == UnitModulus::rbpm;
     Gated<TestType> n;
-    TransitionStep<TestType> step(n.g, "net", {.modulus = modulus, .form = form, .damping = damping});
+    TransitionStep<TestType> step(n.g, "net", {.modulus = modulus, .form = form, .floor = damping});
     n.pass();
     step.clear();
     step.add(1);
@@ -177,7 +177,7 @@ TEST_CASE("Without an input the step is that of a network that reads one symbol"
     g.forward(l, {x, {only.data(), T, B}}, {y, {n.next.data(), T, B}});
     g.backward(l);
     g.backward<Modulus>(l);
-    const TransitionOptions options{.modulus = modulus, .form = MetricForm::quasi_diagonal, .damping = 0.1};
+    const TransitionOptions options{.modulus = modulus, .form = MetricForm::quasi_diagonal, .floor = 0.1};
     TransitionStep<double> by_sequence(n.g, "net", options), by_token(g, "net", options);
     for (auto* step : {&by_sequence, &by_token}) step->clear(), step->add(1), step->solve();
     for (std::size_t i = 0; i < by_token.direction(0).size(); ++i)
@@ -192,7 +192,7 @@ TEST_CASE("Gated by a sequence, the step is invariant under affine changes of ac
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const auto apart = [&](Gated<double>& one, Gated<double>& other, MetricForm form) {
         double worst = 0;
-        const TransitionOptions options{.modulus = modulus, .form = form, .damping = 0};
+        const TransitionOptions options{.modulus = modulus, .form = form, .floor = 0};
         TransitionStep<double> step(one.g, "net", options), image(other.g, "net", options);
         for (int k = 0; k < 20; ++k) {
             worst = worse(worst, std::abs(one.pass() - other.pass()));

@@ -291,7 +291,7 @@ TEST_CASE("Positions without a target are in no head's metric where the targets 
     Net<Glnn> n(40);
     Riemannian<double> update(
         n.g, "out.*", {.rate = 0, .damping = 1e-9, .floor = 0, .divisor = Divisor::none, .targets = n.y});
-    SoftmaxStep<double> softmax(n.g, "out", n.y, {}, 0);
+    SoftmaxStep<double> softmax(n.g, "out", n.y, {.floor = 0});
     REQUIRE(std::count(n.next.begin(), n.next.end(), not_predicted) > 3);
     n.forward();
     n.g.backward(n.l);

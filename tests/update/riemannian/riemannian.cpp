@@ -255,7 +255,7 @@ TEST_CASE("The update of a head is the step of its Fisher metric", "[riemannian]
     for (auto& y : n.next) y = std::max(y, Token{0});
     Riemannian<double> update(n.g, "out.*",
                               {.rate = 0, .damping = 1e-9, .floor = 0, .divisor = Divisor::none});
-    SoftmaxStep<double> softmax(n.g, "out", n.y, {}, 0);
+    SoftmaxStep<double> softmax(n.g, "out", n.y, {.floor = 0});
     n.forward();
     n.g.backward(n.l);
     softmax.add(1);

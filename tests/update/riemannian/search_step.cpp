@@ -113,7 +113,7 @@ TEMPLATE_TEST_CASE("The fixed rate runs over the metric of sparse networks", "[r
                    Net<Glnn>, Net<SparseRnn>) {
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     TestType n(60);
-    TransitionStep<double> step(n.g, "net", {.form = form, .damping = 0.3});
+    TransitionStep<double> step(n.g, "net", {.form = form, .floor = 0.3});
     n.backward(step);
     step.solve();
     Riemannian<double> same(n.g, "net.*",

@@ -44,7 +44,7 @@ TEMPLATE_TEST_CASE("The step of a head is that of each weight with its bias", "[
     Net<Glnn, TestType> n(40);
     const double tolerance = sizeof(TestType) == 4 ? 1e-4 : 1e-10;
     const std::vector<double> f = {0.1, 0.2, 0.3, 0.4};
-    SoftmaxStep<TestType> step(n.g, "out", n.y, f);
+    SoftmaxStep<TestType> step(n.g, "out", n.y, {.frequencies = f});
     n.forward();
     n.g.backward(n.l);
     const Numbers G = gradient(n.g, "out.W"), G0 = gradient(n.g, "out.b");
@@ -77,6 +77,6 @@ TEMPLATE_TEST_CASE("A head starts at the frequencies", "[riemannian]", float, do
                            says("2 counts", "expected 4"));
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,
                            says("'net' is not a softmax head"));
-    REQUIRE_THROWS_MATCHES(SoftmaxStep<TestType>(n.g, "out", n.y, {1, 2}), UsageError,
+    REQUIRE_THROWS_MATCHES(SoftmaxStep<TestType>(n.g, "out", n.y, {.frequencies = {1, 2}}), UsageError,
                            says("2 frequencies", "4 words"));
 }

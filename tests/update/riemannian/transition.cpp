@@ -77,7 +77,7 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const double damping = 0.3;
     TestType n(60);
-    TransitionStep<double> step(n.g, "net", {.modulus = modulus, .form = form, .damping = damping});
+    TransitionStep<double> step(n.g, "net", {.modulus = modulus, .form = form, .floor = damping});
     n.backward(step);
     step.solve();
     for (Index j = 0; j < 5; ++j) {
@@ -154,8 +154,8 @@ TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, 
     map_to_logistic(tanh, logistic);
     double worst = 0, fall = 0;
     const auto trajectory = [&](TestType& n) {
-        SoftmaxStep<double> softmax(n.g, "out", n.y, {}, 0);
-        TransitionStep<double> transition(n.g, "net", {.modulus = modulus, .form = form, .damping = 0});
+        SoftmaxStep<double> softmax(n.g, "out", n.y, {.floor = 0});
+        TransitionStep<double> transition(n.g, "net", {.modulus = modulus, .form = form, .floor = 0});
         softmax.conjugate(conjugate), transition.conjugate(conjugate);
         Numbers losses;
         // Without damping RUOP moves start values by 1/B, where B has vanished through time but for rounding.
@@ -210,7 +210,7 @@ TEST_CASE("Silent units, symbols never seen and single symbols leave steps finit
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const double damping = GENERATE(0.0, 1.0);
-    const TransitionOptions o{.modulus = modulus, .form = form, .damping = damping};
+    const TransitionOptions o{.modulus = modulus, .form = form, .floor = damping};
     Net<Glnn> n(30);
     for (auto& s : n.text) s = s == 3 ? 2 : s;  // symbol 3 is never read
     auto& W = n.g.parameter("out.W");
@@ -232,8 +232,7 @@ TEST_CASE("Transition steps refuse what they cannot work on", "[riemannian]") {
     Net<Glnn> n(10);
     REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "out", {}), UsageError,
                            says("'out' is not a network on a sparse graph", "There are: net"));
-    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.damping = -1}), UsageError,
-                           says("damping = -1"));
+    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.floor = -1}), UsageError, says("floor = -1"));
     TransitionStep<double> step(n.g, "net", {.modulus = UnitModulus::rbpm});
     n.forward();
     n.g.backward(n.l);

@@ -122,7 +122,7 @@ protected:
     SearchStep(const Parameters<T>& group, Damping damping, Seq<T> behind = {})
         : group_(group.trained()), damping_(damping), behind_(behind) {
         require("riemannian", "damping", damping.relative, 0.0);
-        require("riemannian", damping.relative > 0 ? "floor" : "damping", damping.absolute, 0.0);
+        require("riemannian", "floor", damping.absolute, 0.0);
         allocate_per_parameter("riemannian", group_, 3 * sizeof(T), [&](const Parameter<T>& p) {
             const auto n = static_cast<std::size_t>(p.size());
             members_.push_back({std::vector<T>(n), std::vector<T>(n), std::vector<T>(n), {}, {}});

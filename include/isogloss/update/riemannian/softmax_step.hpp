@@ -6,16 +6,21 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// Natural step of a softmax head by SoftmaxFisher, where ε_v = damping · (f_v + machine epsilon) and f_v is
+/// Options of SoftmaxStep.
+struct SoftmaxStepOptions {
+    std::vector<double> frequencies = {};  ///< f_v of every word; none: 1/V each
+    double floor = 1;                      ///< ε ≥ 0 of all words together, added to the diagonals
+};
+
+/// Natural step of a softmax head by SoftmaxFisher, where ε_v = floor · (f_v + machine epsilon) and f_v is
 /// the frequency of word v. A head's weights are the writing weights of the source.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(21).
 template <class T> class SoftmaxStep final : public SearchStep<T> {
 public:
-    /// `targets`: the tokens that the head predicts; positions without one do not count. `frequencies`: f_v
-    /// of every word, or none for 1/V each. `damping` ≥ 0. Throws UsageError for arguments that do not fit.
-    SoftmaxStep(Graph<T>& g, std::string_view head, Tokens targets, std::vector<double> frequencies = {},
-                double damping = 1)
-        : SoftmaxStep(g, head_of(g, head), targets, std::move(frequencies), damping) {}
+    /// `targets`: the tokens that the head predicts; positions without one do not count. Throws UsageError for arguments
+    /// that do not fit.
+    SoftmaxStep(Graph<T>& g, std::string_view head, Tokens targets, SoftmaxStepOptions options = {})
+        : SoftmaxStep(g, head_of(g, head), targets, std::move(options.frequencies), options.floor) {}
 
     const SoftmaxFisher<T>& metric() const {
         return static_cast<const SoftmaxFisher<T>&>(*this->metrics_[0]);
@@ -23,8 +28,8 @@ public:
 
 private:
     SoftmaxStep(Graph<T>& g, const graph::LogitsRecord<T>& head, Tokens targets,
-                std::vector<double> frequencies, double damping)
-        : SearchStep<T>(SearchStep<T>::parameters(g, {head.table, head.bias}), {.absolute = damping},
+                std::vector<double> frequencies, double floor)
+        : SearchStep<T>(SearchStep<T>::parameters(g, {head.table, head.bias}), {.absolute = floor},
                         head.hidden) {
         const Index V = head.vocabulary;
         if (targets.id < 0 || targets.graph != g.store().serial)
@@ -42,7 +47,8 @@ private:
 
 /// Start values (30): every weight of a head 0, its biases log ν_v, so that the first model predicts each
 /// word by its frequency among the targets. `counts`: how often each word is a target; a word that never is one
-/// counts as 1e-12 of the sum. Throws UsageError for a head without a bias or counts that do not fit.
+/// counts as 1e-12 of the sum. Throws UsageError for a head without a bias, one whose rows are held at norm 1, or counts
+/// that do not fit.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II".
 template <class T>
 void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
@@ -54,6 +60,9 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
         throw UsageError("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
                          ", expected ", record.vocabulary, " with a sum above 0");
     auto& table = g.store()[record.table];
+    if (table.unit_rows)
+        throw UsageError("start_at_frequencies: the rows of '", table.name, "', the table of head '", head,
+                         "', are held at norm 1 and cannot start at 0");
     std::fill_n(table.value, table.size(), T(0));
     T* b = g.store()[record.bias].value;
     for (std::size_t v = 0; v < counts.size(); ++v)

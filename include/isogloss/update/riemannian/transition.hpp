@@ -9,7 +9,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 struct TransitionOptions {
     UnitModulus modulus = UnitModulus::rbpm;
     MetricForm form = MetricForm::automatic;
-    double damping = 1;  ///< ε ≥ 0 added to the diagonals; small compared to the number of symbols
+    double floor = 1;  ///< ε ≥ 0 added to the diagonals; small compared to the number of symbols
 };
 
 /// RUOP or RBPM step of transition weights and start values by EdgeMetric, for Glnn, Gnn and SparseRnn.
@@ -19,7 +19,7 @@ public:
     /// `node`: the network's name. Throws UsageError when there is none of that name, or unless ε ≥ 0.
     TransitionStep(Graph<T>& g, std::string_view node, TransitionOptions options)
         : SearchStep<T>(SearchStep<T>::parameters(g, weights(g, find(g, node))),
-                        {.absolute = options.damping}) {
+                        {.absolute = options.floor}) {
         this->metrics_ = metrics_of(g, this->group_, options.modulus, options.form);
     }
 
