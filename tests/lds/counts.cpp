@@ -71,6 +71,107 @@ TEST_CASE("Shards cut anywhere and added give exactly the counts of one pass", "
     }
 }
 
+TEST_CASE("Several texts are counted as if each were added alone, in blocks of any size", "[lds][counts]") {
+    const auto words = texts::markov(700, 30);
+    const std::span<const Token> all(words);
+    std::vector<std::span<const Token>> parts = {all.first(0)};
+    const Random random(3, 5);
+    for (std::size_t at = 0; at < all.size();) {  // of 0 to 29 words, and one that is longer than some blocks
+        const auto n = std::size_t(at == 0 ? 250 : random.below(Index(at), 30));
+        parts.push_back(all.subspan(at, std::min(n, all.size() - at)));
+        at += parts.back().size() + (n == 0);  // word `at` is left out
+    }
+    parts.push_back(all.first(3));  // the same words again
+    for (const Token boundary : {-1, 4})
+        for (const int n : {1, 3}) {
+            const Threads set(n);
+            CountOptions options{.lags = 5, .boundary = boundary};
+            LagCounts alone(30, options);
+            for (const auto& part : parts) alone.add(part);
+            REQUIRE(std::ssize(parts) > 30);
+            for (const Index block : {1, 4, 7, 100, 100000}) {
+                options.block = block;
+                LagCounts together(30, options);
+                together.add(parts);
+                CHECK(together == alone);
+                CHECK(together.tokens() == alone.tokens());
+                together.add(parts);
+                alone.add(alone);
+                CHECK(together == alone);
+                alone = LagCounts(30, options);
+                for (const auto& part : parts) alone.add(part);
+            }
+        }
+    LagCounts counts(30, {.lags = 2});
+    counts.add(LagCounts::Texts());
+    CHECK(counts.tokens() == 0);
+    const std::vector<Token> good = {0, 1}, bad = {2, 30};
+    const std::vector<std::span<const Token>> mixed = {good, bad};
+    REQUIRE_THROWS_MATCHES(counts.add(mixed), DataError, says("token 3 is 30", "30 words"));
+    CHECK(counts.tokens() == 0);
+}
+
+TEST_CASE("Counts of two vocabularies are not added where both are known", "[lds][counts]") {
+    const std::vector<Token> text = {0, 1, 2};
+    const auto counted = [&](std::uint64_t words) {
+        LagCounts counts(3, {.lags = 1, .words = words});
+        counts.add(text);
+        return counts;
+    };
+    LagCounts sum = counted(7);
+    REQUIRE_THROWS_MATCHES(sum.add(counted(8)), UsageError,
+                           says("counts of another vocabulary of 3 words", "with the same vocabulary"));
+    CHECK(sum == counted(7));
+    sum.add(counted(7));
+    sum.add(counted(0));
+    CHECK(sum.tokens() == 9);
+    CHECK(sum.options().words == 7);
+}
+
+TEST_CASE("Where memory runs out the counts are as before or those of no tokens, and the message says which",
+          "[lds][counts][errors]") {
+    const auto text = texts::markov(300, 20);
+    const std::span<const Token> all(text);
+    const std::vector<std::span<const Token>> parts = {all.first(50), all.subspan(50)};
+    const CountOptions options{.lags = 3, .block = 100};
+    const LagCounts none(20, options);
+    LagCounts some(20, options);
+    some.add(text);
+    for (const LagCounts* before : std::initializer_list<const LagCounts*>{&none, &some})
+        for (const int what : {0, 1, 2}) {
+            int kept = 0, lost = 0;
+            for (std::size_t k = 0;; ++k) {
+                LagCounts counts = *before, other = some;
+                std::string said;
+                bool happened = false;
+                {
+                    const FailingAllocation failing(k);
+                    try {
+                        if (what == 0) counts.add(text);
+                        else if (what == 1) counts.add(parts);
+                        else counts.add(std::move(other));
+                    } catch (const DataError& error) {
+                        said = error.what();
+                    }
+                    happened = failing.happened();
+                }
+                if (!happened) break;
+                INFO("allocation " << k << " fails: " << said);
+                const bool gone = said.find("lost") != std::string::npos;
+                REQUIRE(said.find(gone ? "those of no tokens" : "were not added") != std::string::npos);
+                REQUIRE(counts == (gone ? none : *before));
+                REQUIRE(counts.tokens() == (gone ? 0 : before->tokens()));
+                counts.add(text);  // they can be used as before
+                REQUIRE(counts.tokens() == (gone ? 300 : before->tokens() + 300));
+                if (gone) REQUIRE(counts == some);
+                gone ? ++lost : ++kept;
+            }
+            CHECK((kept > 10) == (what < 2));
+            CHECK((lost > 5) == (before == &some));  // the first counts are taken as they are
+            if (before == &none) CHECK(lost == 0);
+        }
+}
+
 TEST_CASE("Words never seen, one word, and texts shorter than the lags are counted as they are",
           "[lds][counts]") {
     LagCounts counts(5, {.lags = 4});

@@ -56,6 +56,16 @@ TEST_CASE("The later words are those of the part, the earlier ones may lie befor
     CHECK(rows(none, 3, cells) == std::vector<Row>(3));
 }
 
+TEST_CASE("No pair reaches over the end of a text in a row of them", "[lds][pair_block]") {
+    const std::vector<Index> ends = {1, 2, 5};  // 0 1 | 0 | 2 1 0
+    const PairBlock block(six, 0, 6, 3, 2, -1, NoCallback{}, ends);
+    LagCells cells;
+    block.count(1, cells);
+    CHECK(rows(block, 3, cells) == std::vector<Row>{{{1, 1}}, {{0, 1}, {2, 1}}, {}});
+    block.count(2, cells);
+    CHECK(rows(block, 3, cells) == std::vector<Row>{{{2, 1}}, {}, {}});
+}
+
 TEST_CASE("No pair reaches over a boundary, which is a later word all the same", "[lds][pair_block]") {
     const PairBlock block(six, 0, 6, 3, 2, 2);
     LagCells cells;

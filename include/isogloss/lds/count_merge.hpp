@@ -127,9 +127,10 @@ inline LagCounts counts_of(const CountRun& run, Index buffer) {
         std::partial_sum(starts.begin(), starts.end(), starts.begin());
         lags.push_back({std::move(starts), std::move(columns), std::move(narrow), std::move(wide)});
     }
-    return LagCounts::from_parts(
-        {.lags = run.header().lags, .boundary = static_cast<Token>(run.header().boundary)},
-        std::move(occurrences), std::move(lags));
+    return LagCounts::from_parts({.lags = run.header().lags,
+                                  .boundary = static_cast<Token>(run.header().boundary),
+                                  .words = run.header().words},
+                                 std::move(occurrences), std::move(lags));
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds

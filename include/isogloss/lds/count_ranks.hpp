@@ -96,7 +96,7 @@ template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& 
         const detail::CountShape expected = detail::shape_of(own.vocabulary(), own.options());
         const Array<Index> found = hand_on(std::span<const Index>(expected));
         if (gets)
-            detail::require_alike("sum_of_ranks", {found[0], found[1], found[2]}, expected,
+            detail::require_alike("sum_of_ranks", {found[0], found[1], found[2], found[3]}, expected,
                                   message(" on rank ", rank + step));
         if (auto other = detail::passed(own, gets, hand_on)) own.add(std::move(*other));
         if (sends) own = LagCounts(own.vocabulary(), own.options());

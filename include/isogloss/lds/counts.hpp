@@ -12,6 +12,8 @@
 #include <isogloss/types.hpp>
 #include <limits>
 #include <new>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,7 @@ struct CountOptions {
     Index lags = 7;       ///< r ≥ 1: distances 1 … r
     Token boundary = -1;  ///< a token that ends a sentence: no pair crosses it; -1: pairs are not restricted
     Index block = Index{1} << 24;  ///< tokens processed at a time, 1 … 2³¹ - 1001
+    std::uint64_t words = 0;       ///< checksum of the vocabulary: counts of another are refused; 0: unknown
 };
 
 namespace detail {
@@ -41,20 +44,23 @@ inline void require_room(const char* who, std::int64_t more, std::int64_t total)
                         " are more than 2⁶³ - 1, and a count could overflow");
 }
 
-/// What counts must have in common to be added: words, lags, boundary.
-using CountShape = std::array<Index, 3>;
+/// What counts must have in common to be added: words, lags, boundary, checksum of the words if both know it.
+using CountShape = std::array<Index, 4>;
 
 template <class Options> CountShape shape_of(Index vocabulary, const Options& options) {  ///< see above
-    return {vocabulary, options.lags, options.boundary};
+    return {vocabulary, options.lags, options.boundary, static_cast<Index>(options.words)};
 }
 
 /// Throws UsageError if two shapes differ; `where` tells in the message where the first was found.
 inline void require_alike(const char* who, const CountShape& found, const CountShape& expected,
                           const std::string& where = "") {
-    if (found != expected)
+    if (!std::equal(found.begin(), found.begin() + 3, expected.begin()))
         throw UsageError(who, ": found counts of ", found[0], " words, ", found[1], " lags and boundary ",
                          found[2], where, ", expected ", expected[0], ", ", expected[1], " and ", expected[2],
                          "; count all parts alike");
+    if (found[3] != expected[3] && found[3] != 0 && expected[3] != 0)
+        throw UsageError(who, ": found counts", where, " of another vocabulary of ", found[0],
+                         " words than the others; count all parts with the same vocabulary");
 }
 
 }  // namespace detail
@@ -72,14 +78,20 @@ inline void require_alike(const char* who, const CountShape& found, const CountS
 ///     shard.add(corpus.tokens(), first, last);           // in another process
 ///     counts.add(shard);
 ///
-/// Cost     O(T) per lag; the only sort is a counting sort of the positions by word. Memory: 8 bytes per pair
-///          that occurs and lag (12 at a lag with a count above 2³² - 1), never V × V; while a block is
-///          counted, 4 bytes per token of the block, and 8 more on each thread. Lags are counted in parallel on
-///          threads(); the result does not depend on the number of threads.
+/// Several texts, between which there are no pairs, are best given at once, as a list of spans: an `add` for each
+/// would pass through all counts each time.
+///
+/// Cost     O(T) per lag, and O(V + pairs) per lag for every `add` to counts that hold some already; the only
+///          sort is a counting sort of the positions by word. Memory: 8 bytes per pair that occurs and lag (12 at
+///          a lag with a count above 2³² - 1), never V × V; while a block is counted, 4 bytes per token of the
+///          block, and 8 more on each thread. Lags are counted in parallel on threads(); the result does not
+///          depend on the number of threads.
 /// Options  see CountOptions.
 /// Errors   UsageError: options out of range, addition of counts of different shape. DataError: a token outside
-///          the vocabulary, more than 2⁶³ - 1 tokens. Nothing is changed in these cases. If memory runs out while
-///          counts are added, DataError, and the counts are then empty; use SpilledCounts for larger counts.
+///          the vocabulary, more than 2⁶³ - 1 tokens, not enough memory to count a text. Nothing is changed in
+///          these cases. If memory runs out while counts are added to others, lag by lag and in the memory that the
+///          previous ones leave: DataError, and the counts are then those of no tokens. Use SpilledCounts for
+///          larger counts.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17); rows and columns as in its eq. (3).
 class LagCounts {
 public:
@@ -92,9 +104,12 @@ public:
         const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int64_t));
         within_memory("LagCounts", bytes, [&] {
             occurrences_.assign(vocabulary, 0);
-            empty_lags();
+            lags_ = no_pairs();
         });
     }
+
+    using Texts =
+        ArrayView<const std::span<const Token>>;  ///< several texts, without pairs from one to the next
 
     /// Counts a whole text.
     void add(ArrayView<const Token> tokens) { add(tokens, 0, std::ssize(tokens)); }
@@ -107,14 +122,48 @@ public:
         const Index from = std::max<Index>(0, first - lags());
         for (Index p = from; p < last; ++p) detail::require_word("LagCounts", p, tokens[p], vocabulary());
         detail::require_room("LagCounts", last - first, total_);
-        LagCounts sum(vocabulary(), options_);
-        for (Index p = first; p < last; p += options_.block) {
-            const Index end = std::min(last, p + options_.block);
-            sum.merge(block(tokens, p, end));
-            for (Index q = p; q < end; ++q) ++sum.occurrences_[tokens[q]];
-        }
-        sum.total_ = last - first;
-        add(std::move(sum));
+        merge(counted([&](Array<SparseCounts>& sum) {
+            for (Index p = first; p < last; p += options_.block)
+                add_lags(sum, block(tokens, p, std::min(last, p + options_.block)));
+        }));
+        for (Index p = first; p < last; ++p) ++occurrences_[tokens[p]];
+        total_ += last - first;
+    }
+
+    /// Counts several texts, each as if it were added alone: no pair reaches from one to the next. All of them are
+    /// counted in blocks together, whatever the length of each; 6 more bytes per token of a block and 8 per text.
+    void add(Texts texts) {
+        std::int64_t place = 0;  // in all texts, in the order given
+        for (const auto& text : texts)
+            for (const Token w : text) detail::require_word("LagCounts", place++, w, vocabulary());
+        detail::require_room("LagCounts", place, total_);
+        merge(counted([&](Array<SparseCounts>& sum) {
+            Array<Token> row;   // the end of the last block, which is context, and a block of tokens
+            Array<Index> ends;  // positions in it where texts end
+            Index context = 0;
+            row.reserve(std::min(place, options_.block) + lags());
+            const auto count = [&] {
+                add_lags(sum, block(row, context, std::ssize(row), ends));
+                context = std::min(lags(), std::ssize(row));
+                const Index gone = std::ssize(row) - context;
+                row.erase(row.begin(), row.begin() + gone);
+                ends.erase(ends.begin(), std::lower_bound(ends.begin(), ends.end(), gone));
+                for (Index& end : ends) end -= gone;
+            };
+            for (std::span<const Token> left : texts)
+                while (!left.empty()) {
+                    const auto some = left.first(static_cast<std::size_t>(
+                        std::min<Index>(std::ssize(left), options_.block + context - std::ssize(row))));
+                    row.insert(row.end(), some.begin(), some.end());
+                    left = left.subspan(some.size());
+                    if (left.empty()) ends.push_back(std::ssize(row) - 1);
+                    if (std::ssize(row) == options_.block + context) count();
+                }
+            if (std::ssize(row) > context) count();
+        }));
+        for (const auto& text : texts)
+            for (const Token w : text) ++occurrences_[w];
+        total_ += place;
     }
 
     /// Adds the counts of another part of the text, of the same vocabulary, lags and boundary.
@@ -181,31 +230,61 @@ public:
     }
 
 private:
-    void empty_lags() {
-        lags_.clear();
-        for (Index k = 0; k < lags(); ++k) lags_.push_back({Array<std::int64_t>(vocabulary() + 1), {}, {}});
+    // N_k of no tokens.
+    Array<SparseCounts> no_pairs() const {
+        Array<SparseCounts> none;
+        for (Index k = 0; k < lags(); ++k) none.push_back({Array<std::int64_t>(vocabulary() + 1), {}, {}});
+        return none;
     }
 
-    void merge(Array<SparseCounts> other) {
-        try {
-            for (std::size_t k = 0; k < lags_.size(); ++k) {
-                if (lags_[k].pairs() == 0) std::swap(lags_[k], other[k]);
-                else if (other[k].pairs() > 0) lags_[k] = lags_[k] + other[k];
-                other[k] = SparseCounts();  // frees its memory before the next sum allocates
-            }
-        } catch (const std::bad_alloc&) {  // some lags are summed and some are not
-            empty_lags();
-            std::fill(occurrences_.begin(), occurrences_.end(), 0);
-            total_ = 0;
-            throw DataError(
-                "LagCounts: not enough memory to add these counts, and what was counted is lost; "
-                "reduce the vocabulary or count fewer lags");
+    // Adds lag by lag; the memory of each is free again before the next sum allocates.
+    static void add_lags(Array<SparseCounts>& to, Array<SparseCounts> other) {
+        for (std::size_t k = 0; k < to.size(); ++k) {
+            SparseCounts its = std::move(other[k]);
+            if (to[k].pairs() == 0) to[k] = std::move(its);
+            else if (its.pairs() > 0) to[k] = to[k] + its;
         }
     }
 
-    // The pairs whose later token is in first … last-1.
-    Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last) const {
-        const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary);
+    // What count(sum) counts into an array of no pairs; the counts of this object stay as they are.
+    template <class Count> Array<SparseCounts> counted(Count&& count) const {
+        try {
+            Array<SparseCounts> sum = no_pairs();
+            count(sum);
+            return sum;
+        } catch (const std::bad_alloc&) {
+        } catch (const std::length_error&) {
+        }
+        throw DataError(
+            "LagCounts: not enough memory to count these tokens, which were not added; use a smaller block, "
+            "fewer lags, or SpilledCounts");
+    }
+
+    // A second array of sums would take as much memory again as all counts. So lags are replaced one by one, and where
+    // memory runs out some are sums and some are not: then nothing is left, which takes no memory.
+    void merge(Array<SparseCounts> other) {
+        try {
+            return add_lags(lags_, std::move(other));
+        } catch (const std::bad_alloc&) {
+        } catch (const std::length_error&) {
+        }
+        for (SparseCounts& lag : lags_) {
+            std::fill(lag.starts.begin(), lag.starts.end(), 0);
+            lag.columns = {}, lag.values = {};
+            lag.owner.reset();
+        }
+        std::fill(occurrences_.begin(), occurrences_.end(), 0);
+        total_ = 0;
+        throw DataError(
+            "LagCounts: not enough memory to add these counts, and what was counted before is lost too: the "
+            "counts are those of no tokens; reduce the vocabulary, count fewer lags, or use SpilledCounts");
+    }
+
+    // The pairs whose later token is in first … last-1; none reaches over one of the ends.
+    Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last,
+                              ArrayView<const Index> ends = {}) const {
+        const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary, NoCallback{},
+                              ends);
         Array<SparseCounts> out(lags());
         parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
             for (Index k = a; k < b; ++k) {

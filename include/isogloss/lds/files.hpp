@@ -88,10 +88,14 @@ inline std::vector<io::TensorSource> counts_head(const std::string& words, const
             {{"occurrences", io::DType::i64, {std::ssize(occurrences)}}, bytes(occurrences)}};
 }
 
-inline void require_words(const text::Vocabulary& vocabulary, Index counted) {
+// `words`: the checksum that the counts have; 0: none.
+inline void require_words(const text::Vocabulary& vocabulary, Index counted, std::uint64_t words) {
     if (vocabulary.size() != counted)
         throw UsageError("save_counts: found counts of ", counted, " words and a vocabulary of ",
                          vocabulary.size());
+    if (words != 0 && words != vocabulary.checksum())
+        throw UsageError("save_counts: found a vocabulary of checksum ", file::hex16(vocabulary.checksum()),
+                         ", expected that of the counts, ", file::hex16(words));
 }
 
 // A tensor of a file as an array: in place, or copied if its type or alignment is not that of T.
@@ -113,11 +117,12 @@ template <class T> ArrayView<const T> mapped(const io::Safetensors& file, const 
 /// Starts and columns are I32, values U32; starts are I64 at a lag with more than 2³¹ - 1 pairs, values are I64
 /// at a lag with a count above 2³² - 1. Versions before 0.2 read only files without such a lag.
 ///
-/// Throws UsageError if the vocabulary has another size than the counts, FileError as write_safetensors.
+/// Throws UsageError if the vocabulary has another size than the counts, or other words where the counts know theirs
+/// (CountOptions::words), FileError as write_safetensors.
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
                         const text::Vocabulary& vocabulary) {
     const Index V = counts.vocabulary();
-    detail::require_words(vocabulary, V);
+    detail::require_words(vocabulary, V, counts.options().words);
     const std::string words = vocabulary.to_text();
     const std::int64_t boundary = counts.options().boundary;
     auto tensors = detail::counts_head(words, boundary, std::span(counts.occurrences()));
@@ -149,10 +154,7 @@ inline void save_counts(const std::filesystem::path& path, std::span<const Count
                         const std::function<void()>& watch = {}) {
     const CountRunHeader& header = runs.front().header();
     const Index V = header.vocabulary;
-    detail::require_words(vocabulary, V);
-    if (header.words != 0 && header.words != vocabulary.checksum())
-        throw UsageError("save_counts: found a vocabulary of checksum ", file::hex16(vocabulary.checksum()),
-                         ", expected that of the counts, ", file::hex16(header.words));
+    detail::require_words(vocabulary, V, header.words);
     const auto run = [runs](Index k) -> const CountRun& {
         return runs[static_cast<std::size_t>(k) % runs.size()];
     };
@@ -194,7 +196,7 @@ inline void save_counts(const std::filesystem::path& path, std::span<const Count
 /// Writes the same file from counts that may exceed memory; calls finish().
 inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
                         const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
-    detail::require_words(vocabulary, counts.vocabulary());
+    detail::require_words(vocabulary, counts.vocabulary(), counts.options().words);
     save_counts(path, std::span(&counts.finish(), 1), vocabulary, counts.buffer(), watch);
 }
 
@@ -234,7 +236,8 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
     if (boundary < -1 || boundary >= V) refuse("the boundary is not a word of the vocabulary");
-    const CountOptions options{.lags = std::ssize(lags), .boundary = static_cast<Token>(boundary)};
+    const CountOptions options{
+        .lags = std::ssize(lags), .boundary = static_cast<Token>(boundary), .words = vocabulary.checksum()};
     try {
         return {LagCounts::from_parts(options, std::move(occurrences), std::move(lags)),
                 std::move(vocabulary)};
