@@ -1,6 +1,8 @@
 // The control of learning rates.
 #include <isogloss/io.hpp>
+#include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/update/riemannian/alternating.hpp>
+#include <utility>
 
 #include "io/files.hpp"
 #include "networks.hpp"
@@ -136,6 +138,46 @@ TEST_CASE("Steps of a head go the same way whether the network below runs or not
     for (int k = 0; k < 10; ++k) REQUIRE(slow.round() == fast.round());
     REQUIRE(fast.cancelled(0) > 0);
     REQUIRE(fast.cancelled(0) == slow.cancelled(0));
+}
+
+TEST_CASE("A search runs a penalty on changes again", "[riemannian]") {
+    struct Penalised : Net<Glnn> {
+        Loss<double> total;
+        explicit Penalised(bool) : Net<Glnn>(60) {
+            total = g.add<TotalLoss>("total", {}, l,
+                                     g.add<ActivationPenalty>("tar", {.size = 0.1, .change = 0.1}, a));
+        }
+    } whole(true), part(true);
+    GradientStep<double> all(whole.g.parameters("out.*")), head(part.g.parameters("out.*"), part.a);
+    TransitionStep<double> t1(whole.g, "net", {}), t2(part.g, "net", {});
+    AlternatingTraining<double> slow(whole.g, whole.total), fast(part.g, part.total);
+    slow.add(all, {.rate = 1}), fast.add(head, {.rate = 1});
+    slow.add(t1, {.rate = 0.1}), fast.add(t2, {.rate = 0.1});
+    slow.data({whole.feeds()}), fast.data({part.feeds()});
+    for (int k = 0; k < 10; ++k) REQUIRE(slow.round() == fast.round());
+}
+
+TEST_CASE("A trial that throws leaves the weights of before", "[riemannian][errors]") {
+    Net<Glnn> n(20);
+    TransitionStep<double> step(n.g, "net", {});
+    AlternatingTraining<double> training(n.g, n.l);
+    training.add(step, {.rate = 0.1});
+    training.data({n.feeds()});
+    const auto values = [&] {
+        Numbers all;
+        for (const auto* p : n.g.parameters()) all.insert(all.end(), p->value, p->value + p->size());
+        return all;
+    };
+    const Numbers before = values();
+    const Token first = std::exchange(n.text[0], 99);  // read again by the trial
+    REQUIRE_THROWS_MATCHES(training.round(), DataError, says("token 99"));
+    REQUIRE(values() == before);
+    n.text[0] = first;
+    const double loss = training.value();
+    REQUIRE(training.round() < loss);
+    REQUIRE_THROWS_MATCHES(training.rate(1), UsageError, says("group 1", "one of the 1"));
+    REQUIRE_THROWS_MATCHES(training.accepted(1), UsageError, says("group 1"));
+    REQUIRE_THROWS_MATCHES(training.cancelled(7), UsageError, says("group 7"));
 }
 
 TEST_CASE("Weights of sequences have no unit", "[riemannian]") {

@@ -23,7 +23,7 @@ struct RateControl {
 /// the rate shrinks, and the same direction is tried again. A round never makes the loss worse: if all trials
 /// fail the old values are restored bit for bit. A group whose direction is not finite, because a gradient or a
 /// metric overflows where the loss does not, leaves its parameters as they are and counts as cancelled; another
-/// group may lead away from there.
+/// group may lead away from there. An exception from a pass leaves the values of before the trial.
 ///
 ///     AlternatingTraining<double> training(g, l);
 ///     training.add(softmax, {.rate = 0.05});      // first: see below
@@ -54,7 +54,8 @@ public:
     }
 
     /// Sets the training data: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
-    /// Evaluates the loss once. May be called again with other data, for instance a growing text.
+    /// Evaluates the loss once. May be called again with other data, for instance a growing text. The arrays that the
+    /// feeds point to are read by every round and must outlive the training, or the next call of data().
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
         if (sequences.empty() || weights.size() != sequences.size())
@@ -99,9 +100,10 @@ public:
     /// The weighted sum of the losses, in nats.
     double value() const { return value_; }
     /// The rate of a group, and how many of its steps were accepted and cancelled.
-    double rate(std::size_t group) const { return groups_[group].control.rate; }
-    Index accepted(std::size_t group) const { return Index(groups_[group].accepted); }    ///< see rate
-    Index cancelled(std::size_t group) const { return Index(groups_[group].cancelled); }  ///< see rate
+    /// Throws UsageError for a group that was not added.
+    double rate(std::size_t group) const { return of(group).control.rate; }
+    Index accepted(std::size_t group) const { return Index(of(group).accepted); }    ///< see rate
+    Index cancelled(std::size_t group) const { return Index(of(group).cancelled); }  ///< see rate
 
     /// Shows its state to a visitor (see io/checkpoint.hpp): the loss, and each group's rate, counts and
     /// conjugate direction. To resume from a file: add the groups and set the data as before, then load.
@@ -124,6 +126,13 @@ private:
         RateControl control;
         std::uint64_t accepted, cancelled;
     };
+
+    const Group& of(std::size_t group) const {
+        if (group >= groups_.size())
+            throw UsageError("alternating training: found group ", group, ", expected one of the ",
+                             groups_.size(), " that were added, counted from 0");
+        return groups_[group];
+    }
 
     double forward(std::size_t s) {
         graph_.reset();
@@ -164,12 +173,19 @@ private:
         }
     }
 
-    // Tries the direction of a group at falling rates.
+    // Tries the direction of a group at falling rates. An exception restores the values before it.
     void search(Group& g) {
         const Seq<T> behind = g.step->behind();
         for (Index trial = 0; trial < g.control.retries; ++trial) {
             g.step->move(g.control.rate);
-            const double reached = evaluate(behind);
+            double reached;
+            try {
+                reached = evaluate(behind);
+            } catch (...) {
+                g.step->cancel();
+                g.step->forget_direction();
+                throw;
+            }
             if (reached <= value_) {
                 value_ = reached;
                 g.control.rate = std::min(g.control.rate * g.control.up, 1e30);  // finite in float
