@@ -101,3 +101,22 @@ TEST_CASE("Gru refuses impossible options and leaves the graph as it was", "[nod
     g.add<Gru>("gru", {.units = 3}, x);
     REQUIRE(g.parameters("gru.*").size() == 6);
 }
+
+TEST_CASE("Gru starts with the bias of its update gate: the larger, the longer it keeps its state",
+          "[node][gru]") {
+    const auto kept = [](double bias) {
+        Graph<double> g({.time = 5, .batch = 1});
+        const auto x = g.input("x", 1);
+        const auto h = g.add<Gru>("gru", {.units = 2, .update_bias = bias}, x);
+        REQUIRE(flat(g.value(g.weight("gru.b"))) == Numbers{bias, bias, 0, 0});
+        REQUIRE(flat(g.value(g.weight("gru.bq"))) == Numbers{0, 0});
+        g.carry({{{1, 1}}});
+        const Numbers in(5);
+        g.forward(h, {x, in.data(), 5, 1});
+        return g.value(h)(4, 0);
+    };
+    REQUIRE(kept(-3) < 0.01);
+    REQUIRE(kept(0) < 0.2);
+    REQUIRE(kept(3) > 0.7);
+    REQUIRE(kept(800) == 1);
+}

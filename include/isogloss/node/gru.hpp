@@ -10,15 +10,17 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 ///     (z, r) = σ(x_t W + h_{t-1} U + b)
 ///     q = tanh(x_t Wq + (r ∘ h_{t-1}) Uq + bq)
-///     h_t = z ∘ h_{t-1} + (1 - z) ∘ q
+///     h_t = z ∘ h_{t-1} + (1 - z) ∘ q            z = 1 keeps the state, z = 0 replaces it
 ///
 /// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;
 ///          Wq [m, n];  Uq [n, n];  bq [1, n];  h [T, B, n]; n = units
-/// Options  units   n ≥ 1
-///          keep    probability of keeping a unit, (0, 1], default 1; masks according to `scheme`, applied
-///                  where h_{t-1} or r ∘ h_{t-1} is multiplied by a matrix; the leak z ∘ h_{t-1} is not masked
-///          scheme  DropoutScheme, default tied
-///          init    start values of the matrices, default uniform(0.1); biases start at 0
+/// Options  units        n ≥ 1
+///          keep         probability of keeping a unit, (0, 1], default 1; masks according to `scheme`, applied
+///                       where h_{t-1} or r ∘ h_{t-1} is multiplied by a matrix; the leak z ∘ h_{t-1} is not masked
+///          scheme       DropoutScheme, default tied
+///          init         start values of the matrices, default uniform(0.1)
+///          update_bias  start value of the z part of b, default 0; above 0, units begin by keeping their state for
+///                       longer. The rest of b, and bq, start at 0
 /// Source   Cho et al. 2014; other texts swap z and 1 - z, or apply r after the product.
 template <class T> struct Gru {
     struct Options {
@@ -26,6 +28,7 @@ template <class T> struct Gru {
         double keep = 1;
         DropoutScheme scheme = DropoutScheme::tied;
         Init init = uniform(0.1);
+        double update_bias = 0;
     };
     Options options;
     RecurrentDropout<T> dropout;
@@ -49,7 +52,7 @@ template <class T> struct Gru {
                     .init(options.init)
                     .from("W", x, dropout.input)
                     .from("U", s.previous(h), dropout.state)
-                    .bias("b");
+                    .bias("b", per_block({options.update_bias, 0}));
         candidate = s.units("candidate", n)
                         .init(options.init)
                         .from("Wq", x, candidate_input)
