@@ -1,34 +1,47 @@
 /// @file loss/total.hpp  Weighted sums of losses.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <isogloss/graph/graph.hpp>
+#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
-/// l = w_a l_a + w_b l_b: losses trained jointly. Chain it for more than two.
+/// l = Σ_k w_k l_k: two or more losses trained jointly.
 ///
-/// Options  weights  w_a and w_b, any finite numbers, default 1 and 1
-/// The number of predicted positions is the larger of the two; there is no loss per position.
+/// Options  weights  w_k, one finite number for each loss, default all 1
+/// Errors   another number of weights; one that is not finite
+/// The number of predicted positions is the largest of the parts; there is no loss per position.
 template <class T> struct TotalLoss {
     struct Options {
-        double weights[2] = {1, 1};
+        std::vector<double> weights = {};
     };
     Options options;
-    Loss<T> a, b, l;
+    std::vector<Loss<T>> parts;
+    Loss<T> l;
 
-    Loss<T> setup(Setup<T>& s, Loss<T> left, Loss<T> right) {
-        for (const double w : options.weights)
-            if (!std::isfinite(w)) s.fail("found weight ", w, ", expected a finite number");
-        a = left;
-        b = right;
+    template <std::same_as<Loss<T>>... More> Loss<T> setup(Setup<T>& s, Loss<T> a, Loss<T> b, More... more) {
+        parts = {a, b, more...};
+        auto& w = options.weights;
+        if (w.empty()) w.assign(parts.size(), 1);
+        if (w.size() != parts.size())
+            s.fail("found ", w.size(), " weights for ", parts.size(),
+                   " losses, expected one for each, or none for all 1");
+        for (const double weight : w)
+            if (!std::isfinite(weight)) s.fail("found weight ", weight, ", expected a finite number");
         l = s.loss(false);
-        s.part(l, a, options.weights[0]);
-        s.part(l, b, options.weights[1]);
+        for (std::size_t k = 0; k < parts.size(); ++k) s.part(l, parts[k], w[k]);
         return l;
     }
     void forward(Forward<T>& p) {
-        p.set(l, options.weights[0] * p.value(a) + options.weights[1] * p.value(b),
-              std::max(p.predicted(a), p.predicted(b)));
+        double value = 0;
+        Index predicted = 0;
+        for (std::size_t k = 0; k < parts.size(); ++k) {
+            value += options.weights[k] * p.value(parts[k]);
+            predicted = std::max(predicted, p.predicted(parts[k]));
+        }
+        p.set(l, value, predicted);
     }
     // The parts apply their weights themselves: see Pass::upstream.
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
