@@ -88,7 +88,7 @@ TEMPLATE_TEST_CASE("The line search and the fixed rate have one direction", "[ri
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const std::string pattern = GENERATE("cell.*", "out.*");
     Recurrent<Lstm<TestType>> n;
-    Riemannian<TestType> update(n.g, pattern,
+    Riemannian<TestType> update(n.g, n.g.parameters(pattern),
                                 {.modulus = modulus,
                                  .form = form,
                                  .rate = 0,
@@ -143,6 +143,73 @@ TEMPLATE_TEST_CASE("The fixed rate runs over the metric of sparse networks", "[r
     REQUIRE(n.forward() < 0.9 * first);
 }
 
+TEMPLATE_TEST_CASE("A metric refuses activities and derivatives of different passes", "[riemannian][errors]",
+                   float, double) {
+    using T = TestType;
+    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
+    const bool rbpm = modulus == UnitModulus::rbpm;
+    Recurrent<Lstm<T>> n;
+    SearchStep<T> step(n.g, "cell.*", {.modulus = modulus});
+    Riemannian<T> update(n.g, "cell.*", {.modulus = modulus, .every = 1});
+    const char* wanted = rbpm ? "no backward<Modulus>(loss) since" : "no backward(loss) since";
+    const auto refused = [&] {
+        const Numbers before = n.values();
+        REQUIRE_THROWS_MATCHES(step.add(1), UsageError, says(wanted));
+        REQUIRE_THROWS_MATCHES(update.step(), UsageError, says(wanted));
+        REQUIRE(n.values() == before);
+        n.g.parameters().clear_gradients();
+    };
+    refused();  // no pass at all
+    n.backward(rbpm);
+    step.add(1), update.step();
+    n.backward(rbpm);
+    const auto f = n.feeds();
+    n.g.forward(n.l, std::span<const Feed<T>>(f));  // as an evaluation in between
+    refused();
+    if (rbpm) {
+        n.backward(false);  // the modulus is that of the pass before
+        refused();
+    }
+    n.backward(rbpm);
+    step.add(1), update.step();
+}
+
+TEMPLATE_TEST_CASE("Positions without a target are left out of a head's metric by a search too",
+                   "[riemannian]", float, double) {
+    Recurrent<Lstm<TestType>> n;
+    for (std::size_t r = 10; r < 20; ++r) n.next[r] = not_predicted;
+    Riemannian<TestType> update(
+        n.g, "out.*", {.rate = 0, .damping = 0.1, .floor = 0.2, .divisor = Divisor::none, .targets = n.y});
+    SearchStep<TestType> step(n.g, "out.*", {.damping = 0.1, .floor = 0.2, .targets = n.y}),
+        all(n.g, "out.*", {.damping = 0.1, .floor = 0.2});
+    n.backward(false);
+    step.add(1), all.add(1);
+    step.solve(), all.solve(), update.step();
+    for (std::size_t k = 0; k < 2; ++k) {
+        REQUIRE(apart(step.direction(k), update.direction(k)) < (sizeof(TestType) == 4 ? 1e-4 : 1e-12));
+        REQUIRE(apart(step.direction(k), all.direction(k)) > 1e-3);
+    }
+}
+
+TEMPLATE_TEST_CASE("A search refuses rows held at norm 1, which it would leave at others",
+                   "[riemannian][errors]", float, double) {
+    using T = TestType;
+    Graph<T> g({.time = 2, .batch = 1});
+    const auto E = g.weight("E", 4, 3, uniform(0.5), {.unit_rows = true});
+    const auto h = g.template add<Linear>("map", {.units = 3}, g.input("u", 2));
+    const auto y = g.tokens("y", 4);
+    g.template add<CrossEntropy>("loss", {}, g.template add<TiedSoftmax>("out", {.bias = true}, h, E), y);
+    const auto refused = says("'E'", "norm 1", "exclude it");
+    REQUIRE_THROWS_MATCHES(SearchStep<T>(g, "*", {}), UsageError, refused);
+    REQUIRE_THROWS_MATCHES(GradientStep<T>(g.parameters()), UsageError, refused);
+    REQUIRE_THROWS_MATCHES(SoftmaxStep<T>(g, "out", y), UsageError, refused);
+    const auto before = flat(g.value(E));
+    REQUIRE_THROWS_MATCHES(start_at_frequencies(g, "out", {1, 2, 3, 4}), UsageError,
+                           says("start_at_frequencies", "'E'", "norm 1"));
+    REQUIRE(flat(g.value(E)) == before);
+    const SearchStep<T> others(g, "!E, !out.b", {});
+}
+
 TEST_CASE("Search steps refuse what they cannot work on", "[riemannian]") {
     Recurrent<Lstm<double>> n;
     REQUIRE_THROWS_MATCHES(SearchStep<double>(n.g, "E", {}), UsageError, says("'E' belongs to no units"));
@@ -152,6 +219,9 @@ TEST_CASE("Search steps refuse what they cannot work on", "[riemannian]") {
     SearchStep<double> step(n.g, "cell.*", {.modulus = UnitModulus::rbpm});
     n.backward(false);
     REQUIRE_THROWS_MATCHES(step.add(1), UsageError, says("backward<Modulus>"));
+    const SearchStep<double> of_group(n.g, n.g.parameters("cell.*"), {});
+    REQUIRE_THROWS_MATCHES(SearchStep<double>(n.g, n.g.parameters("E"), {}), UsageError,
+                           says("'E' belongs to no units"));
 
     Net<Glnn> sparse(10);
     REQUIRE_THROWS_MATCHES(SearchStep<double>(sparse.g, "net.tau", {}), UsageError,

@@ -89,7 +89,7 @@ public:
     bool additive() const override { return false; }
 
     void add(double weight) override {
-        this->require_modulus();
+        this->require_passes();
         const bool rbpm = this->wants_modulus();
         const Index N = edges_.units, A = symbols();
         const T c = static_cast<T>(weight);

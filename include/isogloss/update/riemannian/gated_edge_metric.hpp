@@ -68,7 +68,7 @@ public:
     bool additive() const override { return false; }
 
     void add(double weight) override {
-        this->require_modulus();
+        this->require_passes();
         const bool rbpm = this->wants_modulus();
         const Index N = edges_.units, E = edges_.count(), m = inputs(), rows = store_.rows();
         const T c = static_cast<T>(weight), *before = store_.value(record_.activity.id, -1),

@@ -81,7 +81,7 @@ public:
     virtual void clear(double keep) {
         for (const auto& s : sums_) decay(*s.values, keep);
     }
-    /// Adds the positions of the last passes times `weight`.
+    /// Adds the positions of the last passes times `weight`. Throws UsageError as require_passes().
     virtual void add(double weight) = 0;
     /// Whether the last pass contains data that only few passes do, none of which should be left out of an
     /// average.
@@ -105,13 +105,18 @@ public:
     }
     /// Whether add() needs backward<Modulus>(l) after backward(l).
     bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }
-    /// Throws UsageError if it does and no such pass has run.
-    void require_modulus() const {
-        if (wants_modulus() && !store_.moduli)
+    /// Throws UsageError unless what add() reads belongs together: the last forward pass was followed by backward(l),
+    /// and for RBPM by backward<Modulus>(l).
+    void require_passes() const {
+        if (store_.carried(wants_modulus())) return;
+        if (wants_modulus())
             throw UsageError(
-                "riemannian: RBPM needs backward<Modulus>(loss) after backward(loss), before step() or "
-                "add(); "
-                "see wants_modulus()");
+                "riemannian: RBPM found no backward<Modulus>(loss) since the last forward pass; call it "
+                "after backward(loss), before step() or add(); see wants_modulus()");
+        throw UsageError(
+            "riemannian: found no backward(loss) since the last forward pass, whose activities the metric "
+            "weights by the gradients; call step(), add() or collect() before another forward pass, such "
+            "as an evaluation");
     }
 
 protected:

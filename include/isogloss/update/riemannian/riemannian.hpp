@@ -39,7 +39,8 @@ struct RiemannianOptions {
 /// holds in the limit of damping and floor 0.
 ///
 /// RUOP uses Φ = (∂l/∂z_j)²; RBPM uses the modulus of backward<Modulus>(l), which must run before a step for
-/// which wants_modulus() is true. Heads use their Fisher metric, Φ_v = p_v (1 - p_v), with either modulus, over
+/// which wants_modulus() is true. No other forward pass, such as an evaluation, may run between these passes and a step
+/// that refreshes the metric. Heads use their Fisher metric, Φ_v = p_v (1 - p_v), with either modulus, over
 /// the positions with a target if `targets` is given, else over all positions.
 ///
 /// Networks on sparse graphs (Glnn, Gnn, SparseRnn) have a matrix M_jx for each unit and symbol (EdgeMetric),
@@ -60,10 +61,9 @@ struct RiemannianOptions {
 ///          clipping by the metric.
 template <class T> class Riemannian : public Rule<T, RiemannianOptions> {
 public:
-    /// The parameters whose names match `pattern`. Throws UsageError for options out of range, and as
-    /// metrics_of.
-    Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
-        : Rule<T, RiemannianOptions>("riemannian", g.parameters(pattern), options) {
+    /// The trained parameters of a group of g. Throws UsageError for options out of range, and as metrics_of.
+    Riemannian(Graph<T>& g, Parameters<T> group, RiemannianOptions options)
+        : Rule<T, RiemannianOptions>("riemannian", std::move(group), options) {
         require("riemannian", "damping", options.damping, Exclusive{0});
         require("riemannian", "floor", options.floor, 0.0);
         require("riemannian", "decay", options.decay, 0, Exclusive{1});
@@ -73,6 +73,9 @@ public:
                                [&](const Parameter<T>& p) { delta_.emplace_back(p.size()); });
         slots_.resize(group_.size());
     }
+    /// The parameters whose names match `pattern`.
+    Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
+        : Riemannian(g, g.parameters(pattern), options) {}
 
     /// Whether the next step needs backward<Modulus>(l) after backward(l); valid after the forward pass.
     bool wants_modulus() const { return options_.modulus == UnitModulus::rbpm && refreshes(); }
@@ -104,7 +107,7 @@ public:
         const BlasOnOneThread blas;
         T* to = numbers.data();
         for (auto& m : metrics_) {
-            m->require_modulus();
+            m->require_passes();
             std::vector<std::vector<T>> averages;
             for (const auto& s : m->sums())
                 averages.push_back(std::exchange(*s.values, std::vector<T>(s.values->size())));
@@ -181,7 +184,7 @@ private:
             ++refreshments_;
             return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
         }
-        for (const auto& m : metrics_) m->require_modulus();
+        for (const auto& m : metrics_) m->require_passes();
         ++refreshments_;
         const BlasOnOneThread blas;
         for (auto& m : metrics_) {

@@ -13,6 +13,7 @@ struct SearchOptions {
     MetricForm form = MetricForm::automatic;
     double damping = 1e-3;  ///< > 0, times the mean diagonal of a unit's metric, added to the diagonal
     double floor = 1;       ///< ≥ 0, also added to the diagonal; small compared to the number of positions
+    Tokens targets = {};    ///< what heads predict, as in RiemannianOptions
 };
 
 /// A group of parameters with a direction Δ = -(M + ε)⁻¹ G by metrics of any kind: `move(rate)` sets
@@ -21,16 +22,19 @@ struct SearchOptions {
 /// One round is: clear(); for each sequence backward (and backward<Modulus> if wants_modulus()), then
 /// add(weight); solve(); then move and cancel as needed. Gradients and metrics of sequences are summed with
 /// their weights before inversion. AlternatingTraining runs such rounds. Comparing losses between trials
-/// requires a model without dropout.
+/// requires a model without dropout. w₀ + rate Δ has no rows of norm 1: a group with rows held there is refused.
 template <class T> class SearchStep {
 public:
-    /// The parameters whose names match `pattern`, with the metrics of metrics_of. Throws UsageError as that
-    /// does, and for options out of range.
-    SearchStep(Graph<T>& g, std::string_view pattern, SearchOptions options)
-        : SearchStep(g.parameters(pattern), {options.damping, options.floor}) {
+    /// The trained parameters of a group of g, with the metrics of metrics_of. Throws UsageError as that does, for
+    /// options out of range, and for rows held at norm 1.
+    SearchStep(Graph<T>& g, Parameters<T> group, SearchOptions options)
+        : SearchStep(group, {options.damping, options.floor}) {
         require("riemannian", "damping", options.damping, Exclusive{0});
-        metrics_ = metrics_of(g, group_, options.modulus, options.form);
+        metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets);
     }
+    /// The parameters whose names match `pattern`.
+    SearchStep(Graph<T>& g, std::string_view pattern, SearchOptions options)
+        : SearchStep(g, g.parameters(pattern), options) {}
     virtual ~SearchStep() = default;
     SearchStep(const SearchStep&) = delete;
     SearchStep& operator=(const SearchStep&) = delete;
@@ -40,8 +44,11 @@ public:
         for (auto& m : members_) std::fill(m.gradient.begin(), m.gradient.end(), T(0));
         for (auto& metric : metrics_) metric->clear(0);
     }
-    /// Adds gradient and metric of the last passes times `weight`. Gradients of parameters are unchanged.
+    /// Adds gradient and metric of the last passes times `weight`. Gradients of parameters are unchanged. Throws
+    /// UsageError, with nothing added, unless backward, and backward<Modulus> if wants_modulus(), ran after the last
+    /// forward pass.
     void add(double weight) {
+        for (const auto& metric : metrics_) metric->require_passes();
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const T* g = group_[k].dense_gradient().data;
             auto& sum = members_[k].gradient;
@@ -117,12 +124,18 @@ public:
     }
 
 protected:
-    /// The trained parameters of a group. The derived class supplies the metrics; without one Δ = -G. `behind`:
-    /// see behind().
+    /// The trained parameters of a group, none of whose rows is held at norm 1. The derived class supplies the metrics;
+    /// without one Δ = -G. `behind`: see behind().
     SearchStep(const Parameters<T>& group, Damping damping, Seq<T> behind = {})
         : group_(group.trained()), damping_(damping), behind_(behind) {
         require("riemannian", "damping", damping.relative, 0.0);
         require("riemannian", "floor", damping.absolute, 0.0);
+        for (const Parameter<T>* p : group_)
+            if (p->unit_rows)
+                throw UsageError(
+                    "riemannian: the rows of '", p->name,
+                    "' are held at norm 1, which a search along a straight line leaves; exclude it from the "
+                    "group, or use Riemannian or another update");
         allocate_per_parameter("riemannian", group_, 3 * sizeof(T), [&](const Parameter<T>& p) {
             const auto n = static_cast<std::size_t>(p.size());
             members_.push_back({std::vector<T>(n), std::vector<T>(n), std::vector<T>(n), {}, {}});

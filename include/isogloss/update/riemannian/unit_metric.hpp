@@ -55,7 +55,7 @@ public:
     }
 
     void add(double weight) override {
-        this->require_modulus();
+        this->require_passes();
         const Index n = units_.width, rows = store_.rows();
         const T* flow = store_.adjoint(units_.z.id, this->wants_modulus());
         for (Index i = 0; i < rows * n; ++i) modulus_rows_[i] = this->modulus(flow[i]);
