@@ -1,9 +1,4 @@
-#include <isogloss/update/riemannian/metric.hpp>
-
-#include "catch.hpp"
-#include "graphs.hpp"
-
-using namespace isogloss;
+#include "networks.hpp"
 
 TEMPLATE_TEST_CASE("A symmetric system is solved by its factor", "[riemannian]", float, double) {
     // M = L Lᵀ with L = [[2, 0, 0], [1, 3, 0], [-1, 0.5, 1]], r = (1, -2, 3)
@@ -44,4 +39,29 @@ TEST_CASE("An input that never departs from a constant has no quasi-diagonal ste
     // and otherwise it is the step of the 2 by 2 system with the bias
     const double M = 3, M0 = 1, M00 = 2, G = 0.7, G0 = -0.4;
     REQUIRE(quasi_diagonal(G, G0, M, M0, M00) == Approx((M00 * G - M0 * G0) / (M * M00 - M0 * M0)));
+}
+
+TEMPLATE_TEST_CASE("Units without data have a step of 0 without damping", "[riemannian]", float, double) {
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    Map<TestType> m;
+    for (std::size_t r = 0; r < m.in.size(); ++r)
+        if (r % 3 == 0) m.in[r] = 0;  // an input that is always 0
+    for (std::size_t r = 0; r < m.weights.size(); ++r)
+        if (r % 2 == 0) m.weights[r] = 0;  // a unit without a gradient
+    const auto group = m.g.parameters("map.*");
+    UnitMetric<TestType> metric(m.g.store(), group, m.g.store().units[0], UnitModulus::ruop, form);
+    m.backward();
+    metric.add(1);
+    std::vector<std::vector<TestType>> steps;
+    std::vector<Slot<TestType>> slots;
+    for (auto* p : group) steps.emplace_back(p->size());
+    for (std::size_t k = 0; k < group.size(); ++k)
+        slots.push_back({group[k].dense_gradient().data, steps[k].data()});
+    metric.direction(slots, 1, {});
+    for (std::size_t k = 0; k < group.size(); ++k)
+        for (std::size_t i = 0; i < steps[k].size(); ++i) {
+            const bool known = i % 2 == 1 && !(group[k].rows == 3 && i < 2);
+            if (known) REQUIRE((std::isfinite(steps[k][i]) && steps[k][i] != 0));
+            else REQUIRE(steps[k][i] == 0);
+        }
 }

@@ -86,7 +86,7 @@ public:
                 if (with_bias) beside_bias(n, part, G + first, G0, M + first, M0 + first, delta + first);
                 else
                     for (Index j = 0; j < n; ++j)
-                        delta[first + j] = -part * G[first + j] / (M[first + j] + epsilon[j]);
+                        delta[first + j] = -detail::ratio(part * G[first + j], M[first + j] + epsilon[j]);
         }
         if (G0)
             for (std::size_t j = 0; j < std::size_t(n); ++j)
@@ -164,7 +164,7 @@ private:
         }
     }
 
-    // ε of every unit, and 1 / (M_00 + ε).
+    // ε of every unit, and 1 / (M_00 + ε), or 0.
     void damp(const Damping& damping) {
         const auto n = std::size_t(units_.width);
         epsilon_ = m00_;
@@ -177,7 +177,7 @@ private:
         }
         for (std::size_t j = 0; j < n; ++j) {
             epsilon_[j] = damping.of(epsilon_[j], count);
-            inverse_[j] = 1 / (m00_[j] + epsilon_[j]);
+            inverse_[j] = detail::ratio(T(1), m00_[j] + epsilon_[j]);
         }
     }
 
