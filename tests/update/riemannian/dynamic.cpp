@@ -172,3 +172,78 @@ TEST_CASE("Dynamic evaluation by metrics says what it cannot be", "[riemannian][
     REQUIRE_THROWS_AS(update.step(), NumericError);
     CHECK(all_values(m.g) == before);
 }
+
+TEMPLATE_TEST_CASE("Rates out of the range of the type are refused", "[riemannian][dynamic][errors]", float,
+                   double) {
+    Map<TestType> m;
+    const double most = static_cast<double>(std::numeric_limits<TestType>::max());
+    const double rate = sizeof(TestType) == 4 ? 2 * most : std::numeric_limits<double>::infinity();
+    REQUIRE_THROWS_MATCHES(update_of(m, {.rate = rate}), UsageError,
+                           says("riemannian dynamic update", "rate"));
+    auto update = update_of(m, {.rate = most});
+    REQUIRE_THROWS_MATCHES(update.rate(rate), UsageError, says("rate"));
+    REQUIRE(update.rate() == most);
+}
+
+TEMPLATE_TEST_CASE("A metric of units that is not finite moves nothing", "[riemannian][dynamic][errors]",
+                   float, double) {
+    // gradients of 1e25 (1e200) are finite, their squares are not
+    const double big = sizeof(TestType) == 4 ? 1e25 : 1e200;
+    Map<TestType> m;
+    auto update =
+        update_of(m, {.form = MetricForm::diagonal, .rest = {.rule = DynamicRule::sgd, .decay = 0}});
+    const Numbers weights = m.weights;
+    for (double& w : m.weights) w *= big;
+    m.backward();
+    if (sizeof(TestType) == 8) {  // the norm itself is not finite
+        REQUIRE_THROWS_AS(update.collect(), NumericError);
+        return;
+    }
+    update.collect();
+    m.weights = weights;
+    m.backward();
+    const Numbers before = all_values(m.g);
+    for (int k = 0; k < 2; ++k) {
+        REQUIRE_THROWS_MATCHES(update.step(), NumericError, says("the metric", "map", "not finite"));
+        REQUIRE(all_values(m.g) == before);
+    }
+}
+
+TEMPLATE_TEST_CASE("Units whose rows are held at norm 1 are updated as the rest", "[riemannian][dynamic]",
+                   float, double) {
+    Map<TestType> m;
+    auto& W = m.g.parameter("map.W");
+    W.unit_rows = true;
+    normalise_rows(W);
+    auto update = update_of(m, {.rate = 0.1, .rest = {.rule = DynamicRule::sgd, .rate = 0.1, .decay = 0.1}});
+    m.backward();
+    update.collect();
+    m.backward();
+    const Numbers before = all_values(m.g);
+    update.step();
+    REQUIRE(apart(all_values(m.g), before) > 1e-3);
+    for (Index i = 0; i < W.rows; ++i)
+        REQUIRE(kernel::sum_of_squares(W.cols, W.value + i * W.cols) == Approx(1).epsilon(1e-6));
+}
+
+TEST_CASE("Rows of weights of a network on a graph are no units", "[riemannian][dynamic]") {
+    Graph<double> g({.time = 4, .batch = 1});
+    const auto u = g.input("u", 2);
+    const auto y = g.tokens("y", 3);
+    const auto a = g.add<Glnn>("net", {.units = 4, .edges = 2}, u);
+    g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 3}, a), y);
+    REQUIRE_THROWS_MATCHES(RiemannianDynamic<double>(g, g.parameters("net.*"), {}), UsageError,
+                           says("no weights of a layer of units"));
+}
+
+TEMPLATE_TEST_CASE("Collecting needs a backward pass after the last forward pass",
+                   "[riemannian][dynamic][errors]", float, double) {
+    Map<TestType> m;
+    auto update = update_of(m, {.rest = {.rule = DynamicRule::sgd}});
+    const std::vector<TestType> in(m.in.begin(), m.in.end()), weights(m.weights.begin(), m.weights.end());
+    m.backward();
+    m.g.forward(m.l, {m.x, in.data(), T, B}, {m.w, weights.data(), T, B});
+    REQUIRE_THROWS_MATCHES(update.collect(), UsageError, says("no backward(loss) since"));
+    m.backward();
+    update.collect();
+}

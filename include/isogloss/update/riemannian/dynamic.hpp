@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/node/edges.hpp>
 #include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -27,16 +29,17 @@ struct RiemannianDynamicOptions {
 ///     w_j ← w_j - η (M_j + ε_j)⁻¹ G_j + min(1, λ R) (w_j⁰ - w_j)           G_j = Σ z ∂l/∂z_j / d over the segment
 ///
 /// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate, as is the update of all
-/// other parameters: tables, tied or not, head biases, networks on sparse graphs, and weights that several
-/// layers share. The differences from DynamicRule::rms are M, a mean over positions, in place of the root of a
-/// mean over passes, and the coupling of each weight with the bias of its unit, which makes the step invariant
-/// when an input is shifted.
+/// other parameters: tables, tied or not, head biases, networks on sparse graphs, whose rows of weights are no
+/// units, weights that several layers share, and those with rows held at norm 1. The differences from
+/// DynamicRule::rms are M, a mean over positions, in place of the root of a mean over passes, and the coupling of
+/// each weight with the bias of its unit, which makes the step invariant when an input is shifted.
 ///
 /// The changes are temporary, as with DynamicUpdate. It is a DynamicStep of evaluate_dynamically(), and
 /// collect_mean_squares() collects the means of both.
 ///
 /// Memory   that of DynamicUpdate, plus three times the weights of the units
-/// Errors   those of DynamicUpdate; UsageError if the group has no units, for damping 0, and for the full form
+/// Errors   those of DynamicUpdate; UsageError if the group has no units, for damping 0, for the full form, and for a
+///          collect() without backward(l) after the last forward pass; NumericError for a metric that is not finite
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the
 ///          protocol; Ollivier 2013, "Riemannian metrics for neural networks I" and "II", for the metric
 ///          (RUOP). Their combination is ours
@@ -44,16 +47,21 @@ template <class T> class RiemannianDynamic {
 public:
     RiemannianDynamic(Graph<T>& g, Parameters<T> group, RiemannianDynamicOptions options)
         : options_(options), store_(g.store()), all_(std::move(group), options.rest) {
-        require("riemannian dynamic update", "rate", options.rate, 0.0);
+        rate(options.rate);
         require("riemannian dynamic update", "damping", options.damping, Exclusive{0});
         if (options.form == MetricForm::full)
             throw UsageError(
                 "riemannian dynamic update: found form = full, expected quasi_diagonal or diagonal");
         const auto take = [&](Weight<T> w) {
-            if (detail::place(store_, all_.group(), w) >= 0 && store_[w].uses == 1)
+            if (detail::place(store_, all_.group(), w) >= 0 && store_[w].uses == 1 && !store_[w].unit_rows)
                 units_.push_back(&store_[w]);
         };
+        const auto networks = store_.template all<EdgeRecord<T>>();
         for (const auto& u : store_.units) {
+            if (std::any_of(networks.begin(), networks.end(), [&](const EdgeRecord<T>* e) {
+                    return e->rows.id >= 0 && &store_[e->rows] == &u;
+                }))
+                continue;
             const std::size_t before = units_.size();
             take(u.bias);
             for (const auto& s : u.sources) take(s.weight);
@@ -76,7 +84,8 @@ public:
     double rate() const { return options_.rate; }
     /// Sets η ≥ 0; throws UsageError if it is out of range.
     void rate(double r) {
-        require("riemannian dynamic update", "rate", r, 0.0);
+        require("riemannian dynamic update", "rate", r, 0.0,
+                static_cast<double>(std::numeric_limits<T>::max()));
         options_.rate = r;
     }
     double decay() const { return all_.decay(); }
@@ -86,11 +95,13 @@ public:
 
     /// After a backward pass over training text: see DynamicUpdate::collect().
     void collect() {
+        for (const auto& layer : layers_) layer.metric->require_passes();
         all_.collect();  // throws if a gradient is not finite, before it enters the metrics
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
         for (auto& layer : layers_) layer.metric->add(1);
         positions_ += static_cast<double>(store_.rows());
+        finite_ = false;
     }
 
     /// One step; returns √(-G·Δ) of the units.
@@ -100,6 +111,9 @@ public:
             throw UsageError(
                 "riemannian dynamic update: there is no metric yet; call collect() after backward passes "
                 "over training text first");
+        if (!finite_)
+            for (const auto& layer : layers_) layer.metric->require_finite();
+        finite_ = true;
         const double d = all_.group().divisor(options_.rest.divisor);
         for (std::size_t k = 0; k < units_.size(); ++k)
             slots_[k] = {units_[k]->dense_gradient().data, delta_[k].data()};
@@ -132,6 +146,7 @@ private:
     std::vector<Slot<T>> slots_;
     std::vector<std::vector<T>> delta_;
     double positions_ = 0;  // N
+    bool finite_ = false;   // whether the metrics are known to be
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
