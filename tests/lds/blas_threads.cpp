@@ -38,7 +38,7 @@ template <class T> Results results() {
     const auto k = steady_state(s);
     keep("steady_state", k.predicted), keep("gain", k.L), keep("smoother", k.J);
     const TextFilter<T> f(s, k);
-    const auto text = texts::markov(200, V);
+    const auto text = texts::markov(60, V);
     keep("table", f.table()), keep("filter", f.filter(text)), keep("smooth", f.smooth(text));
     std::vector<T> state(std::size_t(h), T(0));
     for (const Token token : text) f.step(token, state);
@@ -47,11 +47,11 @@ template <class T> Results results() {
         keep_number("cross_entropy", f.cross_entropy(text));
     keep("exact_smoother", exact_smoother<T>(s, std::span(text).first(4)).smoothed);
     auto exact = s;
-    keep_number("exact_em_step", exact_em_step<T>(exact, std::span(text).first(80)));
+    keep_number("exact_em_step", exact_em_step<T>(exact, std::span(text).first(20)));
     keep("exact_em_step", exact.A);
 
     LagCounts counts(V, {.lags = 3});
-    counts.add(texts::markov(3000, V));
+    counts.add(texts::markov(1000, V));
     const LagMoments<T> psi(counts, {.pseudo_counts = 1});
     auto found =
         subspace_identification(psi, {.states = h / 2, .lags = 2, .svd = {.power_iterations = 1}}).system;
