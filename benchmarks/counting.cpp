@@ -58,7 +58,8 @@ void in_memory(Index tokens) {
 }
 
 void within(Index tokens, Index mib) {
-    SpilledCounts counts(V, "counting.spill", {.lags = lags, .memory = mib << 20});
+    SpilledCounts counts(V, "counting.spill",
+                         {.lags = lags, .memory = mib << 20, .existing = Existing::remove});
     double wall = 0, busy = 0;
     std::vector<Token> some;
     for (Index first = 0; first < tokens; first += piece) {

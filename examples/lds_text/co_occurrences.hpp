@@ -98,7 +98,9 @@ private:
         else vocabulary_ = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
         corpus_ = corpus_of(o.train, vocabulary_);
         const double reading = clock.lap();
-        const lds::CountOptions options{.lags = lags, .boundary = lt::boundary(o.sentences, vocabulary_)};
+        const lds::CountOptions options{.lags = lags,
+                                        .boundary = lt::boundary(o.sentences, vocabulary_),
+                                        .words = vocabulary_.checksum()};
         if (o.matrix_free) {
             text_.emplace(corpus_->tokens(), vocabulary_.size(), options);
             say("matrix-free: %td tokens, %td types, %td lags; reading %.2f s, counting words %.2f s\n",

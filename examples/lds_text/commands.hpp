@@ -27,7 +27,7 @@ struct CountCommand {
     std::vector<std::string> text, add;
     ig::Index vocabulary = 0, lags = 7;
     std::int64_t min_count = 1;
-    bool sentences = false, resume = false;
+    bool sentences = false, resume = false, overwrite = false;
     int threads = 2;
 
     void declare(CLI::App& command);

@@ -67,11 +67,15 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
     if (!o.add.empty() && ranks.size() > 1)
         throw ig::UsageError(ig::message("count: --add is given to ", ranks.size(),
                                          " ranks, but a single process adds files; start it without mpirun"));
+    if (o.resume && o.overwrite)
+        throw ig::UsageError(
+            "count: --resume continues a counting and --overwrite begins it again; give one of them");
     if (!o.tokens_to.empty()) files::require_regular(o.text, "write it to a file, or leave --tokens-to out");
     ranks.barrier();
     if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory), ranks);
     for (const auto& [option, given] :
-         {std::pair("--spill", !o.spill.empty()), std::pair("--resume", o.resume)})
+         {std::pair("--spill", !o.spill.empty()), std::pair("--resume", o.resume),
+          std::pair("--overwrite", o.overwrite)})
         if (given)
             throw ig::UsageError(ig::message(option,
                                              " has no effect without --memory, which spills counts "
@@ -82,7 +86,9 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
     if (ranks.first()) write_beside(o, vocabulary, [] {});
     const auto corpus = corpus_of(o.text, vocabulary);
     const double reading = clock.lap();
-    lds::LagCounts counts(vocabulary.size(), {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary)});
+    lds::LagCounts counts(
+        vocabulary.size(),
+        {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary), .words = vocabulary.checksum()});
     const auto [first, last] = part_of(shard_of(o, corpus.size()), ranks.rank(), ranks.size());
     counts.add(corpus.tokens(), first, last);
     counts = lds::sum_of_ranks(std::move(counts), ranks);

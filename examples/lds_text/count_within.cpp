@@ -66,15 +66,17 @@ public:
     std::string merged() const { return own_ + "/merged.run"; }
     std::string vocabulary() const { return folder_ + "/vocabulary"; }
 
+    /// Whether there is a counting that was interrupted, whatever its request.
+    bool exists() const { return files::exists(request()); }
     /// Whether there is a counting to resume. Throws DataError if it has another request.
     bool begun() const {
-        if (!files::exists(request())) return false;
+        if (!exists()) return false;
         const std::string before = ig::file::InputFile(request()).read_all();
         if (before != request_)
-            throw ig::DataError(ig::message("--resume: '", folder_, "' was begun with '",
-                                            before.substr(0, before.find('\n')), "', not with '",
-                                            request_.substr(0, request_.size() - 1),
-                                            "'; resume with the same options, or leave --resume out"));
+            throw ig::DataError(
+                ig::message("--resume: '", folder_, "' was begun with '", before.substr(0, before.find('\n')),
+                            "', not with '", request_.substr(0, request_.size() - 1),
+                            "'; resume with the same options, or start over with --overwrite"));
         return true;
     }
     /// Discards any earlier counting, including the files of its ranks.
@@ -142,7 +144,13 @@ class Counting {
 public:
     Counting(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
         : o_(o), memory_(memory), ranks_(ranks), spill_(o, ranks.rank(), ranks.size()) {
-        if (ranks.first()) lock_.emplace("--counts", o.counts);
+        if (ranks.first()) {
+            lock_.emplace("--counts", o.counts);
+            if (!o.resume && !o.overwrite && spill_.exists())
+                throw ig::FileError(ig::message("'", spill_.folder(), "' holds a counting that was ",
+                                                "interrupted. Continue with --resume, or start over ",
+                                                "with --overwrite"));
+        }
         resumed_ = ranks.any(ranks.first() && o.resume && spill_.begun());
     }
 
@@ -200,7 +208,7 @@ private:
             look_for_signals();
             if (p.merging) progress_.update(p.done, p.all, [] { return std::string("of a merge"); });
         };
-        options.resume = resumed_;
+        options.existing = resumed_ ? lds::Existing::resume : lds::Existing::remove;
         if (!resumed_ && ranks_.first()) {
             spill_.forget();
             spill_.make();

@@ -39,6 +39,7 @@ void CountCommand::declare(CLI::App& command) {
                        "memory limit of each rank, such as 2GiB: what does not fit is spilled to files");
     command.add_option("--spill", spill, "parent of the folder of these files [that of --counts]");
     command.add_flag("--resume", resume, "with --memory: continue from the files already written");
+    command.add_flag("--overwrite", overwrite, "with --memory: start over even if there are such files");
 }
 
 void CountCommand::require_effect(const CLI::App& command) const {

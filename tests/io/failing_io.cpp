@@ -219,7 +219,7 @@ TEST_CASE("A counting put aside is complete or ends with an error and is resumed
     SpillOptions options{.lags = 2, .boundary = 3, .open_files = 2};
     options.memory = SpilledCounts::least_memory(4, options);
     const auto count = [&](bool resume) {
-        options.resume = resume;
+        options.existing = resume ? Existing::resume : Existing::refuse;
         SpilledCounts counts(4, dir / "spill", options);
         counts.add(tokens);
         const LagCounts found = counts.counts();
@@ -268,7 +268,7 @@ TEST_CASE("A call that fails while a counting is resumed costs no file", "[io][f
     };
     const auto before = names();
     REQUIRE(before.size() == 2);
-    options.resume = true;
+    options.existing = Existing::resume;
     int refused = 0;
     for (const int error : {EIO, EMFILE, EACCES})
         for (int k = 0;; ++k) {

@@ -41,7 +41,9 @@ TEST_CASE("A folder restores its complete files by their first token", "[lds][co
     put(place / "spill/counts-a-b.run", "of somebody else");
     put(place / "spill/counts-1-2-3.run", "of somebody else");
     std::vector<std::string> damaged;
+    CHECK(folder.files() == 7);
     CHECK(names(folder.restore(damaged)) == std::vector{a, b, c});
+    CHECK(folder.files() == 3);
     CHECK(damaged.empty());
     CHECK(std::distance(std::filesystem::directory_iterator(place / "spill"), {}) == 6);
     CHECK(!std::filesystem::exists(place / "spill/counts-9-20.run.part-71-0"));

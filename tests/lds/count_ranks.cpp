@@ -108,6 +108,13 @@ TEST_CASE("Ranks that count together say what is wrong", "[lds][distributed][cou
         ThreadGroup::run(2,
                          [&](auto& ranks) { sum_of_ranks(LagCounts(V + ranks.rank(), {.lags = 2}), ranks); }),
         UsageError, says("31 words", "rank 1", "expected 30"));
+    REQUIRE_THROWS_MATCHES(
+        ThreadGroup::run(2,
+                         [&](auto& ranks) {
+                             const auto words = static_cast<std::uint64_t>(7 + ranks.rank());
+                             sum_of_ranks(LagCounts(V, {.lags = 2, .words = words}), ranks);
+                         }),
+        UsageError, says("another vocabulary", "rank 1"));
     const TemporaryDirectory place;
     REQUIRE_THROWS_MATCHES(
         ThreadGroup::run(2,
@@ -120,7 +127,7 @@ TEST_CASE("Ranks that count together say what is wrong", "[lds][distributed][cou
         DataError, says("3 lags", "expected 30, 2"));
     REQUIRE_THROWS_AS(ThreadGroup::run(2,
                                        [&](auto& ranks) {
-                                           const std::string folder = message(place / "rank-", ranks.rank());
+                                           const std::string folder = message(place / "gone-", ranks.rank());
                                            SpilledCounts own(V, folder,
                                                              {.lags = 2, .memory = Index{1} << 20});
                                            own.finish();

@@ -125,7 +125,10 @@ TEST_CASE("A counting that was stopped anywhere goes on to the same counts", "[l
         for (int attempt = 0;; ++attempt) {
             REQUIRE(attempt < 400);
             // another bound each time, so that blocks begin elsewhere
-            auto options = tight(V, {.lags = 3, .open_files = 3, .resume = attempt > 0}, 10 * attempt);
+            auto options = tight(
+                V,
+                {.lags = 3, .open_files = 3, .existing = attempt > 0 ? Existing::resume : Existing::refuse},
+                10 * attempt);
             // a stop within the first block, of up to 10 calls, would be one for ever
             options.watch = [&, allowed = 11 + every](const SpillProgress&) {
                 if (++calls % allowed == 0) throw Stop();
@@ -202,7 +205,7 @@ TEST_CASE("A damaged file is named, and its tokens are counted anew", "[lds][spi
         second = message(place / "spill", "/counts-", counts.block(), "-", 2 * counts.block(), ".run");
     }
     const std::string whole = contents(second);
-    options.resume = true;
+    options.existing = Existing::resume;
     auto roomy = options;  // a block of which is longer than what the damaged file is of
     roomy.memory += 50'000;
     const auto damaged_by = [&](const std::string& bytes) {
@@ -252,7 +255,7 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
                                says("another program is counting in"));
     }
     auto again = options;
-    again.resume = true;
+    again.existing = Existing::resume;
     const auto refused = [&](Index vocabulary, const SpillOptions& o, const char* what) {
         REQUIRE_THROWS_MATCHES(SpilledCounts(vocabulary, place / "spill", tight(vocabulary, o)), DataError,
                                says(what, "resume with the same options"));
@@ -284,13 +287,34 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
     }
     put(place / "spill/notes", "of somebody");
     put(place / "spill/counts-0-5.run.part-12-0", "left by a killed program");
-    SpilledCounts counts(V, place / "spill", options);  // does not resume: nothing of before counts
+    const auto entries = [&] {
+        return std::distance(std::filesystem::directory_iterator(place / "spill"), {});
+    };
+    const auto before = entries();
+    REQUIRE_THROWS_MATCHES(
+        SpilledCounts(V, place / "spill", options), FileError,
+        says(place / "spill", "4 files of an earlier counting", "Existing::resume", "Existing::remove"));
+    CHECK(entries() == before);  // an option that was forgotten costs nothing
+    auto anew = options;
+    anew.existing = Existing::remove;
+    SpilledCounts counts(V, place / "spill", anew);  // nothing of before counts
     CHECK(counts.files() == 0);
     CHECK(std::distance(std::filesystem::directory_iterator(place / "spill"), {}) == 1);
     give(counts, text);
     CHECK(counts.counts() == in_memory(text, V, options));
     counts.clear();
     CHECK(contents(place / "spill/notes") == "of somebody");
+}
+
+TEST_CASE("What a killed program has left incomplete does not keep the next from counting",
+          "[lds][spilled_counts]") {
+    const TemporaryDirectory place;
+    std::filesystem::create_directory(place / "spill");
+    put(place / "spill/counts-0-5.run.part-12-0", "left by a killed program");
+    SpilledCounts counts(3, place / "spill", tight(3, {.lags = 1}));
+    CHECK(std::filesystem::is_empty(place / "spill"));
+    counts.add(std::vector<Token>{0, 1, 2});
+    CHECK(counts.counts().tokens() == 3);
 }
 
 TEST_CASE("Counts of the same words in another order are refused on resuming, and any use after clear()",
@@ -300,7 +324,7 @@ TEST_CASE("Counts of the same words in another order are refused on resuming, an
     const std::vector<Token> a = {0, 1, 0, 1, 0, 1, 1}, b = {0, 0, 1, 0, 1, 1, 1};
     const auto o = tight(V, {.lags = 1});
     auto resumed = o;
-    resumed.resume = true;
+    resumed.existing = Existing::resume;
     SpilledCounts(V, place / "added", o).add(in_memory(a, V, o));
     {
         SpilledCounts same(V, place / "added", resumed);
@@ -325,7 +349,22 @@ TEST_CASE("Counts that know their words are saved with no others", "[lds][spille
     REQUIRE_THROWS_MATCHES(save_counts(place / "f", named, others), UsageError,
                            says("expected that of the counts"));
     save_counts(place / "f", named, given);
-    CHECK(load_counts(place / "f").vocabulary == given);
+    const auto back = load_counts(place / "f");
+    CHECK(back.vocabulary == given);
+    CHECK(back.counts.options().words == given.checksum());
+    CHECK(named.counts().options().words == given.checksum());
+    REQUIRE_THROWS_MATCHES(save_counts(place / "g", back.counts, others), UsageError,
+                           says("expected that of the counts"));
+    save_counts(place / "g", back.counts, given);
+    CHECK(contents(place / "f") == contents(place / "g"));
+
+    LagCounts unknown(3, {.lags = 1});
+    unknown.add(std::vector<Token>{0, 1, 2});
+    save_counts(place / "h", unknown, others);
+    SpilledCounts sum(3, place / "sum", tight(3, {.lags = 1, .words = given.checksum()}));
+    sum.add(back.counts);
+    sum.add(unknown);
+    REQUIRE_THROWS_MATCHES(sum.add(load_counts(place / "h").counts), UsageError, says("another vocabulary"));
 }
 
 TEST_CASE("A part of a text has the pairs whose later word lies in it", "[lds][spilled_counts]") {
@@ -365,7 +404,7 @@ TEST_CASE("Counts of other programs are added, up to 2^63 - 1 tokens", "[lds][sp
             counts.add(part(n - 1));
         }
         auto o = options;
-        o.resume = stopped;
+        if (stopped) o.existing = Existing::resume;
         SpilledCounts counts(2, place / "spill", o);
         CHECK(counts.files() == (stopped ? 1 : 0));
         counts.add(part(n - 1));

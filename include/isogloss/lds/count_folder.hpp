@@ -106,6 +106,12 @@ public:
         return kept;
     }
 
+    /// Number of complete files.
+    Index files() const {
+        const auto names = entries();
+        return std::count_if(names.begin(), names.end(),
+                             [](const std::string& name) { return name.ends_with(".run"); });
+    }
     /// Removes one of the count files.
     void remove(const std::string& file) const {
         if (::unlink(file.c_str()) != 0 && errno != ENOENT) isogloss::file::refuse("cannot remove", file);

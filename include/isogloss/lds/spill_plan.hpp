@@ -21,14 +21,21 @@ struct SpillProgress {
     std::int64_t all = 0;   ///< bytes to merge in this merge; 0 while tokens are counted
 };
 
+/// What becomes of the complete files that an earlier counting has left in the folder.
+enum class Existing {
+    refuse,  ///< they stay, and to count there is an error
+    resume,  ///< the counting continues from them
+    remove,  ///< they are removed, and the counting starts over
+};
+
 /// Options of SpilledCounts.
 struct SpillOptions {
-    Index lags = 7;                 ///< r ≥ 1: distances 1 … r, at most 1000
-    Token boundary = -1;            ///< a token that ends a sentence: no pair crosses it; -1: none
-    Index memory = Index{1} << 30;  ///< memory limit in bytes, at least SpilledCounts::least_memory
-    Index open_files = 64;          ///< most files read at a time during a merge, ≥ 2
-    bool resume = false;            ///< continue from the files in the folder; otherwise they are removed
-    std::uint64_t words = 0;        ///< checksum of the vocabulary: files with another are refused
+    Index lags = 7;                        ///< r ≥ 1: distances 1 … r, at most 1000
+    Token boundary = -1;                   ///< a token that ends a sentence: no pair crosses it; -1: none
+    Index memory = Index{1} << 30;         ///< memory limit in bytes, at least SpilledCounts::least_memory
+    Index open_files = 64;                 ///< most files read at a time during a merge, ≥ 2
+    Existing existing = Existing::refuse;  ///< files of an earlier counting in the folder
+    std::uint64_t words = 0;               ///< checksum of the vocabulary: files with another are refused
     /// Called several times per second; may throw to stop.
     std::function<void(const SpillProgress&)> watch = {};
 };

@@ -34,8 +34,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// buffers for at a time, neighbours with the fewest bytes first, until one is left. Its contents do not
 /// depend on memory, files, threads or pieces.
 ///
-/// Resuming     A file gets its name only once it is complete, and has a checksum of every part. With `resume`,
-///              the tokens covered by the files in the folder are skipped (the whole text is given again), all
+/// Resuming     A file gets its name only once it is complete, and has a checksum of every part. Files of an
+///              earlier counting in the folder are an error, which leaves them, unless `existing` says what becomes
+///              of them. With Existing::resume the tokens covered by the files in the folder are skipped (the whole text is given again), all
 ///              others counted. A damaged file is removed, listed in `damaged`, and its tokens are counted
 ///              again; one that cannot be read, or of another version of the library, is an error and stays. Each
 ///              file has a hash of the text up to its end, so that a different text is refused.
@@ -44,9 +45,10 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Disk         about 3 bytes for each pair and block, and as much again during the last merge.
 /// Errors       UsageError: options out of range, too little memory, use after finish() or clear(). DataError: a
 ///              token outside the vocabulary, more than 2⁶³ - 1 tokens, a text or vocabulary other than that of
-///              the files. FileError: a folder in use by another counting, a damaged file, any failure of the
-///              system, such as a full disk. After an error, or an exception from `watch`, the object can only
-///              be destroyed; complete files stay in the folder for `resume` until clear().
+///              the files. FileError: a folder in use by another counting, or with the files of one that are
+///              neither to be continued nor removed, a damaged file, any failure of the system, such as a full
+///              disk. After an error, or an exception from `watch`, the object can only be destroyed; complete
+///              files stay in the folder for Existing::resume until clear().
 /// Source       Knuth 1998, The Art of Computer Programming 3, section 5.4: external sorting by merging.
 class SpilledCounts {
 public:
@@ -57,8 +59,13 @@ public:
           plan_(vocabulary, options_),
           folder_(folder) {
         within_memory("SpilledCounts", options_.memory, [&] { text_.reserve(options_.lags + plan_.block); });
-        if (!options_.resume) {
-            folder_.clear();
+        if (const Index found = folder_.files(); found > 0 && options_.existing == Existing::refuse)
+            throw FileError("SpilledCounts: '", folder_.path(), "' holds ", found,
+                            found == 1 ? " file" : " files",
+                            " of an earlier counting, which would be lost; continue from there with "
+                            "existing = Existing::resume, or start over with Existing::remove");
+        if (options_.existing != Existing::resume) {
+            folder_.clear();  // at most partial files of a killed program if not asked to remove more
             return;
         }
         runs_ = folder_.restore(damaged_, [&] { watch({}); });
@@ -145,7 +152,7 @@ public:
     Index block() const { return plan_.block; }               ///< tokens counted at a time
     Index files() const { return std::ssize(runs_); }         ///< current number of files
     Index merges() const { return merges_; }                  ///< merges so far
-    /// With `resume`: what was wrong with files that are counted again, one sentence each.
+    /// With Existing::resume: what was wrong with files that are counted again, one sentence each.
     const std::vector<std::string>& damaged() const { return damaged_; }
 
     /// The least memory for these options.

@@ -163,12 +163,20 @@ def check_signal_and_damage():
         f.write(damaged)
     output = same("--text", "text", "--resume", to="killed", says="counted again")
     assert f"'{name}' is damaged" in output, output
-    # the next program removes what a killed one has left, also without --resume
+    # what a killed program has left costs a word to remove, and is not lost without it
     program = started("--text", "text")
     program.kill()
     program.communicate()
-    assert os.path.exists("killed.spill")
-    same("--text", "text", to="killed")
+    os.remove("killed")
+    left = {name: content(name) for name in glob.glob("killed.spill/*")}
+    assert len(left) >= 3, left  # counts, vocabulary and request
+    for call in (["--text", "text"], ["--text", "text", "--lags", 4]):
+        output = run("--counts", "killed", *BOUNDED, *call, status=1, says="'killed.spill' holds a counting that was interrupted. Continue with --resume")
+        assert output.count("\n") == 1 and "start over with --overwrite" in output, output
+        assert left.items() <= {name: content(name) for name in glob.glob("killed.spill/*")}.items() and not os.path.exists("killed")
+    same("--text", "text", "--overwrite", to="killed")
+    # a new one is overwritten as if it were resumed: from the beginning
+    same("--text", "text", "--overwrite")
     # --resume without anything to resume starts from the beginning
     same("--text", "text", "--resume")
 
@@ -191,6 +199,8 @@ def check_wrong_input():
             assert output.count("\n") == 1, output
     run("--text", "text", *COMMON, "--resume", "--counts", "x", status=1, says="--resume has no effect without --memory")
     run("--text", "text", *COMMON, "--spill", ".", "--counts", "x", status=1, says="--spill has no effect without --memory")
+    run("--text", "text", *COMMON, "--overwrite", "--counts", "x", status=1, says="--overwrite has no effect without --memory")
+    run("--text", "text", *BOUNDED, "--resume", "--overwrite", "--counts", "x", status=1, says="give one of them")
     run("--text", "text", "--add", "whole", "--counts", "x", status=1, says="not both")
     run("--counts", "x", status=1, says="give --text to count")
     run("--text", "missing", *BOUNDED, "--counts", "x", status=1, says="missing")
