@@ -159,3 +159,16 @@ TEMPLATE_TEST_CASE("A row is brought to norm 1 where it has a direction, however
     T none[] = {std::numeric_limits<T>::quiet_NaN()};
     CHECK(std::isnan(kernel::normalise(1, none)));
 }
+
+TEMPLATE_TEST_CASE("A mask drawn by blocks is that of its numbers one by one", "[kernel][rows]", float,
+                   double) {
+    const Random random(3, 8, 5);
+    const double keep = GENERATE(0.3, 0.7, 1.);
+    for (const Index first : {0, 1, 2, 3, 4, 1003})
+        for (Index n = 0; n <= 11; ++n) {
+            std::vector<TestType> mask(static_cast<std::size_t>(n) + 1, TestType(9)), expected(mask);
+            kernel::draw_mask(random, first, n, keep, mask.data());
+            kernel::plain::draw_mask(random, first, n, keep, expected.data());
+            REQUIRE(mask == expected);  // and nothing behind it
+        }
+}

@@ -350,12 +350,9 @@ private:
         if (!m.active) return;
         const Random random(store_.seed, m.stream, store_.step);
         const Index part = store_.batch * m.width, all = store_.columns_in_batch();
-        for (Index group = 0; group < m.groups; ++group) {
-            const Index first = (group * all + store_.first_column) * m.width;
-            for (Index j = 0; j < part; ++j)
-                m.value[group * part + j] =
-                    random.uniform(first + j) < m.keep ? static_cast<T>(1 / m.keep) : T(0);
-        }
+        for (Index group = 0; group < m.groups; ++group)
+            kernel::draw_mask(random, (group * all + store_.first_column) * m.width, part, m.keep,
+                              m.value + group * part);
     }
 
     void square_weights(const NodeRecord<T>& n) {

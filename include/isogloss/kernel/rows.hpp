@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
+#include <isogloss/random.hpp>
 #include <limits>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
@@ -21,6 +22,10 @@ template <class T> void add_column_sums(Index rows, Index width, const T* x, T* 
         for (Index r = 0; r < rows; ++r) sum += static_cast<double>(x[r * width + j]);
         sums[j] = static_cast<T>(sum);
     }
+}
+template <class T> void draw_mask(const Random& random, Index first, Index n, double keep, T* mask) {
+    for (Index i = 0; i < n; ++i)
+        mask[i] = random.uniform(first + i) < keep ? static_cast<T>(1 / keep) : T(0);
 }
 template <class T> double dot(Index n, const T* x, const T* y) {
     double sum = 0;
@@ -37,6 +42,19 @@ template <class T> Index first_non_finite(Index n, const T* x) {
 
 /// Number of terms added in T before the sum moves to double.
 inline constexpr Index chunk = 512;
+
+/// n entries of a dropout mask: 1/keep where uniform(first + i) < keep, 0 < keep ≤ 1, else 0. Numbers are drawn by the four
+/// of a block, at the cost of one.
+template <class T> void draw_mask(const Random& random, Index first, Index n, double keep, T* mask) {
+    const T kept = static_cast<T>(1 / keep);
+    for (Index i = 0; i < n;) {
+        const Index place = first + i, block = place / 4;
+        const auto u = random.uniforms(block);
+        const Index past = std::min<Index>(4, n - i + place % 4);
+        for (Index k = place % 4; k < past; ++k, ++i)
+            mask[i] = u[static_cast<std::size_t>(k)] < keep ? kept : T(0);
+    }
+}
 
 /// out = x ∘ mask for x [rows, width]; row r = t·batch + b takes row b of mask [batch, width].
 template <class T>

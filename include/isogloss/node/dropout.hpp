@@ -36,10 +36,8 @@ template <class T> struct Dropout {
         if (dropping && steps) {
             const Random random = p.random();
             for (Index r = 0; r < p.rows(); ++r)
-                for (Index j = 0; j < x.width; ++j)
-                    steps[r * x.width + j] = random.uniform(p.row_in_batch(r) * x.width + j) < options.keep
-                                                 ? static_cast<T>(1 / options.keep)
-                                                 : T(0);
+                kernel::draw_mask(random, p.row_in_batch(r) * x.width, x.width, options.keep,
+                                  steps + r * x.width);
         }
         if (const T* m = dropping_by(p))
             kernel::multiply_rows(p.rows(), steps ? p.rows() : p.batch(), x.width, p.data(x), m, p.data(y));
