@@ -69,19 +69,20 @@
     make struct Node<T>;                      \
     make struct graph::NodeOf<T, Node<T>>;
 
-#define ISOGLOSS_COMPILED_NODES(make, T)         \
-    ISOGLOSS_COMPILED_NODE(make, T, Concatenate) \
-    ISOGLOSS_COMPILED_NODE(make, T, Dropout)     \
-    ISOGLOSS_COMPILED_NODE(make, T, Embedding)   \
-    ISOGLOSS_COMPILED_NODE(make, T, Gru)         \
-    ISOGLOSS_COMPILED_NODE(make, T, Linear)      \
-    ISOGLOSS_COMPILED_NODE(make, T, Lstm)        \
-    ISOGLOSS_COMPILED_NODE(make, T, Rhn)         \
-    ISOGLOSS_COMPILED_NODE(make, T, Rnn)         \
-    ISOGLOSS_COMPILED_NODE(make, T, Softmax)     \
-    ISOGLOSS_COMPILED_NODE(make, T, Sum)         \
-    ISOGLOSS_COMPILED_NODE(make, T, TiedSoftmax) \
-    ISOGLOSS_COMPILED_NODE(make, T, TotalLoss)   \
+#define ISOGLOSS_COMPILED_NODES(make, T)          \
+    ISOGLOSS_COMPILED_NODE(make, T, Concatenate)  \
+    ISOGLOSS_COMPILED_NODE(make, T, Dropout)      \
+    ISOGLOSS_COMPILED_NODE(make, T, Embedding)    \
+    ISOGLOSS_COMPILED_NODE(make, T, Gru)          \
+    ISOGLOSS_COMPILED_NODE(make, T, Linear)       \
+    ISOGLOSS_COMPILED_NODE(make, T, Lstm)         \
+    ISOGLOSS_COMPILED_NODE(make, T, Nonlinearity) \
+    ISOGLOSS_COMPILED_NODE(make, T, Rhn)          \
+    ISOGLOSS_COMPILED_NODE(make, T, Rnn)          \
+    ISOGLOSS_COMPILED_NODE(make, T, Softmax)      \
+    ISOGLOSS_COMPILED_NODE(make, T, Sum)          \
+    ISOGLOSS_COMPILED_NODE(make, T, TiedSoftmax)  \
+    ISOGLOSS_COMPILED_NODE(make, T, TotalLoss)    \
     ISOGLOSS_COMPILED_NODE(make, T, check::Probe)
 
 #define ISOGLOSS_COMPILED_SPARSE_NODES(make, T)   \

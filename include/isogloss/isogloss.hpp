@@ -22,6 +22,7 @@
 #include <isogloss/node/gru.hpp>
 #include <isogloss/node/linear.hpp>
 #include <isogloss/node/lstm.hpp>
+#include <isogloss/node/nonlinearity.hpp>
 #include <isogloss/node/reverse.hpp>
 #include <isogloss/node/rhn.hpp>
 #include <isogloss/node/rnn.hpp>

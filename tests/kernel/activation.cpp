@@ -6,7 +6,8 @@
 using namespace isogloss;
 
 TEMPLATE_TEST_CASE("Activations and their slopes agree with the plain functions", "[kernel]", float, double) {
-    const Activation s = GENERATE(Activation::tanh, Activation::logistic, Activation::identity);
+    const Activation s =
+        GENERATE(Activation::tanh, Activation::logistic, Activation::relu, Activation::identity);
     const Index n = GENERATE(1, 7, 33);
     const double tolerance = sizeof(TestType) == 4 ? 2e-6 : 1e-13;
     std::vector<TestType> V, a(static_cast<std::size_t>(n)), flow, once(a), twice(a);

@@ -118,6 +118,19 @@ def rhn():
     record("rhn", p, {"y": y}, (p["w"] * y).sum())
 
 
+def nonlinearity():
+    """Functions of every unit."""
+    x, w = draw(T, B, n, scale=1.5), draw(T, B, n).detach()
+    print("\nnamespace nonlinearity {")
+    write("x", flat(x))
+    write("w", flat(w))
+    for name, function in {"tanh": torch.tanh, "logistic": torch.sigmoid, "relu": torch.relu}.items():
+        y = function(x)
+        write(name, flat(y))
+        write("d_" + name, flat(torch.autograd.grad((w * y).sum(), x)[0]))
+    print("}  // namespace nonlinearity")
+
+
 def losses():
     """Hidden states E[x] + h under a tied or a free head; cross-entropy, or the augmented loss."""
     x = torch.tensor([[0, 3], [3, 6], [5, 1]])
@@ -167,4 +180,5 @@ if __name__ == "__main__":
     gru()
     rhn()
     losses()
+    nonlinearity()
     print("\n}  // namespace reference")

@@ -1,6 +1,8 @@
 /// @file kernel/activation.hpp  Activation functions chosen at run time, with slopes as functions of the activity.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <isogloss/kernel/gates.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -9,6 +11,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 enum class Activation {
     tanh,      ///< slope 1 - a²
     logistic,  ///< 1 / (1 + exp(-V)), slope a (1 - a)
+    relu,      ///< max(0, V), slope 1 where a > 0, else 0
     identity,  ///< slope 1
 };
 
@@ -18,11 +21,17 @@ namespace kernel {
 namespace plain {
 
 inline double activation(Activation s, double V) {
-    return s == Activation::tanh ? std::tanh(V) : s == Activation::logistic ? 1 / (1 + std::exp(-V)) : V;
+    return s == Activation::tanh       ? std::tanh(V)
+           : s == Activation::logistic ? 1 / (1 + std::exp(-V))
+           : s == Activation::relu     ? std::max(V, 0.0)
+                                       : V;
 }
 inline double activation_slope(Activation s, double V) {
     const double a = activation(s, V);
-    return s == Activation::tanh ? 1 - a * a : s == Activation::logistic ? a * (1 - a) : 1;
+    return s == Activation::tanh       ? 1 - a * a
+           : s == Activation::logistic ? a * (1 - a)
+           : s == Activation::relu     ? (V > 0 ? 1 : 0)
+                                       : 1;
 }
 
 }  // namespace plain
@@ -34,6 +43,9 @@ template <class T, class A = Architecture> void activate(Activation s, Index n, 
             return tanh_forward<T, A>(n, V, a);
         case Activation::logistic:
             return sweep<T, A>(0, n, [&](auto at) { at.store(a, sigmoid(at.load(V))); });
+        case Activation::relu:  // NaN stays
+            for (Index i = 0; i < n; ++i) a[i] = V[i] < 0 ? T(0) : V[i];
+            return;
         case Activation::identity:
             std::copy_n(V, n, a);
     }
@@ -46,6 +58,8 @@ template <class T> T activation_slope(Activation s, T a) {
             return 1 - a * a;
         case Activation::logistic:
             return a * (1 - a);
+        case Activation::relu:
+            return a > 0 ? T(1) : T(0);
         default:
             return 1;
     }
