@@ -106,6 +106,10 @@ TEST_CASE("The same model as a graph has the same gradients to 1e-12",
     model.parameters().clear_gradients();
     model.value_and_gradient(table, model.W(), words, classes);
     const Numbers through_table = gradient(g, "E");
+    REQUIRE(g.parameters().divisor(Divisor::tokens) == N - 1);
+    model.value_and_gradient(table, model.W(), words, classes);  // adds, and so do the divisors
+    REQUIRE(g.parameters().divisor(Divisor::batch) == 2 * (N - 1));
+    REQUIRE(model.parameters().divisor(Divisor::tokens) == 2 * (N - 1));
     g.parameters().clear_gradients();
     g.forward(l, inputs);
     g.backward(l);

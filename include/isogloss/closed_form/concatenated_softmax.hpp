@@ -92,9 +92,8 @@ public:
         return run(E(), W(), X, y, true);
     }
 
-    /// The same for other parameters of these shapes, for example those of a Graph. An update of the graph's
-    /// group knows nothing of these examples: it divides by the graph's last backward pass (1 before any).
-    /// Use Divisor::none, and a rate divided by the number of examples.
+    /// The same for other parameters of these shapes, for example those of a Graph, whose updates then divide by these
+    /// examples too: each is a column and a predicted position.
     double value_and_gradient(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X,
                               std::span<const Token> y) {
         return run(E, W, X, y, true);
@@ -168,6 +167,8 @@ private:
             gather(E, X, i, phi_ + count * n);
             example_[count++] = i;
         }
+        if (of_E) E.adds(count, count);
+        if (of_W) W.adds(count, count);
         double total = 0;
         for (Index first = 0; first < count; first += block_) {
             const Index rows = std::min(block_, count - first);

@@ -64,8 +64,8 @@ template <class T> struct Parameter {
     std::string_view temporary = {};
     Condition condition = Condition::empty;
     int staged_by = -1;  ///< node that wrote a staged gradient
-    /// Batch columns and predicted positions of the backward passes over which a gradient that counts is the sum; 0 if
-    /// it was written otherwise.
+    /// Batch columns and predicted positions over which a gradient that counts is the sum, see adds(); 0 if it was
+    /// written by hand.
     Index columns = 0, predicted = 0;
     Array<Index> touched = {};     ///< capacity `rows`, reserved when the first lookup is declared
     Array<std::uint8_t> hit = {};  ///< by row: whether listed in `touched`
@@ -87,6 +87,12 @@ template <class T> struct Parameter {
     MatrixRef<T> values() const { return {value, rows, cols}; }
     /// Whether a gradient counts.
     bool counts() const { return condition == Condition::rows || condition == Condition::dense; }
+    /// Call before sums over so many columns and predicted positions are added to the gradient.
+    void adds(Index more_columns, Index more_predicted) {
+        const bool more = counts();
+        columns = more_columns + (more ? columns : 0);
+        predicted = more_predicted + (more ? predicted : 0);
+    }
 
     /// The gradient as a dense matrix to add to, whatever its condition was. Throws UsageError if there is none:
     /// the weight is not trained, or the graph has no gradients (GraphOptions::gradients).

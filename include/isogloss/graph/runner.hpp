@@ -266,11 +266,7 @@ private:
     void count(const LossRecord& l) {
         store_.predicted = l.predicted;
         store_.columns = store_.batch;
-        for (auto& p : store_.parameters) {
-            const bool more = p.counts();
-            p.columns = store_.columns + (more ? p.columns : 0);
-            p.predicted = store_.predicted + (more ? p.predicted : 0);
-        }
+        for (auto& p : store_.parameters) p.adds(store_.columns, store_.predicted);
     }
 
     // Runs the needed nodes among first … last, in that order; `again` in the same step, with the same masks.

@@ -43,7 +43,7 @@ protected:
         if constexpr (requires { options_.weight_decay; })
             require(who, "weight_decay", options_.weight_decay, 0.0);
     }
-    /// d, from the last backward pass.
+    /// d, of the gradients of the group: see Parameters::summed_over.
     double divisor() const { return group_.divisor(options_.divisor); }
     /// η times the clipping factor of a direction of this norm.
     double clipped_rate(double length) const { return options_.rate * clip_factor(length, options_.clip); }
