@@ -79,9 +79,10 @@ TEST_CASE("A sum takes 8 bytes a pair, however many pairs its parts share", "[ld
         const SparseCounts a = random_counts(V, 0.5, 1), b = random_counts(V, filled, 1);  // all of a is in b
         const MostBytes bytes;
         const SparseCounts sum = a + b;
+        const auto most = bytes.most();  // before the checks allocate
         CHECK(sum.pairs() == b.pairs());
-        CHECK(bytes.most() >= 8 * sum.pairs());
-        CHECK(bytes.most() <= 8 * (sum.pairs() + V + 1) + 500);
+        CHECK(most >= 8 * sum.pairs());
+        CHECK(most <= 8 * (sum.pairs() + V + 1) + 3 * 4096);  // malloc may round each array up to pages
     }
 }
 
