@@ -219,7 +219,7 @@ tests_in_python(docs/rnn_table ../examples/lds_text/rnn_table.py ${logs}system.c
                 --names "system's start" "random start, seed 1" "seed 2" "seed 3" --page ${PROJECT_SOURCE_DIR}/docs/lds.md)
 tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
 set(results ${PROJECT_SOURCE_DIR}/examples/language_model/results)
-tests_in_python(docs/compared_rows ../examples/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/examples/language_model_results.md
+tests_in_python(docs/compared_rows ../examples/language_model/tables.py compare ptb-small ptb-medium --check --page ${PROJECT_SOURCE_DIR}/docs/examples/language_model_results.md
                 --results ${results}/tables.csv ${results}/one_cycle.csv ${results}/separate.csv)
 tests_in_python(docs/search ../examples/language_model/search_report.py --check)
 include(docs/programs.cmake)
