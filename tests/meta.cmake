@@ -220,7 +220,7 @@ tests_in_python(docs/rnn_table ../examples/lds_text/rnn_table.py ${logs}system.c
 tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
 set(results ${PROJECT_SOURCE_DIR}/examples/language_model/results)
 tests_in_python(docs/compared_rows ../examples/language_model/tables.py compare ptb-small ptb-medium --check --page ${PROJECT_SOURCE_DIR}/docs/examples/language_model_results.md
-                --results ${results}/tables.csv ${results}/one_cycle.csv ${results}/separate.csv)
+                --results ${results}/tables.csv ${results}/one_cycle.csv ${results}/printed.csv)
 tests_in_python(docs/search ../examples/language_model/search_report.py --check)
 include(docs/programs.cmake)
 

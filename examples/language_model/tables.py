@@ -1,6 +1,7 @@
 """The tables of Inan, Khosravi and Socher (2017) with the program language_model: trains, resumes, reports.
 
     python3 tables.py run ptb-small --program build/release/examples/language_model --jobs 2
+    python3 tables.py run ptb-small --program … --printed --folder tables/printed
     python3 tables.py run ptb-small --program … --rows AL REAL --folder tables/rate0.5 -- --rate 0.5
     python3 tables.py tune ptb-small --program … --row REAL --gamma 0.5 0.65 0.8 --epochs 12
     python3 tables.py try ptb-small --program … --row REAL --change keep0.8='--keep 0.8' --change bptt70='--bptt 70' --epochs 12
@@ -38,7 +39,13 @@ OPTIONS = {
     'LSTM': f'--head tied --head-bias --loss ce --cell lstm --layers {LAYERS} --units {UNITS}',
     'RHN': f'--head tied --head-bias --loss ce --cell rhn --layers 1 --depth {DEPTH} --units {UNITS}',
 }
-RESULTS, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'gamma.csv', 'changes.csv'))
+# What gives the figures of a table, in place of the schedule, the one keep probability and the temperature that the source prints.
+SCHEDULE = '--schedule one-cycle --warm-up 0.05'
+RECIPES = {
+    'ptb-small': f'--scheme recurrent --keep-input 0.8 --keep-state 0.75 --keep-between 0.85 --keep-output 0.75 --temperature 10 {SCHEDULE} --epochs 38',
+    'ptb-medium': f'--scheme recurrent --keep-input 0.7 --keep-state 0.65 --keep-between 0.75 --keep-output 0.55 --temperature 10 {SCHEDULE} --epochs 48',
+}
+RESULTS, PRINTED, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'printed.csv', 'gamma.csv', 'changes.csv'))
 
 
 class TableRun(Run):
@@ -78,9 +85,13 @@ class TableRun(Run):
         o = self.o
         corpus, preset = TABLES[o.table]
         threads = ['--threads', str(o.threads)]
+        recipe = shlex.join(o.recipe)
+        if '--loss ce' in OPTIONS[self.row]:
+            recipe = re.sub(r'--temperature \S+ ', '', recipe)  # of the augmented loss
         yield from self.execute(
             'train', '--corpus', corpus, '--preset', preset, *OPTIONS[self.row].split(), '--seed', str(self.seed), '--precision', o.precision,
-            '--epsilon', o.epsilon, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra, *self.last)
+            '--epsilon', o.epsilon, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra,
+            *recipe.split(), *self.last)
         perplexities = []
         for part in self.parts:
             printed = yield from self.execute('evaluate', '--model', self.model, '--text', text_of(corpus, part), *threads)
@@ -158,15 +169,16 @@ def work(o, runs):
     return pool.status(missing, 'tables.py')
 
 
-def prepare(o, ours, name, results):
-    """What all commands that train require and set."""
+def prepare(o, ours, name, results, recipe=''):
+    """What all commands that train require and set; `recipe`: options of all runs, unless others are given."""
     require_program_and_texts(o, TABLES[o.table][0])
     require_free(o.extra, [*OURS, 'epsilon', 'head', 'head-bias', 'loss', *ours])
     os.makedirs(o.folder, exist_ok=True)
     o.results = o.results or (os.path.join(o.folder, name) if o.extra else results)
     if o.precision == 'auto':
         o.precision = precision_of(o.program, '--precision', 'auto')
-    o.options = shlex.join(['--precision', o.precision, '--epsilon', o.epsilon, *o.extra])
+    o.recipe = [] if o.extra else recipe.split()
+    o.options = shlex.join(['--precision', o.precision, '--epsilon', o.epsilon, *o.extra, *o.recipe])
 
 
 def run_table(o):
@@ -175,7 +187,10 @@ def run_table(o):
     for row in rows:
         if row not in ROWS[o.table]:
             raise Refused(f"found --rows {row}, expected rows of {o.table}: {', '.join(ROWS[o.table])}")
-    prepare(o, ['cell', 'layers', 'depth', 'units', 'embedding'] if o.table == 'ptb-cells' else [], 'tables.csv', RESULTS)
+    if o.printed and o.extra:
+        raise Refused('found --printed and options after --, expected one of them: with options after -- the rest is what the source prints')
+    ours = ['cell', 'layers', 'depth', 'units', 'embedding'] if o.table == 'ptb-cells' else []
+    prepare(o, ours, 'tables.csv', PRINTED if o.printed else RESULTS, '' if o.printed else RECIPES.get(o.table, ''))
     # Seed by seed, so that a table stopped early is complete over fewer seeds.
     return work(o, [TableRun(o, row, number) for number in sorted(set(o.seeds)) for row in ROWS[o.table] if row in rows])
 
@@ -215,7 +230,7 @@ def try_changes(o):
                           'one set of options. Give it another name')
     status = work(o, runs)
     if status == 0:
-        plain = o.plain or (os.path.join(o.folder, 'tables.csv') if o.extra else RESULTS)
+        plain = o.plain or (os.path.join(o.folder, 'tables.csv') if o.extra else PRINTED)
         print(markdown_changes(runs[0].alike(), read_options(o.results, CHANGES_RUN), read_by_epoch(plain, 'curves', CURVES),
                                read_options(plain, RUN)), end='')
     return status
@@ -274,6 +289,8 @@ def main():
     p = commands.add_parser('run', help='train and evaluate what is not finished of a table; after --, options of language_model train')
     p.add_argument('table', choices=TABLES)
     p.add_argument('--rows', nargs='+', choices=ALL_ROWS, help='of the table (all)')
+    p.add_argument('--printed', action='store_true', help='with what the source prints alone, where another recipe gives its figures; results go '
+                   f'to {os.path.relpath(PRINTED)}')
     arguments_of_training(p, [1, 2, 3], RESULTS, 'tables.csv')
 
     p = commands.add_parser('tune', help='short trainings of a row for several gammas, compared on the validation text alone; after -- as for run')
@@ -290,7 +307,7 @@ def main():
     p.add_argument('--change', action='append', type=change, required=True, metavar="NAME='OPTIONS'",
                    help='options of language_model train in place of those of the row; several times for several changes')
     p.add_argument('--epochs', type=at_least_1, default=12, help='of each training, from the beginning of the preset\'s schedule (12)')
-    p.add_argument('--plain', help=f'results of run, for the curve of the row as it is ({os.path.relpath(RESULTS)}; with options after -- '
+    p.add_argument('--plain', help=f'results of run, for the curve of the row as it is ({os.path.relpath(PRINTED)}; with options after -- '
                    'FOLDER/tables.csv)')
     arguments_of_training(p, [1], CHANGED, 'changes.csv')
 
@@ -304,7 +321,7 @@ def main():
     arguments_of_page(p, 'language_model_results.md')
 
     p = commands.add_parser('trials', help='rewrite the trials of tune and try in docs/examples/language_model_search.md')
-    p.add_argument('--results', default=RESULTS, help='of run, for the curves of the rows as they are')
+    p.add_argument('--results', default=PRINTED, help='of run --printed, for the curves of the rows as they are')
     p.add_argument('--tuned', default=TUNED, help='results of tune')
     p.add_argument('--changes', default=CHANGED, help='results of try')
     arguments_of_page(p, 'language_model_search.md')

@@ -176,7 +176,7 @@ def subspace():
 
 def epsilon():
     """--epsilon is checked before it is recorded, and recorded as the program gets it."""
-    call = ["run", "ptb-small", "--program", stand_in(), "--rows", "RE", "--seeds", "9", "--results", "e.csv", "--folder"]
+    call = ["run", "ptb-small", "--printed", "--program", stand_in(), "--rows", "RE", "--seeds", "9", "--results", "e.csv", "--folder"]
     for given in "abc", "nan", "inf", "1", "-0.1", "1/0", "3/2", "1e-400", "":
         done = subprocess.run([sys.executable, "-B", SCRIPT, *call, "z", "--epsilon=" + given], capture_output=True, text=True)
         assert done.returncode == 2 and f"argument --epsilon: found {given}, expected 0, or a number below 1 such as 0.01 or 1/256" in done.stderr, done
@@ -284,7 +284,7 @@ def shown():
 
 def precision():
     """What auto is at the beginning holds for a folder, and for a table of the results; it is recorded with them."""
-    call = ["run", "ptb-small", "--program", stand_in(), "--results", "p.csv", "--folder"]
+    call = ["run", "ptb-small", "--printed", "--program", stand_in(), "--results", "p.csv", "--folder"]
     tables(*call, "p", "--rows", "AL", "--seeds", "1", STAND_IN_AUTO="bf16")
     assert read("p.csv").decode() == f"{HEADER}\nptb-small,AL,1,2,80,80,0.0200\n"
     assert read("p.options.csv").decode() == "table,row,seed,options\nptb-small,AL,1,--precision bf16 --epsilon 0.00390625\n"
@@ -299,14 +299,34 @@ def precision():
     assert "**ptb-medium**, `--corpus ptb --preset medium`, with `--precision fp32 --epsilon 0.00390625`:" in out, out
     # A run that is done again has its new curve and options only, and options may contain commas.
     write("p.csv", HEADER + "\n")
-    tables("run", "ptb-small", *call[2:], "r", "--rows", "AL", "--seeds", "1", "--", "--units", "9,9")
+    tables("run", "ptb-small", *call[3:], "r", "--rows", "AL", "--seeds", "1", "--", "--units", "9,9")
     assert read("p.options.csv").decode().count("ptb-small,AL,1,") == 1 and '"--precision fp32 --epsilon 0.00390625 --units 9,9"' in \
         read("p.options.csv").decode() and read("p.curves.csv").decode().count("ptb-small,AL,1,") == 2
-    tables("run", "ptb-small", *call[2:], "r", "--rows", "AL", "--seeds", "1", "--", "--units", "9,9")
+    tables("run", "ptb-small", *call[3:], "r", "--rows", "AL", "--seeds", "1", "--", "--units", "9,9")
     for p in "inf", "nan":
         done = subprocess.run([sys.executable, "-B", SCRIPT, *call[:-3], "--results", "i.csv", "--folder", p, "--rows", "VD", "--seeds", "1"],
                               capture_output=True, text=True, env={**os.environ, "STAND_IN_PERPLEXITY": p})
         assert done.returncode == 1 and "found no finite perplexity on the valid" in done.stdout and rows("i.csv") == [], done
+
+
+def recipe():
+    """A table is made with the recipe that gives its figures, with --printed without it, and with options after -- without it too."""
+    call = ["run", "ptb-small", "--program", stand_in(), "--rows", "RE", "REAL", "--seeds", "1", "--precision", "fp32", "--results", "w.csv", "--folder"]
+    tables(*call, "w")
+    options = {line["row"]: line["options"] for line in rows("w.options.csv")}
+    assert options["RE"] == options["REAL"] and options["RE"].endswith("--temperature 10 --schedule one-cycle --warm-up 0.05 --epochs 38"), options
+    for row, has in ("RE", False), ("REAL", True):  # the temperature is one of the augmented loss
+        made = read(f"w/ptb-small-{row}-1.out").decode().splitlines()[0]
+        assert made.endswith("--keep-output 0.75 " + "--temperature 10 " * has + "--schedule one-cycle --warm-up 0.05 --epochs 38"), made
+    assert tables(*call, "w").count("finished, validation") == 2
+    refuses(*call, "w2", "--printed", says=["was made with --precision fp32 --epsilon 0.00390625 --scheme", "another --results"])
+    refuses(*call, "w2", "--printed", "--", "--clip", "9", says=["found --printed and options after --"])
+    write("w.csv", HEADER + "\n")
+    for folder, more in ("w3", ["--printed"]), ("w4", ["--", "--clip", "9"]):
+        write("w.csv", HEADER + "\n")
+        tables(*call, folder, *more)
+        made = read(f"{folder}/ptb-small-REAL-1.out").decode().splitlines()[0]
+        assert made.endswith("--resume" + " --clip 9" * (more[0] == "--")), made
 
 
 def cells():
@@ -417,7 +437,7 @@ def changed():
 
     # Several seeds, numbers of epochs and rows, by the program that takes the place of a training.
     call = ["try", "ptb-small", "--program", stand_in(), "--folder", "y", "--results", "y.csv", "--plain", "y0.csv"]
-    tables("run", "ptb-small", *call[2:4], "--folder", "y", "--results", "y0.csv", "--rows", "VD", "--seeds", "1")
+    tables("run", "ptb-small", "--printed", *call[2:4], "--folder", "y", "--results", "y0.csv", "--rows", "VD", "--seeds", "1")
     out = tables(*call, "--row", "VD", "--change", "as-it-was=", "--change", "b=--keep 1", "--epochs", "2", "--seeds", "1", "2")
     assert "| change | options | 1 | 2 | seeds |\n|---|---|---|---|---|\n| the row as it is |  | 90.5 | 80.2 | 1 |\n| as-it-was |  | 90.5 | 80.2 | 2 |\n" \
            "| b | `--keep 1` | 90.5 | 80.2 | 2 |\n" in out.replace("90.5 (90.5 … 90.5)", "90.5").replace("80.2 (80.2 … 80.2)", "80.2"), out
@@ -442,5 +462,6 @@ if __name__ == "__main__":
         changed()  # before shown(), which removes a line of the results
         shown()
         precision()
+        recipe()
         cells()
         tuned()
