@@ -257,6 +257,7 @@ private:
         exchange_.run(ranks_, options_.shards, options_.ordered, std::span<const T* const>(own), sum);
     }
     void give(Block& b) {
+        if (is_idle(b)) return recycle(b);
         const T* from = b.sum.numbers;
         for (Parameter<T>* p : b.members) {
             if (p->trained) {                               // else it stays empty: no update would clear it
