@@ -153,9 +153,10 @@ def read_state(o):
     if made != wanted:
         sys.exit(f"{SCRIPT}: found the training of {made} in '{o.state}', expected that of {wanted}. Give the same options, or --state another name")
     if os.path.exists(o.log):
-        with open(o.log, "rb") as log:
-            if log.readline().strip() != HEADER.encode():
-                sys.exit(f"{SCRIPT}: found something else in '{o.log}', expected the log of the training in '{o.state}'. Give --log another name")
+        with open(o.log, encoding="utf-8", errors="replace") as log:
+            found = log.read().splitlines()
+        if found != state["rows"][:len(found)]:  # a row may be missing, where the training ended before it was written
+            sys.exit(f"{SCRIPT}: found something else in '{o.log}', expected the log of the training in '{o.state}'. Give --log another name")
     return state
 
 

@@ -85,7 +85,7 @@ class TableRun(Run):
         o = self.o
         corpus, preset = TABLES[o.table]
         threads = ['--threads', str(o.threads)]
-        recipe = shlex.join(o.recipe)
+        recipe = o.recipe
         if '--loss ce' in OPTIONS[self.row]:
             recipe = re.sub(r'--temperature \S+ ', '', recipe)  # of the augmented loss
         yield from self.execute(
@@ -177,8 +177,8 @@ def prepare(o, ours, name, results, recipe=''):
     o.results = o.results or (os.path.join(o.folder, name) if o.extra else results)
     if o.precision == 'auto':
         o.precision = precision_of(o.program, '--precision', 'auto')
-    o.recipe = [] if o.extra else recipe.split()
-    o.options = shlex.join(['--precision', o.precision, '--epsilon', o.epsilon, *o.extra, *o.recipe])
+    o.recipe = '' if o.extra else recipe
+    o.options = shlex.join(['--precision', o.precision, '--epsilon', o.epsilon, *o.extra, *o.recipe.split()])
 
 
 def run_table(o):
