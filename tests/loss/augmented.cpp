@@ -1,5 +1,6 @@
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/total.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/softmax.hpp>
 #include <isogloss/node/sum.hpp>
@@ -195,6 +196,38 @@ TEST_CASE("alpha, gamma and beta weigh the two terms as documented", "[loss][aug
     REQUIRE(cross_entropy == Approx(hard).epsilon(1e-13));  // whatever the weights
     value({.beta = 1});
     REQUIRE(cross_entropy == Approx(hard).epsilon(1e-13));
+}
+
+TEST_CASE("A weight multiplies the whole gradient of an AugmentedLoss, also what goes through the target",
+          "[loss][augmented]") {
+    const Top top = GENERATE(Top::tied, Top::own);
+    const Numbers h = numbers(8, 4);
+    const Token x[] = {1, 5}, y[] = {2, 6};
+    const auto gradients = [&](double weight) {
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto l = model(g, top, {.alpha = 3, .temperature = 2});
+        const auto total = g.add<TotalLoss>("total", {.weights = {weight, 0}}, l, l);
+        g.forward(total, {Tokens{0, 7, g.store().serial}, {x, 2, 1}},
+                  {Tokens{1, 7, g.store().serial}, {y, 2, 1}}, {sequence(g, "h"), h.data(), 2, 1});
+        g.backward(total);
+        Numbers all = gradient(g, "E");
+        for (const double v : gradient(g, "head.b")) all.push_back(v);
+        return all;
+    };
+    Numbers expected = gradients(1);
+    for (double& v : expected) v *= -3;
+    REQUIRE(apart(gradients(-3), expected) < 1e-14);
+}
+
+TEST_CASE("The cross-entropy of an AugmentedLoss is that of the last pass alone", "[loss][augmented]") {
+    const Numbers h = numbers(8, 4);
+    const Token x[] = {1, 5}, y[] = {2, 6}, some[] = {2, not_predicted};
+    Graph<double> g({.time = 2, .batch = 1});
+    const auto l = model(g, Top::tied, {.alpha = 0});
+    for (const Token* targets : {y, some})
+        g.forward(l, {Tokens{0, 7, g.store().serial}, {x, 2, 1}},
+                  {Tokens{1, 7, g.store().serial}, {targets, 2, 1}}, {sequence(g, "h"), h.data(), 2, 1});
+    REQUIRE(g.cross_entropy(l) == Approx(g.value(l)).epsilon(1e-13));
 }
 
 TEST_CASE("In float the divergence is right to rounding, small as it may be", "[loss][augmented]") {
