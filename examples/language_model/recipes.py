@@ -18,7 +18,7 @@ import resource
 import shlex
 import sys
 
-from runs import (OURS, PRECISIONS, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
+from runs import (OURS, PRECISIONS, Failed, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
 from tables_report import (HERE, Refused, append_result, draw, log_rows, made_with, read_lines, read_options, require_alike, require_own, spread,
                            write_between)
@@ -56,15 +56,19 @@ class RecipeRun(Run):
     def json(self, *arguments):
         """The output of a command that prints JSON, preceded by any warnings."""
         printed = yield from self.execute(*arguments, '--json', '--threads', str(self.o.threads))
-        return json.loads(printed.strip().splitlines()[-1])
+        try:
+            return json.loads(printed.strip().splitlines()[-1])
+        except (IndexError, ValueError):
+            raise Failed(f"{arguments[0]} printed no JSON; see the end of '{self.base}.out'") from None
 
     def statistics(self):
         """A file with the first lines of the training text."""
         path = os.path.join(self.o.folder, f'{self.o.corpus}-train{STATISTICS}.txt')
         if not os.path.exists(path):
-            with open(text_of(self.o.corpus, 'train'), 'rb') as text, open(path + '.part', 'wb') as part:
+            own = f'{path}.part{os.getpid()}'  # other calls may write the file at the same time
+            with open(text_of(self.o.corpus, 'train'), 'rb') as text, open(own, 'wb') as part:
                 part.writelines(line for line, _ in zip(text, range(STATISTICS)))
-            os.replace(path + '.part', path)
+            os.replace(own, path)
         return path
 
     def evaluated(self, adaptation):
@@ -92,8 +96,10 @@ class RecipeRun(Run):
             hours, (valid, test) = yield from self.evaluated(adaptation)
             hours = trained if adaptation == 'none' else trained + hours
             require_alike(o.results, RUN, alike(o), o.options)  # again: another call may have finished with others
-            append_result(o.results, HEADER, RUN, [o.recipe, o.corpus, self.seed, f'{hours:.4f}', f'{valid:.4f}', f'{test:.4f}', adaptation],
-                          options=(','.join([*RUN, 'options']), [[o.options]]))
+            line = [o.recipe, o.corpus, self.seed, f'{hours:.4f}', f'{valid:.4f}', f'{test:.4f}', adaptation]
+            if not append_result(o.results, HEADER, RUN, line, options=(','.join([*RUN, 'options']), [[o.options]])):
+                print(f"{self.title}: {adaptation} has a line in '{o.results}' already, by another call; it stays", flush=True)
+                continue
             print(f'{self.title}: {adaptation}, validation {valid:.2f}, test {test:.2f}, {hours:.4f} core-hours', flush=True)
 
 
@@ -114,7 +120,7 @@ def run(o):
     done = {(r['seed'], r['adaptation']) for r in alike(o)}
     runs = []
     for number in sorted(set(o.seeds)):
-        run = RecipeRun(o, number, [a for a in o.adaptations if (number, a) not in done])
+        run = RecipeRun(o, number, [a for a in dict.fromkeys(o.adaptations) if (number, a) not in done])
         if run.wanted:
             run.check()
             runs.append(run)

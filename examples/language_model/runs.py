@@ -1,5 +1,6 @@
 """Trainings of the program language_model for tables.py and recipes.py: what a run needs, how it is stopped and resumed, and with which options."""
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -70,6 +71,16 @@ class Run:
         if os.path.exists(self.base + '.csv'):
             self.log()
 
+    def alone(self):
+        """The steps, as long as no other call takes them for the same run: both would write its output, and read each other's."""
+        with open(self.base + '.out', 'ab') as out:
+            try:
+                fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Failed(f"found another call at this run, which writes '{self.base}.out', expected one at a time. Wait until it has ended, or "
+                             'give another --folder') from None
+            yield from self.steps()
+
     def execute(self, *arguments):
         """Starts the program with output to the .out file and yields its process; sent the exit status, returns its output. Raises Failed."""
         with open(self.base + '.out', 'ab') as out:
@@ -122,7 +133,7 @@ class Pool:
                     run = waiting.pop(0)
                     how = 'goes on' if os.path.exists(run.model + '.train') else 'begins'
                     print(f"{run.title}: {how}, output in '{run.base}.out'", flush=True)
-                    self.advance(run, run.steps())
+                    self.advance(run, run.alone())
                 time.sleep(POLL)
                 while self.signals:
                     number = self.signals.pop(0)
@@ -182,7 +193,7 @@ def require_free(extra, ours, where='after --'):
 def require_same_options(path, given):
     """Runs that share a record of options have the same, so that a finished run is never mistaken for one with others."""
     if os.path.exists(path):
-        with open(path) as f:
+        with open(path, encoding='utf-8', errors='replace') as f:
             found = f.read()
         if found != given + '\n':
             raise Refused(f"the runs in '{os.path.dirname(path)}' have the options {found.strip()}, as '{path}' says; the given ones are {given}. "
@@ -190,9 +201,11 @@ def require_same_options(path, given):
 
 
 def record_options(path, given):
-    """Writes the record of options."""
-    with open(path, 'w') as f:
-        f.write(given + '\n')
+    """Writes the record of options, whole, unless it is there."""
+    if not os.path.exists(path):
+        with open(path + '.part', 'w', encoding='utf-8') as f:
+            f.write(given + '\n')
+        os.replace(path + '.part', path)
 
 
 def require_program_and_texts(o, corpus):

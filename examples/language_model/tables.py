@@ -51,6 +51,7 @@ RESULTS, PRINTED, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name
 class TableRun(Run):
     """A row of a table with a seed."""
     header, run, parts = HEADER, RUN, ['valid', 'test']
+    files = {'curves': CURVES, 'subspace': DISTANCES}  # beside the results, apart from the options
 
     def __init__(self, o, row, number, mark=''):
         super().__init__(o, f'{o.table} {row}{mark} seed {number}', f"{o.table}-{row}{mark.replace(' ', '-')}-{number}")
@@ -69,9 +70,9 @@ class TableRun(Run):
 
     def beside(self, log):
         """What the files beside the results say of it."""
-        by_epoch = {'curves': (CURVES, [[epoch, f'{valid:.6g}'] for epoch, valid, _ in log])}
+        by_epoch = {'curves': (self.files['curves'], [[epoch, f'{valid:.6g}'] for epoch, valid, _ in log])}
         if self.free:
-            by_epoch['subspace'] = (DISTANCES, [[epoch, f'{distance:.6g}'] for epoch, distance in self.distances()])
+            by_epoch['subspace'] = (self.files['subspace'], [[epoch, f'{distance:.6g}'] for epoch, distance in self.distances()])
         return by_epoch
 
     def distances(self):
@@ -114,6 +115,7 @@ class Trial(TableRun):
     """A short training of a row with options in place of the preset's. The texts are named, so that the program does not take the corpus's
     test text, too."""
     header, run, parts = CHANGES, CHANGES_RUN, []
+    files = {}
 
     def __init__(self, o, name, options, number):
         corpus, _ = TABLES[o.table]
@@ -163,7 +165,8 @@ def work(o, runs):
     require_same_options(record, o.options)
     require_alike(o.results, runs[0].run, known.values(), o.options)
     record_options(record, o.options)
-    append_result(o.results, runs[0].header, runs[0].run)  # fails now if it cannot be written
+    beside = {what: (header, []) for what, header in runs[0].files.items()}
+    append_result(o.results, runs[0].header, runs[0].run, **beside)  # fails now if it cannot be written
     pool = Pool(o.jobs)
     pool.work(missing)
     return pool.status(missing, 'tables.py')

@@ -141,26 +141,35 @@ def require_alike(results, run, lines, options):
 
 
 def append_result(path, header, run, *lines, **with_it):
-    """Appends the lines of one run to the results unless it has some, and syncs them to disk; returns whether they were appended.
+    """Appends the lines of one run to the results unless it has some, all or none, and syncs them to disk; returns whether they were appended.
     Without lines: writes the header if there is no file. `with_it`: for a file beside the results, by its name, its header and lines of
-    this run less the fields that identify it; they take the place of those that the run has there."""
+    this run less the fields that identify it; they take the place of those that the run has there. Without lines they are not written either,
+    and what is there is only checked to be of this kind."""
     places = [header.split(',').index(name) for name in run]
-    with open(path, 'a+b') as f:
+    with open(path, 'a+b', buffering=0) as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         f.seek(0)
         before = f.read()
         key = [str(lines[0][i]) for i in places] if lines else None
-        for there in csv.reader(before.decode().splitlines()):
+        for there in csv.reader(before.decode(errors='replace').splitlines()):
             if lines and len(there) == len(lines[0]) and [there[i] for i in places] == key:
                 return False  # another call came first
         for what, (columns, more) in with_it.items():
-            replace_lines(beside(path, what), columns, key, more)
+            if lines:
+                replace_lines(beside(path, what), columns, key, more)
+            else:
+                lines_beside(beside(path, what), columns)
         text = '' if before else header + '\n'
         if lines:
             text += ('' if not before or before.endswith(b'\n') else '\n') + csv_text(lines)
-        f.write(text.encode())
-        f.flush()
-        os.fsync(f.fileno())
+        try:
+            rest = text.encode()
+            while rest:
+                rest = rest[f.write(rest):]
+            os.fsync(f.fileno())
+        except OSError as error:  # such as a full disk: a part of the lines would be taken for all of them
+            os.ftruncate(f.fileno(), len(before))
+            raise OSError(error.errno, error.strerror, path) from None
     return True
 
 
@@ -171,18 +180,31 @@ def csv_text(lines):
     return out.getvalue()
 
 
+def lines_beside(path, header):
+    """The lines of a file beside results, without its header; none if there is no file. Bytes that are not UTF-8 stay what they are."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding='utf-8', errors='surrogateescape') as f:
+        lines = f.read().splitlines()
+    if lines and lines[0] != header:
+        found = lines[0].encode(errors='replace').decode()
+        raise Refused(f"found the first line '{found}' in '{path}', expected '{header}' or no file: this script writes such a file beside the "
+                      'results, and it was left unchanged. Rename it, or give --results another name')
+    return lines[1:]
+
+
 def replace_lines(path, header, key, lines):
     """Writes lines that begin with the fields `key` in place of those in a file, which appears whole; without lines, none is begun."""
     if not lines and not os.path.exists(path):
         return
-    kept = []
-    if os.path.exists(path):
-        with open(path) as f:
-            kept = [line for line in f.read().splitlines()[1:] if next(csv.reader([line]), [])[:len(key)] != key]
-    with open(path + '.part', 'w') as f:
-        f.write('\n'.join([header, *kept]) + '\n' + csv_text([*key, *fields] for fields in lines))
-        f.flush()
-        os.fsync(f.fileno())
+    kept = [line for line in lines_beside(path, header) if next(csv.reader([line]), [])[:len(key)] != key]
+    try:
+        with open(path + '.part', 'w', encoding='utf-8', errors='surrogateescape') as f:
+            f.write('\n'.join([header, *kept]) + '\n' + csv_text([*key, *fields] for fields in lines))
+            f.flush()
+            os.fsync(f.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path + '.part') from None
     os.replace(path + '.part', path)
 
 
@@ -191,7 +213,7 @@ def rows_of_log(path, of_row):
     with open(path, newline='', encoding='utf-8', errors='replace') as f:
         text = f.read()
     try:
-        rows = list(csv.DictReader(text[:text.rfind('\n') + 1].splitlines()))
+        rows = list(csv.DictReader(text.split('\n')[:-1]))  # words may hold other characters that splitlines() takes for line ends
         rows = [row for row in rows if row['run'] == rows[-1]['run']]
         return [of_row(row) for row in rows]
     except (KeyError, TypeError, ValueError, csv.Error):
@@ -351,7 +373,7 @@ def markdown_compared(table, files):
 def write_between(page, script, made, check, results, command='report'):
     """Writes the output of a script between its two marks on a page, or checks that it is there; returns 0."""
     begin, end = f'<!-- {script} {command} writes from here -->', f'<!-- {script} {command}: to here -->'
-    with open(page) as f:
+    with open(page, encoding='utf-8', errors='surrogateescape') as f:
         text = f.read()
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
         raise Refused(f"found {text.count(begin)} times '{begin}' and {text.count(end)} times '{end}' in '{page}', expected "
@@ -361,7 +383,7 @@ def write_between(page, script, made, check, results, command='report'):
         raise Refused(f"the tables in '{page}' are not those of {results}. Run: python3 examples/language_model/{script} {command}"
                       f"{' with the arguments of the check' if command == 'compare' else ''}")
     if not check:
-        with open(page + '.part', 'w') as f:
+        with open(page + '.part', 'w', encoding='utf-8', errors='surrogateescape') as f:
             f.write(new)
         os.replace(page + '.part', page)
     return 0

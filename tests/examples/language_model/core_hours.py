@@ -146,6 +146,8 @@ def precision():
     refuses(*call, "q", "--seeds", "3", says=["fast ptb 1 none in 'p.csv' is not in it"])
     fails("run", "fast", "--program", stand_in(), "--folder", "i", "--results", "i.csv", STAND_IN_PERPLEXITY="inf",
           says=["found no finite perplexity on the validation text"])
+    fails("run", "fast", "--program", stand_in(), "--folder", "i", "--results", "i.csv", STAND_IN_PERPLEXITY="none",
+          says=["evaluate printed no JSON; see the end of 'i/fast-ptb-1.out'"])
     assert rows("i.csv") == []
 
 

@@ -200,6 +200,59 @@ def written_once():
     refuses(*CALL, "--folder", "row", "--", "--loss", "ce", says=["found --loss after --"])
 
 
+def one_call_at_a_time():
+    """A second call at a run that the first one evaluates leaves it alone: each would read the other's output."""
+    call = [sys.executable, "-B", SCRIPT, "run", "ptb-small", "--printed", "--program", stand_in(), "--rows", "RE", "--seeds", "1", "--results",
+            "both.csv", "--folder", "both"]
+    first = subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env={**os.environ, "STAND_IN_EVALUATES": "1"})
+    out = "both/ptb-small-RE-1.out"
+    while not os.path.exists(out) or b"$ language_model evaluate" not in read(out):
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.01)
+    second = subprocess.run(call, capture_output=True, text=True, timeout=60, env={**os.environ, "STAND_IN_PERPLEXITY": "79"})
+    assert second.returncode == 1 and f"found another call at this run, which writes '{out}'" in second.stdout, second
+    first.communicate(timeout=60)
+    assert first.returncode == 0 and read("both.csv").decode() == f"{HEADER}\nptb-small,RE,1,2,80,80,0.0200\n", read("both.csv")
+
+
+def damaged():
+    """Damaged files are one message or stay as they are; a full disk leaves nothing half written."""
+    call = ["run", "ptb-small", "--printed", "--program", stand_in(), "--rows", "RE", "--results", "d.csv", "--folder", "d", "--seeds"]
+    tables(*call, "1")
+    options = read("d/options.txt")
+    write("d/options.txt", b"\xff\xfe")
+    refuses(*call, "2", says=["the runs in 'd' have the options", "another --folder"])
+    write("d/options.txt", options)
+    for name in "d.options.csv", "d.curves.csv", "d.subspace.csv":  # somebody else's
+        before = read(name) if os.path.exists(name) else None
+        write(name, "notes,of,my own\n1,2,3\n")
+        refuses(*call, "2", says=[f"found the first line 'notes,of,my own' in '{name}'", "left unchanged"])
+        assert read(name) == b"notes,of,my own\n1,2,3\n"
+        os.remove(name) if before is None else write(name, before)
+    write("d.curves.csv", read("d.curves.csv") + b"ptb-small,RE,7,1,9\xff\n")
+    record = os.stat("d/options.txt")
+    tables(*call, "2")
+    assert os.stat("d/options.txt").st_mtime_ns == record.st_mtime_ns, "written again, and empty if the disk were full"
+    assert read("d.curves.csv").decode(errors="replace").splitlines()[3:] == ["ptb-small,RE,7,1,9\ufffd", "ptb-small,RE,2,1,90.5", "ptb-small,RE,2,2,80.25"]
+    assert b"ptb-small,RE,7,1,9\xff\n" in read("d.curves.csv")
+    write("page.md", b"\xff\xfe")
+    refuses("report", "--results", "d.csv", "--page", "page.md", says=["found 0 times"])
+
+    # The limit of the size of a file stands for a full disk. What was there stays, and nothing is added.
+    code = "import resource, signal, sys; sys.path.insert(0, sys.argv[1]); from tables_report import CHANGES, CHANGES_RUN, append_result as f\n" \
+           "lines = [['ptb-small', 'REAL', 'x', '--epochs 9', 1, epoch, 90] for epoch in range(1, 10)]\n" \
+           "resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n" \
+           "try: f('l.csv', CHANGES, CHANGES_RUN, *lines)\nexcept OSError as error: print(error)"
+    before = "table,row,change,options,seed,epoch,valid\nptb-small,REAL,a,--epochs 1,1,1,123.44\n"
+    write("l.csv", before)
+    done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT)], capture_output=True, text=True)
+    assert "File too large: 'l.csv'" in done.stdout and read("l.csv").decode() == before, (done, read("l.csv"))
+
+    # A word that str.splitlines() takes for the end of a line.
+    write("d/ptb-small-RE-3.csv", "run,epoch,valid_perplexity,largest_row_word,cpu_seconds\nr,1,90.5,a\u2028b,36\nr,2,80.25,a\x85b,36\nr,3,7")
+    assert tables("curves", "ptb-small", "--folder", "d").endswith("ptb-small,RE,3,1,90.5\nptb-small,RE,3,2,80.25\n")
+
+
 def shown():
     """The tables of the page, and the curves."""
     write("r.csv", f"{HEADER}\n" + "".join(f"ptb-small,REAL,{seed},{39 + seed},{valid},{test},{hours}\n" for seed, valid, test, hours in
@@ -459,6 +512,8 @@ if __name__ == "__main__":
         subspace()
         epsilon()
         written_once()
+        one_call_at_a_time()
+        damaged()
         changed()  # before shown(), which removes a line of the results
         shown()
         precision()
