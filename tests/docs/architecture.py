@@ -1,8 +1,8 @@
 """The map in docs/architecture.md is that of the tree: python3 architecture.py ROOT
 
 - the headers in its block `map` are those of include/isogloss/;
-- a room includes only rooms on lower floors of its block `floors`. Doors, headers in front of a room (io.hpp) or of
-  several (isogloss.hpp, compiled.hpp), stand above all of them.
+- a module includes only modules of lower layers of its block `layers`. Umbrella headers, of one module (io.hpp) or of
+  several (isogloss.hpp, compiled.hpp), are above all of them.
 
 Prints one line for each that does not, and ends with status 1.
 """
@@ -14,7 +14,7 @@ import sys
 root = pathlib.Path(sys.argv[1])
 include = root / "include" / "isogloss"
 page = (root / "docs" / "architecture.md").read_text()
-doors = {"isogloss.hpp", "io.hpp", "lds.hpp", "mpi.hpp", "check.hpp", "compiled.hpp", "compiled_lds.hpp"}
+umbrellas = {"isogloss.hpp", "io.hpp", "lds.hpp", "mpi.hpp", "check.hpp", "compiled.hpp", "compiled_lds.hpp"}
 
 
 def block(name):
@@ -36,24 +36,24 @@ for line in block("map"):
             listed.add("/".join(folders + [name]))
 headers = {str(p.relative_to(include)): p.read_text() for p in include.rglob("*.hpp")}
 faults += [f"docs/architecture.md: no header {name}" for name in sorted(listed - set(headers))]
-faults += [f"docs/architecture.md: {name} is not in the map" for name in sorted(set(headers) - listed - doors)]
+faults += [f"docs/architecture.md: {name} is not in the map" for name in sorted(set(headers) - listed - umbrellas)]
 
 
-def room(header):
+def module(header):
     return header.split("/")[0].removesuffix(".hpp")
 
 
-floor = {name: int(line.split()[0]) for line in block("floors") for name in line.split()[1:]}
+layer = {name: int(line.split()[0]) for line in block("layers") for name in line.split()[1:]}
 for name, text in sorted(headers.items()):
-    if name in doors:
+    if name in umbrellas:
         continue
-    if room(name) not in floor:
-        faults.append(f"docs/architecture.md: room {room(name)} is on no floor")
+    if module(name) not in layer:
+        faults.append(f"docs/architecture.md: module {module(name)} is in no layer")
         continue
     for other in re.findall(r"#include <isogloss/([^>]+)>", text):
-        if room(other) == room(name) and other not in doors:
+        if module(other) == module(name) and other not in umbrellas:
             continue
-        if other in doors or floor.get(room(other), -1) >= floor[room(name)]:
+        if other in umbrellas or layer.get(module(other), -1) >= layer[module(name)]:
             faults.append(f"include/isogloss/{name}: includes {other}, which is not below it")
 
 print("\n".join(faults) or f"{len(headers)} headers, as the map says")
