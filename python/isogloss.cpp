@@ -93,6 +93,21 @@ Text tokens_of(const std::string& who, nb::handle given) {
     return nb::cast<Text>(numpy.attr("ascontiguousarray")(array, "int32"));
 }
 
+// Numbers of so many dimensions, given as an array or as lists.
+template <class Array> Array numbers_of(const std::string& who, nb::handle given, ig::Index dimensions) {
+    const auto numpy = nb::module_::import_("numpy");
+    const nb::object array = numpy.attr("asarray")(given), type = array.attr("dtype");
+    const auto kind = text_of(type.attr("kind"));
+    if (kind != "f" && kind != "i" && kind != "u" && kind != "b")
+        throw type_error(who, ": found ", text_of(given.type().attr("__name__")), " of type ", text_of(type),
+                         ", expected real numbers");
+    if (const auto found = nb::cast<ig::Index>(array.attr("ndim")); found != dimensions)
+        throw type_error(who, ": found ", text_of(given.type().attr("__name__")), " of ", found,
+                         " dimensions, expected ", dimensions == 2 ? "a matrix" : "a vector", ": ",
+                         dimensions, dimensions == 2 ? " dimensions" : " dimension");
+    return nb::cast<Array>(numpy.attr("ascontiguousarray")(array, "float64"));
+}
+
 // A call on a model that may change it, or uses its memory: others, of other threads, wait until it has ended.
 // The GIL is released first: a waiting thread would otherwise keep it from the one that is to end.
 class Turn {
@@ -370,6 +385,7 @@ NB_MODULE(isogloss, m) {
     nb::class_<LanguageModel>(m, "LanguageModel",
                               "A language model written by train() or by the program language_model.")
         .def(nb::init<const std::filesystem::path&, ig::Index>(), "path"_a, "columns"_a = 16,
+             nb::call_guard<nb::gil_scoped_release>(),
              "Reads a model. `columns`, at least 1: parts of a text, or lines, that are processed in "
              "parallel.")
         .def("perplexity", &LanguageModel::perplexity, "path"_a,
@@ -520,23 +536,29 @@ NB_MODULE(isogloss, m) {
 
     m.def(
         "subspace_distance",
-        [](const Matrix& x, const Matrix& y) {
+        [](nb::handle x, nb::handle y) {
+            const auto X = numbers_of<Matrix>("subspace_distance: x", x, 2);
+            const auto Y = numbers_of<Matrix>("subspace_distance: y", y, 2);
             const nb::gil_scoped_release released;
-            return ig::subspace_distance<double>(matrix_of(x), matrix_of(y));
+            return ig::subspace_distance<double>(matrix_of(X), matrix_of(Y));
         },
         "x"_a, "y"_a,
         "Distance between the column spaces of two matrices, 0 to 1. They have the same number of rows, and "
         "no more "
-        "columns than rows.");
+        "columns than rows.",
+        nb::sig("def subspace_distance(x: numpy.typing.ArrayLike, y: numpy.typing.ArrayLike) -> float"));
     m.def(
         "principal_angles",
-        [](const Matrix& x, const Matrix& y) {
+        [](nb::handle x, nb::handle y) {
+            const auto X = numbers_of<Matrix>("principal_angles: x", x, 2);
+            const auto Y = numbers_of<Matrix>("principal_angles: y", y, 2);
             const nb::gil_scoped_release released;
-            return ig::principal_angles<double>(matrix_of(x), matrix_of(y));
+            return ig::principal_angles<double>(matrix_of(X), matrix_of(Y));
         },
         "x"_a, "y"_a,
         "Principal angles between the column spaces of two matrices, as of subspace_distance: in radians, "
-        "ascending.");
+        "ascending.",
+        nb::sig("def principal_angles(x: numpy.typing.ArrayLike, y: numpy.typing.ArrayLike) -> list[float]"));
     m.def(
         "embedding_dimension", [](double words) { return ig::embedding_dimension(words).exact; }, "words"_a,
         "The smallest dimension at which the entropy of skip-grams is below 0, for a vocabulary of so many "
@@ -544,9 +566,12 @@ NB_MODULE(isogloss, m) {
         "at least 1.");
     m.def(
         "spearman",
-        [](const Vector& x, const Vector& y) {
+        [](nb::handle x, nb::handle y) {
+            const auto a = numbers_of<Vector>("spearman: x", x, 1),
+                       b = numbers_of<Vector>("spearman: y", y, 1);
             const nb::gil_scoped_release released;
-            return ig::spearman(span_of(x), span_of(y));
+            return ig::spearman(span_of(a), span_of(b));
         },
-        "x"_a, "y"_a, "Spearman's rank correlation of two vectors of the same length, at least 2; -1 to 1.");
+        "x"_a, "y"_a, "Spearman's rank correlation of two vectors of the same length, at least 2; -1 to 1.",
+        nb::sig("def spearman(x: numpy.typing.ArrayLike, y: numpy.typing.ArrayLike) -> float"));
 }

@@ -184,7 +184,23 @@ def test_tokens_are_whole_numbers_of_32_bits():
             isogloss.Lds(wrong, 3, states=1)
 
 
-def test_long_calls_let_other_threads_run():
+def test_metrics_take_lists_and_any_real_numbers():
+    x = np.random.default_rng(5).normal(size=(8, 3))
+    y = np.asfortranarray(x[::-1] + 1)
+    expected, angles = isogloss.subspace_distance(x, y), isogloss.principal_angles(x, y)
+    for same in (x.tolist(), x.astype(">f8"), x.astype(np.longdouble), np.repeat(x, 2, 0)[::2]):
+        assert isogloss.subspace_distance(same, y) == expected and isogloss.principal_angles(same, y) == angles
+    assert isogloss.spearman([1, 2, 3], np.array([4, 9, 8], np.uint8)) == pytest.approx(0.5)
+    for call in isogloss.subspace_distance, isogloss.principal_angles:
+        for wrong, what in [(np.ones(3), "ndarray of 1 dimensions"), ([[[1.0]]], "list of 3 dimensions"), (x.astype(complex), "complex128"),
+                            ([["a"]], "list of type <U1")]:
+            with pytest.raises(TypeError, match=f"^{call.__name__}: y: found .*{what}.*, expected (a matrix|real numbers)"):
+                call(x, wrong)
+    with pytest.raises(TypeError, match="^spearman: x: found list of 2 dimensions, expected a vector"):
+        isogloss.spearman([[1, 2]], [1, 2])
+
+
+def test_long_calls_let_other_threads_run(folder):
     random = np.random.default_rng(3)
     x, y = random.normal(size=(2, 3000, 150))
     hmm, text = isogloss.Hmm(60, 20), random.integers(0, 20, 60000).astype(np.int32)
@@ -198,7 +214,8 @@ def test_long_calls_let_other_threads_run():
     thread.start()
     try:
         for call in (lambda: isogloss.principal_angles(x, y), lambda: isogloss.subspace_distance(x, y),
-                     lambda: hmm.log_likelihood(text), lambda: hmm.sample(200000), lambda: hmm.step([text[:20000]])):
+                     lambda: hmm.log_likelihood(text), lambda: hmm.sample(200000), lambda: hmm.step([text[:20000]]),
+                     lambda: isogloss.LanguageModel("m", columns=4000)):
             begin = time.monotonic()
             call()
             end = time.monotonic()
