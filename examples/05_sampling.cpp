@@ -43,7 +43,9 @@ int main() {
 }
 
 // batch 400: 2.87 bits a character                 (after three such lines)
-// Yrbu,
-// Lotthis in my bare encome one the harls in trey firp ald sower so eneang on the parnce of is come and the me
-// Bot pinde mant with thou dade and ste arus fore?
+// YlRUKY.' Bupting diging werle, thee the haring and, bod,      (the text depends on the processor's rounding)
+// Beewing gone on us lide and the wind sunteld.
+//
+// MELION:
+// Seage than thing fere and om thou dade and ste arus fore?
 // What love thee nother pries hous thound, for my live, as word,

@@ -52,4 +52,4 @@ int main() {
 //  -89.0  we are accounted pour citizens
 //  -91.1  we are a counted pour sit is ends
 //  -96.7  we are ac count ed pore cities ends
-// 101 positions were read, 128 by themselves
+// 89 positions were read, 128 by themselves

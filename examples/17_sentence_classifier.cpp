@@ -48,13 +48,13 @@ int main() {
     for (int epoch = 0; epoch < 3; ++epoch)
         for (ig::Index batch = held_out; batch < batches; ++batch) forward(batch), g.backward(l), adam.step();
     g.training(false);
-    ig::Index correct = 0;
+    ig::Index correct = held_out * B;
     for (ig::Index batch = 0; batch < held_out; ++batch) {
         forward(batch);
-        for (const double nats : g.by_token(l)) correct += nats > 0 && nats < std::log(2.);  // p > 1/2
+        for (const double nats : g.by_token(l)) correct -= nats >= std::log(2.);  // p ≤ 1/2; 0: no class
     }
     std::printf("%.1f %% of %td sentences\n", 100. * double(correct) / double(held_out * B), held_out * B);
     return 10 * correct > 7 * held_out * B ? 0 : 1;
 }
 
-// 80.0 % of 250 sentences
+// 80.8 % of 250 sentences

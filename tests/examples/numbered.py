@@ -1,5 +1,6 @@
-"""The numbered programs leave the files of the folder they run in alone, and answer wrong files with one sentence."""
+"""The numbered programs print what their sources show, leave the files of the folder they run in alone, and answer wrong files with one sentence."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,20 @@ import tempfile
 def run(name, *arguments):
     return subprocess.run([os.path.join(PROGRAMS, name), *arguments], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "TMPDIR": os.path.abspath("temporary")})
+
+
+def print_what_they_show():
+    """Of the programs that run within a second: words and whole numbers exactly, others but for rounding."""
+    number = re.compile(r"-?\d+(?:\.\d+)?")
+    for name in "02_own_cell", "03_own_loss", "04_save_load", "11_tagger", "14_beam_search", "15_rescoring", "18_frozen_vectors":
+        if not os.path.exists(os.path.join(PROGRAMS, name)):
+            continue
+        with open(os.path.join(SOURCES, name + ".cpp"), encoding="utf-8") as file:
+            shown = re.search(r"\n}\n\n?((?://.*\n)+)\Z", file.read())[1].replace("// ", "")
+        found = run(name).stdout
+        assert number.split(found) == number.split(shown), (name, found, shown)
+        for a, b in zip(number.findall(found), number.findall(shown)):
+            assert a == b or "." in a and abs(float(a) - float(b)) <= 0.02 + 0.02 * abs(float(b)), (name, found, shown)
 
 
 def leave_files_alone():
@@ -48,10 +63,12 @@ def refuse_wrong_files():
 
 
 PROGRAMS = os.path.abspath(sys.argv[1])
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 folder = tempfile.mkdtemp(prefix="isogloss_examples_")
 os.chdir(folder)
 try:
     os.mkdir("temporary")
+    print_what_they_show()
     leave_files_alone()
     refuse_wrong_files()
 finally:
