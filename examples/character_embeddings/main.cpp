@@ -2,6 +2,7 @@
 /// its closed-form gradient; perplexity compared with n-grams, and a picture of the table.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/file/output_file.hpp>
@@ -125,6 +126,7 @@ void run(const Options& o) {
         .write("--csv", o.csv, files::table("table of character_embeddings", csv_header))
         .write("--svg", o.svg, plot::kind())
         .check();
+    files::require_regular({o.text}, "write it to a file");
     const auto start_time = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time).count();
@@ -152,6 +154,7 @@ void run(const Options& o) {
     Examples all{corpus.tokens(), o.before, vocabulary.eos(), {}, {}};
     const ig::Index steps = cut / o.batch;
     std::vector<ig::Index> at(static_cast<std::size_t>(o.batch));
+    double reached = 0;  // perplexity after the last epoch
     for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
         for (ig::Index step = 0; step < steps; ++step) {
             const ig::Random random(o.seed, ig::stream_of("examples"),
@@ -162,8 +165,11 @@ void run(const Options& o) {
             model.value_and_gradient(training.X, training.y);
             adam.step();
         }
-        std::printf("epoch %td: validation perplexity %.3f, %.1f s\n", epoch + 1, perplexity(model, all, cut),
-                    seconds());
+        reached = perplexity(model, all, cut);
+        if (!std::isfinite(reached))
+            throw ig::NumericError("character_embeddings: the training diverged in epoch ", epoch + 1,
+                                   "; lower --rate");
+        std::printf("epoch %td: validation perplexity %.3f, %.1f s\n", epoch + 1, reached, seconds());
         std::fflush(stdout);
     }
 
@@ -172,7 +178,7 @@ void run(const Options& o) {
     for (ig::Index order = 1; order <= o.before + 1; ++order)
         std::printf("  %td-gram, Witten-Bell        %7.3f\n", order,
                     ngrams.perplexity(corpus.tokens(), cut, order));
-    std::printf("  embeddings of %td characters  %7.3f\n", o.before, perplexity(model, all, cut));
+    std::printf("  embeddings of %td characters  %7.3f\n", o.before, reached);
 
     const auto E = model.E().values();
     const auto p = ig::principal_components<float>(E, 2);

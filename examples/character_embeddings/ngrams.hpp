@@ -24,7 +24,7 @@ public:
     /// Whether n-grams up to this order over so many characters fit into keys of 64 bits.
     static bool countable(ig::Index order, ig::Index vocabulary) {
         double room = 1;
-        for (ig::Index k = 0; k <= order && room <= most; ++k) room *= double(vocabulary) + 1;
+        for (ig::Index k = 0; k < order && room <= most; ++k) room *= double(vocabulary) + 1;
         return order >= 1 && room <= most;
     }
 

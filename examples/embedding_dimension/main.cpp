@@ -242,6 +242,7 @@ std::vector<Row> measure(const Options& o) {
     const auto ptb = [](const char* part) { return files::corpus_file("ptb", part, "--train and --valid"); };
     const std::string train_path = o.train.empty() ? ptb("train") : o.train,
                       valid_path = o.valid.empty() ? ptb("valid") : o.valid;
+    files::require_regular({train_path, valid_path}, "write it to a file");
     files::Outputs()
         .read("--train", train_path)
         .read("--valid", valid_path)
@@ -276,6 +277,10 @@ std::vector<Row> measure(const Options& o) {
             std::erase_if(rows, [&](const Row& r) { return r.model == model && r.width == width; });
             const auto start = std::chrono::steady_clock::now();
             const Report report = [&, study = study_of(o, model, texts).field()](const Row& r) {
+                if (!std::isfinite(r.train) || !std::isfinite(r.valid))
+                    throw ig::NumericError("embedding_dimension: ", r.model, " of width ", r.width,
+                                           " diverged in epoch ", r.epoch, "; lower ",
+                                           r.model == "tied" ? "--rate" : "--skip-gram-rate");
                 rows.push_back(r);
                 rows.back().study = study;
                 write_table(o.csv, rows);

@@ -29,10 +29,12 @@ namespace ig = isogloss;
 /// Whether there is a file of this name. Throws FileError if that cannot be determined.
 inline bool exists(const std::string& path) { return ig::file::file_status(path).has_value(); }
 
-/// Throws DataError for a text that cannot be read twice, such as a pipe. `instead`: what else to do.
+/// Throws DataError for a text that cannot be read twice, such as a pipe. `instead`: what else to do. Of a missing
+/// file, and of a folder, whoever reads it says what it is.
 inline void require_regular(const std::vector<std::string>& paths, const char* instead) {
     for (const std::string& path : paths)
-        if (const auto status = ig::file::file_status(path); status && !S_ISREG(status->st_mode))
+        if (const auto status = ig::file::file_status(path);
+            status && !S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode))
             throw ig::DataError(
                 ig::message("'", path, "' is not a regular file, but its text is read twice; ", instead));
 }
@@ -144,15 +146,15 @@ private:
             throw ig::FileError(ig::message(file.option, " '", file.path,
                                             "' already exists; it was left unchanged. Give ", file.option,
                                             " another name, or add --overwrite"));
-        bool own = false;
+        std::string why;  // it is something else, or damaged
         try {
-            own = file.kind.recognises(file.path);
-        } catch (const ig::Error&) {  // then it is something else, or damaged
+            if (file.kind.recognises(file.path)) return;
+        } catch (const ig::Error& error) {
+            why = ig::message(" (", ig::cause_of(error.what()), ")");
         }
-        if (!own)
-            throw ig::FileError(ig::message(file.option, " '", file.path, "' already exists and is not a ",
-                                            file.kind.name, "; it was left unchanged. Give ", file.option,
-                                            " another name, or remove the file"));
+        throw ig::FileError(ig::message(file.option, " '", file.path, "' already exists and is not a ",
+                                        file.kind.name, why, "; it was left unchanged. Give ", file.option,
+                                        " another name, or remove the file"));
     }
 
     std::vector<File> inputs_, outputs_;

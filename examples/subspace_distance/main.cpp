@@ -22,12 +22,14 @@ using namespace study;
 void check(const Options& o) {
     const std::string who = "subspace_distance";
     ig::require(who, "--units", o.units, 1);
+    ig::require(who, "--layers", o.layers, 1);
     for (const double b : o.betas) ig::require(who, "--betas", b, 0, 1);
     for (const double t : o.taus) ig::require(who, "--taus", t, ig::Exclusive{0});
     ig::require(who, "--beta", o.beta, 0, 1);
     ig::require(who, "--rest", o.rest, 0, ig::Exclusive{1});
     ig::require(who, "--epochs", o.epochs, 1);
     ig::require(who, "--runs", o.runs, 1);
+    ig::require(who, "--batch", o.batch, 1, ig::Index{1} << 31);
     ig::require(who, "--tokens", o.tokens, o.batch + 1);
 }
 
@@ -79,6 +81,7 @@ files::Study study_of(const Options& o, const std::string& text) {
 /// Trains the points missing from the table and updates it after each epoch.
 std::vector<Row> measure(const Options& o) {
     const std::string path = o.text.empty() ? files::corpus_file("ptb", "train", "--text") : o.text;
+    files::require_regular({path}, "write it to a file");
     files::Outputs()
         .read("--text", path)
         .write("--csv", o.csv, files::table("table of subspace_distance", header, earlier_header))

@@ -48,6 +48,9 @@ def refuses_before_training():
     types = len(set(sentences(400)))
     refused("--width", types + 1, says=f"found {types} different characters, expected at least --width {types + 1}")
     refused("--before", 40, says="found --before = 40, but (41)-grams")
+    most = next(n for n in range(2, 64) if (types + 1) ** (n + 1) > 1.8e19)  # the longest n-grams with numbers of 64 bits
+    run("--text", "text.txt", "--epochs", 1, "--csv", "", "--svg", "", "--before", most - 1)
+    refused("--before", most, says=f"found --before = {most}, but ({most + 1})-grams")
     refused("--before", 0, says="--before = 0, expected at least 1")
     refused("--batch", 0, says="--batch = 0, expected at least 1")
     size = len(sentences(400))
@@ -55,8 +58,17 @@ def refuses_before_training():
     run("--text", "text.txt", "--epochs", 1, "--csv", "", "--svg", "", "--batch", size * 9 // 10, "--width", types)
 
 
+def diverges():
+    """A training that diverges is an error, and leaves no table."""
+    away = run("--text", "text.txt", "--epochs", 2, "--rate", 1e6, "--csv", "away.csv", "--svg", "", status=1)
+    assert "diverged in epoch 1; lower --rate" in away.stderr and "inf" not in away.stdout and not os.path.exists("away.csv"), away
+
+
 def refuses():
     assert "none.txt" in run("--text", "none.txt", status=1).stderr
+    os.mkfifo("pipe")
+    assert "'pipe' is not a regular file, but its text is read twice; write it to a file" in run("--text", "pipe", status=1).stderr
+    assert "cannot read '.': Is a directory" in run("--text", ".", status=1).stderr
     guards_outputs("--text", "text.txt", "--epochs", 1, inputs=["text.txt"], outputs=["--csv", "--svg"])
     assert "--seed is -1" in run("--text", "text.txt", "--seed", -1, status=1).stderr
     run("--text", "text.txt", "--width", 1, status=105)
@@ -68,4 +80,5 @@ with Folder():
     learns()
     labels()
     refuses_before_training()
+    diverges()
     refuses()

@@ -110,7 +110,17 @@ def without_effect():
             assert error.count("\n") == 1 and not os.path.exists("x.csv"), error
 
 
+def diverges():
+    """A training that diverges is an error that names its rate, and leaves no rows."""
+    for model, option, steps in ("tied", "--rate", TIED), ("skip-gram", "--skip-gram-rate", ["--window", 2]):
+        error = run(*EITHER, *steps, "--models", model, option, 1e6, "--csv", f"{model}.csv", "--svg", "", status=1).stderr
+        assert f"{model} of width 2 diverged in epoch 1; lower {option}\n" in error and not os.path.exists(f"{model}.csv"), error
+
+
 def refuses():
+    os.mkfifo("pipe")
+    for pipe in (["--train", "pipe", "--valid", "valid.txt"], ["--train", "train.txt", "--valid", "pipe"]):
+        assert "'pipe' is not a regular file, but its text is read twice" in run(*pipe, "--csv", "x.csv", status=1).stderr
     assert "found --tokens = -7, expected at least 0" in run("--tokens", -7, "--csv", "x.csv", status=1).stderr
     assert "none.txt" in run("--train", "none.txt", "--valid", "valid.txt", "--csv", "x.csv", status=1).stderr
     missing = run("--train", "train.txt", "--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
@@ -125,4 +135,5 @@ with Folder():
     keeps_studies_apart()
     draws()
     without_effect()
+    diverges()
     refuses()

@@ -109,6 +109,10 @@ def refuses():
     guards_outputs(*SMALL, inputs=["text.txt"], outputs=["--csv", "--svg"])
     assert "found --betas = 2, expected 0 to 1" in run("--betas", "2", status=1).stderr
     assert "below 1" in run("--rest", "1", status=1).stderr
+    assert "found --layers = 0, expected at least 1" in run(*SMALL, "--layers", 0, "--csv", "x.csv", status=1).stderr
+    assert "found --batch = 9223372036854775807" in run(*SMALL, "--batch", 2**63 - 1, "--csv", "x.csv", status=1).stderr
+    os.mkfifo("pipe")
+    assert "'pipe' is not a regular file, but its text is read twice" in run("--text", "pipe", "--csv", "x.csv", status=1).stderr
     away = run(*SMALL, "--head-rate", 1e6, "--csv", "away.csv", status=1).stderr
     assert "diverged" in away and "--head-rate" in away, away
     assert "at least --tokens" in run("--text", "text.txt", "--csv", "x.csv", status=1).stderr
