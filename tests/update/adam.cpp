@@ -25,6 +25,20 @@ TEMPLATE_TEST_CASE("Adam's first step has length η in every coordinate; later o
     CHECK(g.value(w)(0, 0) == Approx(0.9 - 0.1 * (m / 0.36) / std::sqrt(s / 0.19)).epsilon(1e-5));
 }
 
+TEST_CASE("Adam adds epsilon to the root, not under it", "[update][adam]") {
+    Graph<double> g({});
+    const auto w = g.weight("w", 1, 1, constant(1));
+    Adam<double> adam(g.parameters(),
+                      {.rate = 0.1, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 0.5, .divisor = Divisor::none});
+    const double first = 1 - 0.1 * 3 / (3 + 0.5), m = 0.8 * 0.2 * 3 + 0.2 * 1, s = 0.9 * 0.1 * 9 + 0.1 * 1;
+    g.gradient(w)(0, 0) = 3;
+    adam.step();
+    CHECK(g.value(w)(0, 0) == Approx(first).epsilon(1e-12));
+    g.gradient(w)(0, 0) = 1;
+    adam.step();
+    CHECK(g.value(w)(0, 0) == Approx(first - 0.1 * (m / 0.36) / (std::sqrt(s / 0.19) + 0.5)).epsilon(1e-12));
+}
+
 TEMPLATE_TEST_CASE("A constant gradient gives steps of length η: bias and averages have the same betas",
                    "[update][adam]", float, double) {
     using T = TestType;

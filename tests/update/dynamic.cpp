@@ -66,6 +66,34 @@ TEMPLATE_TEST_CASE("The rule rms divides by the root mean square and decays by i
                 Numbers{1, c, d + 0.75 * half / average * (-2 - d), e + 0.75 / average * (-2 - e)}) < 1e-6);
 }
 
+TEST_CASE("The average of rms is one of means within parameters, of all that was collected so far",
+          "[update][dynamic]") {
+    Graph<double> g({});
+    const auto w = g.weight("w", 1, 1, constant(0)), v = g.weight("v", 1, 3, constant(0));
+    g.store().predicted = 1;
+    const auto gradients = [&](double of_w, double v0, double others) {
+        g.gradient(w)(0, 0) = of_w;
+        g.gradient(v)(0, 0) = v0, g.gradient(v)(0, 1) = g.gradient(v)(0, 2) = others;
+    };
+    DynamicUpdate<double> update(g.parameters(), {.rate = 1, .decay = 0.5, .epsilon = 1});
+    gradients(2, 1, 0);
+    update.collect();
+    gradients(3, 2, 0);
+    update.step();  // by 3 / (2 + 1) and 2 / (1 + 1)
+    gradients(0, 0, 0);
+    update.step();  // √MS = 2 | 1, 0, 0: their average is (2 + 1/3) / 2
+    const double average = 7. / 6, a = -1 + 0.5 * 2 / average, b = -1 + 0.5 * 1 / average;
+    CHECK(g.value(w)(0, 0) == Approx(a).epsilon(1e-12));
+    CHECK(g.value(v)(0, 0) == Approx(b).epsilon(1e-12));
+    gradients(0, 1, 1);
+    update.collect();  // √MS = √2 | 1, √½, √½
+    gradients(0, 0, 0);
+    update.step();
+    const double later = (std::sqrt(2.) + (1 + std::sqrt(2.)) / 3) / 2;
+    CHECK(g.value(w)(0, 0) == Approx(a * (1 - 0.5 * std::sqrt(2.) / later)).epsilon(1e-12));
+    CHECK(g.value(v)(0, 0) == Approx(b * (1 - 0.5 / later)).epsilon(1e-12));
+}
+
 TEST_CASE("The divisor of a dynamic update is that of its options", "[update][dynamic]") {
     for (const auto& [divisor, expected] :
          {std::pair{Divisor::none, 8.0}, {Divisor::batch, 2.0}, {Divisor::tokens, 0.8}}) {

@@ -28,6 +28,17 @@ TEST_CASE("The rate is divided when validation does not improve", "[update][sche
     REQUIRE_THROWS_MATCHES(DivideOnPlateau({.divisor = 1}), UsageError, says("divisor = 1", "above 1"));
 }
 
+TEST_CASE("Patience begins anew after an improvement and after a division", "[update][schedule]") {
+    DivideOnPlateau s({.rate = 1, .divisor = 4, .patience = 1});
+    CHECK(s.observe(5) == 1);
+    CHECK(s.observe(6) == 1);
+    CHECK(s.observe(4) == 1);  // better: the next failure is the first
+    CHECK(s.observe(5) == 1);
+    CHECK(s.observe(5) == 0.25);
+    CHECK(s.observe(5) == 0.25);
+    CHECK(s.observe(5) == 0.0625);
+}
+
 TEST_CASE("One cycle rises along a line and falls along half a cosine", "[update][schedule]") {
     const OneCycle cycle{.rate = 2, .warm_up = 0.2, .start = 0.25, .finish = 0.1};
     CHECK(cycle(0) == Approx(0.5));

@@ -243,3 +243,11 @@ TEST_CASE("Averaging is triggered when validation stops improving, and averages 
     CHECK(b.value()[0] == Approx(-3));
     REQUIRE_THROWS_AS(asgd.observe(std::numeric_limits<double>::quiet_NaN()), NumericError);
 }
+
+TEST_CASE("Averaging waits until there is a validation more than the window before the last",
+          "[update][asgd]") {
+    Bare<double> b;
+    AveragedSgd<double> asgd(b.g.parameters(), {.window = 2});
+    for (const double v : {3.0, 4.0, 5.0}) CHECK_FALSE(asgd.observe(v));
+    CHECK(asgd.observe(6));  // the fourth: 6 > min(3)
+}
