@@ -234,6 +234,20 @@ TEST_CASE("A symbol of hardly any probability leaves the predictions after it fi
           Approx((0.25 * 0.9 + 0.75 * 0.2) + 3 * (0.25 * 0.1 + 0.75 * 0.8)).epsilon(1e-3));
 }
 
+TEST_CASE("To the predictions after it a symbol of probability 0 is a missing one", "[hmm]") {
+    hmm::Hmm m({.states = 2, .symbols = 3});
+    m.initial = {0.5, 0.5};
+    m.transition = {0.9, 0.1, 0.2, 0.8};
+    m.emission = {0.5, 0.5, 0, 0.25, 0.75, 0};
+    const auto predictions = [&](Token second) {
+        Numbers all;
+        m.predict(std::vector<Token>{1, second, 0, 1},
+                  [&](Index, std::span<const double> p) { all.insert(all.end(), p.begin(), p.end()); });
+        return all;
+    };
+    REQUIRE(predictions(2) == predictions(not_predicted));
+}
+
 TEST_CASE("A hidden Markov model is a linear gated network", "[hmm][edges]") {
     // τ_ijx = E_ix P_ij, no always-on unit, s = identity, start = init: a_i = P(x_0 … x_{t-1}, state i at t)
     constexpr Index N = 4, A = 3, T = 12;
