@@ -7,17 +7,21 @@ then every second one, and the last. With --page nothing is printed: the status 
 """
 import argparse
 import csv
+import signal
 import sys
 
 
 def read(path):
     """(validation, test) by epoch, None where there is no number."""
     try:
-        with open(path, newline="") as file:
+        with open(path, newline="", encoding="utf-8") as file:
             number = lambda text: float(text) if text else None
             curve = {int(row["epoch"]): (number(row["valid"]), number(row["test"])) for row in csv.DictReader(file)}
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        sys.exit(f"rnn_table.py: found {error!r} in '{path}', expected a log of `lds_text rnn --valid FILE --test FILE --log {path}`")
+    except OSError as error:
+        sys.exit(f"rnn_table.py: {error}")
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        what = "bytes that are not UTF-8" if isinstance(error, UnicodeError) else repr(error)
+        sys.exit(f"rnn_table.py: found {what} in '{path}', expected a log of `lds_text rnn --valid FILE --test FILE --log {path}`")
     if not curve:
         sys.exit(f"rnn_table.py: found no epoch in '{path}', expected a log of `lds_text rnn`. Let an epoch end first")
     return curve
@@ -54,4 +58,10 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, ends it without a message
+    try:
+        status = main()
+        sys.stdout.flush()
+    except (OSError, UnicodeError) as problem:  # of the page, or of a full disk
+        sys.exit(f"rnn_table.py: {problem}")
+    sys.exit(status)

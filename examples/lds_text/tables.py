@@ -268,4 +268,8 @@ def main():
 
 
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, ends it without a message
-main()
+try:
+    main()
+    sys.stdout.flush()
+except (OSError, UnicodeError) as problem:  # of a file, or of a full disk
+    sys.exit(f"tables.py: {problem}")

@@ -99,7 +99,7 @@ class Results:
                 csv.writer(f).writerow(COLUMNS)
         if not os.path.exists(path):
             raise SystemExit(f"table.py: there is no results file '{path}'; name one by --results, or make it: leave --print-only out")
-        with open(path, newline='') as f:
+        with open(path, newline='', errors='surrogateescape') as f:
             content = f.read()
         whole = content[:content.rfind('\n') + 1]
         if not whole.startswith(','.join(COLUMNS)):
@@ -108,7 +108,7 @@ class Results:
                              f"another name; to a file of an earlier version add the column{'s' * (len(lacks) > 1)} {', '.join(lacks)}, in its "
                              'rows empty where unknown')
         if whole != content and not reads_only:  # a row truncated when the machine stopped
-            os.truncate(path, len(whole.encode()))
+            os.truncate(path, len(whole.encode(errors='surrogateescape')))
         for number, row in enumerate(csv.DictReader(whole.splitlines()), 2):
             try:
                 fine = None not in row and int(row['seed']) >= 0 and all(float(row[c] or 0) is not None for c in COLUMNS[3:])
@@ -411,4 +411,9 @@ def table(known, tasks, methods, median=False):
 
 
 if __name__ == '__main__':
-    main()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, ends it without a message
+    try:
+        main()
+        sys.stdout.flush()
+    except OSError as problem:  # of a file, or of a full disk
+        sys.exit(f'table.py: {problem}')

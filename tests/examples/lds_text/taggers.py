@@ -138,6 +138,18 @@ with tempfile.TemporaryDirectory() as place:
 
     assert "no results file 'none.csv'" in run("--results", "none.csv", status=1) and not os.path.exists("none.csv")
     assert "is not a table of this program" in run("--results", "text", status=1)
+
+    # files that cannot be read or written, and a full disk, are one line each
+    for script, calls in ((SCRIPT, [["--results", "."], ["--results", "tags.csv", "--page", "nowhere/p.md"], ["--results", "tags.csv"]]),
+                          (SCRIPT.replace("tables.py", "rnn_table.py"), [["log", "--names", "a", "--page", "none.md"], [".", "--names", "a"],
+                                                                         ["binary", "--names", "a"], ["log", "--names", "a"]])):
+        write("log", "epoch,valid,test\n0,5,6\n")
+        with open("binary", "wb") as file:
+            file.write(b"\xb8\xff\n")
+        for call in calls:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([sys.executable, "-B", script, *call], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith(os.path.basename(script) + ": "), (call, done)
     write("empty.csv", "")
     error = run(PROGRAM, "--results", "empty.csv", "--data", "nowhere", "--seeds", 1, status=1)
     assert "nowhere" in error and "tag --format conllu" in error, error

@@ -246,6 +246,13 @@ def refuses():
         assert f"in line {good.count(chr(10)) + 1} of 'wrong.csv'" in run('--print-only', '--results', 'wrong.csv', status=1), wrong
     assert "no results file 'none.csv'" in run('--print-only', '--results', 'none.csv', status=1) and not os.path.exists('none.csv')
     assert 'does not begin with' in run('--print-only', '--results', 'text.txt', status=1)
+    with open('binary', 'wb') as f:
+        f.write(b'\xb8\xff\n')
+    assert 'does not begin with' in run('--print-only', '--results', 'binary', status=1)
+    assert run('--print-only', '--results', '.', status=1).count('\n') == 1
+    with open('/dev/full', 'w') as full:
+        done = subprocess.run(call('--print-only', '--results', 'page.csv'), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and done.stderr.startswith('table.py: ') and done.stderr.count('\n') == 1, done
     with open('earlier.csv', 'w') as f:
         f.write(','.join(c for c in script.COLUMNS if c != 'seconds') + '\n')
     assert 'add the column seconds' in run('--print-only', '--results', 'earlier.csv', status=1)
