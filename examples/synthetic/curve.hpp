@@ -101,7 +101,7 @@ private:
             const auto fields = files::csv_fields(line);
             for (const std::string_view field : fields)
                 if (const auto number = files::csv_number(field)) x.push_back(*number);
-            if (x.size() < 6 || x.size() < fields.size() || !std::isfinite(x[5]))
+            if (x.size() < 6 || x.size() < fields.size() || !(x[5] >= 0 && x[5] < 1000))
                 refuse("has a line '" + std::string(line) + "', which is not one of a learning curve");
             points.push_back({x[0], x[2], x[3], tasks::Index(x[5])});
         }

@@ -99,6 +99,9 @@ with tempfile.TemporaryDirectory() as folder:
         open(earlier, 'a').write('1,2,x,4,5,0,0\n')
         wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
         assert wrong.returncode == 1 and "a line '1,2,x,4,5,0,0'" in wrong.stderr, wrong
+        open(earlier, 'w').write(lines[0] + '\n1,2,3,4,5,1e300,0\n')  # no number of a start
+        wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
+        assert wrong.returncode == 1 and "a line '1,2,3,4,5,1e300,0'" in wrong.stderr, wrong
 
     # nothing is written over but a curve of this program, or a text where that is asked for
     write = ['--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '600']
