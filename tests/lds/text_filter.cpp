@@ -66,6 +66,28 @@ TEMPLATE_TEST_CASE("Sentences side by side, one after the other, and token by to
     }
 }
 
+TEST_CASE("More sentences than run side by side have the states of each alone", "[lds][filter]") {
+    const auto s = texts::recorded<double>();
+    const TextFilter<double> filter(s, steady_state(s));
+    const auto text = long_text();
+    std::vector<std::span<const Token>> sentences;  // 299 in two groups, of 1 to 3 words
+    for (std::size_t i = 0; i + 1 < text.size(); ++i)
+        sentences.push_back(std::span(text).subspan(i, std::min(i % 3 + 1, text.size() - i)));
+    const auto filtered = filter.filter(sentences), smoothed = filter.smooth(sentences);
+    double most = 0;
+    std::size_t at = 0;
+    for (const auto& one : sentences) {
+        const auto alone = filter.filter(one), back = filter.smooth(one);
+        for (std::size_t t = 0; t < one.size(); ++t, ++at)
+            for (std::size_t j = 0; j < 2; ++j) {
+                most = worse(most, std::abs(filtered(at, j) - alone(t, j)));
+                most = worse(most, std::abs(smoothed(at, j) - back(t, j)));
+            }
+    }
+    CHECK(at == std::size_t(rows(filtered)));
+    CHECK(most < 1e-14);
+}
+
 TEMPLATE_TEST_CASE("Likelihood and next-word predictions are those of dense matrices, token by token",
                    "[lds][filter]", float, double) {
     using T = TestType;
@@ -131,6 +153,22 @@ TEMPLATE_TEST_CASE("Likelihood and next-word predictions are those of dense matr
     CHECK(filter.cross_entropy(one) == Approx(-std::log(mu[text[0]])));
     REQUIRE_THROWS_MATCHES(filter.cross_entropy(text, {.floor = 0}), UsageError, says("floor = 0"));
     REQUIRE_THROWS_MATCHES(filter.cross_entropy(std::vector<Token>{}), DataError, says("without tokens"));
+}
+
+TEST_CASE("A boundary resets the state wherever it stands", "[lds][filter]") {
+    const auto s = texts::recorded<double>();
+    const TextFilter<double> filter(s, steady_state(s));
+    for (const std::ptrdiff_t end : {1, 255, 256, 257}) {  // a text is worked on in parts of 256
+        auto text = long_text();
+        std::replace(text.begin(), text.end(), 2, 3);
+        text[std::size_t(end) - 1] = 2;
+        const std::vector<Token> left(text.begin(), text.begin() + end),
+            right(text.begin() + end, text.end());
+        CHECK(filter.cross_entropy(text, {.boundary = 2}) * double(text.size()) ==
+              Approx(filter.cross_entropy(left) * double(left.size()) +
+                     filter.cross_entropy(right) * double(right.size()))
+                  .epsilon(1e-12));
+    }
 }
 
 TEST_CASE("Without dynamics a text of the model's frequencies has the likelihood of the model",
