@@ -55,6 +55,16 @@ public:
                 "fit: --em-lags is ", lags, ", but the counts have distances 1 to ", counts_->lags(),
                 "; give --em-lags ", counts_->lags(), ", or count with --lags ", lags));
     }
+    /// Throws UsageError unless pairs are counted at all distances of so many blocks of the Hankel operator.
+    void require_blocks(ig::Index blocks) const {
+        const ig::Index needed = 2 * blocks - 1;
+        if (!counts_ || counts_->lags() >= needed) return;
+        const ig::Index most = (counts_->lags() + 1) / 2;
+        throw ig::UsageError(ig::message("fit: --ssid-lags is ", blocks, ", which needs distances 1 to ",
+                                         needed, ", but the counts have 1 to ", counts_->lags(), "; ",
+                                         most < 2 ? "" : ig::message("give --ssid-lags ", most, ", or "),
+                                         "count with --lags ", needed));
+    }
     /// A checksum of the counts at distances 1 … lags, or without counts of the text.
     std::string checksum(ig::Index lags) const {
         if (text_) return "text " + ig::file::hex16(corpus_->checksum());

@@ -138,6 +138,7 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
         it.system = random_system(moments.whitening(), c.states, seed);
         say("random start\n");
     } else {
+        counted.require_blocks(c.ssid_lags);
         // the candidates of --select run in turn, and would find each other's file
         auto found = identify(
             moments, {.states = c.states, .lags = c.ssid_lags, .scaled = o.scaled, .svd = {.seed = seed}},

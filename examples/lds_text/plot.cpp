@@ -50,7 +50,8 @@ struct Log {
             const std::size_t column = of_network ? 3 : 2, least = of_network ? 8 : 3;
             const auto at = files::csv_number(fields[0]),
                        value = fields.size() >= least ? files::csv_number(fields[column]) : std::nullopt;
-            if (!at || !value || !std::isfinite(*at) || !std::isfinite(*value))
+            const bool counts = at && *at >= 0 && *at <= 1e15 && *at == std::floor(*at);
+            if (!counts || !value || !std::isfinite(*value))
                 throw ig::DataError(
                     ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line), ", expected ",
                                 of_network ? rnn_header : "iteration,log_likelihood,above_static,…"));

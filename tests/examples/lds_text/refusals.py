@@ -51,6 +51,10 @@ def check_selection():
     assert not os.path.exists("none")
     run(*select, "--model", "selected", "--states", 2, 4, "--pseudo-counts", 1, "--log", "select.log")
     refused("plot", "--logs", "select.log", "--svg", "s.svg", says="select.log:4: iteration 0 comes after 1: the log has several candidates")
+    header, row, *_ = content("select.log").decode().splitlines(True)
+    for iteration in "1e300", "-1", "0.5":
+        write("far.log", header + iteration + row[1:])
+        refused("plot", "--logs", "far.log", "--svg", "s.svg", says=f"far.log:2: found '{iteration},")
 
 
 def without_checksum(path):
@@ -90,6 +94,11 @@ def check_resumption():
 def check_before_the_work():
     run("count", "--text", "text", "--counts", "c", "--lags", 5)
     refused("fit", "--counts", "c", "--model", "new", "--states", 4, "--ssid-lags", 2, "--em-lags", 9, says="the counts have distances 1 to 5; give --em-lags 5")
+    refused("fit", "--counts", "c", "--model", "new", "--states", 4, "--ssid-lags", 4, "--em-lags", 5,
+            says="--ssid-lags is 4, which needs distances 1 to 7, but the counts have 1 to 5; give --ssid-lags 3, or count with --lags 7")
+    with open("cut", "wb") as out:
+        out.write(content("m")[:-100])
+    refused("fit", "--train", "text", "--model", "cut", *SIZES, says="is not a model of lds_text (cut: the tensors take ")
     fit = ["fit", "--train", "text", "--model", "new", *SIZES]
     write("empty", "")
     refused(*fit, "--dev", "nothing", says="nothing")
