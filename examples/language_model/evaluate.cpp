@@ -66,14 +66,16 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
 }
 
 // Evaluates with a softmax temperature, a mixture with other predictions, or both.
-ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
-                              ig::Index columns, std::optional<ig::Precision> packed, Report& report) {
+ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, Probabilities probabilities,
+                              const ig::text::Corpus& corpus, ig::Index columns,
+                              std::optional<ig::Precision> packed, Report& report) {
     const auto weights = all_weights(o);
     const double temperature = o.softmax_temperature.value_or(1);
     Progress progress("evaluation", !o.json);
     const auto go_on = shown_by(progress);
     auto own = token_nats(it, corpus, columns, temperature, go_on);
-    const Mixture mixture = mixture_of(o, it, std::move(own), corpus, go_on, packed);
+    const Mixture mixture =
+        mixture_of(o, it, std::move(own), std::move(probabilities), corpus, go_on, packed);
     progress.clear();
     if (o.softmax_temperature) {
         report.line("softmax     temperature " + exact(temperature));
@@ -110,6 +112,7 @@ int evaluate(const EvaluateOptions& o) {
     const auto packed = o.precision == "fp32" ? std::nullopt : std::optional(precision_of(o.precision));
     auto file = read_model(o.model);
     const auto corpus = read_text(o.text, file.vocabulary);
+    auto probabilities = read_mixed(o, file.vocabulary, corpus);
     const Extent size = extent_of(corpus.size(), o.columns,
                                   dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
     const auto statistics = statistics_of(o, size.steps, file.vocabulary);
@@ -132,7 +135,7 @@ int evaluate(const EvaluateOptions& o) {
         p = evaluate_adaptively(o, it, corpus, statistics, report, without);
         count_characters(p, it.vocabulary);
     } else if (is_mixed(o) || o.softmax_temperature) {
-        p = evaluate_mixed(o, it, corpus, size.columns, packed, report);
+        p = evaluate_mixed(o, it, std::move(probabilities), corpus, size.columns, packed, report);
         count_characters(p, it.vocabulary);
     } else {
         Progress progress("evaluation", !o.json);

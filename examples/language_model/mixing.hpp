@@ -51,11 +51,26 @@ template <class O> std::vector<double> all_weights(const O& o) {
     return weights;
 }
 
-/// The model, with -log p of every token in `own`, and the components mixed with it on a text, models among them
-/// in the precision of `packed` as in build_model().
+/// -log p of every token of a text by each file of --mix-probabilities.
+using Probabilities = std::vector<std::vector<double>>;
+
+/// Those of the options. Checks the models of --mix-with, too, so that what is wrong is said before the passes over
+/// the text.
+template <class O>
+Probabilities read_mixed(const O& o, const ig::text::Vocabulary& vocabulary, const ig::text::Corpus& corpus) {
+    for (const auto& path : o.mix_with)
+        require_same_vocabulary("--mix-with '" + path + "'", vocabulary, read_model(path).vocabulary);
+    Probabilities found;
+    for (const auto& path : o.mix_probabilities)
+        found.push_back(read_probabilities(path, corpus.size(), corpus.source()));
+    return found;
+}
+
+/// The model, with -log p of every token in `own`, and the components mixed with it on a text: models, in the
+/// precision of `packed` as in build_model(), and the files that read_mixed() has read.
 template <class O, class GoOn> Mixture mixture_of(const O& o, const LoadedModel& it, std::vector<double> own,
-                                                  const ig::text::Corpus& corpus, GoOn&& go_on,
-                                                  std::optional<ig::Precision> packed = {}) {
+                                                  Probabilities probabilities, const ig::text::Corpus& corpus,
+                                                  GoOn&& go_on, std::optional<ig::Precision> packed = {}) {
     Mixture mixture;
     mixture.add(o.model, std::move(own));
     for (const auto& path : o.mix_with) {
@@ -65,8 +80,8 @@ template <class O, class GoOn> Mixture mixture_of(const O& o, const LoadedModel&
         auto other = build_model(std::move(file), size, packed);
         mixture.add(path, token_nats(other, corpus, size.columns, 1, go_on));
     }
-    for (const auto& path : o.mix_probabilities)
-        mixture.add(path, read_probabilities(path, corpus.size(), corpus.source()));
+    for (std::size_t k = 0; k < probabilities.size(); ++k)
+        mixture.add(o.mix_probabilities[k], std::move(probabilities[k]));
     return mixture;
 }
 

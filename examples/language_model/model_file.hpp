@@ -63,11 +63,24 @@ inline ig::text::Vocabulary stored_vocabulary(const ig::io::Safetensors& file) {
     return ig::text::Vocabulary::from_text(file.characters("state/vocabulary"), file.name() + ", vocabulary");
 }
 
-/// A model file of this program, which may be overwritten.
+/// Whether a file of this program holds a training, which can be resumed, and not a model alone.
+inline bool is_training(const ig::io::Safetensors& file) { return file.find("state/epoch") != nullptr; }
+
+/// A model file of this program, which may be overwritten; a training is none.
 inline files::Kind model_kind() {
     return {"model of language_model", [](const std::string& path) {
-                stored_options(ig::io::Safetensors::open(path));
-                return true;
+                const auto file = ig::io::Safetensors::open(path);
+                stored_options(file);
+                return !is_training(file);
+            }};
+}
+
+/// The file of a training of this program, which a training of the same name may overwrite.
+inline files::Kind training_kind() {
+    return {"training of language_model", [](const std::string& path) {
+                const auto file = ig::io::Safetensors::open(path);
+                stored_options(file);
+                return is_training(file);
             }};
 }
 

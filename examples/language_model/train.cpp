@@ -164,7 +164,7 @@ void require_outputs(const Options& o) {
         .read("--start-from", o.start_from)
         .read("--vectors", o.vectors)
         .write("--model", o.model, model_kind())
-        .write("--model", o.model + ".train", model_kind())
+        .write("--model", o.model + ".train", training_kind())
         .write_unmarked("--model", o.model + ".lock", false)
         .write("--log", o.log, Log::kind())
         .check();

@@ -230,8 +230,11 @@ std::optional<ig::Perplexity> Training::perplexity(const ig::text::Corpus& corpu
 void Training::require_finite() {
     for (const auto* p : g_.parameters())
         if (const auto bad = ig::kernel::first_non_finite(p->size(), p->value); bad != p->size())
-            throw ig::NumericError(ig::message("the weight '", p->name, "' is ", p->value[bad], " at row ",
-                                               bad / p->cols, ", column ", bad % p->cols));
+            throw ig::NumericError(ig::message(
+                "the weight '", p->name, "' is ", p->value[bad], " at row ", bad / p->cols, ", column ",
+                bad % p->cols, "; expected finite numbers",
+                stepped_ || o_.start_from.empty() ? ""
+                                                  : " in '" + o_.start_from + "': start from another file"));
 }
 
 // The states of all ranks are gathered, then the first writes them.

@@ -239,8 +239,8 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
 }
 
 // Tunes the temperature of the softmax, then the mixture weights under it, or one of the two.
-void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, ig::Index columns,
-                  Report& report) {
+void tune_mixture(const TuneOptions& o, LoadedModel& it, Probabilities probabilities,
+                  const ig::text::Corpus& corpus, ig::Index columns, Report& report) {
     Progress progress("pass", !o.json);
     const auto go_on = [&](ig::Index done, ig::Index all) {
         progress.update(done, all, [] { return std::string(); });
@@ -265,7 +265,7 @@ void tune_mixture(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     } else {
         own.nats = token_nats(it, corpus, columns, 1, go_on);
     }
-    const Mixture mixture = mixture_of(o, it, std::move(own.nats), corpus, go_on);
+    const Mixture mixture = mixture_of(o, it, std::move(own.nats), std::move(probabilities), corpus, go_on);
     progress.clear();
     std::vector<double> weights = {1};
     if (is_mixed(o)) {
@@ -301,6 +301,7 @@ int tune(const TuneOptions& o) {
                         ": what a word adapts the model to is the text right before the next"));
     auto file = read_model(o.model);
     const auto corpus = read_text(o.text, file.vocabulary);
+    auto probabilities = read_mixed(o, file.vocabulary, corpus);
     const Extent size = extent_of(corpus.size(), o.columns,
                                   dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
     const auto statistics = statistics_of(o, size.steps, file.vocabulary);
@@ -309,7 +310,7 @@ int tune(const TuneOptions& o) {
     report.line("text        " + describe(corpus, o.text));
     report.values["text"] = counts_of(corpus);
     report.values["trials"] = Json::array();
-    if (mixed) tune_mixture(o, it, corpus, size.columns, report);
+    if (mixed) tune_mixture(o, it, std::move(probabilities), corpus, size.columns, report);
     else if (dynamic) tune_dynamic(o, it, corpus, statistics, report);
     else tune_cache(o, it, corpus, report);
     report.finish();

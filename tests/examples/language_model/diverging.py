@@ -3,7 +3,7 @@ import json
 import os
 import re
 
-from program import Folder, crc64, floats, number, read, rows, run, sentences, tensors, train, write
+from program import Folder, crc64, floats, number, poison, read, rows, run, sentences, tensors, train, write
 
 TEXTS = ["--train", "train.txt", "--valid", "valid.txt"]
 
@@ -24,6 +24,14 @@ def from_the_start():
         assert not os.path.exists("m") and finite("m.train"), options
         assert run("train", "--model", "m", "--resume", status=3).stdout.count("it has run away") == 1, options
     train("m", *TEXTS, "--overwrite", "--epochs", 1)  # as it says
+
+
+def start_values():
+    """A model to start from that is not finite: which number, in which file, and nothing is written."""
+    poison("start", "poisoned", "E", float("nan"))
+    done = train("never", *TEXTS, "--start-from", "poisoned", status=1)
+    assert done.stderr == "isogloss: the weight 'E' is nan at row 0, column 0; expected finite numbers in 'poisoned': start from another file\n", done.stderr
+    assert not os.path.exists("never") and not os.path.exists("never.train")
 
 
 def in_the_first_validation():
@@ -104,6 +112,7 @@ with Folder():
     write("valid.txt", sentences(40, seed=2))
     train("start", *TEXTS, "--head", "free", "--epochs", 1)
     from_the_start()
+    start_values()
     in_the_first_validation()
     best_is_kept()
     tuned()

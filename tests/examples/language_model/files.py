@@ -47,6 +47,20 @@ def outputs_that_clash():
         os.remove(name)
 
 
+def trainings():
+    """A training is no model that may be overwritten, nor a model a training, whatever its name."""
+    train("one", *TEXTS, "--epochs", 1)
+    shutil.copy("model", "one.train.train")
+    convert = ["convert", "--model", "model", "--store", "bf16", "--to"]
+    unchanged(*convert, "one.train", says="is not a model of language_model; it was left unchanged", keep="one.train")
+    unchanged("train", "--model", "one.train", *TEXTS, "--overwrite", says="is not a model of language_model; it was left unchanged", keep="one.train")
+    os.remove("one.train")
+    for more in [], ["--overwrite"]:
+        unchanged("train", "--model", "one.train", *TEXTS, *more, says="is not a training of language_model", keep="one.train.train")
+    unchanged("train", "--model", "one.train", "--resume", says="is not a training of language_model", keep="one.train.train")
+    run(*convert, "one.train.train")  # a model
+
+
 def outputs_that_are_replaced():
     """A file of its own kind, and an empty one; vectors and text only with --overwrite."""
     for csv in ["table.csv", "empty.csv"]:
@@ -209,7 +223,7 @@ with Folder():
     write("valid.txt", sentences(50, seed=2))
     train("model", *TEXTS, "--epochs", 1)
     json.loads(tensors("model")[1]["language_model"])
-    CHECKS = [outputs_that_clash, outputs_that_are_replaced, places_that_cannot_be_seen, standard_output, signals, file_size_limit,
+    CHECKS = [outputs_that_clash, trainings, outputs_that_are_replaced, places_that_cannot_be_seen, standard_output, signals, file_size_limit,
               two_trainings, permissions_and_links, killed_writers]
     if os.environ.get("ISOGLOSS_EACH"):  # every check by itself, to see which of them hold
         failed = []

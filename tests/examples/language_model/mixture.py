@@ -138,9 +138,12 @@ def precision():
 
 
 def wrong():
-    def refuses(command, *options, says):
-        error = run(command, "--model", "m", "--text", "valid.txt", *options, status=1).stderr
+    def refuses(command, *options, says, after=""):
+        """`after`: what was printed before; nothing, if it is found before the passes over the text."""
+        done = run(command, "--model", "m", "--text", "valid.txt", *options, status=1)
+        error = done.stderr
         assert error.startswith("isogloss: ") and error.count("\n") == 1 and says in error, (options, error)
+        assert done.stdout.startswith(after) and bool(done.stdout) == bool(after), (options, done.stdout)
 
     weak, file = ["--mix-with", "weak"], ["--mix-probabilities", "f.txt", "--mix-weight", 0.5]
     refuses("evaluate", "--softmax-temperature", 0, says="--softmax-temperature = 0")
@@ -157,6 +160,8 @@ def wrong():
     refuses("evaluate", *weak, "--mix-with", "m", "--mix-weight", 0.5, 0.6, says="the weights sum to 1.1, expected at most 1")
     refuses("evaluate", "--mix-with", "rare", "--mix-weight", 0.5, says="--mix-with 'rare': the models have different vocabularies")
     refuses("evaluate", "--mix-with", "absent", "--mix-weight", 0.5, says="absent")
+    refuses("tune", "--mix-with", "rare", says="--mix-with 'rare': the models have different vocabularies")
+    refuses("tune", "--softmax-temperature", "--mix-probabilities", "f.txt", says="f.txt")
     refuses("evaluate", *file, says="f.txt")  # is not there
     for content, says in [("0.5 " * 899, "f.txt: 899 probabilities in it, expected 900, one for each token of 'valid.txt'"),
                           ("0.5\n" * 901, "f.txt: 901 probabilities"), ("0.5\n0.1 1.01\n", "f.txt:2: '1.01' is not a probability"),
@@ -165,7 +170,7 @@ def wrong():
         write("f.txt", content)
         refuses("evaluate", *file, says=says)
     write("f.txt", "0.5 " * 4 + "0 " + "0.5 " * 895)
-    refuses("evaluate", "--mix-probabilities", "f.txt", "--mix-weight", 1, says="token 5 of the text has probability 0 under the mixture")
+    refuses("evaluate", "--mix-probabilities", "f.txt", "--mix-weight", 1, says="token 5 of the text has probability 0 under the mixture", after="text ")
 
 
 with Folder():

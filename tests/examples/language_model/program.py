@@ -141,6 +141,17 @@ def crc64(content):
     return crc ^ (2**64 - 1)
 
 
+def poison(source, target, name, value):
+    """A copy of a model in which the first number of a tensor is this one, with a checksum that is right."""
+    content = bytearray(read(source))
+    (length,) = struct.unpack_from("<Q", content)
+    struct.pack_into("<f", content, 8 + length + json.loads(content[8:8 + length])[name]["data_offsets"][0], value)
+    digits = content.index(b'"isogloss.checksum":"') + len(b'"isogloss.checksum":"')
+    content[digits:digits + 16] = b"0" * 16
+    content[digits:digits + 16] = b"%016x" % crc64(content)
+    write(target, content)
+
+
 def craft(source, target, options):
     """A copy of a model in which other options stand, with a checksum that is right."""
     content = read(source)
