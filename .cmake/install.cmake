@@ -86,6 +86,11 @@ foreach(name IN LISTS isogloss_components)
     install(FILES ${isogloss_staging}/isogloss-${name}.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT ${isogloss_part_${name}})
 endforeach()
 
+# What is packaged is the project alone: where it is part of another, packages are that one's business.
+if(NOT PROJECT_IS_TOP_LEVEL)
+    return()
+endif()
+
 # The package holds the headers and what finds them. The compiled core, tuned for the machine that built it, and mpi stay out.
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL Unspecified)

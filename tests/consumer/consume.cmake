@@ -31,6 +31,21 @@ if(HOW STREQUAL "subdirectory")
     if(commands MATCHES "-march=|tests_|-Werror")
         message(FATAL_ERROR "A project that adds isogloss gets flags, tests or warnings it did not ask for")
     endif()
+    # With installation, which a project needs that installs targets of its own over it: no packages but those of the project.
+    file(MAKE_DIRECTORY ${WORK}/installs)
+    file(WRITE ${WORK}/installs/CMakeLists.txt "cmake_minimum_required(VERSION 3.21)\nproject(installs LANGUAGES CXX)\n"
+        "add_subdirectory(\${ISOGLOSS_SOURCE_DIR} isogloss)\nadd_library(above INTERFACE)\n"
+        "target_link_libraries(above INTERFACE isogloss::isogloss)\n"
+        "install(TARGETS above EXPORT above)\ninstall(EXPORT above DESTINATION share/above)\n")
+    run(${configure} -DISOGLOSS_SOURCE_DIR=${SOURCE} -DISOGLOSS_INSTALL=ON -S ${WORK}/installs -B ${WORK}/installs/build)
+    if(EXISTS ${WORK}/installs/build/CPackConfig.cmake)
+        message(FATAL_ERROR "A project that adds isogloss with its installation gets isogloss's package")
+    endif()
+    # A second copy
+    file(MAKE_DIRECTORY ${WORK}/twice)
+    file(WRITE ${WORK}/twice/CMakeLists.txt "cmake_minimum_required(VERSION 3.21)\nproject(twice LANGUAGES CXX)\n"
+        "add_subdirectory(\${ISOGLOSS_SOURCE_DIR} one)\nadd_subdirectory(\${ISOGLOSS_SOURCE_DIR} two)\n")
+    must_fail_saying("Expected one copy in a project" ${configure} -DISOGLOSS_SOURCE_DIR=${SOURCE} -S ${WORK}/twice -B ${WORK}/twice/build)
 else()
     run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
     file(GLOB_RECURSE installed ${WORK}/prefix/share/*)
@@ -50,8 +65,8 @@ if(HOW STREQUAL "installed")
     run(${configure} ${installed} -S ${SOURCE}/tests/consumer/installed -B ${WORK}/build)
     file(MAKE_DIRECTORY ${WORK}/unknown)
     file(WRITE ${WORK}/unknown/CMakeLists.txt "cmake_minimum_required(VERSION 3.21)\nproject(unknown LANGUAGES CXX)\n"
-        "find_package(isogloss REQUIRED COMPONENTS astrology)\n")
-    must_fail_saying("without the component 'astrology'" ${configure} ${installed} -S ${WORK}/unknown
+        "find_package(isogloss REQUIRED COMPONENTS astrology alchemy)\n")
+    must_fail_saying("without the component 'astrology', 'alchemy', or has none of this name. Installed: [a-z, ]+[.]" ${configure} ${installed} -S ${WORK}/unknown
         -B ${WORK}/unknown/build)
     # What only an optional component lacks leaves the rest.
     file(MAKE_DIRECTORY ${WORK}/optional)
@@ -59,6 +74,15 @@ if(HOW STREQUAL "installed")
         "find_package(isogloss REQUIRED OPTIONAL_COMPONENTS io lds)\n"
         "if(isogloss_io_FOUND OR NOT isogloss_lds_FOUND)\nmessage(FATAL_ERROR \"io: '\${isogloss_io_FOUND}', lds: '\${isogloss_lds_FOUND}'\")\nendif()\n")
     run(${configure} ${installed} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -S ${WORK}/optional -B ${WORK}/optional/build)
+    # What is found afterwards is the project's choice, whether isogloss was found or not.
+    file(MAKE_DIRECTORY ${WORK}/vendor)
+    file(WRITE ${WORK}/vendor/CMakeLists.txt "cmake_minimum_required(VERSION 3.21)\nproject(vendor LANGUAGES CXX)\n"
+        "find_package(isogloss)\nif(DEFINED BLA_VENDOR)\nmessage(FATAL_ERROR \"BLA_VENDOR: '\${BLA_VENDOR}'\")\nendif()\n"
+        "find_package(isogloss REQUIRED)\n")
+    run(${configure} ${installed} -S ${WORK}/vendor -B ${WORK}/vendor/build)
+    file(REMOVE_RECURSE ${WORK}/vendor/build)
+    must_fail_saying("or a BLAS with LAPACK of vendor OpenBLAS for it, could not be found. On Debian and Ubuntu: apt-get install"
+        ${configure} ${installed} -DCMAKE_DISABLE_FIND_PACKAGE_BLAS=ON -S ${WORK}/vendor -B ${WORK}/vendor/build)
     # Headers in another folder
     run(${configure} -DISOGLOSS_TESTS=OFF -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_DOCS=OFF -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=OFF
         -DCMAKE_INSTALL_INCLUDEDIR=include/versioned -DCMAKE_INSTALL_PREFIX=${WORK}/elsewhere -S ${SOURCE} -B ${WORK}/elsewhere-build)
