@@ -188,6 +188,8 @@ TEMPLATE_TEST_CASE("A validation between gradient and step changes neither gradi
         spoilt = good;
         REQUIRE(model.parameters().divisor(Divisor::tokens) == N);
         sgd.step();
+        model.value(std::span(X).first(2 * M), std::span(y).first(2));  // nor where no gradient counts
+        REQUIRE(model.parameters().divisor(Divisor::tokens) == N);
         return std::vector<T>(model.W().value, model.W().value + model.W().size());
     };
     const auto plain = stepped(false, false);
@@ -258,4 +260,20 @@ TEST_CASE("ConcatenatedSoftmax refuses what does not fit", "[closed_form][concat
     REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, y), NumericError, says("has a loss of", "nan"));
     REQUIRE(model.E().condition == Parameter<double>::Condition::empty);
     REQUIRE(model.W().condition == Parameter<double>::Condition::empty);
+}
+
+TEST_CASE("An example that is not finite takes back the gradients of the blocks before it",
+          "[closed_form][concatenated_softmax][errors]") {
+    auto options = shape();
+    options.budget = 1;  // a row of logits at a time
+    ConcatenatedSoftmax<double> model(options);
+    std::vector<Token> X(2 * M, 0);
+    X[M] = 1;
+    model.E().value[H] = std::numeric_limits<double>::quiet_NaN();
+    const std::vector<Token> y = {0, 1};
+    REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, y), NumericError, says("example 1", "loss of nan"));
+    REQUIRE(model.E().condition == Parameter<double>::Condition::empty);
+    REQUIRE(model.W().condition == Parameter<double>::Condition::empty);
+    std::vector<double> p(2 * C);
+    REQUIRE_THROWS_MATCHES(model.probabilities(X, {p.data(), 2, C}), NumericError, says("example 1"));
 }

@@ -73,6 +73,7 @@ TEMPLATE_TEST_CASE("A head starts at the frequencies", "[riemannian]", float, do
         if (y >= 0) expected -= std::log((y == 0 ? 1 : y == 1 ? 2 : 5) / 8.0);
     }
     REQUIRE(n.forward() == Approx(expected).epsilon(sizeof(TestType) == 4 ? 1e-6 : 1e-10));
+    REQUIRE(n.g.parameter("out.b").value[3] == Approx(std::log(1e-12)));  // a word that is never a target
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, 2}), UsageError,
                            says("2 counts", "expected 4"));
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,
