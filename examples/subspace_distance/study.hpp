@@ -160,9 +160,9 @@ void train(const Options& o, const Point& point, const ig::text::Corpus& corpus,
             updates.step();
         }
         if (!std::isfinite(perplexity.value()))
-            throw ig::NumericError(ig::message("beta = ", point.beta, ", tau = ", point.tau,
-                                               ": the training diverged in epoch ", epoch,
-                                               "; lower --head-rate, --rate or --table-rate"));
+            throw ig::NumericError(ig::message(
+                "beta = ", point.beta, ", tau = ", point.tau, ": the training diverged in epoch ", epoch,
+                "; lower ", o.update == "split" ? "--head-rate, --rate or --table-rate" : "--rate"));
         monitor.step();
         row(epoch, total / static_cast<double>(perplexity.tokens()), perplexity.value());
     }

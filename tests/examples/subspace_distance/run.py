@@ -115,6 +115,8 @@ def refuses():
     assert "'pipe' is not a regular file, but its text is read twice" in run("--text", "pipe", "--csv", "x.csv", status=1).stderr
     away = run(*SMALL, "--head-rate", 1e6, "--csv", "away.csv", status=1).stderr
     assert "diverged" in away and "--head-rate" in away, away
+    away = run(*SMALL, "--update", "adam", "--rate", 1e20, "--csv", "one.csv", status=1).stderr
+    assert "diverged in epoch 1; lower --rate\n" in away, away  # the others have no effect there
     assert "at least --tokens" in run("--text", "text.txt", "--csv", "x.csv", status=1).stderr
     assert "none.txt" in run("--text", "none.txt", "--csv", "x.csv", status=1).stderr
     missing = run("--csv", "x.csv", environment={"ISOGLOSS_DATA": "nowhere"}, status=1).stderr
