@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
-from inputs import require_place, require_programs  # noqa: E402
+from inputs import at_least, require_place, require_programs  # noqa: E402
 
 TYPES = 10000
 
@@ -65,10 +65,10 @@ def tokens_per_second(setting, program, units, texts, folder, mpirun):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--units", type=int, nargs="+", default=[200, 650])
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--words", type=int, default=21000, help="of the text, at least 10,000; a batch is 700")
+    parser.add_argument("--units", type=at_least(1), nargs="+", default=[200, 650])
+    parser.add_argument("--ranks", type=at_least(1), default=2)
+    parser.add_argument("--rounds", type=at_least(1), default=3)
+    parser.add_argument("--words", type=at_least(TYPES), default=21000, help="of the text, at least 10,000; a batch is 700")
     parser.add_argument("--mpirun", default="mpirun")
     parser.add_argument("--json")
     o = parser.parse_args()

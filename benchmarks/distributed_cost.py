@@ -19,8 +19,10 @@ import argparse
 import collections
 import fcntl
 import os
+import pathlib
 import select
 import shlex
+import shutil
 import statistics
 import struct
 import subprocess
@@ -28,6 +30,9 @@ import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+from inputs import at_least, require_programs  # noqa: E402
 
 HOSTS, ADDRESSES, NET = ("isogloss-a", "isogloss-b"), ("10.77.0.1", "10.77.0.2"), "10.77.0.0/24"
 COLUMNS = 20
@@ -182,14 +187,15 @@ def median_step(link, o, units, overlap):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=os.path.abspath)
-    parser.add_argument("--units", type=int, nargs="+", default=[200])
-    parser.add_argument("--rates", type=int, nargs="+", default=[1000, 2500])
+    parser.add_argument("--units", type=at_least(1), nargs="+", default=[200])
+    parser.add_argument("--rates", type=at_least(1), nargs="+", default=[1000, 2500])
     parser.add_argument("--delay", type=float, default=0)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--rounds", type=at_least(1), default=3)
+    parser.add_argument("--steps", type=at_least(2), default=15)
     parser.add_argument("--ethernet-latency", type=float, default=50e-6, help="seconds, of the last table")
     parser.add_argument("--mpirun", default="mpirun")
     o = parser.parse_args()
+    require_programs(o.program, *(shutil.which(name) or name for name in ("ip", "tc", "unshare", o.mpirun)))
     own = {}
     with tempfile.TemporaryDirectory() as folder, Link(folder, o.mpirun, o.delay > 0) as link:
         for rate in [0, *o.rates]:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "allocations.hpp"
@@ -172,8 +174,17 @@ inline int run(
     std::vector<char*> arguments;
     for (int i = 0; i < argc; ++i) {
         const std::string_view a = argv[i];
-        if (a.starts_with("--threads=")) isogloss::threads(std::atoi(argv[i] + 10));
-        else if (a == "--bf16") bf16_rows().asked = true;
+        if (a.starts_with("--threads=")) {
+            const char *const end = a.data() + a.size(), *const begin = a.data() + 10;
+            int n = 0;
+            if (const auto read = std::from_chars(begin, end, n);
+                read.ec != std::errc() || read.ptr != end || n < 1 || n > 1024) {
+                std::cerr << "isogloss benchmarks: found " << a << ", expected a whole number of 1 to 1024"
+                          << std::endl;
+                return 1;
+            }
+            isogloss::threads(n);
+        } else if (a == "--bf16") bf16_rows().asked = true;
         else arguments.push_back(argv[i]);
     }
     add_rows();

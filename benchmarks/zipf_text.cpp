@@ -6,10 +6,12 @@
 // that far more different pairs are adjacent than in a real text of that length. A line has 1000 words; the
 // text is not kept in memory.
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <isogloss/random.hpp>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -55,7 +57,14 @@ private:
 }  // namespace
 
 int main(int argc, char** argv) {
-    const Index tokens = argc > 1 ? std::atoll(argv[1]) : -1, types = argc > 2 ? std::atoll(argv[2]) : 100000;
+    const auto number = [&](int i, Index otherwise) {
+        if (i >= argc) return otherwise;
+        Index n = -1;
+        const char* const end = argv[i] + std::strlen(argv[i]);
+        const auto read = std::from_chars(argv[i], end, n);
+        return read.ec == std::errc() && read.ptr == end ? n : Index{-1};
+    };
+    const Index tokens = number(1, -1), types = number(2, 100000);
     if (tokens < 0 || types < 1 || argc > 3) {
         std::fprintf(stderr, "usage: zipf_text TOKENS [TYPES]\n");
         return 1;

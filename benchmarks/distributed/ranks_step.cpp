@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
             if (argc == 2 && std::strcmp(argv[1], "link") == 0 && ranks.size() == 2) return link(ranks);
             if (argc < 8 || std::strcmp(argv[1], "step") != 0)
                 throw ig::UsageError("ranks_step: expected what the top of its source says");
+            ig::require("ranks_step", "STEPS", number(7), 2);  // the first is not timed
             ig::threads(static_cast<int>(number(5)));
             step(ranks, number(2), {.columns = number(3), .shards = number(4), .overlap = number(6) != 0},
                  number(7), argc < 9);

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from inputs import require_place, require_programs
+from inputs import at_least, require_place, require_programs
 
 
 def timed(command, **streams):
@@ -78,10 +78,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("glove", type=pathlib.Path)
-    parser.add_argument("--tokens", type=int, default=10_000_000)
-    parser.add_argument("--window", type=int, default=7)
-    parser.add_argument("--memory", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tokens", type=at_least(1), default=10_000_000)
+    parser.add_argument("--window", type=at_least(1), default=7)
+    parser.add_argument("--memory", type=at_least(1), default=2)
+    parser.add_argument("--rounds", type=at_least(1), default=3)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json")

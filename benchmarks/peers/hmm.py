@@ -20,19 +20,28 @@ import sys
 import tempfile
 import time
 
-from inputs import require_place, require_programs
+from inputs import SCRIPT, ask, at_least, lacks_module, require_place, require_programs
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 os.environ["JAX_PLATFORMS"] = "cpu"
-import numpy as np  # noqa: E402
+try:
+    import numpy as np
+except ImportError as missing:
+    lacks_module(missing)
 
 
 def sequences(path, tokens, length, symbols):
     """[number, length] word indices by decreasing frequency, the last index for all remaining words."""
-    with open(path, encoding="utf-8") as f:
-        words = [word for line in f for word in line.split() + ["<eos>"]]
+    try:
+        with open(path, encoding="utf-8") as f:
+            words = [word for line in f for word in line.split() + ["<eos>"]]
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"{SCRIPT}: '{path}' cannot be read as a text ({error}). Give the name of a text in UTF-8")
+    if min(len(words), tokens) < length:
+        sys.exit(f"{SCRIPT}: found {min(len(words), tokens)} tokens, expected at least one sequence of {length}. Give a longer text, more --tokens or a "
+                 "lower --length")
     order = [word for word, _ in collections.Counter(words).most_common(symbols - 1)]
     number = {word: i for i, word in enumerate(order)}
     found = np.array([number.get(word, symbols - 1) for word in words[:tokens]], np.int32)
@@ -52,9 +61,7 @@ class Ours:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def step(self):
-        self.program.stdin.write("\n")
-        self.program.stdin.flush()
-        seconds, likelihood = map(float, self.program.stdout.readline().split())
+        seconds, likelihood = map(float, ask(self.program, 2, "\n"))
         return seconds, likelihood
 
 
@@ -116,11 +123,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("text")
-    parser.add_argument("--states", type=int, default=100)
-    parser.add_argument("--symbols", type=int, default=10000)
-    parser.add_argument("--tokens", type=int, default=100000)
-    parser.add_argument("--length", type=int, default=25)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--states", type=at_least(1), default=100)
+    parser.add_argument("--symbols", type=at_least(2), default=10000)
+    parser.add_argument("--tokens", type=at_least(1), default=100000)
+    parser.add_argument("--length", type=at_least(1), default=25)
+    parser.add_argument("--rounds", type=at_least(1), default=3)
     parser.add_argument("--peers", default="hmmlearn,dynamax")
     parser.add_argument("--json")
     o = parser.parse_args()

@@ -1,8 +1,28 @@
 """What the scripts of this folder require before they measure."""
+import argparse
 import os
 import sys
 
 SCRIPT = os.path.basename(sys.argv[0])
+
+
+def at_least(least):
+    """The type of an option: a whole number of at least so much."""
+    def number(text):
+        try:
+            found = int(text)
+        except ValueError:
+            found = None
+        if found is None or found < least:
+            raise argparse.ArgumentTypeError(f"found '{text}', expected a whole number of at least {least}")
+        return found
+    return number
+
+
+def lacks_module(error):
+    """Ends the script, whose Python has not what it imports."""
+    sys.exit(f"{SCRIPT}: {sys.executable} has no module '{error.name}'; pip install what the top of the script names, or run it with a Python "
+             "that has it")
 
 
 def require_programs(*paths):
@@ -16,3 +36,20 @@ def require_place(path):
     """Ends the script if a file of results cannot be made because its folder is missing; None is no file."""
     if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         sys.exit(f"{SCRIPT}: found no folder for '{path}', expected an existing one. Create it, or give another name")
+
+
+def ask(program, least, line=""):
+    """The words, at least so many, of the next line that a side prints after it was given one, if any; ends the script if the side has ended
+    instead."""
+    try:
+        program.stdin.write(line)
+        program.stdin.flush()
+    except BrokenPipeError:
+        pass  # there will be no answer
+    words = program.stdout.readline().split()
+    if len(words) < least:
+        name = os.path.basename(program.args[0])
+        program.kill()
+        sys.exit(f"{SCRIPT}: found {len(words)} words in the answer of {name}, expected at least {least}; it ended with status {program.wait()}. "
+                 "What it said is above")
+    return words

@@ -17,21 +17,24 @@ import json
 import os
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-import numpy as np
-import onnx
-import onnxruntime
-from onnx import TensorProto, helper
+from inputs import ask, at_least, lacks_module, require_place, require_programs
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-import export_onnx  # noqa: E402
-
-from inputs import require_place, require_programs  # noqa: E402
+try:
+    import export_onnx
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper
+except ImportError as missing:
+    lacks_module(missing)
 
 TEXTS, LENGTH = 50, 20
 
@@ -95,25 +98,23 @@ def measure(build, shape, kind, rounds, count, weights):
             file.write("\n\n".join("\n".join(" ".join(map(str, text)) for text in one) for one in lists))
         ours = subprocess.Popen([os.path.join(build, "peer_rescoring"), str(layers), str(units), str(vocabulary), model, texts],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        assert ours.stdout.readline() == "ready\n"
+        ask(ours, 1)  # "ready"
         theirs = Onnx(model)
 
-        def ask(weights):
-            ours.stdin.write(weights + "\n")
-            ours.stdin.flush()
-            seconds, positions, *scores = ours.stdout.readline().split()
+        def score(weights):
+            seconds, positions, *scores = ask(ours, 2 + count, weights + "\n")
             return float(seconds), int(positions), np.array(scores, float)
 
         reference = [theirs.round(lists, one)[1] for one in (True, False)]
         difference = {}
         for one in weights:
-            _, positions, scores = ask(one)
+            _, positions, scores = score(one)
             difference[one] = max(np.abs(scores - other).max() for other in reference) / LENGTH
             most = 1e-4 if one in ("plain", "full") else 2e-2
             assert difference[one] < most, f"{one}: scores differ by {difference[one]} a token"
         times = []
         for _ in range(rounds):
-            times.append([*(ask(one)[0] for one in weights), theirs.round(lists, False)[0], theirs.round(lists, True)[0]])
+            times.append([*(score(one)[0] for one in weights), theirs.round(lists, False)[0], theirs.round(lists, True)[0]])
             print(shape, kind, times[-1], file=sys.stderr, flush=True)
         ours.stdin.close()
         ours.wait()
@@ -125,13 +126,26 @@ def measure(build, shape, kind, rounds, count, weights):
             for i, one in enumerate(weights)]
 
 
+def shapes(text):
+    if not re.fullmatch(r"([1-9][0-9]*x){2}[1-9][0-9]*(,([1-9][0-9]*x){2}[1-9][0-9]*)*", text):
+        raise argparse.ArgumentTypeError(f"found '{text}', expected layers x units x vocabulary, such as 2x650x10000, with commas between")
+    return text.split(",")
+
+
+def kinds_of_weights(text):
+    for one in text.split(","):
+        if one not in ("plain", "full", "bf16", "int8"):
+            raise argparse.ArgumentTypeError(f"found '{one}', expected some of plain, full, bf16 and int8, with commas between")
+    return text.split(",")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", help="folder of the benchmark programs")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--lists", type=int, default=2, help="n-best lists of each kind")
-    parser.add_argument("--shapes", default="2x650x10000,3x2048x500", help="layers x units x vocabulary, with commas between")
-    parser.add_argument("--weights", default="plain,full,int8", help="how isogloss holds them: plain, or packed as full, bf16 or int8")
+    parser.add_argument("--rounds", type=at_least(1), default=5)
+    parser.add_argument("--lists", type=at_least(1), default=2, help="n-best lists of each kind")
+    parser.add_argument("--shapes", type=shapes, default="2x650x10000,3x2048x500", help="layers x units x vocabulary, with commas between")
+    parser.add_argument("--weights", type=kinds_of_weights, default="plain,full,int8", help="how isogloss holds them: plain, or packed as full, bf16 or int8")
     parser.add_argument("--json", help="write all figures to this file")
     o = parser.parse_args()
     require_programs(os.path.join(o.build, "peer_rescoring"))
@@ -140,9 +154,9 @@ def main():
     print("| model | lists | read / tokens | weights | isogloss | onnxruntime, batch | ratio | one by one | ratio | difference a token |\n"
           "|---|---|---|---|---|---|---|---|---|---|")
     rows = []
-    for shape in o.shapes.split(","):
+    for shape in o.shapes:
         for kind in ("alike", "different"):
-            for r in measure(o.build, shape, kind, o.rounds, o.lists, o.weights.split(",")):
+            for r in measure(o.build, shape, kind, o.rounds, o.lists, o.weights):
                 rows.append(r)
                 print(f"| {shape} | {kind} | {r['positions']} / {r['tokens']} | {r['weights']} | {r['isogloss']:.1f} | "
                       f"{r['onnxruntime batch']:.1f} | {r['ratio to batch']:.2f} | {r['onnxruntime one by one']:.1f} | "

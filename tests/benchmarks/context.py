@@ -47,6 +47,9 @@ def rows(*options):
     return [name.split("/min_time")[0] for name in ended.stdout.split()], ended.stderr
 
 
+for wrong in "abc", "0", "2x", "", "1025":
+    ended = subprocess.run([sys.argv[1], f"--threads={wrong}"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1 and f"found --threads={wrong}, expected a whole number of 1 to 1024" in ended.stderr, ended
 emulated = context["bf16"] == "plain"
 names, errors = rows()
 cells = [name for name in names if "/bf16" not in name and "_forward" not in name]

@@ -29,3 +29,5 @@ assert all(seconds > 0 for _, seconds in messages), messages
 
 wrong = launch(2, [sys.argv[1], "step"], mpirun=sys.argv[2])
 assert wrong.returncode != 0 and "expected" in wrong.stderr, wrong
+wrong = launch(2, [sys.argv[1], "step", *map(str, (units, 4, 2, 1, 0, 1))], mpirun=sys.argv[2])  # the first step is not timed
+assert wrong.returncode != 0 and "found STEPS = 1, expected at least 2" in wrong.stderr, wrong

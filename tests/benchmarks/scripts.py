@@ -3,7 +3,9 @@ and what is made for a run is removed, however it ends.
 
 Usage: scripts.py BENCHMARKS
 """
+import contextlib
 import importlib.util
+import io
 import os
 import subprocess
 import sys
@@ -117,6 +119,39 @@ def missing():
     assert "found no program 'build/peer_rescoring'" in ends(module, "build")
     assert "found no folder for 'none/figures.json'" in ends(module, "build/benchmarks", "--json", "none/figures.json")
     assert ends(module, "build/benchmarks") == "it measures"
+    for name in ("distributed_cost.py",), ("peers", "cooccur.py"):
+        module = script(*name)
+        assert "found no program" in ends(module, *["none/none"] * len(name))
+
+
+def wrong_numbers():
+    """A number that leaves nothing to measure is refused before the work."""
+    for path, needed, wrong in (
+            (("distributed.py",), ["true"], "--units 0 --ranks 0 --rounds 0 --words 9999"),
+            (("distributed_cost.py",), ["true"], "--units 0 --rates 0 --rounds 0 --steps 1"),
+            (("peers", "cooccur.py"), ["build", "glove"], "--tokens 0 --window 0 --memory 0 --rounds 0 --rounds x"),
+            (("peers", "hmm.py"), ["build", "text"], "--states 0 --symbols 1 --tokens 0 --length 0 --rounds 0"),
+            (("peers", "rescoring.py"), ["build"], "--rounds 0 --lists 0 --shapes 2x3 --shapes 2x0x5 --weights full,half")):
+        module, wrong = script(*path), wrong.split()
+        for option, value in zip(wrong[::2], wrong[1::2]):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                assert ends(module, *needed, option, value) == "2", (path, option, value)
+            assert "found '" in said.getvalue() and "expected" in said.getvalue(), said.getvalue()
+
+
+def dead_sides():
+    """A side that ends before it answers is named, and so is a text with nothing in it to take."""
+    hmm, rescoring = script("peers", "hmm.py"), script("peers", "rescoring.py")
+    stand_in("dead/peer_hmm", "exit 3\n")
+    stand_in("dead/peer_rescoring", "exit 3\n")
+    with open("text", "w", encoding="utf-8") as f:
+        f.write("the cat sees the dog\n" * 10)
+    taken = "dead", "text", "--states", "2", "--symbols", "4", "--peers", ""
+    assert "found 0 words in the answer of peer_hmm, expected at least 2" in ends(hmm, *taken)
+    assert "found 5 tokens, expected at least one sequence of 25" in ends(hmm, *taken, "--tokens", "5")
+    assert "'none' cannot be read as a text" in ends(hmm, "dead", "none", "--peers", "")
+    assert "found 0 words in the answer of peer_rescoring, expected at least 1" in ends(rescoring, "dead", "--shapes", "1x2x60")
 
 
 with tempfile.TemporaryDirectory() as place:
@@ -124,5 +159,7 @@ with tempfile.TemporaryDirectory() as place:
     cooccur()
     namespaces()
     missing()
+    wrong_numbers()
+    dead_sides()
     os.chdir("/")
 print("passed")
