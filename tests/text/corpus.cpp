@@ -61,6 +61,18 @@ TEST_CASE("Line ends are tokens only where the vocabulary says so", "[text][corp
     REQUIRE(tokens_of(read("a \u00E9\na", c)) == Stream{0, 2, 3, 1, 0, 1});
 }
 
+TEST_CASE("A text that ends in empty lines has the words before them, in memory and encoded",
+          "[text][corpus]") {
+    TemporaryDirectory scratch;
+    const auto v = Vocabulary::from_words({"a", "b"}, {}, {.eos_per_line = false});
+    std::string text;
+    for (int i = 0; i < 70'000; ++i) text += "a ";  // more than are kept before they are written
+    put(scratch / "x.txt", text + "\n\n\n");
+    REQUIRE(Corpus::encode(scratch / "x.txt", scratch / "x.tokens", v).tokens == 70'000);
+    REQUIRE(Corpus::map(scratch / "x.tokens", v).size() == 70'000);
+    REQUIRE(Corpus::read(scratch / "x.txt", v).size() == 70'000);
+}
+
 TEST_CASE("Bare tokens are a corpus", "[text][corpus]") {
     const auto c = Corpus::from_tokens({0, 2, 1}, 3);
     REQUIRE(c.size() == 3);
