@@ -137,6 +137,13 @@ TEMPLATE_TEST_CASE("Columns go on from the states of others, all at once", "[gra
     REQUIRE_THROWS_MATCHES(g.copy_states(std::vector<Index>{0, 0, 0, 0}), UsageError,
                            says("copy_states: found 4 columns, expected at most 3"));
     CHECK(g.carried() == before);
+    auto more = before, other = before;  // of a model with one layer more, or a wider one
+    more.values.emplace_back(6);
+    other.values[2].push_back(0);
+    REQUIRE_THROWS_MATCHES(g.carry(more), UsageError, says("carry: found 4 states, expected 3"));
+    other.values[0][0] += 1;
+    REQUIRE_THROWS_MATCHES(g.carry(other), UsageError, says("carry: the states do not fit", "'above.h'"));
+    CHECK(g.carried() == before);
 }
 
 TEST_CASE("A state that an earlier pass left without a finite number is named as the cause",

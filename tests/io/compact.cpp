@@ -5,7 +5,9 @@
 #include <isogloss/io/checkpoint.hpp>
 #include <isogloss/io/compact.hpp>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -61,7 +63,8 @@ TEST_CASE("Numbers of any floating type are read as float and as double", "[io][
         std::vector{of("half", DType::f16, {2, 2}, half), of("brain", DType::bf16, {3}, brain),
                     of("wide", DType::f64, {2}, wide), of("plain", DType::f32, {2}, plain),
                     of("table", DType::i8, {2, 3}, table), of("table.scale", DType::f32, {2}, scale),
-                    of("alone", DType::i8, {2, 3}, table), of("n", DType::i64, {1}, counts)});
+                    of("alone", DType::i8, {2, 3}, table), of("n", DType::i64, {1}, counts),
+                    of("odd", DType::i8, {3, 2}, table), of("odd.scale", DType::f32, {2}, scale)});
     const auto file = Safetensors::open(dir / "f");
     REQUIRE(numbers<float>(file, "half") == std::vector<float>{1, -2, 0.333251953125f, 0x1p-24f});
     REQUIRE(numbers<double>(file, "brain") == std::vector<double>{1, -3, 0.333984375});
@@ -72,6 +75,8 @@ TEST_CASE("Numbers of any floating type are read as float and as double", "[io][
     REQUIRE_THROWS_WITH(numbers<float>(file, "n"),
                         Catch::Matchers::ContainsSubstring("tensor 'n' has type I64, expected F16"));
     REQUIRE_THROWS_WITH(numbers<float>(file, "alone"), Catch::Matchers::ContainsSubstring("'alone.scale'"));
+    REQUIRE_THROWS_WITH(numbers<float>(file, "odd"),  // which has two scales for three rows
+                        Catch::Matchers::ContainsSubstring("'odd' has type I8, expected F16"));
     REQUIRE_THROWS_AS(numbers<float>(file, "none"), FileError);
 
     const auto wider = widened(file);
@@ -82,7 +87,16 @@ TEST_CASE("Numbers of any floating type are read as float and as double", "[io][
     REQUIRE(wider.values<double>("wide") == wide);  // not narrower than float: as it was
     REQUIRE(wider.values<std::int8_t>("alone") == table);
     REQUIRE(wider.find("table.scale") == nullptr);
+    REQUIRE(wider.values<std::int8_t>("odd") == table);
+    REQUIRE(wider.values<float>("odd.scale") == scale);
     REQUIRE(wider.tensors().size() == file.tensors().size() - 1);
+
+    auto given = Safetensors::open(dir / "f");
+    const std::weak_ptr<const void> bytes = given.owner();
+    const auto kept = widened(std::move(given));  // with what was not widened
+    given = file;
+    REQUIRE_FALSE(bytes.expired());
+    REQUIRE(kept.values<double>("wide") == wide);
 }
 
 TEST_CASE("Tables in fewer bytes are as near as their type allows", "[io][compact]") {

@@ -212,6 +212,10 @@ TEST_CASE("Reading asks for the exact name, type and shape", "[io][safetensors]"
     REQUIRE_THROWS_MATCHES(file.read<float>("E", e), FileError, has("shape [2, 3]", "expected [6]"));
     REQUIRE_THROWS_MATCHES(file.scalar<float>("E"), FileError, has("expected []"));
     REQUIRE_THROWS_MATCHES(file.characters("E"), FileError, has("expected U8"));
+    const std::vector<std::uint8_t> square(4, 'a');
+    write_safetensors(dir / "square", std::vector{tensor_view<std::uint8_t>("s", {2, 2}, square)});
+    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "square").characters("s"), FileError,
+                           says("'s'", "shape [2, 2]", "expected one dimension of characters"));
     e.resize(5);
     REQUIRE_THROWS_MATCHES(file.read<float>("E", {2, 3}, e), DataError, says("'E'", "5 elements"));
 }

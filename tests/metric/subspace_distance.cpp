@@ -81,6 +81,10 @@ TEST_CASE("Columns that depend on others do not count", "[metric][subspace]") {
         three.insert(three.end(), x.begin() + long(4 * i), x.begin() + long(4 * i + 3));
     CHECK(subspace_distance<double>({x.data(), 20, 4}, {three.data(), 20, 3}) < 1e-10);
     CHECK(subspace_distance<double>({three.data(), 20, 3}, {x.data(), 20, 4}) < 1e-10);
+    // Nor in the mean over the columns, where the spaces differ.
+    const auto z = random_matrix<double>(20, 2, 9);
+    CHECK(subspace_distance<double>({z.data(), 20, 2}, {x.data(), 20, 4}) ==
+          Approx(subspace_distance<double>({z.data(), 20, 2}, {three.data(), 20, 3})).epsilon(1e-12));
 }
 
 TEST_CASE("The subspace distance refuses what spans nothing or does not fit", "[metric][subspace][errors]") {

@@ -56,6 +56,38 @@ TEMPLATE_TEST_CASE("The ranges of a gradient are all of it, its touched rows, or
     CHECK(ranges(m.E()) == Ranges{});
 }
 
+TEST_CASE("Rows that were not touched are 0 in a dense gradient, whatever its memory holds",
+          "[update][gradients]") {
+    Group<double> m;
+    auto& E = m.E();
+    std::fill_n(E.dense_gradient().data, E.size(), 7.0);
+    E.clear_gradient();
+    E.gradient_row(1)[0] = 2;
+    const auto G = E.dense_gradient();
+    for (Index i = 0; i < E.rows; ++i)
+        for (Index j = 0; j < E.cols; ++j) CHECK(G.row(i)[j] == (i == 1 && j == 0 ? 2 : 0));
+}
+
+TEST_CASE("A gradient is a sum over the passes that count in it", "[update][gradients]") {
+    Group<double> m;
+    auto& E = m.E();
+    E.adds(4, 10);  // a pass that added nothing
+    E.adds(4, 8);
+    E.gradient_row(1);
+    CHECK((E.columns == 4 && E.predicted == 8));
+    E.adds(2, 3);
+    CHECK((E.columns == 6 && E.predicted == 11));
+    auto& W = m.W();  // cleared at another time: what counts is the member with most
+    W.adds(2, 3);
+    W.dense_gradient();
+    const auto group = m.g.parameters();
+    CHECK((group.divisor(Divisor::batch) == 6 && group.divisor(Divisor::tokens) == 11));
+    W.adds(5, 9);
+    CHECK((group.divisor(Divisor::batch) == 7 && group.divisor(Divisor::tokens) == 12));
+    E.clear_gradient();
+    CHECK((E.columns == 0 && E.predicted == 0));
+}
+
 TEMPLATE_TEST_CASE("The length of a direction is that of g / d + decay w over the group",
                    "[update][gradients]", float, double) {
     using Condition = typename Parameter<TestType>::Condition;

@@ -129,6 +129,28 @@ TEMPLATE_TEST_CASE(
     averages<TestType, SparseRnn>(modulus, form);
 }
 
+TEST_CASE("Start values belong to the columns that begin, whichever these are", "[riemannian][update]") {
+    Columns<double, Glnn> n;
+    n.pass(0, false, true);
+    n.g.parameters().clear_gradients();
+    n.g.reset(1);  // the others go on
+    n.pass(1, false, false);
+    const auto& record = edge_record(n.g);
+    auto& store = n.g.store();
+    EdgeMetric<double> metric(store, n.g.parameters("net.*"), record, UnitModulus::ruop, MetricForm::full);
+    metric.add(1);
+    const double *V = store.value(record.potential.id, -1),
+                 *flow = store.adjoint(record.potential.id, false, -1);
+    const Numbers G = gradient(n.g, "net.start");
+    for (Index j = 0; j < N; ++j) {
+        const auto k = std::size_t(j);
+        CHECK(V[N + j] == n.g.parameter("net.start").value[j]);
+        CHECK(V[j] != V[N + j]);
+        CHECK(G[k] == Approx(flow[N + j]).epsilon(1e-13));
+        CHECK(metric.start.phi[k] == Approx(flow[N + j] * flow[N + j]).epsilon(1e-13));
+    }
+}
+
 TEMPLATE_TEST_CASE("A step on a minibatch is that of the averaged sums", "[riemannian][update]", float,
                    double) {
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal);

@@ -335,6 +335,16 @@ TEST_CASE("A metric that is not finite is refused, and starts anew", "[riemannia
     CHECK(step(1) > 0);
     CHECK(weights() != before);
 
+    // Sums that are given, as those of several shards, start it anew too.
+    REQUIRE_THROWS_AS(step(1e30), NumericError);
+    m.weights = small;
+    m.g.parameters().clear_gradients();
+    m.backward();
+    std::vector<float> sums(static_cast<std::size_t>(update.sums()));
+    update.take_sums(std::span<float>(sums));
+    update.give_sums(std::span<const float>(sums));
+    CHECK(update.step() > 0);
+
     SearchStep<float> search(m.g, "map.*", {.form = form});
     search.clear();
     for (double& w : m.weights) w *= 1e30;
