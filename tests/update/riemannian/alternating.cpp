@@ -127,6 +127,26 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), UsageError, says("down = 1"));
 }
 
+TEST_CASE("New data begin conjugate directions anew", "[riemannian]") {
+    struct Trained {
+        Net<Glnn> n{40};
+        TransitionStep<double> step{n.g, "net", {}};
+        AlternatingTraining<double> training{n.g, n.l};
+        Trained() {
+            step.conjugate(true);
+            training.add(step, {.rate = 0.05});
+            training.data({n.feeds()});
+            for (int k = 0; k < 3; ++k) training.round();
+        }
+    };
+    Trained given, forgotten, kept;
+    given.training.data({given.n.feeds()});
+    forgotten.step.forget_direction();
+    const double loss = given.training.round();
+    REQUIRE(loss == forgotten.training.round());
+    REQUIRE(loss != kept.training.round());
+}
+
 TEST_CASE("Steps of a head go the same way whether the network below runs or not", "[riemannian]") {
     Net<Glnn> whole(60), part(60);
     GradientStep<double> all(whole.g.parameters("out.*")), head(part.g.parameters("out.*"), part.a);

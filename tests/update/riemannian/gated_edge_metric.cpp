@@ -1,6 +1,7 @@
 // The metric of networks on graphs that are gated by a sequence: against its definition, product by product; where
 // it is that of a network gated by tokens; and what it is invariant under.
 #include <isogloss/update/riemannian/riemannian.hpp>
+#include <memory>
 
 #include "networks.hpp"
 #include "tolerance.hpp"
@@ -91,10 +92,18 @@ TEMPLATE_TEST_CASE("A step of weights gated by a sequence follows from the defin
                    double) {
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::quasi_diagonal, MetricForm::diagonal);
-    const double damping = 0.2;
+    const double damping = 0.2, relative = GENERATE(0.0, 0.1);
     const bool rbpm = modulus == UnitModulus::rbpm;
     Gated<TestType> n;
-    TransitionStep<TestType> step(n.g, "net", {.modulus = modulus, .form = form, .floor = damping});
+    std::unique_ptr<SearchStep<TestType>> owned;
+    if (relative == 0)
+        owned = std::make_unique<TransitionStep<TestType>>(
+            n.g, "net", TransitionOptions{.modulus = modulus, .form = form, .floor = damping});
+    else
+        owned = std::make_unique<SearchStep<TestType>>(
+            n.g, "net.*",
+            SearchOptions{.modulus = modulus, .form = form, .damping = relative, .floor = damping});
+    auto& step = *owned;
     n.pass();
     step.clear();
     step.add(1);
@@ -117,14 +126,18 @@ TEMPLATE_TEST_CASE("A step of weights gated by a sequence follows from the defin
             return (p.k == 0 ? 1.0 : double(n.in[std::size_t(r * M + p.k - 1)])) *
                    (p.i == 0 ? 1.0 : double(store.value(record.activity.id, -1)[r * N + e.from[p.at - N]]));
         };
+        double epsilon = 0;
         const auto sum = [&](const Product& p, const Product& q) {
-            double s = &p == &q ? damping : 0;
+            double s = &p == &q ? epsilon : 0;
             for (Index r = 0; r < T * B; ++r) {
                 const double b = store.adjoint(record.potential.id, rbpm, 0)[r * N + j];
                 s += value(p, r) * value(q, r) * (rbpm ? b : b * b);
             }
             return s;
         };
+        double trace = 0;
+        for (const Product& p : products) trace += sum(p, p);
+        epsilon = relative * trace / double(products.size()) + damping;
         const auto G = [&](const Product& p) {
             return p.k == 0 ? Gb[std::size_t(p.at)] : GP[std::size_t((p.k - 1) * R + p.at)];
         };
@@ -156,7 +169,8 @@ TEMPLATE_TEST_CASE("A step of weights gated by a sequence follows from the defin
             const double found = p.k == 0 ? step.direction(1)[std::size_t(p.at)]
                                           : step.direction(0)[std::size_t((p.k - 1) * R + p.at)];
             CAPTURE(j, p.k, p.i);
-            REQUIRE(found == Approx(expected[z]).epsilon(sizeof(TestType) == 4 ? 1e-3 : 1e-9).margin(1e-4));
+            const bool single = sizeof(TestType) == 4;
+            REQUIRE(found == Approx(expected[z]).epsilon(single ? 1e-3 : 1e-9).margin(single ? 1e-4 : 1e-12));
         }
     }
 }
