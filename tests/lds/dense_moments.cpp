@@ -112,15 +112,18 @@ TEST_CASE("A system is recovered from its exact covariances, noise and all", "[l
 TEST_CASE("At the truth EM stays, and its likelihood is the expected one", "[lds][dense_moments]") {
     const Known known;
     const DenseMoments<double> moments(known.mean, known.covariances(40));
-    auto s = known.system(moments);
-    const auto f = steady_state(s);
-    const auto statistics = asos_statistics(s, f, moments, 40);
-    CHECK(statistics.log_likelihood == Approx(gaussian_log_likelihood(n, f.log_det_S, n)).epsilon(1e-10));
-    const auto before = s;
-    maximise(statistics, s);
-    CHECK(difference(s.A, before.A) < 1e-8);
-    CHECK(difference(s.C, before.C) < 1e-8);
-    CHECK(difference(s.M, before.M) < 1e-8);
+    const auto truth = known.system(moments);
+    const auto f = steady_state(truth);
+    for (const Index horizon : {1, 2, 40}) {  // beyond it the states follow the model, as they do here
+        const auto statistics = asos_statistics(truth, f, moments, horizon);
+        CHECK(statistics.log_likelihood == Approx(gaussian_log_likelihood(n, f.log_det_S, n)).epsilon(1e-10));
+        CHECK(difference(statistics.xx_filtered, truth.M) < 1e-8);
+        auto s = truth;
+        maximise(statistics, s);
+        CHECK(difference(s.A, truth.A) < 1e-8);
+        CHECK(difference(s.C, truth.C) < 1e-8);
+        CHECK(difference(s.M, truth.M) < 1e-8);
+    }
 }
 
 TEST_CASE("EM from observations comes near the truth, and its likelihood is the filter's",
@@ -150,6 +153,48 @@ TEST_CASE("EM from observations comes near the truth, and its likelihood is the 
     const SmallMatrix a = filter.filter(y), b = filter.smooth(y);
     CHECK(difference(SmallMatrix(inner_products(a, a) / 20000.0), SmallMatrix(s.M - k.filtered)) < 0.02);
     CHECK(difference(SmallMatrix(inner_products(b, b) / 20000.0), SmallMatrix(s.M - k.smoothed)) < 0.02);
+}
+
+TEST_CASE("Sums of lagged products are divided by the number of observations, whatever the lag",
+          "[lds][dense_moments]") {
+    const DenseMoments<double> moments(SmallMatrix{{4}, {2}, {4}, {2}}, 3);  // ±1 about 3
+    const double expected[] = {1, -0.75, 0.5, -0.25}, one = 1;
+    for (Index k = 0; k <= 3; ++k) {
+        double found = 0;
+        moments.apply(k, {&one, 1, 1}, {&found, 1, 1});
+        CHECK(found == Approx(expected[k]).epsilon(1e-13));
+    }
+}
+
+TEST_CASE("States and likelihood of vectors are those of the recursions, from the first row to the last",
+          "[lds][dense_moments]") {
+    const Known known;
+    const DenseMoments<double> moments(known.mean, known.covariances(7));
+    const auto s = known.system(moments);
+    const auto f = steady_state(s);
+    const VectorFilter filter(s, f);
+    const SmallMatrix y = moments.whitened(known.sample(6, 2)), filtered = filter.filter(y),
+                      smoothed = filter.smooth(y), C = s.C,
+                      S = identity(n) + product(C, product_t(SmallMatrix(f.predicted - s.M), C));
+    const auto row = [](const SmallMatrix& m, Index t) {
+        SmallMatrix column = zeros<double>(cols(m), 1);
+        std::copy_n(m.data() + t * cols(m), cols(m), column.data());
+        return column;
+    };
+    SmallMatrix x = zeros<double>(h, 1);
+    double squares = 0;
+    for (Index t = 0; t < 6; ++t) {
+        const SmallMatrix e = row(y, t) - product(C, s.A, x);
+        squares += inner(e, solve(S, e, "test"));
+        x = product(f.H, x) + product(f.L, product(transposed(C), row(y, t)));
+        CHECK(difference(row(filtered, t), x) < 1e-12);
+    }
+    CHECK(filter.log_likelihood(y) ==
+          Approx(gaussian_log_likelihood(n, f.log_det_S, squares / 6)).epsilon(1e-11));
+    for (Index t = 5; t >= 0; --t) {
+        if (t < 5) x = product(f.J, x) + product(f.P, row(filtered, t));
+        CHECK(difference(row(smoothed, t), x) < 1e-12);
+    }
 }
 
 TEST_CASE("In float the moments give the same system, to its precision", "[lds][dense_moments]") {
