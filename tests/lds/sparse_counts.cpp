@@ -68,6 +68,9 @@ TEST_CASE("Counts beyond 32 bits are summed, looked up and compared", "[lds][spa
     CHECK((large + b)(0, 2) == 1);
     CHECK(large.fits({0, 0, half}));
     CHECK_FALSE(large.fits({0, 0, half - 1}));
+    const SparseCounts row{{0, 2, 2}, {0, 1}, {2, 2}};  // each count fits, their sum must
+    CHECK(row.fits({4, 0}));
+    CHECK_FALSE(row.fits({3, 9}));
     CHECK_FALSE((SparseCounts{{0, 1}, {0}, {}, {-1}}.is_valid()));
     const SparseCounts of_small{{0, 1}, {0}, {}, {3}}, of_narrow{{0, 1}, {0}, {3}};
     CHECK(of_small == of_narrow);
