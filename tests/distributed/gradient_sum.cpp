@@ -51,6 +51,19 @@ const Values dense_sum = {15, 30, 45, 60}, table_sum = {1, 1, 3, 3, 6, 6, 12, 12
 
 }  // namespace
 
+TEST_CASE("A gradient that is added to after it was taken is refused", "[distributed][gradient_sum]") {
+    Group<double> m;
+    Alone one;
+    GradientSum<double, Alone> sum(m.g.parameters(), one, {.shards = 1, .overlap = true, .pack = 0});
+    m.pass(0);
+    sum.left(-1);  // behind all nodes
+    m.W().dense_gradient();
+    REQUIRE_THROWS_MATCHES(
+        sum.take(), UsageError,
+        says("gradient sum: the gradient of 'W'", "was added to after", "run backward once"));
+    for (const auto* p : m.g.parameters()) CHECK_FALSE(p->counts());
+}
+
 TEST_CASE("A table that a soft target differentiates too is complete when its loss has run",
           "[distributed][gradient_sum]") {
     const std::vector<Token> a = {1, 2}, b = {3, 4};
