@@ -76,6 +76,8 @@ TEST_CASE("Repaired noise is positive definite, and what is so already stays", "
     CHECK(factor < 1);
     CHECK(largest_share(G, M) == Approx(0.9));
     CHECK(difference(M, SmallMatrix(50 * factor * s.M)) < 1e-14);
+    M = 0.95 / largest_share(G, s.M) * s.M;  // below 1 already, but not below the limit
+    CHECK(repair_noise(G, M, 0.9) == Approx(0.9 / 0.95));
 }
 
 TEST_CASE("Far from the ends of a text the exact covariances are those of the steady state",
