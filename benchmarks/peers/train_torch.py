@@ -30,7 +30,7 @@ import torch.nn.functional as F
 import torch_loss
 
 PRESETS = {
-    "fast": {"units": 300, "keep": (0.8, 0.7, 0.9, 0.7), "loss": "ce", "epochs": 13, "init": 0.1, "clip": 5, "columns": 10,
+    "fast": {"units": 300, "keep": (0.85, 0.75, 0.9, 0.75), "loss": "ce", "epochs": 13, "init": 0.1, "clip": 5, "columns": 10,
              "ar": 2.0, "tar": 1.0, "weight_decay": 2e-4},
     "small": {"units": 200, "keep": 0.7, "loss": "al", "epochs": 40, "init": 0.1, "clip": 5, "columns": 20, "schedule": "decay",
               "decay_from": 5, "decay": 0.9},

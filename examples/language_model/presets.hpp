@@ -67,12 +67,12 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
 inline void apply_fast(Options& o, const std::string& corpus) {
     apply_preset(o, "small", corpus);
     const bool wikitext = corpus == "wikitext-2";
-    o.keep = wikitext ? 0.8 : 0.7;
+    o.keep = wikitext ? 0.8 : 0.75;
     if (!wikitext) {
         o.units = {300};
         o.embedding = 300;
         o.scheme = "recurrent";
-        o.keep_input = 0.8;
+        o.keep_input = 0.85;
         o.keep_between = 0.9;
         o.ar = 2;
         o.tar = 1;
