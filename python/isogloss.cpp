@@ -474,7 +474,7 @@ NB_MODULE(isogloss, m) {
                 std::vector<Text> all;
                 std::vector<std::span<const ig::Token>> spans;
                 for (const nb::handle given : texts) {
-                    all.push_back(tokens_of(ig::message("Hmm.step: text ", all.size() + 1), given));
+                    all.push_back(tokens_of(ig::message("Hmm.step: texts[", all.size(), "]"), given));
                     spans.push_back(span_of(all.back()));
                 }
                 return self.step(spans);

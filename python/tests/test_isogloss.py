@@ -178,7 +178,7 @@ def test_tokens_are_whole_numbers_of_32_bits():
                         ([0, 1, -2**31 - 1], "-2147483649 at position 2"), (np.array([2**64 - 1], np.uint64), "18446744073709551615")]:
         with pytest.raises(ValueError, match=f"^Hmm.log_likelihood: found {what}"):
             hmm.log_likelihood(wrong)
-        with pytest.raises(ValueError, match=f"^Hmm.step: text 2: found {what}"):
+        with pytest.raises(ValueError, match=f"^Hmm.step: texts\\[1\\]: found {what}"):
             hmm.step([[0, 1], wrong])
         with pytest.raises(ValueError, match=f"^Lds: found {what}"):
             isogloss.Lds(wrong, 3, states=1)
