@@ -184,18 +184,20 @@ struct NeighbourOptions {
 struct CompareOptions {
     std::string model, against, text, csv;
     std::vector<std::string> words;
-    ig::Index neighbours = 10, frequent = 10, likeliest = 10, show = 4, context = 10, columns = 20;
+    std::optional<ig::Index> neighbours, frequent,
+        likeliest;  // if empty 10, or all words of a smaller vocabulary
+    ig::Index show = 4, context = 10, columns = 20;
     int threads = 2;
 
     template <class Command> void declare(Command& c) {
         c.required("--against", against, "the second model, of the same vocabulary");
         c.required("--text", text, "text file; -: standard input");
-        c.value("--neighbours", neighbours, "nearest words of a target");
-        c.value("--frequent", frequent, "most frequent words");
+        c.option("--neighbours", neighbours, "nearest words of a target [10, or all there are]");
+        c.option("--frequent", frequent, "most frequent words [10, or all there are]");
         c.list("--word", words, "a word to be listed by itself, or several");
         c.value("--show", show, "positions shown of each kind");
         c.value("--context", context, "words shown before each");
-        c.value("--likeliest", likeliest, "predictions shown of each");
+        c.option("--likeliest", likeliest, "predictions shown of each [10, or all there are]");
         c.value("--columns", columns, "columns processed in parallel");
         c.option("--csv", csv, "write a row for each position to this file");
         c.value("--threads", threads, "threads");

@@ -61,26 +61,33 @@ std::vector<std::pair<ig::Token, float>> with_probabilities(Distribution p, ig::
     return list;
 }
 
+/// The options with their defaults for a vocabulary. Throws for one out of range.
+CompareOptions settled(CompareOptions o, const ig::text::Vocabulary& vocabulary) {
+    const ig::Index words = vocabulary.size() - vocabulary.has_unk() - vocabulary.has_eos();
+    if (words < 2)
+        throw ig::DataError(ig::message("compare: found ", words,
+                                        " words in the vocabulary beside <unk> and line ends, expected at "
+                                        "least 2: a word and a neighbour"));
+    for (const auto& [name, value] :
+         {std::pair("--neighbours", &o.neighbours), std::pair("--frequent", &o.frequent),
+          std::pair("--likeliest", &o.likeliest)}) {
+        if (!*value) *value = std::min<ig::Index>(10, words - 1);
+        ig::require("compare", name, **value, 1, words - 1);
+    }
+    ig::require("compare", "--show", o.show, 0);
+    ig::require("compare", "--context", o.context, 1);
+    return o;
+}
+
 /// Runs both models over the text together.
 class Comparer {
 public:
-    /// For two models of one vocabulary, in at most `columns` columns.
+    /// For settled options, which must outlive this, and two models of one vocabulary, in at most `columns` columns.
     Comparer(const CompareOptions& o, LoadedModel first, LoadedModel second, ig::Index columns)
         : o_(o), columns_(columns), models_{std::move(first), std::move(second)} {
         const auto& a = models_[0].vocabulary;
-        const ig::Index V = a.size(), special = a.has_unk() + a.has_eos();
-        if (V - special < 2)
-            throw ig::DataError(
-                ig::message("compare: found ", V - special,
-                            " words in the vocabulary beside <unk> and line ends, expected at ",
-                            "least 2: a word and a neighbour"));
-        for (const auto& [name, value] :
-             {std::pair("--neighbours", o.neighbours), std::pair("--frequent", o.frequent),
-              std::pair("--likeliest", o.likeliest)})
-            ig::require("compare", name, value, 1, V - special - 1);
-        ig::require("compare", "--show", o.show, 0);
-        ig::require("compare", "--context", o.context, 1);
-        for (ig::Token v = 0; v < V && std::ssize(frequent_) < o.frequent; ++v)  // in order of their counts
+        const ig::Index V = a.size();
+        for (ig::Token v = 0; v < V && std::ssize(frequent_) < *o.frequent; ++v)  // in order of their counts
             if (!is_special(v)) frequent_.push_back(v);
         is_frequent_.resize(static_cast<std::size_t>(V));
         for (const ig::Token v : frequent_) is_frequent_[std::size_t(v)] = true;
@@ -100,7 +107,7 @@ public:
         found_.text = corpus.tokens();
         std::vector<bool> wanted(static_cast<std::size_t>(vocabulary.size()));
         for (const ig::Token v : found_.text) wanted[std::size_t(v)] = true;
-        for (std::size_t k = 0; k < 2; ++k) lists_[k] = neighbour_lists(models_[k], wanted, o_.neighbours);
+        for (std::size_t k = 0; k < 2; ++k) lists_[k] = neighbour_lists(models_[k], wanted, *o_.neighbours);
 
         const ig::Index T = std::min(models_[0].g->capacity().time, models_[1].g->capacity().time),
                         V = vocabulary.size();
@@ -167,8 +174,8 @@ private:
         }
         if (!is_special(target)) {
             for (std::size_t k = 0; k < 2; ++k) {
-                const auto list = std::span(lists_[k]).subspan(y * std::size_t(o_.neighbours),
-                                                               static_cast<std::size_t>(o_.neighbours));
+                const auto n = static_cast<std::size_t>(*o_.neighbours);
+                const auto list = std::span(lists_[k]).subspan(y * n, n);
                 found_.neighbours[k].add(sum(a, list), sum(b, list));
                 if (k == 1) row.values[4] = sum(a, list), row.values[5] = sum(b, list);
             }
@@ -196,7 +203,7 @@ private:
         const auto place =
             std::find_if(list.begin(), list.end(), [&](const Shown& x) { return better(s.gain, x.gain); });
         if (place - list.begin() >= o_.show) return;
-        s.likeliest = {with_probabilities(a, o_.likeliest), with_probabilities(b, o_.likeliest)};
+        s.likeliest = {with_probabilities(a, *o_.likeliest), with_probabilities(b, *o_.likeliest)};
         list.insert(place, std::move(s));
         if (std::ssize(list) > o_.show) list.pop_back();
     }
@@ -212,16 +219,17 @@ private:
 
 }  // namespace
 
-int compare(const CompareOptions& o) {
+int compare(const CompareOptions& given) {
     files::Outputs()
-        .read("--model", o.model)
-        .read("--against", o.against)
-        .read("--text", o.text == "-" ? "" : o.text)
-        .write("--csv", o.csv, files::table("table of `language_model compare`", comparison_header))
+        .read("--model", given.model)
+        .read("--against", given.against)
+        .read("--text", given.text == "-" ? "" : given.text)
+        .write("--csv", given.csv, files::table("table of `language_model compare`", comparison_header))
         .check();
-    ig::threads(o.threads);
-    auto first = read_model(o.model), second = read_model(o.against);
+    ig::threads(given.threads);
+    auto first = read_model(given.model), second = read_model(given.against);
     require_same_vocabulary("compare", first.vocabulary, second.vocabulary);
+    const CompareOptions o = settled(given, first.vocabulary);
     const auto corpus = read_text(o.text, first.vocabulary);
     const ig::Index steps = std::min(first.options.bptt, second.options.bptt);
     const Extent size = extent_of(corpus.size(), o.columns, steps);

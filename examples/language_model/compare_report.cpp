@@ -38,12 +38,12 @@ void print(const CompareOptions& o, const Comparison& c) {
               << std::left << std::setw(48) << "mean probability of" << std::right << std::setw(9) << "first"
               << std::setw(9) << "second" << std::setw(9) << "ratio" << std::setw(11) << "2nd more"
               << std::setw(10) << "positions" << '\n';
-    const std::string nearest = ig::message("its ", o.neighbours, " nearest words in the table of the ");
+    const std::string nearest = ig::message("its ", *o.neighbours, " nearest words in the table of the ");
     line("the target", c.target);
     line(nearest + "first", c.neighbours[0]);
     line(nearest + "second", c.neighbours[1]);
     line("<unk>, where it is not the target", c.unknown);
-    line(ig::message("the ", o.frequent, " most frequent, where none is the target"), c.frequent);
+    line(ig::message("the ", *o.frequent, " most frequent, where none is the target"), c.frequent);
     for (const auto& [token, mean] : c.words)
         line("'" + c.word(token) + "', where it is not the target", mean);
     for (const bool gains : {true, false}) {

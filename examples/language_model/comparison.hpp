@@ -61,7 +61,7 @@ struct Comparison {
     std::string word_at(ig::Index at) const { return word(text[static_cast<std::size_t>(at)]); }
 };
 
-/// Prints the means, and the positions at which the models differ most.
+/// Prints the means, and the positions at which the models differ most. `o`: with all its defaults.
 void print(const CompareOptions& o, const Comparison& c);
 
 /// Writes a row for each position.

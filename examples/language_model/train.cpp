@@ -172,7 +172,7 @@ void require_outputs(const Options& o) {
 
 /// Throws if starting anew would destroy an unfinished training.
 void require_finished(const std::string& state) {
-    if (!files::exists(state)) return;
+    if (!files::has_content(state)) return;
     const auto file = ig::io::Safetensors::open(state);
     const auto epoch = file.scalar<std::uint64_t>("state/epoch"),
                batch = file.scalar<std::uint64_t>("state/batch");
@@ -232,19 +232,19 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
             require_outputs(o);
             if (!file && !given.overwrite) require_finished(state);
             if (!file && given.resume && files::exists(given.model))
-                throw ig::FileError(ig::message("--resume: '", given.model, "' exists, but not '", state,
-                                                "', which holds its training: one from the beginning ",
+                throw ig::FileError(ig::message("--resume: '", given.model, "' exists, but no training in '",
+                                                state, "': one from the beginning ",
                                                 "would overwrite the model. Put the file beside it, begin "
                                                 "from the model with --start-from and another --model, or ",
                                                 "leave --resume out"));
         }
         if (!file && given.resume)
             std::cout << "resume      '" << state
-                      << "' does not exist yet: the training starts from the beginning\n";
+                      << "' holds no training yet: the training starts from the beginning\n";
         ranks.barrier();
         training.emplace(ranks, o, file, start);
     };
-    if (given.resume && files::exists(state)) {
+    if (given.resume && files::has_content(state)) {
         const auto file = ig::io::Safetensors::open(state);
         begin(&file);
     } else {

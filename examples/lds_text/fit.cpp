@@ -249,10 +249,10 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     ranks.barrier();
     FitCommand o = given;
     o.go_on = given.resume;
-    o.resume = given.resume && files::exists(given.model);
+    o.resume = given.resume && files::has_content(given.model);
     if (o.resume) o = with_stored(o);
     else if (given.resume && !files::exists(identification_file(given.model)))
-        say("'%s' does not exist yet: the fit starts from the beginning\n", o.model.c_str());
+        say("'%s' holds no fit yet: the fit starts from the beginning\n", o.model.c_str());
     if (o.shards == 0 && program::Ranks::launched()) o.shards = std::max<ig::Index>(ranks.size(), 4);
     if (o.shards > 0 && o.shards < ranks.size())
         throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks.size(),

@@ -186,10 +186,10 @@ public:
     }
 
     int run() {
-        const bool going_on = o_.resume && files::exists(state());
+        const bool going_on = o_.resume && files::has_content(state());
         if (going_on) load();
         else if (o_.resume)
-            say("'%s' does not exist yet: the training starts from the beginning\n", state().c_str());
+            say("'%s' holds no training yet: the training starts from the beginning\n", state().c_str());
         if (!going_on) {
             best_ = schedule_.before = perplexity(valid_);
             if (!std::isfinite(best_))
@@ -408,12 +408,12 @@ int rnn(const RnnCommand& o) {
             .write("--save", o.save + ".train", network_kind())
             .write_unmarked("--save", o.save + ".lock", false);
     outputs.check();
-    if (o.resume && files::exists(o.save) && !files::exists(o.save + ".train"))
+    if (o.resume && files::exists(o.save) && !files::has_content(o.save + ".train"))
         throw ig::FileError(
-            ig::message("rnn: --resume: '", o.save, "' exists, but not '", o.save,
-                        ".train', which holds its training: one from the beginning would ",
+            ig::message("rnn: --resume: '", o.save, "' exists, but no training in '", o.save,
+                        ".train': one from the beginning would ",
                         "overwrite the network. Put the file beside it, or leave --resume out"));
-    if (!o.save.empty() && !o.resume && !o.overwrite && files::exists(o.save + ".train"))
+    if (!o.save.empty() && !o.resume && !o.overwrite && files::has_content(o.save + ".train"))
         throw ig::FileError(ig::message("'", o.save,
                                         ".train' holds a training. Continue with --resume, or start over ",
                                         "with --overwrite"));

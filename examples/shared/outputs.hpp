@@ -29,6 +29,12 @@ namespace ig = isogloss;
 /// Whether there is a file of this name. Throws FileError if that cannot be determined.
 inline bool exists(const std::string& path) { return ig::file::file_status(path).has_value(); }
 
+/// Whether a file of this name holds anything. An empty file may be overwritten, so it counts as none.
+inline bool has_content(const std::string& path) {
+    const auto status = ig::file::file_status(path);
+    return status && !(S_ISREG(status->st_mode) && status->st_size == 0);
+}
+
 /// Throws DataError for a text that cannot be read twice, such as a pipe. `instead`: what else to do. Of a missing
 /// file, and of a folder, whoever reads it says what it is.
 inline void require_regular(const std::vector<std::string>& paths, const char* instead) {

@@ -125,6 +125,9 @@ def compare():
     assert re.search(r"the target +([\d.]+) +\1 +1.000 +0.0 %", same), same
     assert "different vocabularies" in run(*call[:4], "rare", *call[5:], status=1).stderr
     assert "'zebra' is not among" in run(*call, "--word", "zebra", status=1).stderr
+    # Fewer words than the defaults ask for: 4 beside <unk> and line ends.
+    few = run("compare", "--model", "rare", "--against", "rare", "--text", "valid.txt", "--threads", 1).stdout
+    assert "its 3 nearest words" in few and "the 3 most frequent" in few, few
     assert "--neighbours = 90" in run(*call, "--neighbours", 90, status=1).stderr
     before = read("weak")
     assert "reads; it was left unchanged" in run(*call, "--csv", "./weak", status=1).stderr and read("weak") == before

@@ -121,8 +121,12 @@ def refused():
     # A model without its training is not trained anew and lost.
     os.rename("twice.train", "elsewhere")
     model = read("twice")
-    says("'twice' exists, but not 'twice.train'", "--start-from", options=["--resume", "--train", "train.txt", "--valid", "valid.txt"])
+    begin = ["--train", "train.txt", "--valid", "valid.txt"]
+    says("'twice' exists, but no training in 'twice.train'", "--start-from", options=["--resume", *begin])
     assert read("twice") == model and not os.path.exists("twice.train")
+    write("twice.train", "")  # an empty file holds none
+    says("'twice' exists, but no training in 'twice.train'", options=["--resume", *begin])
+    assert read("twice") == model
     os.rename("elsewhere", "twice.train")
 
     # An unfinished training is not written over unless told so; a finished one is.
@@ -135,8 +139,12 @@ def refused():
     says("'half.train' holds a training that stopped in epoch", "--resume", "--overwrite",
          options=["--train", "train.txt", "--valid", "valid.txt", "--epochs", 1], name="half")
     for _ in range(2):
-        train("half", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--overwrite")
-    train("half", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1)
+        train("half", *begin, "--epochs", 1, "--overwrite")
+    train("half", *begin, "--epochs", 1)
+    write("half.train", "")
+    train("half", *begin, "--epochs", 1)
+    write("empty.train", "")
+    assert "'empty.train' holds no training yet" in train("empty", *begin, "--epochs", 1, "--resume").stdout
 
     damaged = bytearray(before)
     damaged[-5] ^= 1

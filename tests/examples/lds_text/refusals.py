@@ -219,7 +219,7 @@ with tempfile.TemporaryDirectory() as place:
     network = ["rnn", "--train", "text", "--valid", "dev", "--units", 4, "--save", "trained", "--epochs", 1, "--threads", 1]
     run(*network)
     os.rename("trained.train", "elsewhere")
-    refused(*network, "--resume", says="'trained' exists, but not 'trained.train'")
+    refused(*network, "--resume", says="'trained' exists, but no training in 'trained.train'")
     os.remove("trained")
     for check in (check_ranges, check_selection, check_resumption, check_before_the_work, check_tagged_texts, check_rare_words, check_divergence,
                   check_diverging_taggers, check_without_effect):
