@@ -90,8 +90,8 @@ template <class V> struct Bound {
 /// Throws E (UsageError) unless `value` lies between `low` and `high`; without `high` there is no upper limit.
 /// A value that is not finite is refused in every range. The message begins with `who` and `option`.
 ///
-///     require("adam", "first", options.first, 0, Exclusive{1});
-///     // adam: found first = 1.5, expected at least 0 and below 1
+///     require("adam", "beta1", options.beta1, 0, Exclusive{1});
+///     // adam: found beta1 = 1.5, expected at least 0 and below 1
 ///     require("rhn", "depth", options.depth, 1, 64);
 ///     // rhn: found depth = 0, expected 1 to 64
 ///     require<DataError>("softmax", "temperature", tau, Exclusive{0});
