@@ -252,6 +252,22 @@ def export(path):
     return model
 
 
+def save(model, path):
+    """Writes the file completely or not at all; what is not a regular file, such as a pipe, is written directly."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        onnx.save(model, path)
+        return
+    path = os.path.realpath(path)
+    name, ending = os.path.splitext(path)  # the ending tells onnx the format
+    part = f"{name}.part{os.getpid()}{ending}"
+    try:
+        onnx.save(model, part)
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", help="a file that `language_model train` or `convert` wrote")
@@ -267,7 +283,7 @@ def main():
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # what its options or vocabulary lack
             raise Refusal(f"{paths.model}: found options or a vocabulary that cannot be read ({error!r}), expected those that `language_model "
                           "train` writes; it is damaged, restore it from a copy") from error
-        onnx.save(model, paths.onnx)
+        save(model, paths.onnx)
     except Refusal as refusal:
         sys.exit(f"export_onnx.py: {refusal}")
     except OSError as error:

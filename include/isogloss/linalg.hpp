@@ -102,7 +102,10 @@ inline kernel::Bf16* bf16_memory(Index pieces) {
 /// Checks the arguments of a product and throws as gemm does.
 template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c) {
     const Index m = a.height(), k = a.width(), n = b.width();
-    if (k != b.height() || c.rows != m || c.cols != n || c.transposed)
+    if (c.transposed)
+        throw UsageError(
+            "gemm: C is transposed, expected a matrix that is not; compute its transpose, Cᵀ = Bᵀ Aᵀ");
+    if (k != b.height() || c.rows != m || c.cols != n)
         throw UsageError("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
                          "] into [", c.height(), ", ", c.width(), "]");
     const auto require_valid = [](const char* name, auto matrix) {
@@ -123,7 +126,7 @@ template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T>
 /// C = alpha A B + beta C for float or double, A [m, k], B [k, n], C [m, n]; C is overwritten when beta
 /// is 0, NaN included. Large products are split over threads() along the longer side of C.
 ///
-/// Throws UsageError if the shapes do not agree, a matrix has a negative size, a stride below its row length
+/// Throws UsageError if the shapes do not agree, C is transposed, a matrix has a negative size, a stride below its row length
 /// or elements but no memory, or a side exceeds the BLAS integer range (2³¹ - 1).
 template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
                              std::type_identity_t<MatrixRef<const T>> b, T beta,

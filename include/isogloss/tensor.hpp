@@ -1,4 +1,4 @@
-/// @file tensor.hpp  The array layer: the only header that names xtensor, in its old and new layout.
+/// @file tensor.hpp  The array layer: the only header that includes xtensor itself, in its old and new layout.
 #pragma once
 
 #if __has_include(<xtensor/containers/xtensor.hpp>)  // 0.26 and later

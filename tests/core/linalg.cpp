@@ -89,6 +89,9 @@ TEST_CASE("gemm refuses shapes that do not agree", "[core][linalg]") {
     REQUIRE_THROWS_AS(gemm<float>(1.f, {a.data(), 2, 3}, {b.data(), 3, 5}, 0.f, {c.data(), 2, 4}),
                       UsageError);
     REQUIRE_THROWS_MATCHES(
+        gemm<float>(1.f, {a.data(), 2, 3}, {b.data(), 3, 2}, 0.f, t(MatrixRef<float>(c.data(), 2, 2))),
+        UsageError, says("C is transposed", "Bᵀ Aᵀ"));
+    REQUIRE_THROWS_MATCHES(
         gemm<float>(1.f, {a.data(), 1, 1, Index{1} << 31}, {b.data(), 1, 1}, 0.f, {c.data(), 1, 1}),
         UsageError, says("exceeds 2147483647"));
 }

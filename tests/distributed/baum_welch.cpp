@@ -103,7 +103,7 @@ TEST_CASE("Ranks that share a hidden Markov model say what is wrong", "[distribu
     auto wrong = sequences;
     wrong.back().push_back(6);
     REQUIRE_THROWS_MATCHES(ThreadGroup::run(2, [&](auto& ranks) { train(ranks, 2, wrong); }), DataError,
-                           says("found symbol 6"));
+                           says("found symbol 6", "of sequence 7,"));
     Alone alone;
     hmm::Hmm m({.states = 2, .symbols = 6});
     REQUIRE_THROWS_MATCHES(baum_welch_step(m, sequences, alone, 0), UsageError, says("shards = 0"));

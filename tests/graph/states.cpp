@@ -142,7 +142,8 @@ TEMPLATE_TEST_CASE("Columns go on from the states of others, all at once", "[gra
     other.values[2].push_back(0);
     REQUIRE_THROWS_MATCHES(g.carry(more), UsageError, says("carry: found 4 states, expected 3"));
     other.values[0][0] += 1;
-    REQUIRE_THROWS_MATCHES(g.carry(other), UsageError, says("carry: the states do not fit", "'above.h'"));
+    REQUIRE_THROWS_MATCHES(g.carry(other), UsageError,
+                           says("carry: the states do not fit", "'above.h'", "found ", "the same layers"));
     CHECK(g.carried() == before);
 }
 

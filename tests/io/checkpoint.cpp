@@ -240,6 +240,9 @@ TEMPLATE_TEST_CASE("Weights that others will replace are neither saved nor loade
         refused("those of a dynamic update");
         update.restore();
         a.checkpoint().save(path);
+        a.train(1);  // what is trained or loaded while nothing has moved stays
+        REQUIRE(a.parameters() != trained);
+        a.checkpoint().load(file);
     }
     CHECK(a.parameters() == trained);
     a.checkpoint().load(file);

@@ -195,6 +195,19 @@ TEMPLATE_TEST_CASE("Two layers for one node must agree, in either order, to the 
     }
 }
 
+TEST_CASE("Weights that are temporary are neither read nor written", "[io][torch][errors]") {
+    TemporaryDirectory dir;
+    Model<double> m;
+    const auto file = file_of(dir, dict());
+    WeightDrop<double> drop(m.g.parameters("up.U"), {.keep = 0.5});
+    const typename WeightDrop<double>::Dropped dropped(drop);
+    CHECK_THROWS_MATCHES(read_torch(file, m.g, layers), UsageError,
+                         says("read_torch", "'up.U'", "a weight drop"));
+    CHECK_THROWS_MATCHES(write_torch(dir / "ours", m.g, layers), UsageError,
+                         says("write_torch", "'up.U'", "a weight drop"));
+    CHECK_FALSE(std::filesystem::exists(std::string(dir / "ours")));
+}
+
 TEST_CASE("All that does not fit is said at once, and nothing is read", "[io][torch][errors]") {
     TemporaryDirectory dir;
     Model<double> m;

@@ -115,6 +115,21 @@ TEST_CASE("Ranks that count together say what is wrong", "[lds][distributed][cou
                              sum_of_ranks(LagCounts(V, {.lags = 2, .words = words}), ranks);
                          }),
         UsageError, says("another vocabulary", "rank 1"));
+    for (const Index odd : {1, 2, 4}) {  // also one with which the first rank exchanges nothing at first
+        REQUIRE_THROWS_MATCHES(
+            ThreadGroup::run(5,
+                             [&](auto& ranks) {
+                                 sum_of_ranks(LagCounts(V, {.lags = ranks.rank() == odd ? 3 : 2}), ranks);
+                             }),
+            UsageError, says("3 lags", message("rank ", odd), "expected 30, 2"));
+    }
+    REQUIRE_THROWS_MATCHES(
+        ThreadGroup::run(3,
+                         [&](auto& ranks) {  // the first knows no words
+                             sum_of_ranks(LagCounts(V, {.lags = 2, .words = std::uint64_t(ranks.rank())}),
+                                          ranks);
+                         }),
+        UsageError, says("another vocabulary", "rank 2"));
     const TemporaryDirectory place;
     REQUIRE_THROWS_MATCHES(
         ThreadGroup::run(2,

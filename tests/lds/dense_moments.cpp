@@ -265,4 +265,6 @@ TEST_CASE("Moments of vectors refuse what they cannot whiten", "[lds][dense_mome
     REQUIRE_THROWS_MATCHES(moments.apply(4, ref(std::as_const(block)), ref(out)), UsageError, says("lag 4"));
     for (Index t = 0; t < 50; ++t) x(std::size_t(t), 2) = 1;
     REQUIRE_THROWS_MATCHES(DenseMoments<double>(x, 3), NumericError, says("never change"));
+    x(30, 4) = std::numeric_limits<double>::quiet_NaN();
+    REQUIRE_THROWS_MATCHES(DenseMoments<double>(x, 3), NumericError, says("nan in row 30, column 4"));
 }

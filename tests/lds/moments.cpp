@@ -163,7 +163,12 @@ TEST_CASE("Moments that make no sense are refused", "[lds][moments]") {
     REQUIRE_THROWS_MATCHES(LagMoments<double>(counts, {.pseudo_counts = -1}), DataError,
                            says("pseudo_counts = -1"));
     const LagMoments<double> psi(counts);
-    REQUIRE_THROWS_MATCHES(psi.require_pairs(2, "test"), DataError, says("are 2 apart", "2 tokens"));
+    REQUIRE_THROWS_MATCHES(psi.require_pairs(2, "test"), DataError,
+                           says("are 2 apart in the 2 tokens", "a longer text"));
+    LagCounts sentences(4, {.lags = 2, .boundary = 3});
+    sentences.add(std::vector<Token>{0, 3, 1, 3, 2, 3});
+    REQUIRE_THROWS_MATCHES(LagMoments<double>(sentences).require_pairs(2, "test"), DataError,
+                           says("apart in one sentence of the 6 tokens", "without a boundary"));
     SmallMatrix x = zeros<double>(4, 2), y = zeros<double>(3, 2);
     REQUIRE_THROWS_MATCHES(psi.apply(1, ref(x), ref(y)), UsageError, says("[4, 2]", "[3, 2]", "4 rows"));
     REQUIRE_THROWS_MATCHES(Whitening::of_frequencies({0.5, 0.4}, 1), DataError, says("sum to 0.9"));

@@ -89,6 +89,24 @@ TEST_CASE("The file of counts is the same to the byte with and without a bound",
                            says("50 words", "51"));
 }
 
+TEST_CASE("A merge that failed goes on at the next call", "[lds][spilled_counts]") {
+    const TemporaryDirectory place;
+    constexpr Index V = 40;
+    const auto text = texts::markov(60000, V);
+    auto options = tight(V, {.lags = 5, .open_files = 3});
+    bool stop = true;
+    options.watch = [&](const SpillProgress& at) {
+        if (stop && at.merging) throw Stop();
+    };
+    SpilledCounts counts(V, place / "spill", options);
+    give(counts, text);
+    REQUIRE_THROWS_AS(counts.finish(), Stop);
+    REQUIRE(counts.files() > 1);
+    stop = false;
+    CHECK(counts.counts() == in_memory(text, V, options));
+    counts.clear();
+}
+
 TEST_CASE("Counting stays within its memory", "[lds][spilled_counts]") {
     const TemporaryDirectory place;
     constexpr Index V = 20000;

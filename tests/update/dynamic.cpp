@@ -153,6 +153,18 @@ TEMPLATE_TEST_CASE("The trained weights come back bit for bit", "[update][dynami
     } catch (const std::runtime_error&) {
     }
     REQUIRE(bits() == trained);
+    // Training before the first step, and between restore() and the next step, is not undone.
+    DynamicUpdate<T> update(g.parameters(), {.rule = rule, .rate = 0.3, .decay = 0.1});
+    for (int k = 0; k < 2; ++k) {
+        for (auto* p : g.parameters())
+            if (!p->unit_rows) p->value[0] += T(1);
+        const auto more = bits();
+        REQUIRE(more != trained);
+        step(update);
+        REQUIRE(bits().first != more.first);
+        update.restore();
+        REQUIRE(bits() == more);
+    }
 }
 
 TEST_CASE("Without decay rows that were not looked up are left alone, with it they return",

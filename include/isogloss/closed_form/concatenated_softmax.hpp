@@ -80,7 +80,7 @@ public:
     Parameter<T>& E() { return store_.parameters[0]; }  ///< the table [V, H]
     Parameter<T>& W() { return store_.parameters[1]; }  ///< the weights of the classes [M H, C]
     /// E and W as a parameter group for updates. Every divisor except `none` is the number of examples
-    /// counted by the last value_and_gradient().
+    /// counted by all calls of value_and_gradient() since the gradients were cleared, as by a step.
     Parameters<T> parameters() { return {store_, {&E(), &W()}}; }
     const Options& options() const { return options_; }
 

@@ -24,8 +24,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
 ///     all_reduce(numbers)                  float or double: their sums over the ranks, on every rank, added in
 ///                                          whatever order is fastest
 ///
-/// Models: Alone, ThreadGroup::Member, mpi::Communicator (mpi.hpp). A rank that fails ends the others: no model
-/// leaves them waiting.
+/// Models: Alone, ThreadGroup::Member, mpi::Communicator (mpi.hpp). A rank that fails must end the others, which
+/// wait for it otherwise: ThreadGroup::run does so, and between processes mpi::guarded.
 template <class C>
 concept Communicator = requires(C& c, std::span<std::byte> bytes, std::span<const std::byte> part,
                                 std::span<const Index> counts, std::span<float> f, std::span<double> d) {

@@ -442,7 +442,10 @@ void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, Ma
     for (Index r = 0; r < out.rows; ++r)
         if (std::isnan(finish(out.row(r))))
             throw NumericError(who, ": the logits of '", head.name, "' are not finite at row ", first + r,
-                               ". ", runner_.not_finite_before());
+                               ". ",
+                               runner_.not_finite_before(
+                                   "Inputs, weights and carried states are finite, but not their products: "
+                                   "return to smaller weights."));
 }
 template <class T> template <class Fill>
 Tensor<T, 2> Graph<T>::all_positions(std::string_view who, Logits<T> o, Fill&& fill) {

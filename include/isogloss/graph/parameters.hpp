@@ -295,7 +295,7 @@ public:
     }
     /// false: freezes the weights of the group. Passes compute no gradient of them; a present one is cleared, but
     /// its memory, allocated with the graph, remains (WeightOptions::trained = false allocates none). true: trains
-    /// them again. An update holds the weights that are trained when it is made: make it afterwards. Throws
+    /// them again; those that are trained keep their gradients. An update holds the weights that are trained when it is made: make it afterwards. Throws
     /// UsageError for true, and changes nothing, if there is no memory for a gradient.
     void trained(bool on) const {
         for (const auto* p : members_)
@@ -304,6 +304,7 @@ public:
                                  "' was made without memory for a gradient; make it with ",
                                  "WeightOptions::trained = true, in a graph with gradients");
         for (auto* p : members_) {
+            if (p->trained == on) continue;  // and keeps its gradient
             p->trained = on;
             p->clear_gradient();
         }

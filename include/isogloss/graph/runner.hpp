@@ -123,8 +123,8 @@ public:
         store_.carried_back[q] = store_.forward_pass;
     }
 
-    /// What was not finite before the pass computed anything, and what to do about it; empty if all was finite.
-    std::string not_finite_before() const {
+    /// What was not finite before the pass computed anything, and what to do about it; `otherwise` if all was finite.
+    std::string not_finite_before(std::string_view otherwise) const {
         if (std::string cause = not_finite_input(); !cause.empty()) return cause;
         for (const auto& p : store_.parameters)
             if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
@@ -143,7 +143,7 @@ public:
                                    " before the pass, in batch row ", bad / s.width, ", unit ", bad % s.width,
                                    ": an earlier pass left it so. Call reset(), or carry() a finite state.");
             }
-        return {};
+        return std::string(otherwise);
     }
 
 private:
@@ -172,6 +172,9 @@ private:
             store_.require_own(f.seq, "sequence");
             if (store_[f.seq].node < 0) require_wanted(store_[f.seq], f.seq.id, &NodeRecord<T>::input_seqs);
             feed_sequence(store_[f.seq], f);
+        } else if (f.values || f.block.data) {  // data for an empty handle, which this refuses
+            if (f.values) store_.require_own(f.seq, "sequence");
+            store_.require_own(f.tokens, "tokens");
         }
     }
 
@@ -253,12 +256,10 @@ private:
         for (Index r = 0; l.by_token && r < store_.rows() && where.empty(); ++r)
             if (!std::isfinite(l.by_token[r]))
                 where = message(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
-        const std::string cause = not_finite_before();
         throw NumericError("node '", l.name, "': the loss is ", l.value, where, " (training step ",
                            store_.step, "). ",
-                           cause.empty() ? "Lower the learning rate or the clipping threshold; "
-                                           "checking(true) names the first node that is not finite."
-                                         : cause);
+                           not_finite_before("Lower the learning rate or the clipping threshold; "
+                                             "checking(true) names the first node that is not finite."));
     }
 
     // Counts the columns and predicted positions of a backward pass: gradients that count already are sums over
@@ -398,8 +399,11 @@ private:
         const auto& s = store_.seqs[seq];
         const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
         if (bad == n) return;
-        throw NumericError("node '", name(node), "': the ", what, place(s, data, bad), " (training step ",
-                           store_.step, "). ", not_finite_before());
+        throw NumericError(
+            "node '", name(node), "': the ", what, place(s, data, bad), " (training step ", store_.step,
+            "). ",
+            not_finite_before("Inputs, weights and carried states are finite: lower the learning rate "
+                              "or the clipping threshold."));
     }
 
     template <class Quantity> void check_backward(int id) {

@@ -25,7 +25,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 /// - A graph on shared weights has its own states and activations and is for evaluation only, as with
 ///   GraphOptions::gradients = false. Any number of them may run at the same time.
-/// - Its seed is that of the graph whose weights these are: a network on a random graph has the same edges.
+/// - Its seed is that of the graph whose weights these are. The edges of a network on a random graph follow from the
+///   option `seed` of the node, which is not compared: give it the same.
 /// - The weights are live: a step of the owner, or a checkpoint loaded into it, takes effect in the next pass of
 ///   every graph on them. While weights are written no other graph on them may run.
 /// - The owner's memory lives until the last graph on its weights, and the last SharedWeights, is destroyed; the

@@ -72,8 +72,11 @@ public:
     void restore(const Carried<T>& states) {
         std::size_t i = 0;
         for_each([&](auto& s) {
-            if (i == states.values.size() || std::ssize(states.values[i]) != size(s))
-                throw UsageError("carry: the states do not fit this graph at '", s.name, "'");
+            const Index found = i < states.values.size() ? std::ssize(states.values[i]) : 0;
+            if (i == states.values.size() || found != size(s))
+                throw UsageError("carry: the states do not fit this graph at '", s.name, "': found ", found,
+                                 " numbers, expected [", store_.capacity.batch, ", ", s.width,
+                                 "]; take them from a graph of the same layers and capacity");
             ++i;
         });
         if (i != states.values.size())

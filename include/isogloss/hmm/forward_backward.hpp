@@ -64,14 +64,18 @@ public:
     /// Sequences first … first + count - 1.
     Sequences subspan(std::size_t first, std::size_t count) const {
         Sequences part;
+        part.first_ = first_ + first;
         if (vectors_.empty()) part.spans_ = spans_.subspan(first, count);
         else part.vectors_ = vectors_.subspan(first, count);
         return part;
     }
+    /// The number of sequence k in the list that this is a part of, for messages.
+    std::size_t number(std::size_t k) const { return first_ + k; }
 
 private:
     std::span<const std::vector<Token>> vectors_;  // one of the two is empty
     std::span<const std::span<const Token>> spans_;
+    std::size_t first_ = 0;  // in the list that this is a part of
 };
 
 /// Throws NumericError for a symbol whose probability c, given those before it, is 0 or not finite; `where` is its
@@ -178,7 +182,7 @@ public:
                     // Where symbols are missing, forward() does not see what the model holds.
                     if (const double sum = std::accumulate(row, row + N, 0.0); !std::isfinite(sum))
                         refuse_probability(sum, text(b)[std::size_t(t)],
-                                           message("at position ", t, " of sequence ", order_[group_ + b]));
+                                           message("at position ", t, " of sequence ", number(b)));
                 },
                 [](Index) {});
         });
@@ -187,6 +191,7 @@ public:
 
 private:
     std::span<const Token> text(Index row) const { return all_[std::size_t(order_[group_ + row])]; }
+    std::size_t number(Index row) const { return all_.number(std::size_t(order_[group_ + row])); }
     Index active(Index t) const { return first_[t + 1] - first_[t]; }  // n_t
     double* row(Array<double>& of, Index t) const { return of.data() + (first_[t] - start_) * m_.states; }
     const double* emission(Token s) const { return emission_.data() + Index{s} * m_.states; }
@@ -201,8 +206,9 @@ private:
             const auto x = all_[k];
             for (std::size_t t = 0; t < x.size(); ++t)
                 if (const Token s = x[t]; s >= m_.symbols || s < not_predicted)
-                    throw DataError("hmm: found symbol ", s, " at position ", t, " of sequence ", k,
-                                    ", expected 0 to ", m_.symbols - 1, ", or -1 where it is missing");
+                    throw DataError("hmm: found symbol ", s, " at position ", t, " of sequence ",
+                                    all_.number(k), ", expected 0 to ", m_.symbols - 1,
+                                    ", or -1 where it is missing");
             if (!x.empty()) order_.push_back(static_cast<Index>(k));
         }
         std::stable_sort(order_.begin(), order_.end(), [&](Index a, Index b) {
@@ -287,8 +293,7 @@ private:
                     c = 0;
                     for (Index i = 0; i < N; ++i) c += of[i] *= e[i];
                     if (!(c > 0 && std::isfinite(c)))
-                        refuse_probability(c, s,
-                                           message("at position ", t, " of sequence ", order_[group_ + b]));
+                        refuse_probability(c, s, message("at position ", t, " of sequence ", number(b)));
                     for (Index i = 0; i < N; ++i) of[i] /= c;
                 }
                 c_[first_[t] + b] = c;

@@ -198,6 +198,14 @@ private:
     std::vector<std::string> used_;
 };
 
+/// Throws UsageError while weights of the graph are temporary ones, which another object will replace.
+template <class T> void require_lasting(Graph<T>& g, std::string_view who) {
+    for (const auto& p : g.store().parameters)
+        if (!p.temporary.empty())
+            throw UsageError(who, ": the values of '", p.name, "' are those of a ", p.temporary,
+                             ", which restores others; call ", who, " after it has done so");
+}
+
 }  // namespace detail
 
 /// Sets parameters of a graph to the weights of PyTorch layers: all of them or, on any mismatch, none.
@@ -213,11 +221,13 @@ private:
 ///
 /// Errors   FileError listing tensors that are missing or of other shapes or types, biases without counterpart
 ///          here, and layers that disagree. UsageError for names that the graph does not have, nodes of another
-///          form, tables with unit_rows, a graph on shared weights.
+///          form, tables with unit_rows, a graph on shared weights, weights that are temporary ones of a
+///          DynamicUpdate or WeightDrop.
 template <class T> std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
                                                        const std::vector<TorchLayer>& layers) {
     if (g.store().shared)
         throw UsageError("read_torch: the graph is on shared weights; read into the graph that owns them");
+    detail::require_lasting(g, "read_torch");
     detail::TorchReading<T> reading(file, g);
     for (const TorchLayer& l : layers) reading.read(l);
     reading.set();
@@ -230,6 +240,7 @@ template <class T> std::vector<std::string> read_torch(const Safetensors& file, 
 /// Errors   as read_torch and write_safetensors.
 template <class T>
 void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vector<TorchLayer>& layers) {
+    detail::require_lasting(g, "write_torch");
     std::vector<std::vector<T>> owned;
     std::vector<TensorView> tensors;
     for (const TorchLayer& l : layers) {

@@ -7,7 +7,8 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 
 /// Products of a few rows with a large matrix, which is read once, in place. For one thread. Order of sums as in
-/// MicroKernel.
+/// MicroKernel, but the blocks of k in product() depend on the columns of C: a part of C may differ from the same part of
+/// the whole in its last bits.
 template <class T, class A = Architecture> struct SkinnyGemm {
     using Micro = MicroKernel<T, A>;
 

@@ -84,20 +84,23 @@ template <distributed::Communicator C> std::vector<std::string> gathered(C& rank
 ///
 /// Collective. A binary tree: log₂ n rounds, in each of which half of the remaining ranks send all their
 /// counts, 8 bytes per pair and 8 per word and lag.
-/// Errors   as LagCounts::add: parts that were counted with different options.
+/// Errors   as LagCounts::add; parts that were counted with different options, on every rank.
 template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& ranks) {
     const Index rank = ranks.rank();
+    // On every rank and before anything else: the number of collective calls below depends on the lags.
+    const auto shapes = distributed::gathered(ranks, detail::shape_of(own.vocabulary(), own.options()));
+    detail::CountShape expected = shapes[0];
+    for (Index r = 1; r < ranks.size(); ++r) {
+        const detail::CountShape& found = shapes[static_cast<std::size_t>(r)];
+        detail::require_alike("sum_of_ranks", found, expected, message(" on rank ", r));
+        if (expected[3] == 0) expected[3] = found[3];
+    }
     for (Index step = 1; step < ranks.size(); step *= 2) {
         const bool sends = rank % (2 * step) == step;
         const bool gets = rank % (2 * step) == 0 && rank + step < ranks.size();
         const auto hand_on = [&]<class T>(std::span<const T> numbers) {
             return detail::handed_on<T>(ranks, numbers, sends ? rank - step : -1, gets ? rank + step : -1);
         };
-        const detail::CountShape expected = detail::shape_of(own.vocabulary(), own.options());
-        const Array<Index> found = hand_on(std::span<const Index>(expected));
-        if (gets)
-            detail::require_alike("sum_of_ranks", {found[0], found[1], found[2], found[3]}, expected,
-                                  message(" on rank ", rank + step));
         if (auto other = detail::passed(own, gets, hand_on)) own.add(std::move(*other));
         if (sends) own = LagCounts(own.vocabulary(), own.options());
     }

@@ -24,8 +24,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///
 /// Cost     r T n² once; a product 2 n² l
 /// Memory   (r + 1) n² numbers
-/// Errors   UsageError: shapes that do not match, no lags, lags not below T, k out of range. NumericError: Γ_0 is
-///          not positive definite; leave out components that are constant or linear in others.
+/// Errors   UsageError: shapes that do not match, no lags, lags not below T, k out of range. NumericError: observations that
+///          are not finite; Γ_0 not positive definite: leave out components that are constant or linear in others.
 /// Source   van Overschee, De Moor 1996; Belanger, Kakade 2015, eqs. (13)-(14), for vectors in place of words.
 template <class T> class DenseMoments {
 public:
@@ -36,6 +36,11 @@ public:
         require(who, "lags", r, 1);
         require(who, "observations", rows(x), r + 1);
         require(who, "numbers of an observation", cols(x), 1);
+        if (const Index size = std::ssize(x), bad = kernel::first_non_finite(size, x.data()); bad != size)
+            throw NumericError(
+                who, ": found ", x.data()[bad], " in row ", bad / cols(x), ", column ", bad % cols(x),
+                " of the observations, expected finite numbers; fill it in, or take the longest part "
+                "without such numbers");
         const BlasOnOneThread blas;
         const Index N = rows(x), n = cols(x);
         SmallMatrix mean = zeros<double>(1, n);

@@ -62,9 +62,10 @@ public:
     void require_pairs(Index k, const char* who) const {
         for (Index l = 1; l <= k; ++l)
             if (text_ ? !text_->has_pairs(l) : counts_->lag(l).pairs() == 0)
-                throw DataError(who, ": no two words are ", l, " apart in the ",
-                                counts_ ? counts_->tokens() : text_->tokens(),
-                                " tokens; use fewer lags or a longer text");
+                throw DataError(who, ": no two words are ", l, " apart in ",
+                                made_with().boundary >= 0 ? "one sentence of the " : "the ",
+                                counts_ ? counts_->tokens() : text_->tokens(), " tokens; use fewer lags or ",
+                                made_with().boundary >= 0 ? "count without a boundary" : "a longer text");
     }
 
     /// y = Ψ_k x

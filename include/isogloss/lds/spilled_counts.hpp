@@ -15,7 +15,9 @@
 #include <isogloss/lds/spill_plan.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
+#include <new>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,8 +49,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///              token outside the vocabulary, more than 2⁶³ - 1 tokens, a text or vocabulary other than that of
 ///              the files. FileError: a folder in use by another counting, or with the files of one that are
 ///              neither to be continued nor removed, a damaged file, any failure of the system, such as a full
-///              disk. After an error, or an exception from `watch`, the object can only be destroyed; complete
-///              files stay in the folder for Existing::resume until clear().
+///              disk. After an error, or an exception from `watch`, the object can only be destroyed, unless it came
+///              from a merge: the next call of finish() goes on with it. Complete files stay in the folder for
+///              Existing::resume until clear().
 /// Source       Knuth 1998, The Art of Computer Programming 3, section 5.4: external sorting by merging.
 class SpilledCounts {
 public:
@@ -116,7 +119,7 @@ public:
         if (closed_)
             throw UsageError(
                 "SpilledCounts: found a use after clear(), which has removed the counts; call clear() last");
-        if (finished_) return runs_.front();
+        if (finished_ && runs_.size() == 1) return runs_.front();  // more: a merge failed, and goes on here
         spill();
         if (restored_ < files())
             throw DataError("SpilledCounts: the text has ", position_, " tokens, but '",
@@ -135,8 +138,20 @@ public:
         return runs_.front();
     }
 
-    /// All counts, read into memory as LagCounts; calls finish().
-    LagCounts counts() { return counts_of(finish(), buffer()); }
+    /// All counts, read into memory as LagCounts; calls finish(). Throws DataError if there is not enough memory; the
+    /// counts remain in their file.
+    LagCounts counts() {
+        const CountRun& all = finish();
+        try {
+            return counts_of(all, buffer());
+        } catch (const std::bad_alloc&) {
+        } catch (const std::length_error&) {
+        }
+        throw DataError(
+            "SpilledCounts: there is not enough memory for all counts at once; write them with save_counts "
+            "and map "
+            "that file with load_counts");
+    }
 
     /// Removes the count files in the folder, including those of earlier runs, and the folder if created here.
     void clear() {

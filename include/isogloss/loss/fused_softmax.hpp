@@ -42,7 +42,8 @@ struct FisherTerm {
 /// loss and both gradient products, one block of rows at a time. The logits never exist as a [T·B, V] array.
 ///
 /// All memory of a loss, its own arrays included, stays within the graph's budget, down to a block of one
-/// row, and exceeds 18 MiB only for blocks of up to 64 rows or where the table is at least twice as large.
+/// row. Apart from a packed table, kept samples and what the loss itself needs whatever the block, it exceeds 18 MiB
+/// only for blocks of up to 64 rows or where the table is at least twice as large.
 /// Positions that are not predicted cost nothing.
 ///
 /// In a training pass in which the loss is requested, forward computes dl/dz while the logits are available,

@@ -19,7 +19,9 @@ public:
         const Index positions = s.capacity().time * s.capacity().batch;
         if (4 * (e.count() / N) < N || N < kernel::lane_count<L> || positions / 4 < rows) return;
         units_ = N, rows_ = rows;
-        weights_ = s.scratch({rows, N, N}), gradient_ = s.scratch({rows, N, N});
+        weights_ = s.scratch({rows, N, N});
+        if (!s.gradients()) return;
+        gradient_ = s.scratch({rows, N, N});
         seen_ = s.template scratch<std::uint8_t>(rows);
     }
 

@@ -106,7 +106,8 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         draw_edges(s);
         const Index N = options.units, E = record.edges.count();
         if (!options.frequencies.empty() && std::ssize(options.frequencies) != x.vocabulary)
-            s.fail("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols");
+            s.fail("found ", options.frequencies.size(), " frequencies for ", x.vocabulary,
+                   " symbols, expected one for each, or none for equal ones");
         const SparseStart values(options, record.edges, leak);
         if constexpr (gated) {
             tau = s.weight("tau", x.vocabulary, N + E, values);
@@ -127,7 +128,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         draw_edges(s);
         const Index N = options.units;
         if (!options.frequencies.empty())
-            s.fail("frequencies belong to symbols, and the input is a sequence");
+            s.fail("frequencies belong to symbols, and the input is a sequence; leave them empty");
         const SparseStart values(options, record.edges, leak);
         rows = s.units("rows", N + record.edges.count())
                    .init([values, N](const Random& r, Index m, Index cols, Index i, Index e) {

@@ -139,7 +139,7 @@ public:
     static Vocabulary from_file(const std::string& path, const VocabularyOptions& options = {}) {
         return from_files({path}, options);
     }
-    /// Counts the types of several files, as if they were concatenated.
+    /// Counts the types of several files, one after the other; the last line of each ends with its file.
     static Vocabulary from_files(const std::vector<std::string>& paths,
                                  const VocabularyOptions& options = {}) {
         VocabularyBuilder builder(options);

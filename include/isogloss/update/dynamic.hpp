@@ -33,8 +33,8 @@ struct DynamicOptions {
 ///     rms    θ ← θ - η g / (√MS + ε) + min(1, λ R) (θ₀ - θ),    R = √MS / avg √MS
 ///            MS = 1/M Σ g²,  over the M backward passes followed by collect()
 ///
-/// g is the sum of raw derivatives over the divisor, θ₀ the weights at construction; operations are
-/// elementwise; avg is the mean over the parameters of the mean within each. Rows of a table that were not
+/// g is the sum of raw derivatives over the divisor, θ₀ the weights before the first step() since construction or
+/// restore(), so that the model may be trained or loaded in between; operations are elementwise; avg is the mean over the parameters of the mean within each. Rows of a table that were not
 /// looked up cost nothing when λ = 0.
 ///
 /// The changes are temporary: restore() or the destructor, also after an exception, restores θ₀ bit for bit. Between
@@ -104,7 +104,7 @@ public:
     double step() {
         const SubnormalsAreZero flush;
         const double d = this->divisor(), norm = direction_norm(group_, d, 0);
-        if (rms() && average_ < 0) average_ = average_root();
+        if (rms() && !(average_ > 0)) average_ = average_root();  // 0 is an error only with a decay
         const T eta = static_cast<T>(options_.rate / d), epsilon = static_cast<T>(options_.epsilon);
         const T scale = static_cast<T>(rms() ? 1 / static_cast<double>(collected_) : 0);
         const T lambda = static_cast<T>(options_.decay == 0 ? 0
@@ -124,10 +124,11 @@ public:
 
     /// Restores the trained weights, bit for bit, and clears the gradients of the group.
     void restore() noexcept {
-        for (std::size_t k = 0; k < trained_.size(); ++k) {
+        for (std::size_t k = 0; k < trained_.size() && moved_; ++k) {
             std::copy(trained_[k].begin(), trained_[k].end(), group_[k].value);
             group_[k].temporary = {};
         }
+        moved_ = false;
         group_.clear_gradients();
     }
 
@@ -158,6 +159,9 @@ private:
 
     // Replaces each number w by moved(w, g, w0, square).
     template <class Moved> void move(const Moved& moved) {
+        if (!moved_)
+            for (std::size_t k = 0; k < group_.size(); ++k)
+                std::copy_n(group_[k].value, group_[k].size(), trained_[k].begin());
         const auto square = [&](std::size_t k) { return rms() ? squares_[k].data() : trained_[k].data(); };
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
@@ -166,6 +170,7 @@ private:
                 return moved(p.value[i], p.gradient[i], trained_[k][std::size_t(i)], s[i]);
             });
         }
+        moved_ = true;
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
             p.temporary = "dynamic update";
@@ -183,6 +188,7 @@ private:
     Index collected_ = 0;                            // M
     double bound_ = 0;                               // Σ ‖g‖²
     double average_ = -1;                            // avg √MS; -1: not known
+    bool moved_ = false;                             // whether the weights are temporary ones
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -57,6 +57,9 @@ TEST_CASE("When no rate will do everything is as it was", "[riemannian]") {
     for (auto* p : n.g.parameters()) after.insert(after.end(), p->value, p->value + p->size());
     REQUIRE(after == before);
     REQUIRE(training.accepted(0) == 0);
+    AlternatingTraining<double> without(n.g, n.l);
+    without.add(step, {.rate = 1});
+    REQUIRE_THROWS_MATCHES(without.round(), UsageError, says("no sequences", "data()"));
 }
 
 TEST_CASE("A group without a finite metric waits, and a round in which no group has one throws",
@@ -249,4 +252,12 @@ TEST_CASE("Full-batch training goes on from a file with the same bits", "[rieman
     for (std::size_t k : {0u, 1u}) REQUIRE(second.training.rate(k) == whole.training.rate(k));
     for (const auto* p : whole.g.parameters())
         for (Index i = 0; i < p->size(); ++i) REQUIRE(second.g.parameter(p->name).value[i] == p->value[i]);
+    // Of parameters alone: the loss to improve is that of the parameters that were loaded, here a worse one.
+    whole.checkpoint().load(io::Safetensors::open(folder / "training.safetensors"), io::Restore::parameters);
+    const double known = whole.training.value();
+    REQUIRE(known < first.training.value());
+    whole.train(1);
+    CHECK(whole.training.value() <= first.training.value());
+    CHECK(whole.forward() == Approx(whole.training.value()).epsilon(1e-13));
+    CHECK(whole.training.accepted(0) == 14);
 }

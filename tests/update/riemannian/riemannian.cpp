@@ -351,5 +351,38 @@ TEST_CASE("A metric that is not finite is refused, and starts anew", "[riemannia
     m.g.parameters().clear_gradients();
     m.backward();
     search.add(1);
+    const Numbers now = weights();
     REQUIRE_THROWS_MATCHES(search.solve(), NumericError, says("the metric", "is not finite"));
+    search.cancel();
+    CHECK(weights() == now);
+}
+
+TEST_CASE("Damping of units whose bias is not in the group is relative to their weights",
+          "[riemannian][update]") {
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    Map<> m;
+    Riemannian<double> update(
+        m.g, "map.W", {.form = form, .rate = 0.1, .damping = 0.2, .floor = 0, .divisor = Divisor::none});
+    m.backward();
+    const Numbers W = flat(m.g.value(m.g.weight("map.W")));
+    update.step();
+    for (std::size_t j = 0; j < 2; ++j) {
+        Numbers M(9, 0), G(3, 0);
+        for (std::size_t r = 0; r < T * B; ++r)
+            for (std::size_t i = 0; i < 3; ++i) {
+                const double B_j = m.weights[2 * r + j];
+                G[i] += m.in[3 * r + i] * B_j;
+                for (std::size_t k = 0; k < 3; ++k)
+                    M[3 * i + k] += B_j * B_j * m.in[3 * r + i] * m.in[3 * r + k];
+            }
+        const double eps = 0.2 * (M[0] + M[4] + M[8]) / 3;
+        for (std::size_t i = 0; i < 3; ++i) M[4 * i] += eps;
+        Numbers expected = G;
+        if (form == MetricForm::full) detail::solve_symmetric<double>(3, M.data(), expected.data());
+        else
+            for (std::size_t i = 0; i < 3; ++i) expected[i] /= M[4 * i];
+        for (std::size_t i = 0; i < 3; ++i)
+            REQUIRE(m.g.parameter("map.W").value[2 * i + j] ==
+                    Approx(W[2 * i + j] - 0.1 * expected[i]).epsilon(1e-10));
+    }
 }

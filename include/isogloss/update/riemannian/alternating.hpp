@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -81,6 +82,9 @@ public:
     /// One step of every group. Returns the loss; throws NumericError when no group has a direction that is
     /// finite: nothing has changed then, nor would further rounds change anything.
     double round() {
+        if (sequences_.empty())
+            throw UsageError("alternating training: found no sequences; call data() before round()");
+        if (std::exchange(changed_, false)) resume();
         std::size_t without = 0;
         for (auto& g : groups_) {
             sum(g);
@@ -119,6 +123,8 @@ public:
     }
     /// Call this after state and weights were loaded from a file, as Checkpoint::load does.
     void after_load() { current_ = passed_ = false; }
+    /// Called by Checkpoint::load before one of parameters alone: the next round evaluates the loss of the new ones.
+    void before_load_of_parameters() { changed_ = true; }
 
 private:
     struct Group {
@@ -208,6 +214,7 @@ private:
     std::vector<double> weights_;
     double mean_weight_ = 1;
     double value_ = std::numeric_limits<double>::infinity();
+    bool changed_ = false;  // value_ is that of other weights
     bool current_ = false;  // the graph holds a forward pass at the current values
     bool passed_ = false;   // the last forward pass succeeded
 };

@@ -60,11 +60,12 @@ public:
     /// the damping, so that a direction does not depend on the unit of the weights. Throws NumericError, naming
     /// the parameter, when it, a gradient or the metric is not finite.
     void solve(double weight = 1) {
+        for (std::size_t k = 0; k < members_.size(); ++k)  // first: cancel() may follow whatever is thrown
+            std::copy_n(group_[k].value, group_[k].size(), members_[k].before.begin());
         for (const auto& metric : metrics_) metric->require_finite();
         for (std::size_t k = 0; k < members_.size(); ++k) {
             auto& m = members_[k];
             require_finite(k, "gradient", m.gradient);
-            std::copy_n(group_[k].value, group_[k].size(), m.before.begin());
             std::transform(m.gradient.begin(), m.gradient.end(), m.direction.begin(), std::negate<T>());
             slots_[k] = {m.gradient.data(), m.direction.data()};
         }
@@ -138,7 +139,8 @@ protected:
                     "group, or use Riemannian or another update");
         allocate_per_parameter("riemannian", group_, 3 * sizeof(T), [&](const Parameter<T>& p) {
             const auto n = static_cast<std::size_t>(p.size());
-            members_.push_back({std::vector<T>(n), std::vector<T>(n), std::vector<T>(n), {}, {}});
+            members_.push_back(
+                {std::vector<T>(n), std::vector<T>(n), std::vector<T>(p.value, p.value + n), {}, {}});
         });
         slots_.resize(members_.size());
     }

@@ -1,6 +1,7 @@
 /// @file update/riemannian/softmax_step.hpp  Search steps of a softmax head, and its start values.
 #pragma once
 
+#include <cmath>
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
 
@@ -38,7 +39,10 @@ private:
         if (std::ssize(frequencies) != V)
             throw UsageError("riemannian: found ", frequencies.size(), " frequencies for a head of ", V,
                              " words");
-        for (double& f : frequencies) f += std::numeric_limits<double>::epsilon();
+        for (double& f : frequencies) {
+            require("riemannian", "frequency", f, 0.0);
+            f += std::numeric_limits<double>::epsilon();
+        }
         this->metrics_.push_back(std::make_unique<SoftmaxFisher<T>>(
             g.store(), this->group_, head,
             typename SoftmaxFisher<T>::Options{.targets = targets, .units = std::move(frequencies)}));
@@ -55,8 +59,11 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
     const auto& record = head_of(g, head);
     if (record.bias.id < 0) throw UsageError("start_at_frequencies: head '", head, "' has no bias");
     double total = 0;
-    for (const double c : counts) total += c;
-    if (std::ssize(counts) != record.vocabulary || !(total > 0))
+    for (const double c : counts) {
+        require("start_at_frequencies", "count", c, 0.0);
+        total += c;
+    }
+    if (std::ssize(counts) != record.vocabulary || !(total > 0 && std::isfinite(total)))
         throw UsageError("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
                          ", expected ", record.vocabulary, " with a sum above 0");
     auto& table = g.store()[record.table];

@@ -13,7 +13,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 /// or, in the full form, all entries of every unit: [n, inputs + 1, inputs + 1]. Inputs are masked gate by
 /// gate. An input whose weights are selected by a token has sums for each symbol and no coupling with the
-/// bias. ε is relative to the mean of a unit's diagonal over its weights and bias.
+/// bias. ε is relative to the mean of a unit's diagonal over those of its weights and bias that
+/// are in the group.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35).
 template <class T> class UnitMetric final : public Metric<T> {
 public:
@@ -167,8 +168,9 @@ private:
     // ε of every unit, and 1 / (M_00 + ε), or 0.
     void damp(const Damping& damping) {
         const auto n = std::size_t(units_.width);
-        epsilon_ = m00_;
-        Index count = 1;
+        if (bias_ >= 0) epsilon_ = m00_;
+        else std::fill(epsilon_.begin(), epsilon_.end(), T(0));
+        Index count = bias_ >= 0;
         for (const auto& input : inputs_) {
             const auto& M = input.square;
             for (std::size_t i = 0; i < M.size(); i += n)
