@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the language model, trains it on the bundled text (two LSTM layers, the
 # table tied to the softmax head, augmented loss), and prints its perplexity and a sample.
-# What is given to this script goes on to the training: bash examples/run.sh --epochs 10
+# What is given to this script, except --model, goes on to the training: bash examples/run.sh --epochs 10
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,9 +17,11 @@ program=build/release/examples/language_model
 place=build/examples_run  # of this script alone: whoever trains a model gives it another place
 rm -rf "$place"
 mkdir -p "$place"
-"$program" train --model "$place/model.safetensors" --cell lstm --layers 2 --units 200 --keep 0.7 --head tied --head-bias \
-    --loss al --gamma 0.65 --temperature 20 --batch 20 --bptt 35 --epochs 3 --seed 1 --threads "$(nproc)" \
-    --log "$place/log.csv" "$@"
+# The rest are the program's defaults, so that an option given here meets none that it excludes: --cell lstm --layers 2
+# --units 200 --keep 0.7 --head tied --loss al --gamma 0.65 --temperature 20 --batch 20 --bptt 35 --epochs 3 --seed 1.
+bias=(--head-bias)
+case " $* " in *" --head free "* | *" --head=free "*) bias=() ;; esac  # which has one anyway
+"$program" train "${bias[@]}" --threads "$(nproc)" --log "$place/log.csv" "$@" --model "$place/model.safetensors"
 
 printf '\nA sample:\n'
 "$program" sample --model "$place/model.safetensors" --words 100 --seed 1

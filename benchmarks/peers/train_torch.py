@@ -160,6 +160,14 @@ def read_state(o):
     return state
 
 
+def stopped_in_first_epoch(o):
+    """Whether --log holds the header alone, of a training with --state that was stopped before it wrote one."""
+    if not o.state or not os.path.exists(o.log):
+        return False
+    with open(o.log, encoding="utf-8", errors="replace") as log:
+        return log.read() in ("", HEADER + "\n")
+
+
 def options_of(o):
     return f"{o.preset} --setting {o.setting} --threads {o.threads} --seed {o.seed}"
 
@@ -210,7 +218,7 @@ def main():
         model.load_state_dict(state["model"])
         torch.set_rng_state(state["random"])
     try:
-        log = open(o.log, "w" if state else "x")
+        log = open(o.log, "w" if state or stopped_in_first_epoch(o) else "x")
     except OSError as error:
         sys.exit(f"{SCRIPT}: '{o.log}' cannot be begun ({error.strerror}). Give --log the name of a file that does not exist")
     print(f"PyTorch {torch.__version__}, {o.setting}, {o.threads} threads, {len(words)} words, {sum(p.numel() for p in parameters)} parameters", flush=True)

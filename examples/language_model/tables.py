@@ -161,7 +161,7 @@ def work(o, runs):
         else:
             run.check()
             missing.append(run)
-    record = os.path.join(o.folder, 'options.txt')
+    record = os.path.join(o.folder, f"{o.table}{'-trials' if isinstance(runs[0], Trial) else ''}.options.txt")
     require_same_options(record, o.options)
     require_alike(o.results, runs[0].run, known.values(), o.options)
     record_options(record, o.options)

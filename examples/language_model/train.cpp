@@ -111,10 +111,10 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(o.start.empty() || o.cell != "rnn", "init",
             "--start and --cell rnn, all of which is the system's");
     require(o.train.empty() || !o.preset.empty(), "corpus", "--train and without --preset");
-    const bool each_place = named.contains("keep-input") && named.contains("keep-state") &&
-                            named.contains("keep-output") &&
-                            (*o.layers == 1 || named.contains("keep-between"));
-    require(!(o.scheme == "recurrent" && each_place), "keep", "that of every place by itself");
+    const bool each_place = named.contains("keep-state") &&
+                            (o.scheme == "gal" || named.contains("keep-input")) &&
+                            (o.scheme == "tied" || named.contains("keep-output"));
+    require(!each_place, "keep", "that of every place by itself");
     for (const char* name : {"min-count", "max-vocabulary", "vocabulary"})
         require(!starts, name, source + ", whose vocabulary it is");
     for (const char* name : {"min-count", "max-vocabulary"})

@@ -87,7 +87,7 @@ int Training::finish_run() {
     if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
         return 0;
     if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
-    interrupt::out() << "Interrupted; all epochs are done, and `language_model evaluate` repeats what is "
+    interrupt::out() << "Interrupted; the training has ended, and `language_model evaluate` repeats what is "
                         "missing."
                      << std::endl;
     return interrupt::status();

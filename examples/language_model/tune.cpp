@@ -287,10 +287,14 @@ int tune(const TuneOptions& o) {
     ig::threads(o.threads);
     const bool dynamic = !o.dynamic.empty(), mixed = o.softmax_temperature || is_mixed(o);
     const bool cache = o.cache_window || !o.cache_flatness.empty() || !o.cache_weight.empty();
-    if (dynamic && cache)
-        throw ig::UsageError(
-            ig::message("--dynamic is tuned without the cache; leave out ",
-                        o.cache_window ? "--cache-window" : "--cache-flatness and --cache-weight"));
+    if (dynamic && cache) {
+        std::string given;
+        for (const auto& [name, is] : {std::pair("--cache-window", o.cache_window.has_value()),
+                                       std::pair("--cache-flatness", !o.cache_flatness.empty()),
+                                       std::pair("--cache-weight", !o.cache_weight.empty())})
+            if (is) given += ig::message(given.empty() ? "" : " and ", name);
+        throw ig::UsageError(ig::message("--dynamic is tuned without the cache; leave out ", given));
+    }
     require_dynamic(o);
     require_adaptation(o);
     require_columns(o.columns);

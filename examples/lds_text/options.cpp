@@ -119,6 +119,7 @@ void EmbedCommand::declare(CLI::App& command) {
 
 void EmbedCommand::require_effect(const CLI::App& command) const {
     if (text.empty()) without(command, "without --text", {"--out", "--states"});
+    if (types.empty()) without(command, "without --types", {"--overwrite"});
 }
 
 void InspectCommand::declare(CLI::App& command) {
@@ -179,6 +180,7 @@ void TagCommand::declare(CLI::App& command) {
 
 void TagCommand::require_effect(const CLI::App& command) const {
     if (model.empty()) without(command, "without --model", {"--states"});
+    if (predictions.empty()) without(command, "without --predictions", {"--overwrite"});
     if (model.empty() && vectors.empty()) without(command, "without vectors", {"--window"});
     if (features == "lexical") without(command, "with --features lexical", {"--units", "--batch"});
     else without(command, "without --features lexical", {"--min-count"});
@@ -219,6 +221,8 @@ void RnnCommand::declare(CLI::App& command) {
 void RnnCommand::require_effect(const CLI::App& command) const {
     if (model.empty()) without(command, "at a random start", {"--rms", "--gain", "--power"});
     else without(command, "with --model, whose values are taken", {"--init"});
+    if (!model.empty() && epsilon == 0)
+        without(command, "with --model and without --epsilon: nothing is random", {"--seed"});
     if (save.empty()) without(command, "without --save", {"--overwrite", "--checkpoint-every"});
 }
 

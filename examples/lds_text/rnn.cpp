@@ -191,6 +191,7 @@ public:
         else if (o_.resume)
             say("'%s' holds no training yet: the training starts from the beginning\n", state().c_str());
         if (!going_on) {
+            checkpoint_.number("seconds", seconds_);
             best_ = schedule_.before = perplexity(valid_);
             if (!std::isfinite(best_))
                 throw ig::NumericError("rnn: the perplexity of --valid before training is ", best_,
@@ -293,7 +294,10 @@ private:
         load_best();
         retested_ = test_ && begun != settings();
         const double tested = retested_ ? perplexity(*test_) : 0;
+        const bool timed = file.find("state/seconds") != nullptr;  // not in files of earlier versions
+        if (timed) checkpoint_.number("seconds", seconds_);
         checkpoint_.load(file);
+        if (!timed) checkpoint_.number("seconds", seconds_);
         if (!retested_) return;
         at_best_ = tested;
         retest(o_.log, best_epoch_, at_best_);
@@ -317,6 +321,7 @@ private:
             network_.g.backward(network_.loss);
             sgd_.step();
             batch_ = static_cast<std::uint64_t>(part.index) + 1;
+            seconds_ += clock.lap();
             if (interrupt::wanted) return false;
             if (batch_ % static_cast<std::uint64_t>(o_.checkpoint_every) == 0) save();
         }
@@ -329,14 +334,14 @@ private:
             if (test_) at_best_ = perplexity(*test_);
             keep_best();
         }
-        const double seconds = clock.lap();
+        const double seconds = seconds_ += clock.lap();
         say("epoch %td: rate %.4f, train %.2f, validation %.2f; %.1f s\n", std::ptrdiff_t(epoch_),
             schedule_.rate, trained, now, seconds);
         row(epoch_, trained, now, better && test_, seconds);
         schedule_.validated(now);
         sgd_.rate(schedule_.rate);
         ++epoch_;
-        batch_ = 0, nats_ = tokens_ = 0;
+        batch_ = 0, nats_ = tokens_ = seconds_ = 0;
         save();
         return interrupt::wanted == 0;
     }
@@ -365,7 +370,7 @@ private:
     ig::Sgd<float> sgd_;
     Schedule schedule_;
     std::uint64_t epoch_ = 1, batch_ = 0, best_epoch_ = 0;
-    double nats_ = 0, tokens_ = 0, best_ = 0, at_best_ = 0;
+    double nats_ = 0, tokens_ = 0, seconds_ = 0, best_ = 0, at_best_ = 0;
     bool retested_ = false;  // the test text is another than before --resume
     std::string words_;
     ig::io::Checkpoint checkpoint_;

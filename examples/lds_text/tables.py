@@ -271,5 +271,8 @@ signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, 
 try:
     main()
     sys.stdout.flush()
+except KeyboardInterrupt:
+    print("tables.py: stopped; the same call continues", file=sys.stderr)
+    sys.exit(130)
 except (OSError, UnicodeError) as problem:  # of a file, or of a full disk
     sys.exit(f"tables.py: {problem}")

@@ -90,6 +90,7 @@ inline std::vector<Scope> scopes(const Options& o, bool trains) {
              {"--adam-rate"}},
             {trains, "training (with --load: by --seconds or --rounds)", {"--anneal", "--csv"}},
             {resumable, "calls with the training text (--text)", {"--save"}},
+            {trains || !o.beside.empty(), "training, and to curves of --beside", {"--curve"}},
             {!o.curve.empty(), "--curve", {"--beside"}},
             {!o.write.empty(), "--write", {"--overwrite"}}};
 }

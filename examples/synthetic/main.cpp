@@ -108,15 +108,21 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file, 
         const double seconds_before = at.seconds;
         std::optional<Ending> end;
         if (trains) {
+            // With --load the curve goes on after its rows of earlier rounds.
+            const auto earlier = [&](std::string_view row) {
+                const auto fields = files::csv_fields(row);
+                if (!file || fields.size() < 6) return false;
+                const auto done = files::csv_number(fields[1]), by = files::csv_number(fields[5]);
+                if (by && *by != static_cast<double>(own.start))
+                    throw isogloss::FileError(message(
+                        "--csv '", o.csv, "' has the curves of several --starts, whose rounds are counted ",
+                        "together, but '", o.load,
+                        "' goes on with one of them; it was left unchanged. Give --csv another name"));
+                return done && *done < static_cast<double>(rounds + at.rounds);
+            };
             end = train(*candidate, own, at, o.seconds / static_cast<double>(o.starts), o.rounds, texts,
                         shown, [&](const Foreseen& seen, const Foreseen& chosen) {
-                            if (!csv)  // with --load the curve goes on
-                                csv.emplace(o.csv, Curve::header, [&](std::string_view row) {
-                                    const auto fields = files::csv_fields(row);
-                                    const auto of =
-                                        fields.size() > 1 ? files::csv_number(fields[1]) : std::nullopt;
-                                    return file && of && *of < static_cast<double>(rounds + at.rounds);
-                                });
+                            if (!csv) csv.emplace(o.csv, Curve::header, earlier);
                             csv->append(message(used + at.seconds, ',', rounds + at.rounds, ',', seen.bits,
                                                 ',', chosen.bits, ',', chosen.success, ',', own.start, ',',
                                                 chosen.saturated));

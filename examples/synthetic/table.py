@@ -272,6 +272,7 @@ def main():
     parser.add_argument('--only', default='', metavar='PATTERN',
                         help="of the parts, run only rows whose 'TASK: METHOD' contains this regular expression, such as 'anbn: .*full batches'")
     o = parser.parse_args()
+    o.print_only = o.print_only or o.check
     if not (o.program or o.print_only):
         parser.error('--program is needed, except with --print-only')
     if o.check and not o.page:
@@ -415,5 +416,8 @@ if __name__ == '__main__':
     try:
         main()
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        print('table.py: stopped; the same call continues', file=sys.stderr)
+        sys.exit(130)
     except OSError as problem:  # of a file, or of a full disk
         sys.exit(f'table.py: {problem}')

@@ -103,6 +103,17 @@ with tempfile.TemporaryDirectory() as folder:
         wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
         assert wrong.returncode == 1 and "a line '1,2,3,4,5,1e300,0'" in wrong.stderr, wrong
 
+    # the curves of several starts count their rounds together, so that one of them cannot go on in the same file
+    several, best = os.path.join(folder, 'several.csv'), os.path.join(folder, 'best')
+    result('--task', 'music', '--network', 'hmm', '--starts', '3', '--rounds', '3', '--csv', several, '--save', best, *SMALL)
+    before = open(several).read()
+    assert {line.split(',')[5] for line in before.splitlines()[1:]} == {'0', '1', '2'}, before
+    wrong = run('--load', best, '--rounds', '2', '--csv', several)
+    assert wrong.returncode == 1 and 'several --starts' in wrong.stderr and open(several).read() == before, wrong
+    # and a picture needs a curve
+    wrong = run('--load', best, '--curve', os.path.join(folder, 'none.svg'))
+    assert wrong.returncode == 1 and '--curve' in wrong.stderr and 'gnuplot' not in wrong.stderr, wrong
+
     # nothing is written over but a curve of this program, or a text where that is asked for
     write = ['--task', 'anbn', '--write', os.path.join(folder, 'text'), '--length', '600']
     again = run(*write)

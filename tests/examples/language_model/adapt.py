@@ -118,7 +118,8 @@ def wrong():
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-decay", 2, says="decay = 2")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e300", says="rate = 1e+300")
     refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
-    refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, says="--dynamic is tuned without the cache")
+    refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, says="--dynamic is tuned without the cache; leave out --cache-weight\n")
+    refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, "--cache-window", 9, says="leave out --cache-window and --cache-weight\n")
     refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
     # Numbers are checked before any file is read.
     for command in "evaluate", "tune":

@@ -68,9 +68,10 @@ def dropout():
             return parameters("d")
         plain = trained("--keep", 1)
         each = [x for place in places for x in (f"--keep-{place}", 0.5)]
-        assert trained("--keep", 0.5) == trained("--keep", 1, *each) != plain, scheme
+        assert trained("--keep", 0.5) == trained(*each) != plain, scheme
         for place in places:
             assert trained("--keep", 1, f"--keep-{place}", 0.5) != plain, (scheme, place)
+        assert "--keep has no effect with that of every place" in train("d", *TEXTS, "--keep", 1, *each, "--scheme", scheme, status=1).stderr
     assert "--keep-output is 0.9" in train("d", *TEXTS, "--keep-output", 0.9, status=1).stderr
     assert "--keep-input is 0.9" in train("d", *TEXTS, "--keep-input", 0.9, "--scheme", "gal", status=1).stderr
 

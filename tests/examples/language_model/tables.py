@@ -83,7 +83,7 @@ def refused():
     refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it"])
     refuses(*one, "--", "--model=x", says=["--model=x", "set for each run"])
     refuses(*one, "--", *TINY, "--keep", "0.5", says=["'t'", "--keep 0.5", "another --folder"])
-    here, = re.match(rb"--precision (fp32|bf16) --epsilon 0.00390625 --units", read("t/options.txt")).groups()
+    here, = re.match(rb"--precision (fp32|bf16) --epsilon 0.00390625 --units", read("t/ptb-small.options.txt")).groups()
     here = here.decode()
     other = "bf16" if here == "fp32" else "fp32"
     refuses(*one, "--precision", other, "--", *TINY, says=[f"--precision {here} --epsilon 0.00390625 --units", f"the given ones are --precision {other}"])
@@ -184,9 +184,9 @@ def epsilon():
     for given, recorded in [("1/256", "0.00390625"), ("0.01", "0.01"), ("0.0", "0"), ("0", "0"), ("1e-2", "0.01"), ("0.00390625", "0.00390625")]:
         write("e.csv", HEADER + "\n")
         tables(*call, f"e{recorded}", "--epsilon", given)
-        assert f"--epsilon {recorded}\n" in read(f"e{recorded}/options.txt").decode(), (given, read(f"e{recorded}/options.txt"))
+        assert f"--epsilon {recorded}\n" in read(f"e{recorded}/ptb-small.options.txt").decode(), (given, read(f"e{recorded}/ptb-small.options.txt"))
         assert f"--epsilon {recorded} --threads" in read(f"e{recorded}/ptb-small-RE-9.out").decode()
-    assert read("e0.00390625/options.txt").decode().endswith("--epsilon 0.00390625\n")
+    assert read("e0.00390625/ptb-small.options.txt").decode().endswith("--epsilon 0.00390625\n")
 
 
 def written_once():
@@ -219,10 +219,10 @@ def damaged():
     """Damaged files are one message or stay as they are; a full disk leaves nothing half written."""
     call = ["run", "ptb-small", "--printed", "--program", stand_in(), "--rows", "RE", "--results", "d.csv", "--folder", "d", "--seeds"]
     tables(*call, "1")
-    options = read("d/options.txt")
-    write("d/options.txt", b"\xff\xfe")
+    options = read("d/ptb-small.options.txt")
+    write("d/ptb-small.options.txt", b"\xff\xfe")
     refuses(*call, "2", says=["the runs in 'd' have the options", "another --folder"])
-    write("d/options.txt", options)
+    write("d/ptb-small.options.txt", options)
     for name in "d.options.csv", "d.curves.csv", "d.subspace.csv":  # somebody else's
         before = read(name) if os.path.exists(name) else None
         write(name, "notes,of,my own\n1,2,3\n")
@@ -230,9 +230,9 @@ def damaged():
         assert read(name) == b"notes,of,my own\n1,2,3\n"
         os.remove(name) if before is None else write(name, before)
     write("d.curves.csv", read("d.curves.csv") + b"ptb-small,RE,7,1,9\xff\n")
-    record = os.stat("d/options.txt")
+    record = os.stat("d/ptb-small.options.txt")
     tables(*call, "2")
-    assert os.stat("d/options.txt").st_mtime_ns == record.st_mtime_ns, "written again, and empty if the disk were full"
+    assert os.stat("d/ptb-small.options.txt").st_mtime_ns == record.st_mtime_ns, "written again, and empty if the disk were full"
     assert read("d.curves.csv").decode(errors="replace").splitlines()[3:] == ["ptb-small,RE,7,1,9\ufffd", "ptb-small,RE,2,1,90.5", "ptb-small,RE,2,2,80.25"]
     assert b"ptb-small,RE,7,1,9\xff\n" in read("d.curves.csv")
     write("page.md", b"\xff\xfe")
