@@ -5,7 +5,8 @@
 # itself: some packages (xsimd) call every other major version incompatible.
 macro(isogloss_find package version debian)
     find_package(${package} QUIET)
-    if(NOT ${package}_FOUND OR ${package}_VERSION VERSION_LESS ${version})
+    # What FetchContent puts in place of a package (OVERRIDE_FIND_PACKAGE) is found without a version.
+    if(NOT ${package}_FOUND OR (NOT "${${package}_VERSION}" STREQUAL "" AND ${package}_VERSION VERSION_LESS ${version}))
         message(FATAL_ERROR "isogloss: ${package} (${version} or later) was not found. "
             "Found: ${${package}_VERSION} ${${package}_DIR}\n"
             "On Debian and Ubuntu: apt-get install ${debian}\n"

@@ -25,7 +25,8 @@ int main() {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         ig::hmm::Hmm model({.states = 2, .symbols = 27, .prior = 0.1, .seed = seed});
         double nats = 0;
-        for (int step = 0; step < 100; ++step) nats = model.step(texts);  // never decreases
+        // Likelihood times prior never decreases; what step() returns is the likelihood before it.
+        for (int step = 0; step < 100; ++step) nats = model.step(texts);
         std::printf("start %d: %.3f bits per letter\n", static_cast<int>(seed),
                     -nats / (std::numbers::ln2 * static_cast<double>(texts[0].size())));
         if (nats > most) most = nats, best = model;

@@ -142,6 +142,7 @@ public:
     Signals() : lock_(one_at_a_time) {
         interrupt::wanted = 0;
         for (std::size_t i = 0; i < 4; ++i) sigaction(caught[i], nullptr, &before_[i]);
+        interrupt::catch_signals();  // now: Python's handlers would wait until the training has ended
     }
     ~Signals() {
         for (std::size_t i = 0; i < 4; ++i) sigaction(caught[i], &before_[i], nullptr);

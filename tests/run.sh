@@ -11,7 +11,7 @@ jobs=$(nproc)
 werror=-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}
 case "$*" in
     "") ;;
-    --all) rm -rf build/{release,sanitize,tsan}/passed ;;
+    --all) rm -rf build/{release,sanitize,tsan}/passed build/python/passed ;;
     *) echo "tests/run.sh: found '$*', expected nothing or --all" >&2; exit 2 ;;
 esac
 
@@ -27,12 +27,13 @@ changed() { # preset label
         core) inputs=("$tests/tests_core" CMakeLists.txt pyproject.toml CITATION.cff packaging include) ;;
         examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/{examples,mpi}) ;;
         docs) inputs=("$tests"/docs_* ./*.md docs tests/docs include examples) ;;
-        distributed) inputs=("$tests"/{tests_distributed,mpi_ranks} tests/{distributed,mpi}) ;;
+        distributed) inputs=("$tests"/{tests_distributed,mpi_ranks,mpi_lds} tests/{distributed,mpi}) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
         project) inputs=(CMakeLists.txt .cmake include src docs tools conanfile.py packaging tests/{compile_fail,consumer,instruction_sets,packaging}
             tests/*.{cmake,sh}) ;;
         tools) inputs=(tools tests/tools "build/$1/examples/language_model" tests/examples/language_model/program.py) ;;
-        *) inputs=("$tests/tests_$2" "tests/$2"/*.py "$tests"/{write_for_numpy,read_npy,list_tensors}) ;;
+        io) inputs=("$tests/tests_io" tests/io/*.py "$tests"/{write_for_numpy,read_npy,list_tensors} docs/io/npy.md) ;;
+        *) inputs=("$tests/tests_$2" "tests/$2"/*.py) ;;
     esac
     [ ! -e "build/$1/passed/$2" ] ||
         [ -n "$(find "${inputs[@]}" -newer "build/$1/passed/$2" -type f -print -quit 2>/dev/null)" ]
@@ -55,6 +56,14 @@ pass_tests() { # preset
 }
 
 say "Optimised build"
+cache=build/release/CMakeCache.txt
+if [ -n "${CXX:-}" ] && [ -e $cache ]; then  # CMake looks at CXX in a new folder alone
+    found=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' $cache)
+    [ "$found" = "$(command -v "$CXX")" ] || {
+        echo "tests/run.sh: found CXX=$CXX, but build/release was configured with $found; remove that folder, or leave CXX out" >&2
+        exit 2
+    }
+fi
 CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON "-DISOGLOSS_BENCHMARKS=cells;ranks_step" -DISOGLOSS_DOCS=ON
 cmake --build --preset release --parallel "$jobs"
 

@@ -63,6 +63,7 @@ def version():
 
 
 def main(names):
+    sys.stdout.reconfigure(encoding="utf-8")  # as the headers are, whatever the locale
     merger = Merger()
     for name in names or ["isogloss/isogloss.hpp"]:
         merger.add(name)

@@ -87,6 +87,10 @@ struct Pairs {
             X.push_back(tokens[std::size_t(i)]);
             y.push_back(tokens[std::size_t(i + offset)]);
         }
+        if (X.empty())
+            throw ig::DataError(text.source(), ": found no pair of words in ", text.size(),
+                                " tokens with --window ", window,
+                                ", expected at least one; use a longer text or a smaller --window");
         for (ig::Index i = std::ssize(X) - 1; i > 0; --i) {  // in random order
             const auto j = static_cast<std::size_t>(order.below(i, i + 1));
             std::swap(X[std::size_t(i)], X[j]);

@@ -1,6 +1,6 @@
 /// @file complete.cpp  The most probable next words after the beginning of a line.
 #include <iostream>
-#include <isogloss/file/reader.hpp>
+#include <string>
 
 #include "print.hpp"
 #include "report.hpp"
@@ -45,10 +45,18 @@ int complete(const CompleteOptions& o) {
         complete(it, o.text, o);
         return 0;
     }
-    ig::file::LineReader reader(std::cin, "standard input");
-    for (std::string_view line; reader.next(line);) complete(it, std::string(line), o);
-    if (reader.line() == 0)
-        throw ig::DataError("standard input: the text is empty; expected at least one line");
+    ig::Index lines = 0;
+    // Not by a LineReader, which reads ahead: who sends one line may wait for its answer.
+    for (std::string line; std::getline(std::cin, line); ++lines) {
+        if (lines == 0 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+        if (line.ends_with('\r')) line.pop_back();
+        try {
+            complete(it, line, o);
+        } catch (const ig::DataError& error) {
+            throw ig::DataError("standard input:", lines + 1, ": ", ig::cause_of(error.what()));
+        }
+    }
+    if (lines == 0) throw ig::DataError("standard input: the text is empty; expected at least one line");
     return 0;
 }
 

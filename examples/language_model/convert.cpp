@@ -1,6 +1,8 @@
 /// @file convert.cpp  Converts a model to a smaller file.
 #include <filesystem>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "../shared/outputs.hpp"
 #include "commands.hpp"
@@ -13,6 +15,12 @@ int convert(const ConvertOptions& o) {
     files::Outputs().read("--model", o.model).write("--to", o.to, model_kind()).check();
     auto file = ig::io::Safetensors::open(o.model);
     stored_options(file);
+    if (is_training(file)) {  // its model alone: the rest serves only to resume it
+        std::vector<ig::io::TensorView> tensors;
+        for (const auto& t : file.tensors())
+            if (!t.name.starts_with("state/") || t.name == "state/vocabulary") tensors.push_back(t);
+        file = file.with(std::move(tensors), file.owner());
+    }
     const auto type = o.store == "bf16"   ? ig::io::Compact::bf16
                       : o.store == "int8" ? ig::io::Compact::int8
                                           : ig::io::Compact::none;

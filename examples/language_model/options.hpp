@@ -409,9 +409,10 @@ inline std::string fault(const Options& o) {
 /// training uses the bundled text; `ranks`: processes that share it, 0 without mpirun.
 inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
     if (o.shards == 0) o.shards = ranks == 0 ? 1 : std::min(o.batch, std::max<ig::Index>(ranks, 4));
-    if (o.shards < ranks)
+    if (o.shards >= 1 && o.shards < ranks)  // fault() reports what is below 1
         throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks,
-                                         " ranks that mpirun has started: each takes one or more of them"));
+                                         " ranks that mpirun has started: each takes one or more of them, ",
+                                         "and a shard one or more of the columns of --batch, ", o.batch));
     if (!o.layers) o.layers = o.units.size() == 1 ? 2 : std::ssize(o.units);
     if (std::ssize(o.units) == *o.layers) even(o.units);
     if (o.embedding == 0) o.embedding = o.units.back();
@@ -439,6 +440,10 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
     if (o.precision == "auto")  // a training keeps its first choice wherever it is resumed
         o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
+    // A recipe without a keep, where every place has its own: the common one is then not used.
+    if (std::isnan(o.keep) && o.keep_state && (o.scheme == "gal" || o.keep_input) &&
+        (o.scheme == "tied" || o.keep_output))
+        o.keep = *o.keep_state;
     if (const auto found = fault(o); !found.empty()) throw ig::UsageError(found);
 }
 

@@ -33,7 +33,9 @@ inline Options one_layer(ig::Index units, const std::string& cell) {
 
 /// The options of a model initialised from a system: such a layer with a unit for each state.
 inline Options options_of_system(const System& it, const std::string& cell) {
-    return one_layer(it.system.states(), cell);
+    Options o = one_layer(it.system.states(), cell);
+    if (it.vocabulary.level() == ig::text::Level::character) o.level = "character";
+    return o;
 }
 
 /// Sets the parameters of a built model from the system: word vectors and softmax, and those of an rnn. A

@@ -106,7 +106,7 @@ inline std::pair<ig::Index, ig::Index> token_range(const std::string& range, ig:
         const double most = share ? 100 : static_cast<double>(n);
         if (read.ec != std::errc() || read.ptr != stop || !(value >= 0 && value <= most)) refuse();
         if (!share && value != std::floor(value)) refuse();
-        return static_cast<ig::Index>(share ? value / 100 * static_cast<double>(n) : value);
+        return static_cast<ig::Index>(share ? value * static_cast<double>(n) / 100 : value);
     };
     const auto colon = range.find(':');
     if (colon == std::string::npos) refuse();

@@ -31,7 +31,7 @@ std::pair<const char*, std::string> source_of(const Options& o) {
 /// Throws unless the parameters of a model to start from fit this one.
 void require_same_architecture(const Options& o, const Options& model) {
     std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
-    if (o.cell == "rhn") which.insert("depth");
+    if (o.cell == "rhn" && o.start.empty()) which.insert("depth");  // a system has none
     if (o.head == "tied") which.insert("head-bias");
     const auto differ = differences(o, model, which);
     const auto [name, file] = source_of(o);
@@ -65,6 +65,10 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         if (named.contains("schedule") && given.schedule != o.schedule) o.decay.reset();
         if (named.contains("keep"))
             o.keep_input = o.keep_between = o.keep_state = o.keep_output = std::nullopt;
+        if (named.contains("scheme") && given.scheme == "tied") o.keep_output.reset();  // it has none
+        if (named.contains("scheme") && given.scheme == "gal") o.keep_input.reset();
+        if (named.contains("update") && given.update != "sgd" && given.update != "asgd")
+            o.rate.reset();  // that of a preset is for sgd
     }
     copy_named(given, o, named);
     if (named.contains("keep") && std::isnan(o.keep))  // not a preset's, which leaves it open in this way
@@ -165,7 +169,8 @@ void require_outputs(const Options& o) {
         .read("--vectors", o.vectors)
         .write("--model", o.model, model_kind())
         .write("--model", o.model + ".train", training_kind())
-        .write_unmarked("--model", o.model + ".lock", false)
+        .write("--model", o.model + ".lock",
+               {"lock of a training, which is empty", [](const std::string&) { return false; }})
         .write("--log", o.log, Log::kind())
         .check();
 }

@@ -120,6 +120,11 @@ ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from,
             throw ig::DataError(ig::message("--vocabulary '", o_.vocabulary, "' is one of ",
                                             words ? "characters" : "words", ", but --level is ", o_.level));
         v.eos();  // fed before a text: throws if there is none
+        if (!v.eos_per_line())
+            throw ig::DataError(
+                "--vocabulary '", o_.vocabulary,
+                "' has eos_per_line false, expected true: each line end is a token of a model; build it "
+                "with eos_per_line = true");
         return v;
     }
     return texts_.train.vocabulary({.level = words ? ig::text::Level::word : ig::text::Level::character,

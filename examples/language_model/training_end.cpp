@@ -74,7 +74,8 @@ int Training::diverged(const std::string& error) {
 
 int Training::finish_run() {
     ranks_.barrier();  // wait until the first has written the best model
-    ig::io::Checkpoint().model(g_).load(ig::io::Safetensors::open(o_.model), ig::io::Restore::parameters);
+    ig::io::Checkpoint().model(g_).load(ig::io::widened(ig::io::Safetensors::open(o_.model)),
+                                        ig::io::Restore::parameters);
     std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
     const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus) {
         const auto p = perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });

@@ -39,8 +39,9 @@ struct ChainOptions {
 ///     s_t(y) = Σ_{f on at t} W_f(y) + Σ_j v_t(j) D_j(y)
 ///     p(y_1 … y_n) = 1/Z exp(Σ_t s_t(y_t) + Σ_{t>1} U(y_{t-1}, y_t))
 ///
-/// learn() takes a step of AdaGrad (Duchi, Hazan, Singer 2011) along the gradient of log p of one sentence,
-/// observed minus expected counts. The latter are those of a hidden Markov model with a symbol for each
+/// learn() takes steps of AdaGrad (Duchi, Hazan, Singer 2011) along the gradient of log p of one sentence,
+/// observed minus expected counts: one of D and one of U, and of W one at each position, in turn, for the
+/// features that are on there. Expected counts are those of a hidden Markov model with a symbol for each
 /// position, e^{s_t} for emission and e^U for transition probabilities; the recursions do not need these to
 /// sum to 1.
 ///

@@ -110,7 +110,7 @@ private:
         const double reading = clock.lap();
         const lds::CountOptions options{.lags = lags,
                                         .boundary = lt::boundary(o.sentences, vocabulary_),
-                                        .words = vocabulary_.checksum()};
+                                        .vocabulary_checksum = vocabulary_.checksum()};
         if (o.matrix_free) {
             text_.emplace(corpus_->tokens(), vocabulary_.size(), options);
             say("matrix-free: %td tokens, %td types, %td lags; reading %.2f s, counting words %.2f s\n",

@@ -70,6 +70,8 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
     if (o.resume && o.overwrite)
         throw ig::UsageError(
             "count: --resume continues a counting and --overwrite begins it again; give one of them");
+    ig::require("count", "--lags", o.lags, 1, 1000);  // before a vocabulary or tokens are written
+    parse_shard(o.shard);
     if (!o.tokens_to.empty()) files::require_regular(o.text, "write it to a file, or leave --tokens-to out");
     ranks.barrier();
     if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory), ranks);
@@ -86,9 +88,9 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
     if (ranks.first()) write_beside(o, vocabulary, [] {});
     const auto corpus = corpus_of(o.text, vocabulary);
     const double reading = clock.lap();
-    lds::LagCounts counts(
-        vocabulary.size(),
-        {.lags = o.lags, .boundary = boundary(o.sentences, vocabulary), .words = vocabulary.checksum()});
+    lds::LagCounts counts(vocabulary.size(), {.lags = o.lags,
+                                              .boundary = boundary(o.sentences, vocabulary),
+                                              .vocabulary_checksum = vocabulary.checksum()});
     const auto [first, last] = part_of(shard_of(o, corpus.size()), ranks.rank(), ranks.size());
     counts.add(corpus.tokens(), first, last);
     counts = lds::sum_of_ranks(std::move(counts), ranks);

@@ -124,8 +124,10 @@ std::string mib(ig::Index bytes) {
 /// `code`: resident memory of files when the program began; counts that it maps later are not included.
 lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
                              ig::Index code, const ig::text::Vocabulary& vocabulary) {
-    lds::SpillOptions options{
-        .lags = lags, .boundary = boundary, .open_files = open_files, .words = vocabulary.checksum()};
+    lds::SpillOptions options{.lags = lags,
+                              .boundary = boundary,
+                              .open_files = open_files,
+                              .vocabulary_checksum = vocabulary.checksum()};
     // Memory in use already, and needed for the text, the code and the stacks of threads.
     const ig::Index beside = held().own + code + (ig::Index{6} << 20);
     const ig::Index least = lds::SpilledCounts::least_memory(vocabulary.size(), options);

@@ -20,6 +20,7 @@ int embed(const EmbedCommand& o) {
     if (o.types.empty() && o.text.empty()) throw ig::DataError("embed: give --types, or --text and --out");
     if (!o.text.empty() && o.out.empty())
         throw ig::DataError("embed: give --out, the file for the vectors of the tokens");
+    require_texts(o.text);
     const auto it = lds::load_lds<float>(o.model);
     if (!o.types.empty()) {
         const auto v = lds::type_embedding(it.system, it.xx);

@@ -121,7 +121,7 @@ class Inputs:
         self.given.update((corpus, digest(os.path.join(o.data, file) for file in CORPORA[corpus][1:])) for corpus in o.corpora)
         self.given.update((source, digest([getattr(o, source)])) for source in ("system", "ssid", "word2vec") if getattr(o, source))
         for name, value in self.given.items():
-            if self.known.get(name, value) != value:
+            if value is not None and self.known.get(name, value) != value:  # of a missing file the program says so
                 what = f"--epochs {self.known[name]}, not {value}" if name == "epochs" else f"another {name}"
                 sys.exit(f"tables.py: '{o.results}' was made with {what}. Give what it was made with, or --results another name")
 

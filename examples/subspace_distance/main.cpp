@@ -94,8 +94,14 @@ std::vector<Row> measure(const Options& o) {
     if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
     files::require_same_study(o.csv, rows, [&](const Row& r, const files::Study& found) {
         const std::string what = study.differences(found);
-        return what.empty() && r.epoch > o.epochs ? ig::message("epoch ", r.epoch, " of --epochs ", o.epochs)
-                                                  : what;
+        if (!what.empty()) return what;
+        if (r.epoch > o.epochs) return ig::message("epoch ", r.epoch, " of --epochs ", o.epochs);
+        // What a sweep holds fixed is the same in all of its rows.
+        if (r.point.sweep == "beta" && o.sweep != "tau" && r.point.tau != o.tau)
+            return ig::message("--tau is ", r.point.tau, ", not ", o.tau);
+        if (r.point.sweep == "tau" && o.sweep != "beta" && r.point.beta != o.beta)
+            return ig::message("--beta is ", r.point.beta, ", not ", o.beta);
+        return what;
     });
     const auto vocabulary = ig::text::Vocabulary::from_file(path);
     const auto corpus = ig::text::Corpus::read(path, vocabulary);
@@ -174,7 +180,8 @@ int work(int argc, char** argv) {
                    "of split: share of the epochs, at the end, in which the table is held fixed");
     app.add_flag("--hold-target", o.hold_target,
                  "soft targets are constants: no gradient through them into the table");
-    app.add_option("--clip", o.clip, "largest norm of the gradient; 0: no limit");
+    app.add_option("--clip", o.clip,
+                   "largest norm of the gradient, under split that of the LSTM alone; 0: no limit");
     app.add_option("--init", o.init, "bound of the start values");
     app.add_option("--head-init", o.head_init, "bound of those of the softmax matrix");
     app.add_option("--seed", o.seed, "of the first run");

@@ -1,13 +1,13 @@
 """The contents of the tables of table.py: tasks, methods and parts by name, each with its options for the program."""
-# Options common to all methods; `--units` are those of networks on graphs, others override them.
+# Options of the texts, common to all methods: table.py writes the texts with these alone.
 TASKS = {
     'alphabet': '--task alphabet --length 100000 --validation-length 50000',
     'music': '--task music --length 100000 --validation-length 50000',
-    'anbn': '--task anbn --units 10 --lines 10 --length 10000 --longest 1000 --validation-length 100000',
-    'xor, L = 10, answer': '--task xor --units 10 --answer-only --bits 10 --lines 2000 --validation-length 15000',
+    'anbn': '--task anbn --lines 10 --length 10000 --longest 1000 --validation-length 100000',
+    'xor, L = 10, answer': '--task xor --answer-only --bits 10 --lines 2000 --validation-length 15000',
 }
 # Those of networks on graphs alone; the program refuses options without effect.
-GRAPHS = {'alphabet': '', 'music': '--edges 20', 'anbn': '--slowest 2000', 'xor, L = 10, answer': '--edges 10'}
+GRAPHS = {'alphabet': '', 'music': '--edges 20', 'anbn': '--units 10 --slowest 2000', 'xor, L = 10, answer': '--units 10 --edges 10'}
 # The whole text as one sequence, with line search.
 SEQUENCE = '--training full --columns 1 --bound 0'
 FULL = f'{SEQUENCE} --form quasi_diagonal'

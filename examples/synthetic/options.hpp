@@ -213,6 +213,8 @@ inline std::string fault(const Options& o) {
         return message("found length = ", o.length, ", lines = ", o.lines,
                        ", validation length = ", o.validation_length,
                        "; expected length ≥ 2, the others ≥ 0, and all at most ", tasks::longest_text);
+    if (o.longest_validation < 0)
+        return message("--validation-longest is ", o.longest_validation, ", expected at least 0");
     const tasks::Index last_cut = o.full_batches() ? most_cuts - 1 : most_halvings;
     if (!within(o.start, 0, 999) || !within(o.doublings, 0, 20) || !within(o.cut, 0, last_cut))
         return message("found start = ", o.start, ", doublings = ", o.doublings, ", cut = ", o.cut,

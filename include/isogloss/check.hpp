@@ -342,7 +342,7 @@ struct Model {
 };
 
 /// The laws that a model breaks, in order; `build(Graph<T>&) -> Loss<T>` makes the model for float and double.
-template <class Build> std::vector<Breach> broken_laws(Build build, const LawOptions& o = {}) {
+template <class Build> [[nodiscard]] std::vector<Breach> broken_laws(Build build, const LawOptions& o = {}) {
     if constexpr (!std::is_same_v<Build, Model>) {
         return broken_laws(Model(std::move(build)), o);
     } else {
@@ -360,7 +360,7 @@ template <class Build> std::vector<Breach> broken_laws(Build build, const LawOpt
 }
 
 /// The same as text: one line for each broken law, empty when all hold.
-template <class Build> std::string laws(Build build, const LawOptions& o = {}) {
+template <class Build> [[nodiscard]] std::string laws(Build build, const LawOptions& o = {}) {
     if constexpr (!std::is_same_v<Build, Model>) {
         return laws(Model(std::move(build)), o);
     } else {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <isogloss/config.hpp>
 #include <limits>
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// rather than returning part of the text.
 template <class... Parts> std::string message(const Parts&... parts) {
     std::ostringstream out;
+    out.imbue(std::locale::classic());      // names in files are made of it too: 1000, in no locale 1,000
     out.exceptions(std::ios_base::badbit);  // otherwise the stream hides failures within it
     (out << ... << parts);
     return out.str();

@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "graphs.hpp"
+#include "threads.hpp"
 #include "tolerance.hpp"
 
 using namespace isogloss;
@@ -129,6 +130,8 @@ TEST_CASE("Packed weights say what they cannot be", "[graph][inference][packed]"
         in_double.g.packed_weights(Precision::int8),
         Catch::Matchers::ContainsSubstring("found precision = int8 for a graph of double, expected full"));
     REQUIRE_THROWS_AS(in_double.g.packed_weights(Precision::bf16), UsageError);
+    REQUIRE_THROWS_WITH(Graph<float>({.gradients = false, .precision = Precision::int8}),
+                        Catch::Matchers::ContainsSubstring("packed_weights"));
     REQUIRE_THROWS_WITH(Graph<float>({.precision = Precision::int8}),
                         Catch::Matchers::ContainsSubstring("precision = int8") &&
                             Catch::Matchers::ContainsSubstring("packed_weights"));
@@ -156,4 +159,49 @@ TEST_CASE("Matrices that a token chooses stay as they are on packed weights", "[
     Graph<float> packed({.time = 4}, owner.packed_weights());
     const auto [px, po] = build(packed);
     CHECK(distance(last(packed, px, po), last(owner, x, o)) < 1e-5);
+}
+
+TEST_CASE("A graph on packed weights packs those of its owner anew", "[graph][inference][packed]") {
+    Net<float> owner(sizes);
+    Net<float> coarse(sizes, owner.g.packed_weights(Precision::int8));
+    const auto fine = Net<float>(sizes, owner.g.packed_weights()).passes();
+    CHECK(Net<float>(sizes, coarse.g.packed_weights()).passes() == fine);
+    auto U = owner.g.value(owner.g.weight("lstm.U"));
+    std::fill(U.begin(), U.end(), 0.f);
+    CHECK(Net<float>(sizes, coarse.g.packed_weights(Precision::int8)).passes() ==
+          Net<float>(sizes, owner.g.packed_weights(Precision::int8)).passes());
+}
+
+TEST_CASE("A matrix of more terms than a product sums stays as it is", "[graph][inference][packed]") {
+    constexpr Index most = kernel::Int8Gemm::most_terms;
+    const auto bytes = [](Index inputs, Index words) {
+        Graph<float> g({.gradients = false});
+        g.add<Softmax>("o", {.vocabulary = words}, g.add<Linear>("map", {.units = 1}, g.input("x", inputs)));
+        return g.packed_weights(Precision::int8).packed_bytes();
+    };
+    CHECK(bytes(most, 3) > bytes(most + 1, 3));  // of the latter the head alone is packed
+    CHECK(bytes(most + 1, 3) > 0);
+    CHECK(bytes(1, most + 1) > bytes(1, 3));  // a head of so many words has few terms
+}
+
+TEST_CASE("Threads that share a batch on packed weights give the same", "[graph][inference][packed]") {
+    const Threads restored(1);
+    constexpr GraphOptions wide{.time = 7, .batch = 12, .seed = 5};
+    Net<float> owner(wide);
+    for (const Precision p : {Precision::full, Precision::int8, Precision::bf16}) {
+        Net<float> net(wide, owner.g.packed_weights(p));
+        net.g.training(false);
+        std::vector<Token> words(7 * 12);
+        for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<Token>((i * 11 + 3) % V);
+        const auto pass = [&](int count) {
+            threads(count);
+            net.g.reset();
+            net.g.forward(net.o, {net.x, TokenBlock{words.data(), 7, 12}});
+            std::vector<double> all;
+            for (const float v : net.g.log_probabilities(net.o)) all.push_back(v);
+            return all;
+        };
+        const auto alone = pass(1);
+        CHECK(distance(pass(3), alone) < 1e-5);
+    }
 }

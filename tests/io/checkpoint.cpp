@@ -68,6 +68,8 @@ template <class T, template <class> class Update> void resumes(typename Update<T
     const TemporaryDirectory folder;
     const auto path = folder / "training.safetensors";
     Training<T, Update> whole(options), first(options), second(options, 4, 77);
+    for (auto* t : {&whole, &first})
+        t->update.rate(0.5 * t->update.rate());  // the second has it from the file
     whole.train(9);
     first.train(4);
     first.note = "stopped at four";
@@ -95,6 +97,17 @@ TEMPLATE_TEST_CASE("Training that goes on from a checkpoint has the bits of trai
     resumes<TestType, Adam>({.rate = 0.05});
     resumes<TestType, Sgd>({.rate = 0.1, .momentum = 0.9});
     resumes<TestType, AveragedSgd>({.sgd = {.rate = 0.5}});
+}
+
+TEST_CASE("The patience of a schedule survives a stop", "[io][checkpoint]") {
+    const TemporaryDirectory folder;
+    const DivideOnPlateauOptions options{.rate = 1, .divisor = 4, .patience = 1};
+    DivideOnPlateau a(options), b(options);
+    a.observe(5);
+    CHECK(a.observe(6) == 1);  // the one failure that is let pass
+    Checkpoint().state("schedule", a).save(folder / "schedule.safetensors");
+    Checkpoint().state("schedule", b).load(Safetensors::open(folder / "schedule.safetensors"));
+    CHECK(b.observe(5.5) == 0.25);
 }
 
 TEST_CASE("Averages and the trigger survive a stop", "[io][checkpoint]") {

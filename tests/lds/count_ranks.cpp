@@ -86,7 +86,7 @@ TEST_CASE("Files of counts of any number of ranks are merged into the file of on
         ThreadGroup::run(n, [&](auto& ranks) {
             const std::string folder = message(place / "rank-", ranks.rank());
             SpilledCounts own(words.size(), folder,
-                              {.lags = 3, .memory = Index{1} << 20, .words = words.checksum()});
+                              {.lags = 3, .memory = Index{1} << 20, .vocabulary_checksum = words.checksum()});
             const Index first = begin_of(ranks.rank(), n), last = begin_of(ranks.rank() + 1, n);
             const std::span<const Token> all(text);
             own.pass(all.first(static_cast<std::size_t>(first)));
@@ -112,7 +112,7 @@ TEST_CASE("Ranks that count together say what is wrong", "[lds][distributed][cou
         ThreadGroup::run(2,
                          [&](auto& ranks) {
                              const auto words = static_cast<std::uint64_t>(7 + ranks.rank());
-                             sum_of_ranks(LagCounts(V, {.lags = 2, .words = words}), ranks);
+                             sum_of_ranks(LagCounts(V, {.lags = 2, .vocabulary_checksum = words}), ranks);
                          }),
         UsageError, says("another vocabulary", "rank 1"));
     for (const Index odd : {1, 2, 4}) {  // also one with which the first rank exchanges nothing at first
@@ -124,11 +124,12 @@ TEST_CASE("Ranks that count together say what is wrong", "[lds][distributed][cou
             UsageError, says("3 lags", message("rank ", odd), "expected 30, 2"));
     }
     REQUIRE_THROWS_MATCHES(
-        ThreadGroup::run(3,
-                         [&](auto& ranks) {  // the first knows no words
-                             sum_of_ranks(LagCounts(V, {.lags = 2, .words = std::uint64_t(ranks.rank())}),
-                                          ranks);
-                         }),
+        ThreadGroup::run(
+            3,
+            [&](auto& ranks) {  // the first knows no words
+                sum_of_ranks(LagCounts(V, {.lags = 2, .vocabulary_checksum = std::uint64_t(ranks.rank())}),
+                             ranks);
+            }),
         UsageError, says("another vocabulary", "rank 2"));
     const TemporaryDirectory place;
     REQUIRE_THROWS_MATCHES(

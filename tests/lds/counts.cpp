@@ -114,7 +114,7 @@ TEST_CASE("Several texts are counted as if each were added alone, in blocks of a
 TEST_CASE("Counts of two vocabularies are not added where both are known", "[lds][counts]") {
     const std::vector<Token> text = {0, 1, 2};
     const auto counted = [&](std::uint64_t words) {
-        LagCounts counts(3, {.lags = 1, .words = words});
+        LagCounts counts(3, {.lags = 1, .vocabulary_checksum = words});
         counts.add(text);
         return counts;
     };
@@ -125,7 +125,7 @@ TEST_CASE("Counts of two vocabularies are not added where both are known", "[lds
     sum.add(counted(7));
     sum.add(counted(0));
     CHECK(sum.tokens() == 9);
-    CHECK(sum.options().words == 7);
+    CHECK(sum.options().vocabulary_checksum == 7);
 }
 
 TEST_CASE("Where memory runs out the counts are as before or those of no tokens, and the message says which",

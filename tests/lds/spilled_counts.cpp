@@ -265,7 +265,7 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
     const TemporaryDirectory place;
     constexpr Index V = 40;
     const auto text = texts::markov(20000, V);
-    const auto options = tight(V, {.lags = 3, .words = 5});
+    const auto options = tight(V, {.lags = 3, .vocabulary_checksum = 5});
     {
         SpilledCounts counts(V, place / "spill", options);
         give(counts, text);
@@ -285,7 +285,7 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
     other.boundary = 2;
     refused(V, other, "boundary -1");
     other = again;
-    other.words = 6;
+    other.vocabulary_checksum = 6;
     refused(V, other, "of another vocabulary");
     refused(V + 1, again, "40 words");
     for (const std::size_t at : {std::size_t{0}, std::size_t{4000}, std::size_t{9000}}) {
@@ -362,15 +362,15 @@ TEST_CASE("Counts that know their words are saved with no others", "[lds][spille
     const TemporaryDirectory place;
     const auto given = words(3),
                others = text::Vocabulary::from_words({"x", "y", "z"}, {}, {.eos_per_line = false});
-    SpilledCounts named(3, place / "named", tight(3, {.lags = 1, .words = given.checksum()}));
+    SpilledCounts named(3, place / "named", tight(3, {.lags = 1, .vocabulary_checksum = given.checksum()}));
     named.add(std::vector<Token>{0, 1, 2});
     REQUIRE_THROWS_MATCHES(save_counts(place / "f", named, others), UsageError,
                            says("expected that of the counts"));
     save_counts(place / "f", named, given);
     const auto back = load_counts(place / "f");
     CHECK(back.vocabulary == given);
-    CHECK(back.counts.options().words == given.checksum());
-    CHECK(named.counts().options().words == given.checksum());
+    CHECK(back.counts.options().vocabulary_checksum == given.checksum());
+    CHECK(named.counts().options().vocabulary_checksum == given.checksum());
     REQUIRE_THROWS_MATCHES(save_counts(place / "g", back.counts, others), UsageError,
                            says("expected that of the counts"));
     save_counts(place / "g", back.counts, given);
@@ -379,7 +379,7 @@ TEST_CASE("Counts that know their words are saved with no others", "[lds][spille
     LagCounts unknown(3, {.lags = 1});
     unknown.add(std::vector<Token>{0, 1, 2});
     save_counts(place / "h", unknown, others);
-    SpilledCounts sum(3, place / "sum", tight(3, {.lags = 1, .words = given.checksum()}));
+    SpilledCounts sum(3, place / "sum", tight(3, {.lags = 1, .vocabulary_checksum = given.checksum()}));
     sum.add(back.counts);
     sum.add(unknown);
     REQUIRE_THROWS_MATCHES(sum.add(load_counts(place / "h").counts), UsageError, says("another vocabulary"));

@@ -21,15 +21,16 @@ TEST_CASE("Nonlinearity obeys the laws of a node", "[node][nonlinearity]") {
     REQUIRE(laws([=](auto& g) {
                 const auto h =
                     g.template add<Linear>("map", {.units = 3, .init = uniform(1)}, g.input("x", 3));
-                return check::probe(g, g.template add<Nonlinearity>("s", {.function = s}, h));
+                return check::probe(g, g.template add<Nonlinearity>("s", {.activation = s}, h));
             }) == "");
     // Between maps, and on a sequence to which another node sends a gradient too.
     REQUIRE(laws([=](auto& g) {
                 const auto h =
                     g.template add<Linear>("below", {.units = 4, .init = uniform(1)}, g.input("x", 3));
-                const auto y = g.template add<Linear>("above", {.units = 4, .init = uniform(1)},
-                                                      g.template add<Nonlinearity>("s", {.function = s}, h));
-                return check::probe(g, g.template add<Nonlinearity>("last", {.function = s},
+                const auto y =
+                    g.template add<Linear>("above", {.units = 4, .init = uniform(1)},
+                                           g.template add<Nonlinearity>("s", {.activation = s}, h));
+                return check::probe(g, g.template add<Nonlinearity>("last", {.activation = s},
                                                                     g.template add<Sum>("both", {}, h, y)));
             }) == "");
 }
@@ -41,7 +42,7 @@ TEMPLATE_TEST_CASE("Nonlinearity agrees with PyTorch", "[node][nonlinearity][ref
     const auto compare = [&](Activation s, const auto& value, const auto& gradient) {
         Graph<T> g({.time = 3, .batch = 2});
         const auto x = g.input("x", 4), w = g.input("w", 4);
-        const auto y = g.template add<Nonlinearity>("s", {.function = s}, x);
+        const auto y = g.template add<Nonlinearity>("s", {.activation = s}, x);
         const auto l = g.template add<Dot>("loss", {}, w, y);
         const std::vector<T> in(std::begin(ref::x), std::end(ref::x)),
             weights(std::begin(ref::w), std::end(ref::w));
@@ -65,7 +66,7 @@ TEST_CASE("Nonlinearity treats every unit of wide passes, 0 and what is not a nu
     const Index n = 401, T = 3;  // 1203 numbers: no multiple of a chunk
     Graph<double> g({.time = T, .batch = 1});
     const auto x = g.input("x", n), w = g.input("w", n);
-    const auto y = g.add<Nonlinearity>("s", {.function = Activation::relu}, x);
+    const auto y = g.add<Nonlinearity>("s", {.activation = Activation::relu}, x);
     const auto l = g.add<Dot>("loss", {}, w, y);
     Numbers in = numbers(n * T, 1);
     const Numbers weights = numbers(n * T, 2);

@@ -310,6 +310,25 @@ TEST_CASE("A logistic network starts as the image of the tanh network", "[node][
     REQUIRE(apart(flat(h.value(b)), image) < 1e-14);
 }
 
+TEST_CASE("A logistic network gated by a sequence starts as that image, too", "[node][edges]") {
+    const auto is_image = []<template <class> class Node>(const Numbers& in) {
+        const auto values = [&](Activation s) {
+            Graph<double> g({.time = T, .batch = 1});
+            const auto u = g.input("u", A);
+            const auto a = g.add<Node>("net", {.units = N, .edges = d, .activation = s}, u);
+            g.forward(a, {u, in.data(), T, 1});
+            return flat(g.value(a));
+        };
+        Numbers image = values(Activation::tanh);
+        for (double& v : image) v = (1 + v) / 2;
+        return apart(values(Activation::logistic), image) < 1e-14;
+    };
+    for (const Numbers& in : {Numbers(T * A, 0.0), numbers(T * A, 3)}) {
+        CHECK(is_image.operator()<Glnn>(in));
+        CHECK(is_image.operator()<Gnn>(in));
+    }
+}
+
 TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]") {
     Graph<double> g({.time = T, .batch = 1});
     const auto x = g.tokens("x", A);

@@ -48,11 +48,13 @@ TEST_CASE("Four threads on one set of weights give the answers of one graph", "[
     threads(GENERATE(1, 2));
     constexpr GraphOptions size{.time = 4, .batch = 2};
     Model owner(size);
-    const auto weights = owner.g.shared_weights();
+    const bool packed = GENERATE(false, true);
+    const auto weights = packed ? owner.g.packed_weights(Precision::int8) : owner.g.shared_weights();
     constexpr Token requests = 12;
     std::vector<std::vector<double>> alone, beside(requests);
     owner.g.training(false);
-    for (Token r = 0; r < requests; ++r) alone.push_back(owner.answer(r));
+    Model one(size, weights);
+    for (Token r = 0; r < requests; ++r) alone.push_back((packed ? one : owner).answer(r));
     std::vector<std::thread> workers;
     for (Token w = 0; w < 4; ++w)
         workers.emplace_back([&, w] {

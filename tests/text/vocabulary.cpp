@@ -232,8 +232,10 @@ TEST_CASE("The host program's locale does not show in the file", "[text][vocabul
     };
     const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Grouping));
     const auto now = parse(written).to_text();
+    const auto number = message(10000, ' ', 0.5);  // names in files are made like this
     std::locale::global(before);
     REQUIRE(now == written);
+    REQUIRE(number == "10000 0.5");
 }
 
 TEST_CASE("A vocabulary cut anywhere is refused", "[text][vocabulary]") {

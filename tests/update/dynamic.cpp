@@ -167,6 +167,24 @@ TEMPLATE_TEST_CASE("The trained weights come back bit for bit", "[update][dynami
     }
 }
 
+TEST_CASE("Mean squares of a table that is looked up are those of each row", "[update][dynamic]") {
+    Graph<double> g({.time = 1, .batch = 1});
+    const auto x = g.tokens("x", 3);
+    const auto E = g.weight("E", 3, 1, constant(1));
+    const auto w = g.input("w", 1);
+    const auto l = g.add<Dot>("l", {}, w, g.add<Embedding>("e", {}, x, E));
+    DynamicUpdate<double> update(g.parameters(), {.rate = 1, .decay = 0, .epsilon = 1});
+    const auto pass = [&](Token token, double gradient) {
+        g.forward(l, {x, {&token, 1, 1}}, {w, &gradient, 1, 1});
+        g.backward(l);
+        REQUIRE(g.parameter("E").condition == Parameter<double>::Condition::rows);
+    };
+    pass(2, 3), update.collect();
+    pass(2, 4), update.step();  // by 4 / (3 + 1)
+    pass(1, 4), update.step();  // no square was collected: by 4 / (0 + 1)
+    CHECK(flat(g.value(E)) == Numbers{1, -3, 0});
+}
+
 TEST_CASE("Without decay rows that were not looked up are left alone, with it they return",
           "[update][dynamic]") {
     Graph<double> g({.time = 1, .batch = 1});

@@ -20,6 +20,11 @@ template <class T, class Update> Numbers after_two_steps(int count, typename Upd
     g.store().columns = 4;
     Update update(g.parameters(), options);
     const Random random(3, 3);
+    if constexpr (requires { update.collect(); }) {
+        Index i = 2 * rows * cols;
+        for (T& v : g.gradient(w)) v = static_cast<T>(random.normal(i++));
+        update.collect();
+    }
     Numbers all;
     for (Index step = 0; step < 2; ++step) {
         auto gradient = g.gradient(w);
@@ -45,7 +50,23 @@ template <class T, class Update> void same(typename Update::Options options) {
 TEMPLATE_TEST_CASE("Threads that share an update make the same step", "[update][threads]", float, double) {
     using T = TestType;
     same<T, Sgd<T>>({.rate = 0.3, .clip = 1, .weight_decay = 0.1});
+    same<T, Sgd<T>>({.rate = 0.3, .clip = 1, .momentum = 0.9});
     same<T, Adam<T>>({.rate = 0.1, .clip = 1, .weight_decay = 0.1});
+    same<T, DynamicUpdate<T>>({.rule = DynamicRule::sgd, .rate = 0.3, .decay = 0.5});
+    same<T, DynamicUpdate<T>>({.rate = 0.3, .decay = 0.5});
+}
+
+TEST_CASE("Threads that share an average take in each number", "[update][threads]") {
+    const Threads restored(1);
+    threads(3);
+    Graph<float> g(GraphOptions{.time = 1, .batch = 1});
+    const auto w = g.weight("w", 301, 300, uniform(0.5));
+    const Numbers before = flat(g.value(w));
+    WeightAverage<float> average(g.parameters());
+    average.add();
+    for (float& v : g.value(w)) v = 0;
+    average.swap();
+    CHECK(flat(g.value(w)) == before);
 }
 
 TEST_CASE("Threads that share an update find the number that is not finite", "[update][threads]") {

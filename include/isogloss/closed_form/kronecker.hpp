@@ -52,7 +52,7 @@ struct Result {
 ///     ∂l/∂W_c   = Σ_n δ_nc (I_M ⊗ E)ᵀ x_n                  δ_n = p_n - 1_{y_n}
 ///     (∂l/∂E)ᵀ  = Σ_n Σ_c δ_nc (K_{H,M}⁽ᴹ⁾)ᵀ ((W_c x_nᵀ K_{M,V})ᵀ)⁽ᴹ⁾
 ///
-/// Shapes   E [V, H];  W [M H, C];  X [N, M];  y [N].  Costs O(N C M³ H² V): for tests.
+/// Shapes   E [V, H];  W [M H, C];  X [N, M];  y [N].  Costs O(N C M² H V (M V + H)): for tests.
 /// Errors   UsageError for shapes that do not match or a table of width 0, DataError for a token or class out of range.
 /// Source   "Embedding derivative derivation"; vec-transpose: Minka 2000. Departure: the transpose stands
 ///          inside the vec-transpose, as otherwise the product is undefined; see docs/closed_form/kronecker.md.

@@ -21,7 +21,8 @@ struct DataParallelOptions {
     bool ordered = true;  ///< summation order independent of the number of ranks; else the fastest
     /// Gradients are sent as soon as they are complete, while the backward pass continues: for passes that run
     /// backward once and do not modify the gradients. The head's part of a tied table is then summed separately,
-    /// so that bits differ from those without overlap, for any number of ranks.
+    /// so that bits differ from those without overlap, for any number of ranks. With `ordered` = false, or by a
+    /// communicator that is not Asynchronous, such as ThreadGroup::Member, nothing is sent early, but the rest holds.
     bool overlap = false;
     Index pack = Index{1} << 14;  ///< parameters with fewer numbers are sent together, at the end; ≥ 0
 };
@@ -161,7 +162,7 @@ public:
 
     /// While it exists, the columns start from zero states and the graph is in evaluation mode; its destructor
     /// restores the previous states and mode.
-    class Evaluation {
+    class [[nodiscard]] Evaluation {
     public:
         explicit Evaluation(DataParallel& of) : of_(of), graph_(of.g_), states_(of.states_) {
             for (State& s : of_.states_) std::fill(s.values.begin(), s.values.end(), T(0));

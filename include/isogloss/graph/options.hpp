@@ -53,13 +53,13 @@ template <class T> void configure(Store<T>& store, GraphOptions options) {
     if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
         throw UsageError("graph: found capacities time = ", options.time, ", batch = ", options.batch,
                          ", expected that one number for each position takes at most 2^63 - 1 bytes");
-    if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
-    store.gradients = store.training = options.gradients;
     if (options.precision == Precision::int8)
         throw UsageError(
             "graph: found precision = int8, expected full, bf16 or automatic; products in int8 are for "
             "evaluation, ",
-            "by a graph on packed_weights(Precision::int8) of another");
+            "by a graph on packed_weights(Precision::int8) of another, which needs no precision of its own");
+    if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
+    store.gradients = store.training = options.gradients;
     store.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
     if (!std::is_same_v<T, float> && store.precision == Precision::bf16)
         throw UsageError(

@@ -113,8 +113,8 @@ struct ModelView {
 ///
 /// Memory   A N numbers for the transpose of E, N² for that of P, and `budget` bytes for u and w of the stacked
 ///          sequences. If that does not hold all times of at least `worth_it` sequences, u is kept at every S-th
-///          time, S = √(T/2), and recomputed from there, which costs a quarter more work. A single sequence takes
-///          2 √(2T) N numbers, whatever the budget. To these come 8 bytes for each symbol and time.
+///          time, S = √(T/2), and recomputed from there: a third more work. A sequence takes 2 √(2T) N numbers
+///          then, even if the budget is smaller. To these come 8 bytes for each symbol and time.
 /// Source   Rabiner 1989, section III; Churchill, Lazareva 1999, checkpoints in time.
 class ForwardBackward {
 public:

@@ -223,8 +223,8 @@ template <class T> void require_lasting(Graph<T>& g, std::string_view who) {
 ///          here, and layers that disagree. UsageError for names that the graph does not have, nodes of another
 ///          form, tables with unit_rows, a graph on shared weights, weights that are temporary ones of a
 ///          DynamicUpdate or WeightDrop.
-template <class T> std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
-                                                       const std::vector<TorchLayer>& layers) {
+template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
+                                                                     const std::vector<TorchLayer>& layers) {
     if (g.store().shared)
         throw UsageError("read_torch: the graph is on shared weights; read into the graph that owns them");
     detail::require_lasting(g, "read_torch");

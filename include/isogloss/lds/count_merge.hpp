@@ -129,7 +129,7 @@ inline LagCounts counts_of(const CountRun& run, Index buffer) {
     }
     return LagCounts::from_parts({.lags = run.header().lags,
                                   .boundary = static_cast<Token>(run.header().boundary),
-                                  .words = run.header().words},
+                                  .vocabulary_checksum = run.header().words},
                                  std::move(occurrences), std::move(lags));
 }
 

@@ -24,7 +24,8 @@ struct CountOptions {
     Index lags = 7;       ///< r ≥ 1: distances 1 … r
     Token boundary = -1;  ///< a token that ends a sentence: no pair crosses it; -1: pairs are not restricted
     Index block = Index{1} << 24;  ///< tokens processed at a time, 1 … 2³¹ - 1001
-    std::uint64_t words = 0;       ///< checksum of the vocabulary: counts of another are refused; 0: unknown
+    std::uint64_t vocabulary_checksum =
+        0;  ///< Vocabulary::checksum(): counts of another are refused; 0: unknown
 };
 
 namespace detail {
@@ -48,7 +49,7 @@ inline void require_room(const char* who, std::int64_t more, std::int64_t total)
 using CountShape = std::array<Index, 4>;
 
 template <class Options> CountShape shape_of(Index vocabulary, const Options& options) {  ///< see above
-    return {vocabulary, options.lags, options.boundary, static_cast<Index>(options.words)};
+    return {vocabulary, options.lags, options.boundary, static_cast<Index>(options.vocabulary_checksum)};
 }
 
 /// Throws UsageError if two shapes differ; `where` tells in the message where the first was found.

@@ -118,11 +118,11 @@ template <class T> ArrayView<const T> mapped(const io::Safetensors& file, const 
 /// at a lag with a count above 2³² - 1. Versions before 0.2 read only files without such a lag.
 ///
 /// Throws UsageError if the vocabulary has another size than the counts, or other words where the counts know theirs
-/// (CountOptions::words), FileError as write_safetensors.
+/// (CountOptions::vocabulary_checksum), FileError as write_safetensors.
 inline void save_counts(const std::filesystem::path& path, const LagCounts& counts,
                         const text::Vocabulary& vocabulary) {
     const Index V = counts.vocabulary();
-    detail::require_words(vocabulary, V, counts.options().words);
+    detail::require_words(vocabulary, V, counts.options().vocabulary_checksum);
     const std::string words = vocabulary.to_text();
     const std::int64_t boundary = counts.options().boundary;
     auto tensors = detail::counts_head(words, boundary, std::span(counts.occurrences()));
@@ -148,7 +148,7 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
 ///
 /// `watch`, if given, is called now and then; an exception from it aborts the writing and leaves no file. Throws
 /// UsageError for a vocabulary of another size, or of other words where the count files know theirs
-/// (SpillOptions::words).
+/// (SpillOptions::vocabulary_checksum).
 inline void save_counts(const std::filesystem::path& path, std::span<const CountRun> runs,
                         const text::Vocabulary& vocabulary, Index buffer,
                         const std::function<void()>& watch = {}) {
@@ -196,7 +196,7 @@ inline void save_counts(const std::filesystem::path& path, std::span<const Count
 /// Writes the same file from counts that may exceed memory; calls finish().
 inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
                         const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
-    detail::require_words(vocabulary, counts.vocabulary(), counts.options().words);
+    detail::require_words(vocabulary, counts.vocabulary(), counts.options().vocabulary_checksum);
     save_counts(path, std::span(&counts.finish(), 1), vocabulary, counts.buffer(), watch);
 }
 
@@ -236,8 +236,9 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     if (lags.empty()) refuse("it holds no lags");
     const auto boundary = file.scalar<std::int64_t>("boundary");
     if (boundary < -1 || boundary >= V) refuse("the boundary is not a word of the vocabulary");
-    const CountOptions options{
-        .lags = std::ssize(lags), .boundary = static_cast<Token>(boundary), .words = vocabulary.checksum()};
+    const CountOptions options{.lags = std::ssize(lags),
+                               .boundary = static_cast<Token>(boundary),
+                               .vocabulary_checksum = vocabulary.checksum()};
     try {
         return {LagCounts::from_parts(options, std::move(occurrences), std::move(lags)),
                 std::move(vocabulary)};

@@ -35,7 +35,8 @@ struct SpillOptions {
     Index memory = Index{1} << 30;         ///< memory limit in bytes, at least SpilledCounts::least_memory
     Index open_files = 64;                 ///< most files read at a time during a merge, ≥ 2
     Existing existing = Existing::refuse;  ///< files of an earlier counting in the folder
-    std::uint64_t words = 0;               ///< checksum of the vocabulary: files with another are refused
+    std::uint64_t vocabulary_checksum =
+        0;  ///< Vocabulary::checksum(): files with another are refused; 0: unknown
     /// Called several times per second; may throw to stop.
     std::function<void(const SpillProgress&)> watch = {};
 };

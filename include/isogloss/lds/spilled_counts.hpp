@@ -26,7 +26,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Lagged co-occurrences of a text whose counts may exceed memory; the result is that of LagCounts.
 ///
-///     SpilledCounts counts(V, "big.spill", {.lags = 7, .memory = Index{2} << 30, .words = v.checksum()});
+///     SpilledCounts counts(V, "big.spill", {.lags = 7, .memory = Index{2} << 30, .vocabulary_checksum = v.checksum()});
 ///     while (read(some)) counts.add(some);     // tokens of one text, in pieces of any size
 ///     save_counts("big.counts", counts, v);    // of isogloss/lds/files.hpp
 ///     counts.clear();                          // removes its files
@@ -305,7 +305,7 @@ private:
     // What its files have in common.
     CountRunHeader header() const {
         return {.vocabulary = vocabulary_,
-                .words = options_.words,
+                .words = options_.vocabulary_checksum,
                 .lags = options_.lags,
                 .boundary = options_.boundary};
     }

@@ -16,7 +16,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///     }
 ///
 /// If nodes that carry a state were added meanwhile, all states start from zero.
-template <class T> class Evaluation {
+template <class T> class [[nodiscard]] Evaluation {
 public:
     explicit Evaluation(Graph<T>& g) : g_(g), training_(g.training()), states_(g.carried()) {
         g_.training(false);

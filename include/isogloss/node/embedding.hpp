@@ -42,7 +42,8 @@ template <class T> struct Embedding {
         s.lookup(E);
         y = s.sequence("y", E.cols);
         mask = s.mask("mask", E.cols, options.keep);
-        if (options.keep_words < 1) word_scale = s.scratch({s.capacity().time, s.capacity().batch});
+        if (options.keep_words < 1 && s.gradients())
+            word_scale = s.scratch({s.capacity().time, s.capacity().batch});
         return y;
     }
 

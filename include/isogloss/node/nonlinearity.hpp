@@ -9,15 +9,15 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// y_t = s(x_t) by unit: what makes a multilayer perceptron of Linear layers, which without it are one affine map.
 ///
-///     auto h = g.add<Nonlinearity>("h", {.function = Activation::relu}, g.add<Linear>("map", {.units = 50}, x));
+///     auto h = g.add<Nonlinearity>("h", {.activation = Activation::relu}, g.add<Linear>("map", {.units = 50}, x));
 ///
 /// Shapes   x, y [T, B, n]
-/// Options  function  s, an Activation, default tanh: tanh; logistic, 1 / (1 + exp(-x)); relu, max(0, x), whose
-///                    derivative at 0 is 0; identity
+/// Options  activation  s, an Activation, default tanh: tanh; logistic, 1 / (1 + exp(-x)); relu, max(0, x), whose
+///                      derivative at 0 is 0; identity
 /// Gradient dx = s'(x) ∘ dy, from y alone.  Modulus  with s'(x)²
 template <class T> struct Nonlinearity {
     struct Options {
-        Activation function = Activation::tanh;
+        Activation activation = Activation::tanh;
     };
     Options options;
     Seq<T> x, y;
@@ -27,7 +27,7 @@ template <class T> struct Nonlinearity {
         return y = s.sequence("y", x.width);
     }
     void forward(Forward<T>& p) {
-        kernel::activate(options.function, p.rows() * x.width, p.data(x), p.data(y));
+        kernel::activate(options.activation, p.rows() * x.width, p.data(x), p.data(y));
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         const Index n = p.rows() * x.width;
@@ -35,7 +35,7 @@ template <class T> struct Nonlinearity {
         T *to = p.adjoint_data(x), part[kernel::chunk];  // the kernel overwrites, others may have added to x
         for (Index first = 0; first < n; first += kernel::chunk) {
             const Index count = std::min(kernel::chunk, n - first);
-            kernel::activation_backward<!Backward<T, Quantity>::is_gradient>(options.function, count,
+            kernel::activation_backward<!Backward<T, Quantity>::is_gradient>(options.activation, count,
                                                                              a + first, from + first, part);
             kernel::add(count, part, to + first);
         }

@@ -33,15 +33,19 @@ public:
 
     /// Value in row `symbol` of A, column c.
     double operator()(const Random& random, Index A, Index, Index symbol, Index c) const {
+        return of_symbol(random, A, symbol, c) + of_all(c);
+    }
+    /// The part of it that all symbols share: a loop, or what the logistic function adds to a bias.
+    double of_all(Index c) const {
         const Index N = options_.units, j = c < N ? c : target_[c - N];
-        const bool logistic = options_.activation == Activation::logistic;
-        const double alpha =
-            options_.longest == 0
-                ? 1 / static_cast<double>(j + 1)
-                : std::pow(options_.longest,
-                           N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
-        const double loop = leak_ ? -alpha : 1 - alpha;  // of the tanh network
-        if (c >= N) return from_[c - N] == j ? (logistic ? 4 * loop : loop) : 0.0;
+        const double loop = leak_ ? -alpha(j) : 1 - alpha(j);  // of the tanh network
+        if (c < N) return logistic() ? -2 * loop : 0;
+        return from_[c - N] == j ? (logistic() ? 4 * loop : loop) : 0;
+    }
+    /// The rest: random, centred over the symbols; 0 for an edge.
+    double of_symbol(const Random& random, Index A, Index symbol, Index c) const {
+        const Index N = options_.units;
+        if (c >= N) return 0;
         const auto u = [&](Index y, Index k) {
             return options_.spread * (2 * random.uniform(y * N + k) - 1);
         };
@@ -53,11 +57,20 @@ public:
                                                                  : options_.frequencies[y]) *
                                    u(y, k);
         }
-        const double value = alpha * (u(symbol, j) - (*mean_)[j]);
-        return logistic ? 2 * value - 2 * loop : value;
+        const double value = alpha(c) * (u(symbol, c) - (*mean_)[c]);
+        return logistic() ? 2 * value : value;
     }
 
 private:
+    bool logistic() const { return options_.activation == Activation::logistic; }
+    double alpha(Index j) const {
+        const Index N = options_.units;
+        return options_.longest == 0
+                   ? 1 / static_cast<double>(j + 1)
+                   : std::pow(options_.longest,
+                              N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
+    }
+
     SparseRecurrentOptions options_;
     Array<Index> from_, target_;
     bool leak_;
@@ -131,13 +144,12 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
             s.fail("frequencies belong to symbols, and the input is a sequence; leave them empty");
         const SparseStart values(options, record.edges, leak);
         rows = s.units("rows", N + record.edges.count())
-                   .init([values, N](const Random& r, Index m, Index cols, Index i, Index e) {
-                       return e < N ? values(r, m, cols, i, e) : 0.0;
+                   .init([values](const Random& r, Index m, Index, Index i, Index e) {
+                       return values.of_symbol(r, m, i, e);
                    })
                    .from("P", u)
-                   .bias("b", [values, N](const Random& r, Index, Index cols, Index, Index e) {
-                       return e < N ? 0.0 : values(r, 1, cols, 0, e);
-                   });
+                   .bias("b",
+                         [values](const Random&, Index, Index, Index, Index e) { return values.of_all(e); });
         return declare(s);
     }
 

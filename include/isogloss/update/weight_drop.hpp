@@ -42,7 +42,7 @@ public:
     using Options = WeightDropOptions;
 
     /// Entries are dropped during its lifetime; the destructor restores the weights and masks the gradients.
-    class Dropped {
+    class [[nodiscard]] Dropped {
     public:
         /// Draws the masks. Throws UsageError if another one exists, or a gradient of the group counts.
         explicit Dropped(WeightDrop& of) : of_(of) { of.begin(); }

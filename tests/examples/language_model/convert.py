@@ -54,6 +54,11 @@ def smaller(model):
         assert perplexity("wide") == found
     run("convert", "--model", model, "--to", "same", "--store", "fp32")
     assert read("same") == read(model)
+    # Of a training the model as it is now, which may be overwritten again.
+    for _ in range(2):
+        run("convert", "--model", model + ".train", "--to", "of_training", "--store", "int8")
+    assert [one for one in tensors("of_training")[0] if one.startswith("state/")] == ["state/vocabulary"]
+    assert abs(perplexity("of_training") / exact - 1) < 0.2
 
 
 with Folder():

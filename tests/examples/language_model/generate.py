@@ -37,6 +37,13 @@ def completes():
     assert run("complete", "--model", "m", "--text", "a zebra sees").stdout.startswith("a zebra sees  (2 of 3 <unk>)\n")
     longer = " ".join(words * 5)  # than a pass of the model
     assert len(complete([longer, "the", longer], "--k", 5)) == 3 and complete([longer]) == complete(["the", longer])[1:]
+    # A line is answered before the next one comes.
+    with subprocess.Popen([PROGRAM, "complete", "--model", "m", "--text", "-", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asked:
+        for text in "the king", "the":
+            asked.stdin.write(text + "\n")
+            asked.stdin.flush()
+            assert json.loads(asked.stdout.readline())["text"] == text
+    assert asked.returncode == 0
     assert run("complete", "--model", "c", "--text", "the kin", "--k", 1).stdout.split("  ")[-1] == "g\n"
 
 

@@ -171,3 +171,23 @@ TEST_CASE("A word in the log stays in its field", "[language_model]") {
     REQUIRE(csv_field("\"") == "\"\"\"\"");
     REQUIRE(csv_field("\n") == "\\x0A");
 }
+
+TEST_CASE("Penalties, masks and dropped words are those of their options", "[language_model]") {
+    Options o = small("recurrent");
+    o.keep = 1, o.keep_between = 0.25, o.ar = 2, o.tar = 3, o.loss = "ce", o.init = 1;
+    Built built(o);
+    REQUIRE(built.keep("dropout1.mask") == Approx(0.25));
+    REQUIRE(built.keep("embed.mask") == 1);
+    const auto h = built.g.value(built.g.sequence("dropout2.y"));
+    double size = 0, change = 0;
+    for (std::size_t r = 0; r < 6; ++r)  // three steps of two columns
+        for (std::size_t i = 0; i < 4; ++i) {
+            const double now = h(r, i), before = r < 2 ? 0 : h(r - 2, i);
+            size += now * now, change += (now - before) * (now - before);
+        }
+    REQUIRE(built.nats - built.g.value(built.model.text) ==
+            Approx((2 * size + 3 * change) / 4).epsilon(1e-5));
+    o.keep_words = 1e-9;
+    Built none(o);
+    for (const float v : none.g.value(none.g.sequence("embed.y"))) REQUIRE(v == 0);
+}

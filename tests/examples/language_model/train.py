@@ -110,7 +110,7 @@ def presets():
     fast = ["--preset", "fast", "--units", 6, "--embedding", 6, "--epochs", 1, "--batch", 2]
     run("train", "--model", "f", "--corpus", "ptb", *fast, environment={"ISOGLOSS_DATA": "texts"})
     options = tensors("f")[1]["language_model"]
-    for expected in ['"keep":0.7', '"keep-input":0.8', '"keep-between":0.9', '"scheme":"recurrent"', '"loss":"ce"', '"ar":2.0', '"tar":1.0',
+    for expected in ['"keep":0.75', '"keep-input":0.85', '"keep-between":0.9', '"scheme":"recurrent"', '"loss":"ce"', '"ar":2.0', '"tar":1.0',
                      '"weight-decay":0.0002', '"schedule":"one-cycle"']:
         assert expected in options, (expected, options)
     wide = ["--preset", "wide", "--units", "12,6", "--epochs", 1, "--batch", 2]
@@ -132,6 +132,14 @@ def presets():
     assert "data/ptb/ptb.train.txt' does not exist" in missing and "ISOGLOSS_DATA" in missing, missing
     large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
     assert "no large network for wikitext-2" in large, large
+    # With a probability for every place it has all that it needs.
+    run(*small, "--preset", "large", "--keep-input", 0.4, "--keep-state", 0.5, "--overwrite", environment={"ISOGLOSS_DATA": "data"})
+    assert '"keep-input":0.4' in tensors("p")[1]["language_model"]
+    # The rate of a preset is for sgd, and its masks for its scheme.
+    run(*small, "--update", "adam", "--overwrite", environment={"ISOGLOSS_DATA": "data"})
+    assert '"rate":0.001' in tensors("p")[1]["language_model"]
+    run("train", "--model", "f", "--corpus", "ptb", *fast, "--scheme", "gal", "--overwrite", environment={"ISOGLOSS_DATA": "texts"})
+    assert '"scheme":"gal"' in tensors("f")[1]["language_model"] and '"keep-input":null' in tensors("f")[1]["language_model"]
 
 
 with Folder():

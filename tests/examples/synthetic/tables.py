@@ -159,6 +159,8 @@ def only():
         lines = f.readlines()
     with open('only.csv', 'w') as f:
         f.writelines(lines[:3] + lines[4:])
+    run('--program', PROGRAM, '--parts', 'minibatch', '--seconds', '0.01', '--seeds', '1', '--results', 'sources.csv', '--only', 'the source itself|zlib')
+    assert len(keys('sources.csv')) == 13, keys('sources.csv')  # the sources, and all texts but the answers of xor compressed
     run(*how, '--only', 'anbn: .*full batches')
     assert sorted(keys('only.csv')) == sorted(expected) and rows('only.csv')[:-1] == before[:2] + before[3:]
     assert '--only: ' in run(*how, '--only', '(', status=2)

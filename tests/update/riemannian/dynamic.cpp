@@ -90,6 +90,22 @@ TEMPLATE_TEST_CASE("A step of units follows from their metric over the training 
     CHECK(flat(m.g.value(m.g.weight("map.W"))) == W);
 }
 
+TEST_CASE("The metric is a mean over the positions of passes of any length", "[riemannian][dynamic]") {
+    Map<> whole, parts;
+    const RiemannianDynamicOptions o{
+        .rate = 0.1, .damping = 0.2, .rest = {.rule = DynamicRule::sgd, .decay = 0}};
+    auto at_once = update_of(whole, o), in_parts = update_of(parts, o);
+    whole.backward(), at_once.collect();
+    for (Index t = 0; t < T; t += 2) {  // T is even
+        parts.g.forward(parts.l, {parts.x, parts.in.data() + t * B * 3, 2, B},
+                        {parts.w, parts.weights.data() + t * B * 2, 2, B});
+        parts.g.backward(parts.l), in_parts.collect();
+    }
+    whole.backward(), parts.backward();
+    at_once.step(), in_parts.step();
+    CHECK(apart(all_values(parts.g), all_values(whole.g)) < 1e-12);
+}
+
 TEST_CASE("The quasi-diagonal step does not change when inputs are shifted", "[riemannian][dynamic]") {
     for (const auto& [form, same] :
          {std::pair{MetricForm::quasi_diagonal, true}, {MetricForm::diagonal, false}}) {

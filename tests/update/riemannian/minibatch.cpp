@@ -297,6 +297,7 @@ TEMPLATE_TEST_CASE("Minibatch training of a network on a graph goes on from a fi
     };
     const TemporaryDirectory folder;
     Training whole(o), first(o), second(o);
+    for (auto* t : {&whole, &first}) t->net.rate(0.5 * t->net.rate());  // the second has it from the file
     whole.train(17);
     first.train(8);  // between two refreshments, in the midst of a text
     first.checkpoint().save(folder / "training.safetensors");

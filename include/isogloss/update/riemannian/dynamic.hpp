@@ -28,9 +28,10 @@ struct RiemannianDynamicOptions {
 ///     M_j = 1/N Σ (∂l/∂z_j)² z zᵀ                                           quasi-diagonal: M_ii, M_0i, M_00
 ///     w_j ← w_j - η (M_j + ε_j)⁻¹ G_j + min(1, λ R) (w_j⁰ - w_j)           G_j = Σ z ∂l/∂z_j / d over the segment
 ///
-/// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate, as is the update of all
-/// other parameters: tables, tied or not, head biases, networks on sparse graphs, whose rows of weights are no
-/// units, weights that several layers share, and those with rows held at norm 1. The differences from
+/// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate (under DynamicRule::sgd λ
+/// stands for min(1, λ R)), as is the update of all other parameters: tables, tied or not, head biases, networks on
+/// sparse graphs, whose rows of weights are no units, weights that several layers share, and those with rows held at
+/// norm 1. The differences from
 /// DynamicRule::rms are M, a mean over positions, in place of the root of a mean over passes, and the coupling of
 /// each weight with the bias of its unit, which makes the step invariant when an input is shifted.
 ///

@@ -12,7 +12,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
     for (const auto& r : g.store().logits)
         if (r.name == node) return r;
-    throw UsageError("riemannian: node '", node, "' is not a softmax head");
+    throw UsageError("riemannian: '", node,
+                     "' is not a softmax head. There are: ", graph::names_of(g.store().logits));
 }
 
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
