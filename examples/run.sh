@@ -20,7 +20,8 @@ mkdir -p "$place"
 # The rest are the program's defaults, so that an option given here meets none that it excludes: --cell lstm --layers 2
 # --units 200 --keep 0.7 --head tied --loss al --gamma 0.65 --temperature 20 --batch 20 --bptt 35 --epochs 3 --seed 1.
 bias=(--head-bias)
-case " $* " in *" --head free "* | *" --head=free "*) bias=() ;; esac  # which has one anyway
+# A free head has one anyway, and a file to start with (--start, --start-from) says whether it has.
+case " $* " in *" --head free "* | *" --head=free "* | *" --start"*) bias=() ;; esac
 "$program" train "${bias[@]}" --threads "$(nproc)" --log "$place/log.csv" "$@" --model "$place/model.safetensors"
 
 printf '\nA sample:\n'

@@ -1,6 +1,7 @@
 /// @file complete.cpp  The most probable next words after the beginning of a line.
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "print.hpp"
 #include "report.hpp"
@@ -53,7 +54,10 @@ int complete(const CompleteOptions& o) {
         try {
             complete(it, line, o);
         } catch (const ig::DataError& error) {
-            throw ig::DataError("standard input:", lines + 1, ": ", ig::cause_of(error.what()));
+            std::string_view what = ig::cause_of(error.what());
+            if (const std::string_view who = "line to encode: "; what.starts_with(who))
+                what.remove_prefix(who.size());
+            throw ig::DataError("standard input:", lines + 1, ": ", what);
         }
     }
     if (lines == 0) throw ig::DataError("standard input: the text is empty; expected at least one line");

@@ -101,7 +101,7 @@ def in_turn():
         fcntl.flock(held, fcntl.LOCK_EX)
         with subprocess.Popen([PROGRAM, "train", *TEXTS, "--units", "4", "--epochs", "1", "--threads", "1", "--model", "late", "--log", "turn.csv"],
                               stdout=subprocess.DEVNULL) as program:
-            while not os.path.exists("late"):  # written before the row
+            while not os.path.exists("late.lock"):  # there before the log is opened, which waits for the lock on it
                 assert program.poll() is None
                 time.sleep(0.01)
             time.sleep(1)
