@@ -213,6 +213,7 @@ TEMPLATE_TEST_CASE("A frozen table or matrix gets no gradient, the other one its
         REQUIRE(model.parameters()[frozen].condition == Condition::empty);
         REQUIRE(gradient_of(model.parameters()[1 - frozen]) == (frozen == 0 ? of_W : of_E));
         model.parameters().trained(true);
+        model.parameters().clear_gradients();  // of the one that was trained it stays
     }
 
     Graph<T> frozen({}), evaluation({.gradients = false});  // without memory for a gradient

@@ -130,7 +130,7 @@ TEST_CASE("Packed weights say what they cannot be", "[graph][inference][packed]"
         in_double.g.packed_weights(Precision::int8),
         Catch::Matchers::ContainsSubstring("found precision = int8 for a graph of double, expected full"));
     REQUIRE_THROWS_AS(in_double.g.packed_weights(Precision::bf16), UsageError);
-    REQUIRE_THROWS_WITH(Graph<float>({.gradients = false, .precision = Precision::int8}),
+    REQUIRE_THROWS_WITH(Graph<float>({.precision = Precision::int8, .gradients = false}),
                         Catch::Matchers::ContainsSubstring("packed_weights"));
     REQUIRE_THROWS_WITH(Graph<float>({.precision = Precision::int8}),
                         Catch::Matchers::ContainsSubstring("precision = int8") &&

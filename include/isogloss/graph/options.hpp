@@ -28,7 +28,8 @@ struct GraphOptions {
             ///< see FusedSoftmax; 0: all are computed
     bool gradients =
         true;  ///< false: a graph for evaluation only, without memory for gradients, adjoints and masks.
-               ///< training() stays false, backward is refused; precision and epsilon have no effect
+               ///< training() stays false, backward is refused; precision and epsilon have no effect, but
+               ///< Precision::int8 is refused as always
 };
 
 /// Options of a weight made with Graph::weight.

@@ -211,8 +211,8 @@ template <class T> void require_lasting(Graph<T>& g, std::string_view who) {
 /// Sets parameters of a graph to the weights of PyTorch layers: all of them or, on any mismatch, none.
 ///
 ///     const auto file = Safetensors::open("theirs.safetensors", {.require_checksum = false});
-///     read_torch(file, g, {{Torch::embedding, "encoder", "E"}, {Torch::lstm, "rnn", "lstm1"},
-///                          {Torch::lstm, "rnn", "lstm2", 1}, {Torch::head, "decoder", "softmax"}});
+///     const auto left = read_torch(file, g, {{Torch::embedding, "encoder", "E"}, {Torch::lstm, "rnn", "lstm1"},
+///                                            {Torch::lstm, "rnn", "lstm2", 1}, {Torch::head, "decoder", "softmax"}});
 ///
 /// Numbers may be F16, BF16, F32 or F64. A bias that exists only here becomes 0. Two layers for the same
 /// parameter, such as an embedding and the head tied to it, must be bit-identical, a missing bias being 0. Gradients
