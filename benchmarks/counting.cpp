@@ -74,9 +74,11 @@ void within(Index tokens, Index mib) {
     const CountRun& all = counts.finish();
     std::int64_t pairs = 0;
     for (Index k = 1; k <= lags; ++k) pairs += all.section(k).pairs;
-    std::printf("%td tokens a block, %td merges, %.1f bytes a pair; of the time merging %.0f %%\n",
-                counts.block(), counts.merges(), double(all.bytes()) / double(pairs),
-                100 * (cpu() - b) / (busy + cpu() - b));
+    std::printf(
+        "%td tokens a block, %td merges, %.1f bytes a pair; of the time in finish(), the last block and the "
+        "merge, %.0f %%\n",
+        counts.block(), counts.merges(), double(all.bytes()) / double(pairs),
+        100 * (cpu() - b) / (busy + cpu() - b));
     report("within memory", tokens, wall + seconds() - w, busy + cpu() - b, pairs);
     counts.clear();
 }

@@ -93,7 +93,9 @@ namespace detail {
 template <class T, class A, class B>
 std::optional<Breach> compare(const char* law, Subject<T>& s, const std::vector<A>& found,
                               const std::vector<B>& expected, double allowed) {
-    if (distance(found, expected) <= allowed) return std::nullopt;
+    // An infinite entry makes the tolerance infinite, too.
+    if (const double apart = distance(found, expected); std::isfinite(apart) && apart <= allowed)
+        return std::nullopt;
     const std::size_t i = furthest(found, expected);
     return Breach{law, s.entry(i), double(found.at(i)), double(expected.at(i)), allowed};
 }
@@ -119,7 +121,7 @@ std::optional<Breach> gradient(Build& build, const LawOptions& o, const char* na
         for (const std::size_t i : tried) {
             const double quotient = s.quotient(*variables[i]),
                          apart = detail::distance(gradient[i], quotient);
-            largest = std::max(largest, std::abs(gradient[i]));
+            if (std::isfinite(gradient[i])) largest = std::max(largest, std::abs(gradient[i]));
             if (!(apart > worst)) continue;
             worst = apart;
             breach.where = (training ? "training, " : "evaluation, ") + s.entry(i);

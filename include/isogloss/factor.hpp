@@ -98,12 +98,14 @@ template <class T> Svd<T> svd(const Tensor<T, 2>& x, char job, const char* who) 
 /// Throws UsageError for an empty matrix or fewer rows than columns, NumericError for values that are not
 /// finite or for a zero matrix.
 template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const char* who) {
-    if (x.rows < 1 || x.cols < 1 || x.rows < x.cols || !x.is_valid())
-        throw UsageError(who, ": found a matrix [", x.rows, ", ", x.cols, "]",
+    const Index m = x.height(), n = x.width();  // x may be a transpose
+    if (n < 1 || m < n || !x.is_valid())
+        throw UsageError(who, ": found a matrix [", m, ", ", n, "]",
                          x.is_valid() ? "" : " of null data or with a stride below its width",
-                         ", expected at least as many rows as columns");
-    auto a = zeros<T>(x.rows, x.cols);
-    for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, a.data() + i * x.cols);
+                         ", expected at least one column, and at least as many rows as columns");
+    auto a = zeros<T>(m, n);
+    for (Index i = 0; i < m; ++i)
+        for (Index j = 0; j < n; ++j) a.data()[i * n + j] = x(i, j);
     detail::require_finite(a, who);
     T largest = 0;
     for (const T value : a) largest = std::max(largest, std::abs(value));
@@ -113,11 +115,11 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
     for (T& value : a) value = std::scalbn(value, -exponent);
     const auto [Q, R] = detail::thin_qr(a);
     const auto [U, s, V] = detail::svd(R, 'A', who);
-    const T floor = s(0) * static_cast<T>(std::max(x.rows, x.cols)) * std::numeric_limits<T>::epsilon();
+    const T floor = s(0) * static_cast<T>(m) * std::numeric_limits<T>::epsilon();
     Index rank = 0;
     while (rank < std::ssize(s) && s(rank) > floor) ++rank;
 
-    auto out = zeros<T>(x.rows, rank);
+    auto out = zeros<T>(m, rank);
     gemm<T>(T(1), ref(Q), ref(U).columns(0, rank), T(0), ref(out));
     return out;
 }
@@ -194,7 +196,7 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
 
 /// X with a X = b, by LU with pivoting: a [n, n], b [n, k].
 ///
-/// Throws UsageError if the shapes do not match, NumericError if a is singular or not finite.
+/// Throws UsageError if the shapes do not match, NumericError if a is singular, or a or b not finite.
 template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
     detail::require_finite_square(a, who);
     detail::require_finite(b, who);

@@ -31,8 +31,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi {
 ///     MPI_Init(&argc, &argv);
 ///     {
 ///         mpi::Communicator ranks;
-///         return mpi::guarded(ranks, [&] { … });
+///         mpi::guarded(ranks, [&] { … });
 ///     }
+///     MPI_Finalize();
 ///
 /// Messages may be of any size: beyond 2³¹ - 1 bytes they are sent in pieces. Throws UsageError if MPI is not
 /// initialised, and Error with MPI's own text if it reports a failure.

@@ -1,5 +1,6 @@
 #include <isogloss/check.hpp>
 #include <isogloss/loss/activation_penalty.hpp>
+#include <limits>
 
 #include "catch.hpp"
 #include "laws.hpp"
@@ -21,7 +22,8 @@ enum class Fault {
     modulus,
     evaluation,
     freezing,
-    adding
+    adding,
+    infinite
 };
 
 // A leaky sum with a gain, y_t = a ∘ x_t + y_{t-1} / 2, that obeys all laws but the one of its fault.
@@ -85,6 +87,7 @@ template <class T> struct Faulty {
                 for (Index i = 0; i < n; ++i)
                     if (const Index j = i % x.width; !(has(Fault::gradient) && j == 2))
                         gradient[j] += tilt * p.data(x, t)[i] * p.adjoint_data(y, t)[i];
+            if (has(Fault::infinite)) gradient[1] = std::numeric_limits<T>::infinity();
         }
     }
 };
@@ -176,6 +179,14 @@ TEST_CASE("A wrong gradient is shown beside the right one, a number of allocatio
           Approx(1.01).epsilon(1e-3));
     CHECK(broken(Fault::freezing).at(0).found / broken(Fault::freezing).at(0).expected ==
           Approx(1.01).epsilon(1e-3));
+}
+
+TEST_CASE("A gradient that is infinite obeys no law of gradients", "[core][check]") {
+    const auto breaches = broken(Fault::infinite);
+    REQUIRE(breaches.size() > 1);
+    CHECK(breaches.front().law == "gradient");
+    CHECK(breaches.front().where == "training, faulty.a[0, 1]");
+    CHECK(std::isinf(breaches.front().found));
 }
 
 TEST_CASE("A probe may be part of a sum", "[core][check]") {

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <isogloss/metric/principal_components.hpp>
+#include <isogloss/metric/subspace_distance.hpp>
 #include <isogloss/random.hpp>
 #include <limits>
 #include <vector>
@@ -92,10 +93,27 @@ TEST_CASE("Tables of any size have the components of the same table divided by a
 }
 
 TEST_CASE("Equal rows have no variance", "[metric][principal_components]") {
-    const std::vector<double> x(12, 3);
-    const auto p = principal_components<double>({x.data(), 6, 2}, 1);
-    REQUIRE(p.variance == std::vector<double>{0});
-    for (const double c : p.coordinates) REQUIRE(c == 0);
+    for (const auto& [rows, value] : {std::pair<Index, double>(6, 3), {7, 0.1}, {4, 5e-324}}) {
+        const std::vector<double> x(static_cast<std::size_t>(2 * rows), value);
+        const auto p = principal_components<double>({x.data(), rows, 2}, 1);
+        REQUIRE(p.variance == std::vector<double>{0});
+        for (const double c : p.coordinates) REQUIRE(c == 0);
+    }
+}
+
+TEST_CASE("A transposed table is read as the transpose", "[metric][principal_components]") {
+    std::vector<double> x, turned(12);
+    for (int i = 0; i < 12; ++i) x.push_back(i * i % 7 + 0.5 * i);
+    for (std::size_t i = 0; i < 4; ++i)
+        for (std::size_t j = 0; j < 3; ++j) turned[j * 4 + i] = x[i * 3 + j];
+    const auto expected = principal_components<double>({x.data(), 4, 3}, 2);
+    const auto found = principal_components<double>(t(MatrixRef<const double>(turned.data(), 3, 4)), 2);
+    CHECK(found.coordinates == expected.coordinates);
+    const MatrixRef<const double> a(x.data(), 4, 3), b(turned.data(), 3, 4);
+    std::vector<double> y;
+    for (int i = 0; i < 8; ++i) y.push_back((i * 5 + 3) % 7);
+    const MatrixRef<const double> other(y.data(), 4, 2);
+    CHECK(subspace_distance<double>(t(b), other) == subspace_distance<double>(a, other));
 }
 
 TEST_CASE("principal_components refuses what has none", "[metric][principal_components][errors]") {

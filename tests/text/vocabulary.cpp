@@ -280,6 +280,7 @@ TEST_CASE("What to_text would not write is refused, with the line", "[text][voca
         REQUIRE_THROWS_MATCHES(parse(with("\\x01", bad)), DataError, says("file:9:", "backslash"));
     for (const char* bad : {"\\x41", "\\x0a", "\x01"})  // spellings that to_text does not use
         REQUIRE_THROWS_MATCHES(parse(with("\\x01", bad)), DataError, says("file:9:", "should be written"));
+    REQUIRE_THROWS_MATCHES(parse(with("\\x01", "\\x5C")), DataError, says("should be written '\\\\'"));
     REQUIRE_THROWS_MATCHES(parse(written + "\n"), DataError, says("file:10:", "more text"));
 }
 

@@ -117,12 +117,13 @@ private:
 class MappedFile {
 public:
     /// Maps `path`. Throws FileError if it cannot be opened or mapped, or has no size.
-    explicit MappedFile(const std::string& path) : path_(path) {
-        const InputFile file(path);
-        if (file.bytes() < 0) throw FileError("cannot map '", path, "': it is not a regular file");
+    explicit MappedFile(const std::string& path) : MappedFile(InputFile(path)) {}
+    /// Maps a file that is open, even if another has taken its name meanwhile. It may be closed afterwards.
+    explicit MappedFile(const InputFile& file) : path_(file.path()) {
+        if (file.bytes() < 0) throw FileError("cannot map '", path_, "': it is not a regular file");
         if (file.bytes() == 0) return;  // mmap refuses length 0; the view of an empty file is empty
         void* const at = ::mmap(nullptr, file.bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
-        if (at == MAP_FAILED) refuse("cannot map", path);
+        if (at == MAP_FAILED) refuse("cannot map", path_);
         data_ = {static_cast<char*>(at), Unmap{file.bytes()}};
     }
 

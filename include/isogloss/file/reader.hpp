@@ -137,6 +137,8 @@ public:
     Index bytes() const { return file_->bytes(); }
     /// Bytes not yet consumed.
     Index remaining() const { return bytes() - position(); }
+    /// The whole file in memory: the one that is open, even if another has taken its name.
+    MappedFile map() const { return MappedFile(*file_); }
 
 private:
     // Checked before opening, because opening a pipe would block until somebody writes to it.

@@ -205,8 +205,8 @@ public:
     /// A sequence of no symbols has the empty path. Throws DataError for a symbol out of range, NumericError for a
     /// sequence of probability 0 and for numbers of the model below 0 or not finite, UsageError if memory runs out.
     ///
-    /// Cost     2 N² operations per position, with `edges` 2 for each transition, and as many logarithms as there are
-    ///          transitions
+    /// Cost     2 N² operations per position, with `edges` 2 for each transition, and N logarithms; once as many
+    ///          logarithms as there are transitions
     /// Memory   4 bytes for each position and state, 8 for each transition
     Path most_probable_path(ArrayView<const Token> x) const {
         const Index N = options_.states, A = options_.symbols, T = std::ssize(x);
@@ -276,7 +276,8 @@ public:
         }
     }
 
-    /// Samples a text of n symbols, n ≥ 0. Throws UsageError if there is not enough memory.
+    /// Samples a text of n symbols, n ≥ 0. Throws UsageError for n below 0 or if there is not enough memory, NumericError
+    /// for a row of init, P or E with numbers below 0 or not finite, or all 0.
     std::vector<Token> sample(Index n, const Random& random) const {
         const Index N = options_.states, A = options_.symbols;
         Index place = 0;

@@ -175,9 +175,7 @@ public:
     /// replaced by rename, as isogloss writes files, stays readable through this object.
     static Safetensors map(const std::filesystem::path& path, SafetensorsOptions options = {}) {
         return load(path, options, [](file::FileReader& in, std::uint64_t begin, std::uint64_t data) {
-            const auto held = std::make_shared<const file::MappedFile>(in.name());
-            if (static_cast<std::uint64_t>(held->bytes()) != begin + data)
-                in.refuse("another file has taken its place while it was opened; try again");
+            const auto held = std::make_shared<const file::MappedFile>(in.map());
             return std::pair<std::shared_ptr<const void>, std::span<const std::byte>>(
                 held, std::as_bytes(std::span(held->data() + begin, data)));
         });

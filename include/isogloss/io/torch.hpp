@@ -237,7 +237,8 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
 /// Writes parameters of a graph as a PyTorch state dict, in a safetensors file for `load_state_dict`: the inverse
 /// of read_torch. The bias of a recurrent layer becomes bias_ih, bias_hh is 0; a node without a bias writes none.
 ///
-/// Errors   as read_torch and write_safetensors.
+/// Errors   UsageError for names that the graph does not have, nodes of another form, weights that are temporary ones
+///          of a DynamicUpdate or WeightDrop; else as write_safetensors.
 template <class T>
 void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vector<TorchLayer>& layers) {
     detail::require_lasting(g, "write_torch");

@@ -99,9 +99,12 @@ template <class Watch> void merge_neighbours(Array<CountRun>& runs, const CountF
         watch(done, least);
     }
     out.commit();
-    for (const CountRun& run : group) folder.remove(run.path());
+    CountRun merged(path);
+    const std::vector<CountRun> replaced(group.begin(), group.end());
     runs.erase(runs.begin() + begin + 1, runs.begin() + begin + width);
-    runs[begin] = CountRun(path);
+    runs[begin] =
+        std::move(merged);  // first: where a file cannot be removed, the next merge goes on from here
+    for (const CountRun& run : replaced) folder.remove(run.path());
 }
 
 /// The counts of a file, read into memory as LagCounts.

@@ -74,8 +74,9 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 /// Gradients of the parameters set are cleared.
 ///
 /// Errors   UsageError: a parameter that is missing or has another shape, a table with unit_rows, a graph on shared
-///          weights; options out of range; covariances or a steady state of another number of states. Nothing is
-///          written then.
+///          weights; options out of range; covariances or a steady state of another number of states.
+///          NumericError: covariances that are not finite, or without an eigenvalue above 0 once those of the steady
+///          state are subtracted. Nothing is written then.
 /// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh instead of the logistic function; the paper's C is power 0.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,

@@ -155,6 +155,7 @@ public:
 
     /// Removes the count files in the folder, including those of earlier runs, and the folder if created here.
     void clear() {
+        if (closed_) return;
         runs_.clear();
         folder_.clear();
         folder_.remove_if_made();

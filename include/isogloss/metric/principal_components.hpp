@@ -28,17 +28,17 @@ struct PrincipalComponents {
 ///          NumericError: a number that is not finite, with its position; a coordinate beyond the range of a double.
 /// Source   Pearson 1901; Hotelling 1933.
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
-    if (x.rows < 2 || x.cols < 1 || x.rows < x.cols || count < 1 || count > x.cols || !x.is_valid())
+    const Index n = x.height(), m = x.width();  // x may be a transpose
+    if (n < 2 || m < 1 || n < m || count < 1 || count > m || !x.is_valid())
         throw UsageError(
-            "principal components: ", count, " of a table [", x.rows, ", ", x.cols,
-            "] were requested, expected at least 2 rows, at least as many rows as columns, and 1 to ", x.cols,
+            "principal components: ", count, " of a table [", n, ", ", m,
+            "] were requested, expected at least 2 rows, at least as many rows as columns, and 1 to ", m,
             " components");
-    const Index n = x.rows, m = x.cols;
     auto centred = dense::zeros<double>(n, m);
     double most = 0, widest = 0;
     for (Index j = 0; j < m; ++j)
         for (Index i = 0; i < n; ++i) {
-            const auto v = static_cast<double>(x.row(i)[j]);
+            const auto v = static_cast<double>(x(i, j));
             if (!std::isfinite(v))
                 throw NumericError("principal components: found ", v, " at row ", i, ", column ", j);
             most = std::max(most, std::abs(v));
@@ -46,10 +46,15 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
     // Differences must not overflow, nor their squares overflow or vanish. Powers of 2 change no other bit.
     const double shrink = most > 1e307 ? 0.125 : 1;
     for (Index j = 0; j < m; ++j) {
-        double mean = 0;
-        for (Index i = 0; i < n; ++i) mean += shrink * double(x.row(i)[j]) / static_cast<double>(n);
+        double mean = 0, least = shrink * double(x(0, j)), greatest = least;
         for (Index i = 0; i < n; ++i) {
-            centred(i, j) = shrink * double(x.row(i)[j]) - mean;
+            const double v = shrink * double(x(i, j));
+            mean += v / static_cast<double>(n);
+            least = std::min(least, v), greatest = std::max(greatest, v);
+        }
+        mean = std::clamp(mean, least, greatest);  // rounding may take that of equal numbers off them
+        for (Index i = 0; i < n; ++i) {
+            centred(i, j) = shrink * double(x(i, j)) - mean;
             widest = std::max(widest, std::abs(centred(i, j)));
         }
     }
@@ -62,7 +67,7 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
     double total = 0;
     for (Index i = 0; i < m; ++i) total += s(i) * s(i);
 
-    PrincipalComponents p{x.rows, count, {}, {}, {}};
+    PrincipalComponents p{n, count, {}, {}, {}};
     p.coordinates.resize(n * count);
     for (Index k = 0; k < count; ++k) {
         double leading = 0;

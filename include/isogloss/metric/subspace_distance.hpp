@@ -18,8 +18,8 @@ template <class T> struct Projection {
     Tensor<T, 2> residual;  ///< Q - U UᵀQ
 
     Projection(MatrixRef<const T> x, MatrixRef<const T> y, const char* who, bool larger_first = false) {
-        if (x.rows != y.rows)
-            throw UsageError(who, ": found matrices with ", x.rows, " and ", y.rows,
+        if (x.height() != y.height())
+            throw UsageError(who, ": found matrices with ", x.height(), " and ", y.height(),
                              " rows, expected equal numbers");
         const BlasOnOneThread blas;
         auto u = dense::orthonormal_columns<T>(x, who), q = dense::orthonormal_columns<T>(y, who);

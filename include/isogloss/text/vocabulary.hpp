@@ -88,7 +88,8 @@ public:
                 i += 3;
             }
         }
-        if (escaped(out) != spelling) refuse(in_quotes(spelling), " should be written ", in_quotes(out));
+        if (escaped(out) != spelling)
+            refuse(in_quotes(spelling), " should be written ", in_quotes(escaped(out)));
         return out;
     }
 
