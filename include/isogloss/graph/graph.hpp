@@ -42,7 +42,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// offending line and leaves the graph unchanged; tokens out of range throw DataError before anything runs; a
 /// loss that is not finite throws NumericError, which names the input or weight that was not finite, if any. A forward
 /// pass that throws leaves the carried states, the training step, weights and gradients as they were; a backward pass
-/// in which a node throws clears all gradients of the graph.
+/// of gradients in which a node throws clears all gradients of the graph, one of moduli leaves them.
 /// Handles of another graph, or of one that has been destroyed, throw UsageError.
 template <class T> class Graph {
 public:

@@ -60,6 +60,41 @@ TEST_CASE("When no rate will do everything is as it was", "[riemannian]") {
     AlternatingTraining<double> without(n.g, n.l);
     without.add(step, {.rate = 1});
     REQUIRE_THROWS_MATCHES(without.round(), UsageError, says("no sequences", "data()"));
+    AlternatingTraining<double> none(n.g, n.l);
+    none.data({n.feeds()});
+    REQUIRE_THROWS_MATCHES(none.round(), UsageError, says("no groups", "add()"));
+    n.g.parameters("net.*").trained(false);
+    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {}), UsageError, says("none of it is trained"));
+}
+
+TEST_CASE("Gradients of passes between the rounds enter no direction", "[riemannian]") {
+    Net<Glnn> plain(80), used(80);
+    const auto train = [](Net<Glnn>& n, bool look) {
+        SoftmaxStep<double> softmax(n.g, "out", n.y);
+        TransitionStep<double> transition(n.g, "net", {});
+        AlternatingTraining<double> training(n.g, n.l);
+        training.add(softmax, {.rate = 1}), training.add(transition, {.rate = 1});
+        training.data({n.feeds()});
+        for (int k = 0; k < 3; ++k) {
+            if (look) {
+                n.forward();
+                n.g.backward(n.l);
+                training.resume();
+            }
+            training.round();
+        }
+        return training.value();
+    };
+    CHECK(train(used, true) == Approx(train(plain, false)).epsilon(1e-12));
+}
+
+TEST_CASE("A search refuses a matrix that another node uses, too", "[riemannian][errors]") {
+    Graph<double> g({.time = 3, .batch = 1});
+    const auto x = g.tokens("x", 4), y = g.tokens("y", 4);
+    const auto E = g.weight("E", 4, 3, uniform(1));
+    g.add<TiedSoftmax>("out", {}, g.add<Embedding>("embed", {}, x, E), E);
+    REQUIRE_THROWS_MATCHES(SoftmaxStep<double>(g, "out", y), UsageError,
+                           says("'E' is used 2 times", "head 'out' alone"));
 }
 
 TEST_CASE("A group without a finite metric waits, and a round in which no group has one throws",

@@ -69,7 +69,7 @@ public:
         mean_weight_ =
             std::accumulate(weights_.begin(), weights_.end(), 0.0) / static_cast<double>(weights_.size());
         for (auto& g : groups_) g.step->forget_direction();
-        value_ = evaluate();
+        resume();
         if (!std::isfinite(value_))
             throw NumericError(
                 "alternating training: the loss is not finite at the start; begin with smaller weights");
@@ -77,14 +77,20 @@ public:
 
     /// Call this if the graph or its weights were used elsewhere since the last round; changed weights are
     /// accepted as they are.
-    void resume() { value_ = evaluate(); }
+    void resume() {
+        changed_ = true;  // until its loss is known
+        value_ = evaluate();
+        changed_ = false;
+    }
 
     /// One step of every group. Returns the loss; throws NumericError when no group has a direction that is
     /// finite: nothing has changed then, nor would further rounds change anything.
     double round() {
         if (sequences_.empty())
             throw UsageError("alternating training: found no sequences; call data() before round()");
-        if (std::exchange(changed_, false)) resume();
+        if (groups_.empty())
+            throw UsageError("alternating training: found no groups; call add() before round()");
+        if (changed_) resume();
         std::size_t without = 0;
         for (auto& g : groups_) {
             sum(g);
@@ -124,7 +130,10 @@ public:
     /// Call this after state and weights were loaded from a file, as Checkpoint::load does.
     void after_load() { current_ = passed_ = false; }
     /// Called by Checkpoint::load before one of parameters alone: the next round evaluates the loss of the new ones.
-    void before_load_of_parameters() { changed_ = true; }
+    void before_load_of_parameters() {
+        changed_ = true;
+        for (auto& g : groups_) g.step->forget_direction();
+    }
 
 private:
     struct Group {
@@ -169,14 +178,19 @@ private:
     // The gradient and metric of a group.
     void sum(Group& g) {
         g.step->clear();
+        for (Parameter<T>* p : graph_.parameters())  // of passes elsewhere; not what is staged
+            if (p->counts()) p->clear_gradient();
         const Seq<T> behind = g.step->behind();
+        const bool held =
+            std::exchange(current_, false);  // after a backward pass that throws there is no pass
         for (std::size_t s = 0; s < sequences_.size(); ++s) {
-            if (!current_) forward(s), passed_ = true;  // else the accepted trial was this pass
+            if (!held) forward(s), passed_ = true;  // else the accepted trial was this pass
             graph_.backward(loss_handle_, behind);
             if (g.step->wants_modulus()) graph_.template backward<Modulus>(loss_handle_, behind);
             g.step->add(weights_[s]);
             graph_.parameters().clear_gradients();
         }
+        current_ = held;
     }
 
     // Tries the direction of a group at falling rates. An exception restores the values before it.

@@ -123,7 +123,8 @@ public:
                 std::span<const Slot<T>>(slots_).subspan(layer.first, layer.last - layer.first),
                 positions_ / d, {.relative = options_.damping});
         const double length = detail::length_of("riemannian dynamic update", units_, delta_, d);
-        for (Parameter<T>* p : units_)  // all_ only decays these towards the trained ones
+        direction_norm(all_.group(), d, 0);  // throws while the gradients of the units are still there
+        for (Parameter<T>* p : units_)       // all_ only decays these towards the trained ones
             std::fill_n(p->gradient, p->size(), T(0));
         all_.step();
         detail::step_along(units_, delta_, static_cast<T>(options_.rate));

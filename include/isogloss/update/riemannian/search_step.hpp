@@ -131,6 +131,11 @@ protected:
         : group_(group.trained()), damping_(damping), behind_(behind) {
         require("riemannian", "damping", damping.relative, 0.0);
         require("riemannian", "floor", damping.absolute, 0.0);
+        if (group_.size() == 0)
+            throw UsageError(
+                "riemannian: the group of parameters is empty, or none of it is trained; choose another, or "
+                "call "
+                "Parameters::trained(true) before making the step");
         for (const Parameter<T>* p : group_)
             if (p->unit_rows)
                 throw UsageError(

@@ -35,6 +35,12 @@ private:
         const Index V = head.vocabulary;
         if (targets.id < 0 || targets.graph != g.store().serial)
             throw UsageError("riemannian: the targets are not tokens of this graph");
+        for (const Parameter<T>* p : this->group_)  // behind() would leave out what the others compute
+            if (p->uses > 1)
+                throw UsageError(
+                    "riemannian: '", p->name, "' is used ", p->uses, " times, expected by head '", head.name,
+                    "' alone; give the head a matrix of its own, as Softmax does, or train this one by "
+                    "another update");
         if (frequencies.empty()) frequencies.assign(V, 1 / static_cast<double>(V));
         if (std::ssize(frequencies) != V)
             throw UsageError("riemannian: found ", frequencies.size(), " frequencies for a head of ", V,
