@@ -156,7 +156,11 @@ template <class Build> std::optional<Breach> allocation(Build& build, const LawO
     for (int step = 0; step < 2; ++step) {
         const std::size_t before = allocations();
         s.pass();
-        if (sgd) sgd->step();
+        try {
+            if (sgd) sgd->step();
+        } catch (const NumericError&) {
+            return std::nullopt;  // a gradient that is not finite, which the first law reports
+        }
         count = allocations() - before;
     }
     if (count == 0) return std::nullopt;

@@ -100,11 +100,12 @@ template <class Watch> void merge_neighbours(Array<CountRun>& runs, const CountF
     }
     out.commit();
     CountRun merged(path);
-    const std::vector<CountRun> replaced(group.begin(), group.end());
+    std::vector<std::string> replaced;
+    for (const CountRun& run : group) replaced.push_back(run.path());
     runs.erase(runs.begin() + begin + 1, runs.begin() + begin + width);
     runs[begin] =
         std::move(merged);  // first: where a file cannot be removed, the next merge goes on from here
-    for (const CountRun& run : replaced) folder.remove(run.path());
+    for (const std::string& name : replaced) folder.remove(name);
 }
 
 /// The counts of a file, read into memory as LagCounts.

@@ -26,7 +26,7 @@ struct SearchOptions {
 template <class T> class SearchStep {
 public:
     /// The trained parameters of a group of g, with the metrics of metrics_of. Throws UsageError as that does, for
-    /// options out of range, and for rows held at norm 1.
+    /// options out of range, a group of which nothing is trained, and rows held at norm 1.
     SearchStep(Graph<T>& g, Parameters<T> group, SearchOptions options)
         : SearchStep(group, {options.damping, options.floor}) {
         require("riemannian", "damping", options.damping, Exclusive{0});
