@@ -191,8 +191,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       Choices{"ptb", "wikitext-2"});
     f("preset", o.preset, Kind::run,
       "recipe of Inan, Khosravi, Socher 2017 for the corpus; rhn: its highway network, of Zilly et al. 2016; "
-      "awd: that of Merity, Keskar, Socher 2018; fast: half an hour of one core; wide: half a day of one "
-      "core; without --corpus and "
+      "awd: that of Merity, Keskar, Socher 2018; fast: half an hour of one core; wide: five core-hours; "
+      "without --corpus and "
       "--train on the texts of ptb",
       Choices{"fast", "small", "medium", "large", "rhn", "awd", "wide"});
     f("epochs", o.epochs, Kind::run, "passes over the training text", any);
