@@ -126,7 +126,8 @@ template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T>
 /// C = alpha A B + beta C for float or double, A [m, k], B [k, n], C [m, n]; C is overwritten when beta
 /// is 0, NaN included. Large products are split over threads() along the longer side of C.
 ///
-/// Throws UsageError if the shapes do not agree, C is transposed, a matrix has a negative size, a stride below its row length
+/// Throws UsageError if the shapes do not agree, C is transposed, a matrix has a negative size, a stride below its
+/// row length
 /// or elements but no memory, or a side exceeds the BLAS integer range (2³¹ - 1).
 template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
                              std::type_identity_t<MatrixRef<const T>> b, T beta,

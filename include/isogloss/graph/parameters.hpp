@@ -295,7 +295,8 @@ public:
     }
     /// false: freezes the weights of the group. Passes compute no gradient of them; a present one is cleared, but
     /// its memory, allocated with the graph, remains (WeightOptions::trained = false allocates none). true: trains
-    /// them again; those that are trained keep their gradients. An update holds the weights that are trained when it is made: make it afterwards. Throws
+    /// them again; those that are trained keep their gradients. An update holds the weights that are trained when it
+    /// is made: make it afterwards. Throws
     /// UsageError for true, and changes nothing, if there is no memory for a gradient.
     void trained(bool on) const {
         for (const auto* p : members_)

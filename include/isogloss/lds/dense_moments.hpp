@@ -24,8 +24,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///
 /// Cost     r T n² once; a product 2 n² l
 /// Memory   (r + 1) n² numbers
-/// Errors   UsageError: shapes that do not match, no lags, lags not below T, k out of range. NumericError: observations that
-///          are not finite; Γ_0 not positive definite: leave out components that are constant or linear in others.
+/// Errors   UsageError: shapes that do not match, no lags, lags not below T, k out of range. NumericError:
+///          observations that are not finite; Γ_0 not positive definite: leave out components that are constant or linear in others.
 /// Source   van Overschee, De Moor 1996; Belanger, Kakade 2015, eqs. (13)-(14), for vectors in place of words.
 template <class T> class DenseMoments {
 public:

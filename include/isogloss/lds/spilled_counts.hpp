@@ -149,8 +149,7 @@ public:
         }
         throw DataError(
             "SpilledCounts: there is not enough memory for all counts at once; write them with save_counts "
-            "and map "
-            "that file with load_counts");
+            "and map that file with load_counts");
     }
 
     /// Removes the count files in the folder, including those of earlier runs, and the folder if created here.

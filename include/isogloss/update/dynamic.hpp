@@ -34,7 +34,8 @@ struct DynamicOptions {
 ///            MS = 1/M Σ g²,  over the M backward passes followed by collect()
 ///
 /// g is the sum of raw derivatives over the divisor, θ₀ the weights before the first step() since construction or
-/// restore(), so that the model may be trained or loaded in between; operations are elementwise; avg is the mean over the parameters of the mean within each. Rows of a table that were not
+/// restore(), so that the model may be trained or loaded in between; operations are elementwise;
+/// avg is the mean over the parameters of the mean within each. Rows of a table that were not
 /// looked up cost nothing when λ = 0.
 ///
 /// The changes are temporary: restore() or the destructor, also after an exception, restores θ₀ bit for bit. Between
