@@ -32,6 +32,16 @@ template <class Records> std::string names_of(const Records& records) {
     return all.empty() ? "none" : all;
 }
 
+/// Throws UsageError for a call that reads or writes parameters while the values of one are temporary, see
+/// Parameter::temporary. `call`: what is refused, a verb.
+template <class Records>
+void require_lasting(const Records& parameters, std::string_view who, std::string_view call) {
+    for (const auto& p : parameters)
+        if (!p.temporary.empty())
+            throw UsageError(who, ": ", call, " while the values of '", p.name, "' are those of a ",
+                             p.temporary, ", which restores others; ", call, " after it has done so");
+}
+
 /// Throws UsageError for a call that needs the gradients of a graph without any.
 [[noreturn]] inline void refuse_gradients(std::string_view who) {
     throw UsageError(who, ": the graph was built for evaluation alone and has no gradients; build one with ",

@@ -65,11 +65,7 @@ public:
         });
         borrowed_ = store.shared.has_value();
         require_lasting_.push_back([&store](std::string_view call) {
-            for (const auto& p : store.parameters)
-                if (!p.temporary.empty())
-                    throw UsageError("checkpoint: ", call, " while the values of '", p.name,
-                                     "' are those of a ", p.temporary, ", which restores others; ", call,
-                                     " after it has done so");
+            graph::require_lasting(store.parameters, "checkpoint", call);
         });
         after_load_.push_back([&store] {
             for (auto& p : store.parameters) p.clear_gradient();

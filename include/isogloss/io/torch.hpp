@@ -198,14 +198,6 @@ private:
     std::vector<std::string> used_;
 };
 
-/// Throws UsageError while weights of the graph are temporary ones, which another object will replace.
-template <class T> void require_lasting(Graph<T>& g, std::string_view who) {
-    for (const auto& p : g.store().parameters)
-        if (!p.temporary.empty())
-            throw UsageError(who, ": the values of '", p.name, "' are those of a ", p.temporary,
-                             ", which restores others; call ", who, " after it has done so");
-}
-
 }  // namespace detail
 
 /// Sets parameters of a graph to the weights of PyTorch layers: all of them or, on any mismatch, none.
@@ -227,7 +219,7 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
                                                                      const std::vector<TorchLayer>& layers) {
     if (g.store().shared)
         throw UsageError("read_torch: the graph is on shared weights; read into the graph that owns them");
-    detail::require_lasting(g, "read_torch");
+    graph::require_lasting(g.store().parameters, "read_torch", "read");
     detail::TorchReading<T> reading(file, g);
     for (const TorchLayer& l : layers) reading.read(l);
     reading.set();
@@ -241,7 +233,7 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
 ///          of a DynamicUpdate or WeightDrop; else as write_safetensors.
 template <class T>
 void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vector<TorchLayer>& layers) {
-    detail::require_lasting(g, "write_torch");
+    graph::require_lasting(g.store().parameters, "write_torch", "write");
     std::vector<std::vector<T>> owned;
     std::vector<TensorView> tensors;
     for (const TorchLayer& l : layers) {
