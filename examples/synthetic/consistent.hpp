@@ -64,6 +64,9 @@ inline std::vector<Scope> scopes(const Options& o, bool trains) {
                resumable = !own || !o.text.empty() || o.network == "hmm";  // hmm: its values are all it has
     return {{!own, "texts drawn by a task", task_options},
             {own, "--text", {"--min-count", "--chars", "--words"}},
+            {o.lines == 0 || o.validation_length == 0,
+             "texts without --lines or without --validation-length",
+             {"--length"}},
             {o.task == "alphabet", "--task alphabet", {"--insert-digits", "--insert-capitals"}},
             {o.task == "xor", "--task xor", {"--bits", "--training-bits-from", "--answer-only"}},
             {o.task == "anbn", "--task anbn", {"--shortest", "--longest", "--validation-longest"}},

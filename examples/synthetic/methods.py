@@ -3,7 +3,7 @@
 TASKS = {
     'alphabet': '--task alphabet --length 100000 --validation-length 50000',
     'music': '--task music --length 100000 --validation-length 50000',
-    'anbn': '--task anbn --lines 10 --length 10000 --longest 1000 --validation-length 100000',
+    'anbn': '--task anbn --lines 10 --longest 1000 --validation-length 100000',
     'xor, L = 10, answer': '--task xor --answer-only --bits 10 --lines 2000 --validation-length 15000',
 }
 # Those of networks on graphs alone; the program refuses options without effect.
@@ -22,12 +22,12 @@ CURVE = {
 }
 CURVE_SECONDS = {'L = 10': 12, 'L = 20': 30, 'L = 50': 40, 'L = 100': 60, 'L = 10, every symbol': 40}
 CURVE_METHODS = {'xor, lines of L bits': '', 'xor, lines of 2 to L bits': '--training-bits-from 2'}
-# Networks on graphs by full batches, from the whole text and from a growing one.
+# Networks on graphs by full batches, from the whole text and from a growing one. A name is that of one row of the results, and of none in STEPS_METHODS.
 GROWING = '--conjugate --up 1.3 --doublings 3'
 METHODS = {
     'GLNN, RUOP': f'--network glnn --metric ruop {FULL}',
     'GLNN, RBPM': f'--network glnn --metric rbpm {FULL}',
-    'GLNN, gradient': f'--network glnn --metric gradient {SEQUENCE}',
+    'GLNN, gradient, one sequence': f'--network glnn --metric gradient {SEQUENCE}',
     'GLNN, RUOP, growing': f'--network glnn --metric ruop {FULL} {GROWING}',
     'GLNN, RBPM, growing': f'--network glnn --metric rbpm {FULL} {GROWING}',
     'GLNN, gradient, growing': f'--network glnn --metric gradient {SEQUENCE} {GROWING}',

@@ -173,11 +173,11 @@ class Runs:
             train, valid = split(o.text, o.validation_lines, folder)
             for method, how in CHARS_METHODS.items():
                 self.train(CHARS, method, seed, f'{how} --chars', '--text', train, '--valid', valid,
-                           '--csv', curve_of(o.results, method, seed))
+                           '--csv', curve_of(o, method, seed))
 
     def draw(self, o):
         """The learning curves of the first seed in one figure, drawn with --beside by a call of the program that does not train."""
-        curves = [curve_of(o.results, method, 1) for method in CHARS_METHODS if self.has(CHARS, method, 1)]
+        curves = [curve_of(o, method, 1) for method in CHARS_METHODS if self.has(CHARS, method, 1)]
         curves = [path for path in curves if os.path.exists(path)]
         if not shutil.which('gnuplot'):
             print('table.py: no figure of the learning curves without gnuplot (apt-get install gnuplot-nox)', file=sys.stderr)
@@ -205,8 +205,9 @@ def curves_of(results):
     return os.path.splitext(results)[0] + '_curves'
 
 
-def curve_of(results, method, seed):
-    return os.path.join(curves_of(results), re.sub('[^a-z0-9]+', '_', method.lower()) + f'_{seed}.csv')
+def curve_of(o, method, seed):
+    """The learning curve of a run of these seconds."""
+    return os.path.join(curves_of(o.results), re.sub('[^a-z0-9]+', '_', method.lower()) + f'_{seed}_{seconds_of(o, CHARS, method)}s.csv')
 
 
 def run_all(o, runs, wanted):

@@ -4,17 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <limits>
 #include <string>
 
 #include "../shared/interrupt.hpp"
+#include "../shared/progress.hpp"
 #include "far_worse.hpp"
 #include "model_file.hpp"
 #include "texts.hpp"
-
-// Processor seconds of this process, independent of other load.
-inline double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // What can be done about a network that has run away, or has learned its text by heart; `saturated`: the share of
 // its units.
@@ -135,13 +132,13 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
         double saturated = 0;  // when it last went back
         for (double done = share(); done < 1 && !interrupt::wanted;) {
             learner.prepare(done);
-            const double start = computed();
+            const program::CpuTime training;
             learner.round();
-            at.seconds += computed() - start;
+            at.seconds += training.seconds();
             ++at.rounds;
             done = share();
             if (at.seconds < next && done < 1 && !interrupt::wanted) continue;
-            const double before = computed();
+            const program::CpuTime looking;
             look();
             // One text far worse than the other, or this one than at the best moment or before the training.
             // Some trainings pass through such states; those that stay in them rarely leave again.
@@ -158,7 +155,7 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
                 if (last) look();
             }
             // about forty times, and for at most a fifth of the time
-            next = at.seconds + std::max(4 * (computed() - before), (at.seconds - begin) / done / 40);
+            next = at.seconds + std::max(4 * looking.seconds(), (at.seconds - begin) / done / 40);
         }
         ending.training = seen.bits, ending.choice = chosen.bits, ending.success = chosen.success;
         if (ending.returns > 0)

@@ -38,6 +38,11 @@ def keys(path):
     return [(r['task'], r['method'], r['seed']) for r in rows(path)]
 
 
+def names():
+    """A task and a method are one row of the results: no method of full batches on one sequence has the name of one on minibatches."""
+    assert not set(script.METHODS) & set(script.STEPS_METHODS), set(script.METHODS) & set(script.STEPS_METHODS)
+
+
 def runaways():
     """Bits on the text trained on, on another, success; seven tasks and what is known to happen in them."""
     for trained, bits, success, away in [
@@ -220,7 +225,7 @@ def goes_on():
     assert shown.count(' (2) | 0 of 2 |') == 3, shown
 
     curves = sorted(os.listdir('table_curves'))
-    assert curves == sorted(f'{name}_{seed}.csv' for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop') for seed in (1, 2)), curves
+    assert curves == sorted(f'{name}_{seed}_0.05s.csv' for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop') for seed in (1, 2)), curves
     for name in curves:
         with open(os.path.join('table_curves', name)) as f:
             lines = f.read().splitlines()
@@ -228,7 +233,7 @@ def goes_on():
     if shutil.which('gnuplot'):
         with open('table.svg') as f:
             drawn = f.read()
-        assert all(f'>{name}_1<' in drawn for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop')), drawn
+        assert all(f'>{name}_1_0.05s<' in drawn for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop')), drawn
 
     # all is there: nothing runs, not even the program
     again = how[:]
@@ -266,6 +271,7 @@ with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     with open('text.txt', 'w') as text:
         text.writelines(f'{k * k} is the square of {k}\n' for k in range(60))
+    names()
     runaways()
     page()
     of_these_seconds()
