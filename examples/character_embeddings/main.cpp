@@ -1,7 +1,6 @@
 /// @file main.cpp  The next character from the M before it: softmax over concatenated embeddings, trained by
 /// its closed-form gradient; perplexity compared with n-grams, and a picture of the table.
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
@@ -12,6 +11,7 @@
 #include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"
 #include "../shared/program.hpp"
+#include "../shared/progress.hpp"
 #include "ngrams.hpp"
 
 namespace {
@@ -127,10 +127,7 @@ void run(const Options& o) {
         .write("--svg", o.svg, plot::kind())
         .check();
     files::require_regular({o.text}, "write it to a file");
-    const auto start_time = std::chrono::steady_clock::now();
-    const auto seconds = [&] {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_time).count();
-    };
+    const program::Stopwatch clock;
     const auto vocabulary =
         ig::text::Vocabulary::from_file(o.text, {.level = ig::text::Level::character, .add_unk = false});
     const auto corpus = ig::text::Corpus::read(o.text, vocabulary);
@@ -169,7 +166,7 @@ void run(const Options& o) {
         if (!std::isfinite(reached))
             throw ig::NumericError("character_embeddings: the training diverged in epoch ", epoch + 1,
                                    "; lower --rate");
-        std::printf("epoch %td: validation perplexity %.3f, %.1f s\n", epoch + 1, reached, seconds());
+        std::printf("epoch %td: validation perplexity %.3f, %.1f s\n", epoch + 1, reached, clock.seconds());
         std::fflush(stdout);
     }
 

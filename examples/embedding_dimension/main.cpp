@@ -1,7 +1,6 @@
 /// @file main.cpp  The minimal-entropy rule compared with measurements: validation perplexity over the width
 /// of the table, for a tied LSTM language model and for skip-gram with a full softmax.
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -17,6 +16,7 @@
 #include "../shared/gnuplot.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/program.hpp"
+#include "../shared/progress.hpp"
 #include "../shared/study.hpp"
 
 namespace {
@@ -279,7 +279,7 @@ std::vector<Row> measure(const Options& o) {
                 if (r.model == model && r.width == width) done = std::max(done, r.epoch);
             if (done >= o.epochs) continue;
             std::erase_if(rows, [&](const Row& r) { return r.model == model && r.width == width; });
-            const auto start = std::chrono::steady_clock::now();
+            const program::Stopwatch clock;
             const Report report = [&, study = study_of(o, model, texts).field()](const Row& r) {
                 if (!std::isfinite(r.train) || !std::isfinite(r.valid))
                     throw ig::NumericError("embedding_dimension: ", r.model, " of width ", r.width,
@@ -289,8 +289,7 @@ std::vector<Row> measure(const Options& o) {
                 rows.back().study = study;
                 write_table(o.csv, rows);
                 std::printf("%-9s width %3td  epoch %td: train %.1f  valid %.1f  %.0f s\n", r.model.c_str(),
-                            r.width, r.epoch, r.train, r.valid,
-                            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+                            r.width, r.epoch, r.train, r.valid, clock.seconds());
                 std::fflush(stdout);
             };
             if (model == "tied") train_tied(o, width, train, valid, vocabulary.eos(), report);

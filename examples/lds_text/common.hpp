@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -19,23 +18,14 @@
 #include <vector>
 
 #include "../shared/outputs.hpp"
+#include "../shared/progress.hpp"
 #include "commands.hpp"
 
 namespace lt {
 
 namespace lds = isogloss::lds;
 
-/// Seconds since construction or the last reading.
-class Stopwatch {
-public:
-    double lap() {
-        const auto now = std::chrono::steady_clock::now();
-        return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
-    }
-
-private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+using program::Stopwatch;
 
 /// printf with an Index or a double, flushed at once.
 template <class... Values> void say(std::ostream& out, const char* format, Values... values) {

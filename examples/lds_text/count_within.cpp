@@ -96,9 +96,10 @@ public:
             ::rmdir(entry.path().c_str());
         }
     }
-    /// Creates the folder that holds those of the ranks. Throws FileError if that fails.
+    /// Creates the folder that holds those of the ranks, without files of a counting by a single process. Throws
+    /// FileError if that fails.
     void make() const {
-        if (own_ != folder_) const lds::CountFolder made(folder_);
+        if (own_ != folder_) lds::CountFolder(folder_).clear();
     }
     /// Writes vocabulary and request, once the folder exists.
     void begin(const ig::text::Vocabulary& words) const {

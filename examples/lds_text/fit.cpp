@@ -250,9 +250,10 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     FitCommand o = given;
     o.go_on = given.resume;
     o.resume = given.resume && files::has_content(given.model);
+    const bool identified = given.resume && files::exists(identification_file(given.model));
     if (o.resume) o = with_stored(o);
-    else if (given.resume && !files::exists(identification_file(given.model)))
-        say("'%s' holds no fit yet: the fit starts from the beginning\n", o.model.c_str());
+    else if (identified) require_identification(o);
+    else if (given.resume) say("'%s' holds no fit yet: the fit starts from the beginning\n", o.model.c_str());
     if (o.shards == 0 && program::Ranks::launched()) o.shards = std::max<ig::Index>(ranks.size(), 4);
     if (o.shards > 0 && o.shards < ranks.size())
         throw ig::UsageError(ig::message("--shards is ", o.shards, ", expected at least the ", ranks.size(),
@@ -260,8 +261,9 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     if (o.states.empty()) o.states = {default_states};
     if (o.ssid_lags.empty()) o.ssid_lags = {default_ssid_lags};
     interrupt::catch_signals();
-    const ig::Index ssid_lags = *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end());
-    const CoOccurrences counted(o, std::max(2 * ssid_lags - 1, o.em_lags.value_or(default_em_lags)), ranks);
+    const ig::Index of_identification =
+        o.random_start ? 0 : 2 * *std::max_element(o.ssid_lags.begin(), o.ssid_lags.end()) - 1;
+    const CoOccurrences counted(o, std::max(of_identification, o.em_lags.value_or(default_em_lags)), ranks);
     counted.require_horizon(o.em_lags.value_or(default_em_lags));
     Fit fit(o, counted, ranks);
     const std::vector<Candidate> all = candidates(o, counted);
@@ -283,7 +285,7 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
         const auto& [c, iteration] = fit.selected();
         say("selected: %g pseudo-counts, %td states, %td blocks, iteration %td; perplexity of --dev %.2f\n",
             c.pseudo_counts, c.states, c.ssid_lags, iteration, fit.best_perplexity());
-        if (!fit.interrupted()) tell_of_edges(o, all, c, iteration);
+        if (!interrupt::wanted) tell_of_edges(o, all, c, iteration);
     }
     say("%s, peak memory %.0f MiB\n", o.model.c_str(), peak_memory());
     if (!interrupt::wanted) return 0;

@@ -167,6 +167,18 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
     return it;
 }
 
+/// Throws UsageError for options by which a fit would not continue from the state of a subspace identification that
+/// was interrupted, and would remove it.
+inline void require_identification(const FitCommand& o) {
+    const std::string state = identification_file(o.model);
+    if (o.select)
+        throw ig::UsageError(ig::message("--select starts over, but --resume continues, from '", state,
+                                         "'; leave one of them out"));
+    if (o.random_start)
+        throw ig::UsageError(ig::message("--resume: '", state, "' is of subspace identification, not of ",
+                                         "--random-start; leave one of the two options out"));
+}
+
 /// The options, completed by those of the file to resume from. Throws if a given one differs.
 inline FitCommand with_stored(FitCommand o) {
     const System it = lds::load_lds<float>(o.model);

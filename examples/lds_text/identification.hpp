@@ -50,7 +50,7 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
     const std::string settings = before + ", " + pairs_of;
 
     program::Progress bar("subspace identification");
-    program::Stopwatch since;
+    Stopwatch since;
     lds::SubspaceWatch<float> watch;
     if (go_on && !file.empty() && files::exists(file)) {
         const auto in = ig::io::Safetensors::open(file);

@@ -43,7 +43,7 @@ void CountCommand::declare(CLI::App& command) {
 }
 
 void CountCommand::require_effect(const CLI::App& command) const {
-    if (text.empty())
+    if (text.empty() && !add.empty())
         without(command, "with --add, whose files have words and distances",
                 {"--vocabulary", "--vocabulary-from", "--vocabulary-to", "--min-count", "--lags",
                  "--sentences", "--shard"});
@@ -104,7 +104,7 @@ void FitCommand::require_effect(const CLI::App& command) const {
     }
     if (random_start)
         without(command, "with --random-start, in place of subspace identification",
-                {"--scaled", "--checkpoint-seconds"});
+                {"--ssid-lags", "--scaled", "--checkpoint-seconds"});
 }
 
 void EmbedCommand::declare(CLI::App& command) {

@@ -10,7 +10,9 @@ the same; what --note says of them is kept there too, for the page. p is from Mc
 see words are compared with the words alone, the others with the smoothed states alone.
 """
 import argparse
+import contextlib
 import csv
+import fcntl
 import hashlib
 import io
 import json
@@ -51,25 +53,41 @@ def replace(path, text):
     os.replace(path + ".new", path)
 
 
+@contextlib.contextmanager
+def alone(path):
+    """While a file is read, changed and replaced: other calls that do so wait. The lock is on its folder."""
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
 class Results:
-    """A file with one row per tagger."""
+    """A file with one row per tagger, to which several calls may add at once."""
 
     def __init__(self, path):
-        self.path, self.rows = path, []
-        if os.path.exists(path):
-            with open(path, newline="", encoding="utf-8", errors="replace") as file:
-                reader = csv.DictReader(file)
-                if (reader.fieldnames or FIELDS) != FIELDS:
-                    sys.exit(f"tables.py: '{path}' is not a table of this program; it was left unchanged. Give --results another name")
-                self.rows = list(reader)
-            for number, row in enumerate(self.rows, 2):
-                try:
-                    fine = None not in row and row["corpus"] in CORPORA and int(row["seed"]) >= 0 and float(row["dev"]) + float(row["test"]) >= 0
-                except (TypeError, ValueError):
-                    fine = False
-                if not fine:
-                    sys.exit(f"tables.py: found '{','.join(str(v) for v in row.values())}' in line {number} of '{path}', expected {','.join(FIELDS)} of a "
-                             "tagger. Correct or remove the line")
+        self.path, self.rows = path, self.read(path)
+
+    @staticmethod
+    def read(path):
+        if not os.path.exists(path):
+            return []
+        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+            reader = csv.DictReader(file)
+            if (reader.fieldnames or FIELDS) != FIELDS:
+                sys.exit(f"tables.py: '{path}' is not a table of this program; it was left unchanged. Give --results another name")
+            rows = list(reader)
+        for number, row in enumerate(rows, 2):
+            try:
+                fine = None not in row and row["corpus"] in CORPORA and int(row["seed"]) >= 0 and float(row["dev"]) + float(row["test"]) >= 0
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                sys.exit(f"tables.py: found '{','.join(str(v) for v in row.values())}' in line {number} of '{path}', expected {','.join(FIELDS)} of a "
+                         "tagger. Correct or remove the line")
+        return rows
 
     @staticmethod
     def key(row):
@@ -81,13 +99,15 @@ class Results:
 
     def keep(self, row):
         row = {key: str(value) for key, value in row.items()}
-        at = next((i for i, r in enumerate(self.rows) if self.key(r) == self.key(row)), len(self.rows))
-        self.rows[at:at + 1] = [row]
-        text = io.StringIO()
-        writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        replace(self.path, text.getvalue())
+        with alone(self.path):
+            self.rows = self.read(self.path)
+            at = next((i for i, r in enumerate(self.rows) if self.key(r) == self.key(row)), len(self.rows))
+            self.rows[at:at + 1] = [row]
+            text = io.StringIO()
+            writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
+            replace(self.path, text.getvalue())
 
 
 def digest(paths):
@@ -107,13 +127,17 @@ class Inputs:
     """FILE.inputs beside the results: the epochs, checksums of what the taggers of the table were trained on, and a note on it for the page."""
 
     def __init__(self, o):
-        self.path, self.known, self.given = o.results + ".inputs", {}, {}
-        if os.path.exists(self.path):
-            try:
-                with open(self.path, encoding="utf-8") as file:
-                    self.known = dict(json.load(file))
-            except (ValueError, TypeError):
-                sys.exit(f"tables.py: '{self.path}' is not a list of the inputs of a table; it was left unchanged. Give --results another name")
+        self.path, self.given = o.results + ".inputs", {}
+        self.known = self.read()
+
+    def read(self):
+        if not os.path.exists(self.path):
+            return {}
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                return dict(json.load(file))
+        except (ValueError, TypeError):
+            sys.exit(f"tables.py: '{self.path}' is not a list of the inputs of a table; it was left unchanged. Give --results another name")
 
     def require(self, o):
         """Ends the program unless the table was made with what this call has."""
@@ -133,8 +157,9 @@ class Inputs:
 
     def add(self, new):
         if not new.items() <= self.known.items():
-            self.known.update(new)
-            replace(self.path, json.dumps(self.known, indent=1, ensure_ascii=False) + "\n")
+            with alone(self.path):
+                self.known = {**self.read(), **new}
+                replace(self.path, json.dumps(self.known, indent=1, ensure_ascii=False) + "\n")
 
 
 def tags_of(o, corpus, name, seed):

@@ -15,13 +15,18 @@
 
 namespace program {
 
-/// Seconds since construction or reset.
+/// Seconds since construction, reset() or lap().
 class Stopwatch {
 public:
     double seconds() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     }
     void reset() { start_ = std::chrono::steady_clock::now(); }
+    /// The seconds, and resets.
+    double lap() {
+        const auto now = std::chrono::steady_clock::now();
+        return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
+    }
 
 private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

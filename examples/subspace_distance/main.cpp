@@ -5,13 +5,13 @@
 ///     J_tot = β τ² V J_aug + (1 - β) J,
 /// word vectors of norm 1, no regularisation, and records the angles between the column spaces of both.
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 
 #include "../shared/data_folder.hpp"
 #include "../shared/gnuplot.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/program.hpp"
+#include "../shared/progress.hpp"
 #include "../shared/study.hpp"
 #include "table.hpp"
 
@@ -129,7 +129,7 @@ std::vector<Row> measure(const Options& o) {
             write_table(o.csv, rows);
             continue;
         }
-        const auto start = std::chrono::steady_clock::now();
+        const program::Stopwatch clock;
         train(o, point, corpus, [&](const Row& r) {
             rows.push_back(r);
             rows.back().study = study.field();
@@ -138,8 +138,7 @@ std::vector<Row> measure(const Options& o) {
                 "β %g  τ %g  run %td  epoch %td: distance %.4f, angles %.1f° to %.1f°, "
                 "table turned by %.1f°, perplexity %.1f, %.0f s\n",
                 point.beta, point.tau, point.run + 1, r.epoch, r.distance, r.smallest, r.largest, r.turn,
-                r.perplexity,
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+                r.perplexity, clock.seconds());
             std::fflush(stdout);
         });
     }

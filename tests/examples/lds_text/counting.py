@@ -203,6 +203,7 @@ def check_wrong_input():
     run("--text", "text", *BOUNDED, "--resume", "--overwrite", "--counts", "x", status=1, says="give one of them")
     run("--text", "text", "--add", "whole", "--counts", "x", status=1, says="not both")
     run("--counts", "x", status=1, says="give --text to count")
+    run("--counts", "x", "--vocabulary", 9, status=1, says="give --text to count")
     run("--text", "missing", *BOUNDED, "--counts", "x", status=1, says="missing")
     assert not os.path.exists("x.spill") and not os.path.exists("x.lock")
 

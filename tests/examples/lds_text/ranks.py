@@ -85,6 +85,11 @@ def check_counts_stopped():
     assert glob.glob("cut.spill/rank-3/*.run")
     run(*base, "--overwrite")
     assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
+    # and what one process has left, ranks remove
+    os.mkdir("cut.spill")
+    write("cut.spill/counts-0-9.run", ["x"])
+    together(2, *base, "--overwrite")
+    assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
 
 
 def rows(path):

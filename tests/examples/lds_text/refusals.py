@@ -20,6 +20,7 @@ def conll(sentences, blank=" "):
 
 SIZES = ["--states", 4, "--ssid-lags", 2, "--em-lags", 4, "--threads", 1]
 SMALL = [*SIZES, "--pseudo-counts", 1]
+DRAWN = [*SMALL[:2], *SMALL[4:]]  # --random-start has no --ssid-lags
 
 
 def check_ranges():
@@ -27,7 +28,7 @@ def check_ranges():
     for option, values, says in (("--states", [0, -3, -2**62], "expected at least 1"), ("--ssid-lags", [1, 501, 2**62], "expected 2 to 500"),
                                  ("--em-lags", [0, 1001, 2**62], "expected 1 to 1000")):
         for value in values:
-            refused(*fit, "--random-start", option, value, says=f"found {option} = {value}, {says}")
+            refused(*fit, *([] if option == "--ssid-lags" else ["--random-start"]), option, value, says=f"found {option} = {value}, {says}")
     rnn = ["rnn", "--train", "text", "--valid", "dev", "--save", "net"]
     for option, values in (("--decay", ["nan", -1, 0, 30]), ("--init", [0, "inf"])):
         for value in values:
@@ -82,13 +83,13 @@ def check_resumption():
     run(*fit, "--train", "text", "--iterations", 2, "--resume", says="EM   2")
     without_checksum("begun")
     run(*fit, "--train", "shuffled", "--iterations", 3, "--resume", says="EM   3")
-    fit = ["fit", *SMALL, "--train", "text", "--model", "drawn"]
+    fit = ["fit", *DRAWN, "--train", "text", "--model", "drawn"]
     run(*fit, "--iterations", 1, "--random-start", "--seed", 7)
     refused(*fit, "--resume", "--scaled", says="begun with --random-start, not with --scaled")
     refused(*fit, "--resume", "--seed", 8, says="begun with --seed 7, not with --seed 8")
     run(*fit, "--iterations", 2, "--random-start", "--seed", 7, "--resume", says="EM   2")
     run(*fit, "--iterations", 3, "--resume", says="EM   3")
-    refused("fit", "--train", "text", "--model", "begun", "--resume", "--random-start", *SMALL, says="begun with subspace identification, not")
+    refused("fit", "--train", "text", "--model", "begun", "--resume", "--random-start", *DRAWN, says="begun with subspace identification, not")
 
 
 def check_before_the_work():
@@ -188,7 +189,7 @@ def check_without_effect():
     refused("near", "--model", "m", "--words", "cat", "--occurrences", 2, says="--occurrences has no effect without --text")
     refused("near", "--model", "m", "--words", "cat", "--text", "dev", "--min-count", 2, says="--min-count has no effect with --text")
     refused("fit", "--train", "text", "--dev", "dev", "--model", "new", "--select", "--stop", 100, says="--stop has no effect with --select")
-    for more in (["--scaled"], ["--checkpoint-seconds", 5]):
+    for more in (["--scaled"], ["--checkpoint-seconds", 5], ["--ssid-lags", 2]):
         refused("fit", "--train", "text", "--model", "new", "--random-start", *more, says=f"fit: {more[0]} has no effect with --random-start")
     refused("fit", "--train", "text", "--dev", "dev", "--model", "new", "--select", "--checkpoint-seconds", 5,
             says="--checkpoint-seconds has no effect with --select")

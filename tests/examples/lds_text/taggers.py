@@ -71,6 +71,14 @@ with tempfile.TemporaryDirectory() as place:
         assert 0 <= float(r["dev"]) <= 100 and 0 <= float(r["test"]) <= 100 and (not r["p"] or 0 < float(r["p"]) <= 1), r
     assert out.count("| words, types |") == 2 and "accuracy" in out and "F1" in out, out
 
+    # two calls at once add to one table
+    both = [PROGRAM, "--results", "both.csv", "--data", "data", "--epochs", 1, "--corpora", "ewt", "--features", "words", "smoother", "--system", "m.lds"]
+    at_once = [subprocess.Popen([sys.executable, "-B", SCRIPT, *map(str, both), "--seeds", str(seed)], stdout=subprocess.DEVNULL) for seed in (1, 2)]
+    assert [process.wait(timeout=300) for process in at_once] == [0, 0]
+    with open("both.csv", newline="", encoding="utf-8") as file:
+        made = sorted((r["features"], r["seed"]) for r in csv.DictReader(file))
+    assert made == [("smoother", "1"), ("smoother", "2"), ("words", "1"), ("words", "2")], made
+
     # all is there: nothing runs, not even a program; pages are made from the file
     whole = rows()
     assert run("/nonexistent/lds_text", *base, "--seeds", 1, "--system", "m.lds", "--word2vec", "w2v") == out and rows() == whole
