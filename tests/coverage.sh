@@ -28,12 +28,14 @@ for program in $build/tests/tests_* $build/tests/fuzz/fuzz_*; do
     name=$(basename "$program")
     profiles=$PWD/$build/profiles/$name
     export LLVM_PROFILE_FILE=$profiles/%p.profraw
+    mkdir -p "$profiles"
+    run() { "$program" "$@" >"$profiles.log" 2>&1 || { cat "$profiles.log" >&2; echo "coverage.sh: $name failed" >&2; exit 1; }; }
     if [[ $name == tests_* ]]; then
-        "$program" "~[slow]" >/dev/null
+        run "~[slow]"
     else
         seeds=(tests/fuzz/seeds/"${name#fuzz_}"/*)
-        [ -e "${seeds[0]}" ] && "$program" "${seeds[@]}" >/dev/null 2>&1
-        "$program" -seed=1 -runs="$runs" >/dev/null 2>&1
+        if [ -e "${seeds[0]}" ]; then run "${seeds[@]}"; fi
+        run -seed=1 -runs="$runs"
     fi
     "$(tool llvm-profdata)" merge -sparse "$profiles"/*.profraw -o "$profiles.profdata"
     "$(tool llvm-cov)" export -instr-profile "$profiles.profdata" "$program" "${readers[@]}" >"$profiles.json"

@@ -168,10 +168,15 @@ if(ISOGLOSS_INSTALL)
 endif()
 
 # Left out where its program is not there; .ci/install brings Conan and no cross compiler.
-find_program(ISOGLOSS_CONAN conan HINTS ${PROJECT_SOURCE_DIR}/build/python/bin)
-if(ISOGLOSS_CONAN)
-    add_test(NAME packaging/conan COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/conan.sh ${ISOGLOSS_CONAN}
-        ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/packaging/conan)
+find_program(ISOGLOSS_CONAN conan)
+set(isogloss_conan ${ISOGLOSS_CONAN})
+if(NOT ISOGLOSS_CONAN AND EXISTS ${PROJECT_SOURCE_DIR}/build/python/bin/conan)
+    # Not bin/conan: its first line has the place where the environment was made, and a checkout may be moved.
+    set(isogloss_conan ${PROJECT_SOURCE_DIR}/build/python/bin/python -m conans.conan)
+endif()
+if(isogloss_conan)
+    add_test(NAME packaging/conan COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/conan.sh ${PROJECT_SOURCE_DIR}
+        ${CMAKE_CURRENT_BINARY_DIR}/packaging/conan ${isogloss_conan})
 else()
     message(STATUS "isogloss: no test of the Conan recipe, conan was not found (bash .ci/install tests)")
 endif()

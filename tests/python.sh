@@ -14,9 +14,10 @@ if [ -e build/python/passed ] && ! newer; then
     echo "Passed before and unchanged: python"
     exit
 fi
+touch build/python/begun  # what is changed while they run has not passed
 $python -m pip install --quiet --disable-pip-version-check "scikit-build-core>=0.10" "nanobind>=2.14" numpy pytest ninja
 CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) $python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
     --config-settings=build-dir=build/python/cmake --config-settings=cmake.build-type=Debug \
     --config-settings=cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O1 .
 (cd python/tests && "$OLDPWD/$python" -B -m pytest -q -p no:cacheprovider)
-touch build/python/passed
+touch -r build/python/begun build/python/passed

@@ -134,7 +134,7 @@ def check():
     """Largest differences from automatic differentiation after an epoch without masks, in float, for each loss and head, and of perplexities."""
     search_ensemble.HALF = torch.float32
     torch.manual_seed(1)
-    V, B, T, worst = 50, 3, 5, 0.0
+    V, B, T, failed = 50, 3, 5, False
     tokens = torch.randint(0, V, (203,))
     begin = lambda widths: [(torch.zeros(B, n), torch.zeros(B, n)) for n in widths]
     models = [{"name": "a", "keep": 1.0}, {"name": "b", "keep": 1.0, "gamma": 3.0, "temperature": 2.0, "clip": 0.05, "seed": 3}]
@@ -179,8 +179,8 @@ def check():
             ratio = abs(float(ours.curve[0, k]) / math.exp(nats / y.numel()) - 1)
             print(f"{loss}, {head} head, {len(ours.widths)} layers, model {m['name']}: after {ours.segments} steps parameters differ by at most {found:.1e}, "
                   f"perplexity by {ratio:.1e}")
-            worst = max(worst, found, ratio)
-    return 0 if worst < 1e-5 else 1
+            failed |= not (found < 1e-5 and ratio < 1e-5)  # NaN is no agreement
+    return int(failed)
 
 
 def main():

@@ -9,8 +9,15 @@
 # status is then 1; once it is mended, the input goes to tests/fuzz/seeds/<target>/ under a name that says what was wrong.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-seconds=${1:-600}
-shift || true
+seconds=600
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+    seconds=$1
+    shift
+    [ "$seconds" -gt 0 ] || { echo "long.sh: found 0 seconds, expected at least 1" >&2; exit 2; }
+fi
+for name in "$@"; do
+    [ -e "tests/fuzz/$name.cpp" ] || { echo "long.sh: found '$name', expected seconds, or a target of tests/fuzz" >&2; exit 2; }
+done
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
     for source in tests/fuzz/*.cpp; do

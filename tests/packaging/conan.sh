@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The Conan package, made and used: conan.sh CONAN SOURCE WORK. Conan's cache is of the test alone.
+# The Conan package, made and used: conan.sh SOURCE WORK CONAN..., a command. Conan's cache is of the test alone.
 set -euo pipefail
-export CONAN_HOME=$3/home
-copy=$3/source  # of what git would hand out: the recipe must not need more
-rm -rf "$3"
+source=$1 work=$2
+conan=("${@:3}")
+export CONAN_HOME=$work/home
+copy=$work/source  # of what git would hand out: the recipe must not need more
+rm -rf "$work"
 mkdir -p "$copy/tests"
-(cd "$2" && cp -r CMakeLists.txt LICENSE conanfile.py .cmake include "$copy" && cp -r tests/consumer "$copy/tests")
-"$1" profile detect
-"$1" create "$copy" -s compiler.cppstd=20 -s build_type=Debug -c tools.build:jobs=1
+(cd "$source" && cp -r CMakeLists.txt LICENSE conanfile.py .cmake include "$copy" && cp -r tests/consumer "$copy/tests")
+"${conan[@]}" profile detect
+"${conan[@]}" create "$copy" -s compiler.cppstd=20 -s build_type=Debug -c tools.build:jobs=1 -c tools.cmake.cmaketoolchain:generator=Ninja
