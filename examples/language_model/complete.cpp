@@ -49,7 +49,7 @@ int complete(const CompleteOptions& o) {
     ig::Index lines = 0;
     // Not by a LineReader, which reads ahead: who sends one line may wait for its answer.
     for (std::string line; std::getline(std::cin, line); ++lines) {
-        if (lines == 0 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+        if (lines == 0 && line.starts_with(ig::byte_order_mark)) line.erase(0, ig::byte_order_mark.size());
         if (line.ends_with('\r')) line.pop_back();
         try {
             complete(it, line, o);

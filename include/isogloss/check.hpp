@@ -317,17 +317,20 @@ template <class Build> std::optional<Breach> freezing(Build& build, const LawOpt
     return std::nullopt;
 }
 
-/// 12. Backward adds to the adjoints of inputs and of the sequences that nodes return or open, and overwrites none:
-/// the gradient law for the model with a probe on each of them. Checked only if the first law holds.
+/// 12. Backward adds to the adjoints of inputs and of the sequences that nodes return or open, and overwrites none,
+/// and a loss multiplies its derivative by the weight of a total (Pass::upstream): the gradient law for half the loss
+/// and a probe on each of them. Checked only if the first law holds.
 template <class Build> std::optional<Breach> adding(Build& build, const LawOptions& o) {
     auto with_probes = [&](auto& g) {
         auto l = build(g);
+        double of_loss = 0.5;
         const auto last = g.store().seqs.count();
         for (int id = 0; id < last; ++id) {
             const auto& s = g.store().seqs[id];
             if (s.internal) continue;
             const auto also = g.template add<Probe>(message("probe.of.", id), {}, g.sequence(s.name));
-            l = g.template add<TotalLoss>(message("probe.sum.", id), {}, l, also);
+            l = g.template add<TotalLoss>(message("probe.sum.", id), {.weights = {of_loss, 1}}, l, also);
+            of_loss = 1;
         }
         return l;
     };

@@ -12,6 +12,9 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
+/// Bytes that some programs write at the beginning of a text in UTF-8: no part of its first word.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
 /// Number of bytes of the UTF-8 sequence at the start of `s`, 1 … 4, or 0 if there is none: a stray
 /// continuation byte, an overlong form, a surrogate, a number above U+10FFFF, a truncated sequence, or `s` empty.
 ///

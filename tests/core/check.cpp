@@ -100,7 +100,9 @@ std::vector<check::Breach> broken(Fault fault) {
 
 // l = 1/2 Σ (h - target)², whose target is given from outside and read as a constant.
 template <class T> struct SquaredDistance {
-    struct Options {};
+    struct Options {
+        bool forgets = false;  // the weight of the loss in a total
+    };
     Options options;
     Seq<T> h, target;
     Loss<T> l;
@@ -121,8 +123,9 @@ template <class T> struct SquaredDistance {
         p.set(l, total, p.rows());
     }
     void backward(Backward<T>& p) {
+        const T upstream = static_cast<T>(options.forgets ? 1 : p.upstream(l));
         for (Index i = 0; i < p.rows() * h.width; ++i)
-            p.adjoint_data(h)[i] += static_cast<T>(p.upstream(l)) * (p.data(h)[i] - p.data(target)[i]);
+            p.adjoint_data(h)[i] += upstream * (p.data(h)[i] - p.data(target)[i]);
     }
 };
 
@@ -188,6 +191,19 @@ TEST_CASE("A gradient that is infinite obeys no law of gradients", "[core][check
     REQUIRE(all == "gradient accumulation capacity precision freezing ");
     CHECK(breaches.front().where == "training, faulty.a[0, 1]");
     CHECK(std::isinf(breaches.front().found));
+}
+
+TEST_CASE("A loss that forgets its weight in a total breaks the law of adding", "[core][check]") {
+    for (const bool forgets : {false, true}) {
+        const auto breaches = broken_laws(
+            [=](auto& g) {
+                return g.template add<SquaredDistance>("distance", {.forgets = forgets}, g.input("x", 3),
+                                                       g.input("target", 3));
+            },
+            {.hold = "target"});
+        REQUIRE(breaches.size() == (forgets ? 1 : 0));
+        if (forgets) CHECK(breaches.front().law == "adding");
+    }
 }
 
 TEST_CASE("A probe may be part of a sum", "[core][check]") {

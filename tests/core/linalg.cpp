@@ -76,6 +76,13 @@ TEST_CASE("gemm with beta 0 overwrites NaN, and an empty sum is zero", "[core][l
     std::vector<double> a(6, 1), c(4, std::numeric_limits<double>::quiet_NaN());
     gemm<double>(1., {a.data(), 2, 3}, {a.data(), 3, 2}, 0., {c.data(), 2, 2});
     REQUIRE(c == std::vector<double>(4, 3));
+    for (const auto& [rows, cols] :
+         {std::pair<Index, Index>(1, 2), {2, 1}, {1, 1}}) {  // products with vectors
+        c.assign(4, std::numeric_limits<double>::quiet_NaN());
+        gemm<double>(1., {a.data(), rows, 3}, {a.data(), 3, cols}, 0., {c.data(), rows, cols});
+        for (Index i = 0; i < rows * cols; ++i) REQUIRE(c[std::size_t(i)] == 3);
+    }
+    c.assign(4, 3);
     gemm<double>(1., {a.data(), 2, 0}, {a.data(), 0, 2}, 2., {c.data(), 2, 2});
     REQUIRE(c == std::vector<double>(4, 6));
     gemm<double>(1., {a.data(), 2, 0}, {a.data(), 0, 2}, 0., {c.data(), 2, 2});

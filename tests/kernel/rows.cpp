@@ -1,6 +1,8 @@
 #include <cmath>
 #include <isogloss/kernel/rows.hpp>
+#include <isogloss/subnormals.hpp>
 #include <limits>
+#include <type_traits>
 
 #include "catch.hpp"
 #include "memory.hpp"
@@ -97,6 +99,13 @@ TEMPLATE_TEST_CASE("The sum of squares is accurate and does not overflow", "[ker
     REQUIRE(kernel::sum_of_squares(600, large.data()) == Approx(6e62));
     const std::vector<T> small(600, T(1e-25));  // its square is no float, or nearly 0
     REQUIRE(kernel::sum_of_squares(600, small.data()) == Approx(6e-48));
+    if constexpr (std::is_same_v<T, float>) {
+        const SubnormalsAreZero flush;  // so that the squares of most are 0
+        std::vector<T> mixed(600, std::sqrt(std::numeric_limits<T>::min()) * T(0.9));
+        mixed[3] *= 28;
+        const double one = double(mixed[0]) * double(mixed[0]);
+        REQUIRE(kernel::sum_of_squares(600, mixed.data()) / one == Approx(599 + 28 * 28.).epsilon(1e-5));
+    }
     REQUIRE(kernel::dot(0, none.data(), none.data()) == 0);
     REQUIRE(kernel::dot(600, large.data(), large.data()) == Approx(6e62));
     for (const T odd : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {

@@ -27,10 +27,11 @@ struct Tied {
     Loss<double> l;
     std::vector<Token> in, out;
 
-    explicit Tied(Kind kind, Index budget = Index{32} << 20) : g({.time = T, .batch = B, .budget = budget}) {
-        x = g.tokens("x", V);
-        y = g.tokens("y", V);
-        const auto E = g.weight("E", V, n, uniform(1));
+    explicit Tied(Kind kind, Index budget = Index{32} << 20, Index words = V)
+        : g({.time = T, .batch = B, .budget = budget}) {
+        x = g.tokens("x", words);
+        y = g.tokens("y", words);
+        const auto E = g.weight("E", words, n, uniform(1));
         const auto h = g.add<Linear>("map", {.units = n, .init = uniform(1)},
                                      g.add<Embedding>("embed", {.keep = 0.6}, x, E));
         const auto o = g.add<TiedSoftmax>("head", {.bias = true}, h, E);
@@ -40,8 +41,8 @@ struct Tied {
                 "loss", {.temperature = 2, .differentiate_target = kind == Kind::differentiated}, o, y);
         const Random random(3, 1);
         for (Index i = 0; i < T * B; ++i) {
-            in.push_back(static_cast<Token>(random.below(2 * i, V)));
-            out.push_back(i % 5 == 3 ? not_predicted : static_cast<Token>(random.below(2 * i + 1, V)));
+            in.push_back(static_cast<Token>(random.below(2 * i, words)));
+            out.push_back(i % 5 == 3 ? not_predicted : static_cast<Token>(random.below(2 * i + 1, words)));
         }
     }
     double forward() { return g.forward(l, {x, {in.data(), T, B}}, {y, {out.data(), T, B}}); }
@@ -243,6 +244,58 @@ TEST_CASE("Two threads give what one gives, to rounding", "[loss][fused_softmax]
     const Numbers got = two.results();
     REQUIRE(apart(got, expected) < 1e-14);
     REQUIRE(two.results() == got);
+}
+
+TEST_CASE("Threads share the words of a large vocabulary", "[loss][fused_softmax][threads]") {
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    CAPTURE(static_cast<int>(kind));
+    const Threads restored(1);
+    Tied m(kind, Index{32} << 20, 900);  // more words than a piece of the sum of dl/dh has
+    const Numbers expected = m.results();
+    for (const int count : {2, 3}) {
+        threads(count);
+        REQUIRE(apart(m.results(), expected) < 1e-13);
+    }
+}
+
+namespace {
+
+// A loss that asks its head for something wrong in setup.
+template <class T> struct Asking {
+    struct Options {
+        HeadNeeds needs = {};
+        bool two_weights = false;
+    };
+    Options options;
+    FusedSoftmax<T> head;
+    Loss<T> l;
+
+    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> one, Weight<T> two) {
+        head.setup(s, o, y, options.needs);
+        head.also_writes(s, one);
+        if (options.two_weights) head.also_writes(s, two);
+        return l = s.loss();
+    }
+    void forward(Forward<T>& p) { p.set(l, 0, 0); }
+    template <class Quantity> void backward(Backward<T, Quantity>&) {}
+};
+
+}  // namespace
+
+TEST_CASE("A loss says how many arrays it needs and which weight it writes",
+          "[loss][fused_softmax][errors]") {
+    const auto asks = [](Asking<double>::Options options) {
+        Graph<double> g({.time = 1, .batch = 1});
+        const auto y = g.tokens("y", V);
+        const auto E = g.weight("E", V, n, uniform(1)), U = g.weight("U", V, n, uniform(1));
+        const auto o = g.add<TiedSoftmax>("head", {}, g.input("h", n), E);
+        g.add<Asking>("loss", options, o, y, E, U);
+    };
+    REQUIRE_NOTHROW(asks({.needs = {.arrays = 2, .word_logits = true}}));
+    REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 0}}), UsageError, says("arrays = 0", "at least 1"));
+    REQUIRE_THROWS_MATCHES(asks({.needs = {.word_logits = true}}), UsageError,
+                           says("arrays = 1", "at least 2", "word_logits"));
+    REQUIRE_THROWS_MATCHES(asks({.two_weights = true}), UsageError, says("'E' and 'U'", "one at most"));
 }
 
 TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_softmax]") {

@@ -186,13 +186,12 @@ public:
 
     /// Moves to the next line; false at the end of the text. The view is valid until the next call.
     bool next(std::string_view& line) {
-        constexpr std::string_view mark = "\xEF\xBB\xBF";
         Index start = in_.position();
         // Allows for what is not part of the line: a byte order mark, a carriage return.
         const bool ended = in_.until('\n', line, static_cast<std::size_t>(max_line_) + 4);
-        if (start == 0 && line.starts_with(mark)) {
-            line.remove_prefix(mark.size());
-            start += std::ssize(mark);
+        if (start == 0 && line.starts_with(byte_order_mark)) {
+            line.remove_prefix(byte_order_mark.size());
+            start += std::ssize(byte_order_mark);
         }
         if (!ended && line.empty()) return false;
         ++line_;

@@ -143,8 +143,6 @@ public:
                 "checkpoint: the graph shares the weights of another, which others may be reading; "
                 "load into that one");
         for (const auto& check : require_lasting_) check("load");
-        if (!all)
-            for (const auto& act : before_load_of_parameters_) act();
         const Parts parts = current();
         std::vector<TensorSpec> expected;
         for (const Part& p : parts.list) {
@@ -161,6 +159,8 @@ public:
         for (const Part& p : parts.list)
             if (const std::string fault = p.fault ? p.fault(file.at(p.name).bytes) : ""; !fault.empty())
                 throw FileError(file.name(), ": ", fault);
+        if (!all)  // behind all checks: they may change an object
+            for (const auto& act : before_load_of_parameters_) act();
         for (const Part& p : parts.list)  // allocate everything first, so that the load cannot fail halfway
             if (p.reserve && all) p.reserve(file.at(p.name).bytes.size());
         for (const Part& p : parts.list)

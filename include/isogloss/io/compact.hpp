@@ -54,31 +54,36 @@ template <class S, class F> void each_number(const TensorView& t, F&& f) {
     }
 }
 
-/// Writes the elements of a tensor to `out`; returns false, writing nothing, if it is not a floating-point tensor.
-template <std::floating_point T> bool widen(const Safetensors& file, const TensorView& t, T* out) {
+/// Whether the elements of a tensor can be widened to floating-point numbers.
+inline bool is_numeric(const Safetensors& file, const TensorView& t) {
+    return t.dtype == DType::f16 || t.dtype == DType::bf16 || t.dtype == DType::f32 ||
+           t.dtype == DType::f64 || scales(file, t);
+}
+
+/// Writes the elements of a tensor to `out`, if is_numeric().
+template <std::floating_point T> void widen(const Safetensors& file, const TensorView& t, T* out) {
     switch (t.dtype) {
         case DType::f16:
             each_number<std::uint16_t>(t, [&](Index i, auto bits) { out[i] = T(half_to_float(bits)); });
-            return true;
+            return;
         case DType::bf16:
             each_number<kernel::Bf16>(t, [&](Index i, auto x) { out[i] = T(kernel::to_float(x)); });
-            return true;
+            return;
         case DType::f32:
             each_number<float>(t, [&](Index i, float x) { out[i] = T(x); });
-            return true;
+            return;
         case DType::f64:
             each_number<double>(t, [&](Index i, double x) { out[i] = static_cast<T>(x); });
-            return true;
+            return;
         default:
             break;
     }
     const TensorView* const s = scales(file, t);
-    if (!s) return false;
+    if (!s) return;
     const Index rows = t.shape[0], width = rows == 0 ? 0 : std::ssize(t.bytes) / rows;
     Array<float> scale(rows);
     each_number<float>(*s, [&](Index i, float x) { scale[i] = x; });
     each_number<std::int8_t>(t, [&](Index i, std::int8_t q) { out[i] = T(q) * T(scale[i / width]); });
-    return true;
 }
 
 }  // namespace detail
@@ -92,13 +97,14 @@ template <std::floating_point T> bool widen(const Safetensors& file, const Tenso
 /// another type.
 template <std::floating_point T> std::vector<T> numbers(const Safetensors& file, std::string_view name) {
     const TensorView& t = file.at(name);
-    Index n = 1;
-    for (const Index size : t.shape) n *= size;
-    std::vector<T> out(static_cast<std::size_t>(n));
-    if (!detail::widen(file, t, out.data()))
+    if (!detail::is_numeric(file, t))  // before memory for its elements is taken
         throw FileError(file.name(), ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
                         ", expected F16, BF16, F32, F64, or I8 with a tensor ",
                         in_quotes(detail::scale_name(name)), " of a scale for each row");
+    Index n = 1;
+    for (const Index size : t.shape) n *= size;
+    std::vector<T> out(static_cast<std::size_t>(n));
+    detail::widen(file, t, out.data());
     return out;
 }
 

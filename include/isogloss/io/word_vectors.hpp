@@ -117,9 +117,6 @@ inline bool is_storable_word(std::string_view word,
     return true;
 }
 
-/// Bytes that some programs write at the beginning of a text in UTF-8: no part of its first word.
-inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-
 /// Reads the parts common to the three formats. Used by the read functions below.
 class WordVectorReader {
 public:

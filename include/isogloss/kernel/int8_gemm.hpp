@@ -20,8 +20,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 ///     a_ik ≈ α_i p_ik,  α_i = max_k |a_ik| / 127      b_kj ≈ β_j q_kj,  β_j = max_k |b_kj| / 127      p, q in -127 … 127
 ///     c_ij = s_ij + α_i β_j Σ_k p_ik q_kj
 ///
-/// The sums are exact, in 32 bits, so that c does not depend on the number of threads nor, except for the rounding
-/// of the last line, on the instruction set. B is packed once; A is rounded in every product. q is stored as
+/// The sums are exact, in 32 bits, and all code paths round the last line alike (Int8Micro), so that c depends neither
+/// on the number of threads nor on the instruction set. B is packed once; A is rounded in every product. q is stored as
 /// q + 128, from 1 to 255, as VPDPBUSD multiplies unsigned by signed bytes: 128 Σ_k p_ik is subtracted again.
 struct Int8Gemm {
     static constexpr Index depth = Int8Micro::depth, columns = Int8Micro::columns,
@@ -141,7 +141,7 @@ private:
             scale = finite, offset = 0;
             return;
         }
-        // A subnormal maximum has no finite reciprocal; its row counts as zero, as subnormal numbers do in passes.
+        // Below 127 / FLT_MAX, about 3.7e-37, a maximum has no finite reciprocal, and its row counts as zero.
         const float inverse = 127 / largest;
         scale = std::isfinite(inverse) ? largest / 127 : 0;
         i = 0;

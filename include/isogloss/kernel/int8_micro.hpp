@@ -19,7 +19,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
 ///
 ///     c_rj = s_rj + α_r β_j (Σ_k p_rk (q_kj + 128) - offset_r),   offset_r = 128 Σ_k p_rk
 ///
-/// All code paths give the same sums; the last line is rounded once, as a fused multiply-add.
+/// All code paths give the same bits: the sum, exact, becomes a float, α β is rounded, then one fused multiply-add.
 struct Int8Micro {
     static constexpr Index depth = 4;       ///< terms that VPDPBUSD adds up, adjacent in memory
     static constexpr Index columns = 32;    ///< of a panel of q, [k / 4, 32, 4]

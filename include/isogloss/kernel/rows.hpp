@@ -115,8 +115,10 @@ template <class T, class A = Architecture> double sum_of_squares(Index n, const 
         const auto v = at.load(x);
         return v * v;
     });
-    // A sum that small may lack the squares of numbers that are not.
-    const bool complete = std::isfinite(sum) && sum > double(n) * double(std::numeric_limits<T>::min());
+    // Squares below the smallest normal number may be lost; a sum that small would lack a share of itself.
+    using Limits = std::numeric_limits<T>;
+    const bool complete =
+        std::isfinite(sum) && sum > double(n) * double(Limits::min()) / double(Limits::epsilon());
     return complete ? sum : plain::dot(n, x, x);
 }
 

@@ -72,7 +72,7 @@ template <class T> void add_weighted_rows(Index n, Index count, const Token* ind
 ///
 /// Variance  of an entry below ε: |g_i| (ε - |g_i|), the sum over a row below ε Σ |g_i|.
 /// `column` and `value` have `room` places; if these do not suffice the row is abandoned, see Sampled.
-/// Sums are computed in T: in float an entry counts with a relative error of up to 2⁻²⁵ ε / |g_i|, which is 1e-4
+/// Sums are computed in T: in float an entry counts with a relative error of up to 2⁻²⁴ ε / |g_i|, which is 2e-4
 /// for the entries of a flat row of a million at ε = 1/256.
 template <class T, class A = Architecture>
 Sampled sample(Index n, const T* g, T threshold, double u, Index room, Token* column, T* value) {

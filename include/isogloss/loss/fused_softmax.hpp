@@ -17,7 +17,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// A block of rows of logits passed to a loss. Row r belongs to position `position[r]` (t·B + b), whose
 /// target is `target[r]`.
 template <class T> struct LogitBlock {
-    MatrixRef<T> z;  ///< [rows, V]: logits on entry; if `gradient`, d l / d z on exit
+    MatrixRef<T> z;  ///< [rows, V]: logits on entry; if `gradient`, d l / d z times upstream on exit
     const Token* target = nullptr;
     const Index* position = nullptr;
     bool gradient = false;  ///< whether the derivative is wanted
@@ -28,7 +28,8 @@ template <class T> struct LogitBlock {
     const Index* group = nullptr;  ///< [rows]: target[r] is word[group[r]]
 
     // With HeadNeeds::word_logits: the products of the table with its own rows `word`, without the bias.
-    MatrixRef<T> s = {};  ///< [words, V]: E e_{word[g]} on entry; if `word_gradient`, d l / d s on exit
+    MatrixRef<T> s =
+        {};  ///< [words, V]: E e_{word[g]} on entry; if `word_gradient`, d l / d s times upstream
     bool word_gradient = false;  ///< set by the loss: `s` holds a derivative; never for an untrained table
 };
 
@@ -66,6 +67,10 @@ public:
         if (y.vocabulary != o.vocabulary)
             s.fail("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
                    "' one of ", y.vocabulary, "; they must agree");
+        if (needs.arrays < 1 + needs.word_logits)
+            s.fail("found arrays = ", needs.arrays, ", expected at least ", 1 + needs.word_logits,
+                   ": the logits",
+                   needs.word_logits ? ", and with word_logits the products of the words" : "");
         logits_ = o;
         targets_ = y;
         hidden_ = s.hidden(o);
@@ -109,8 +114,12 @@ public:
     Index block_rows() const { return plan_.rows(); }
     /// Array number k ≥ 1 of the current block, [rows, V].
     T* extra(Index k) const { return memory_.pool + plan_.array(k, block_.rows); }
-    /// Declares in setup a further weight that the loss differentiates (besides the head's table and bias).
+    /// Declares in setup a further weight that the loss differentiates (besides the head's table and bias); it may
+    /// be one.
     void also_writes(Setup<T>& s, Weight<T> w) {
+        if (also_.id >= 0 && !(also_ == w))
+            s.fail("declares the weights '", s.name_of(also_), "' and '", s.name_of(w),
+                   "' besides those of its head, expected one at most");
         also_ = w;
         s.uses(w);
     }

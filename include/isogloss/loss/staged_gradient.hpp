@@ -55,9 +55,12 @@ public:
     }
 
     /// The gradient of a weight to write to, as (matrix, beta): beta is 0 on the first write in a pass if
-    /// nothing counts in it yet, else 1.
+    /// nothing counts in it yet, else 1. Throws UsageError for a weight that stage() was not given.
     std::pair<MatrixRef<T>, T> weight(Pass<T>& p, Weight<T> weight) {
         auto& w = p.parameter(weight);
+        if (std::find(weights_.begin(), weights_.end(), weight) == weights_.end())
+            throw UsageError("node '", p.name(), "': found a gradient of '", w.name,
+                             "', expected one of a weight that setup declares (also_writes)");
         T beta = 1;
         if (const auto end = written_.begin() + count_; std::find(written_.begin(), end, weight) == end) {
             written_[std::size_t(count_++)] = weight;

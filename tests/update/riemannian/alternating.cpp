@@ -185,6 +185,30 @@ TEST_CASE("New data begin conjugate directions anew", "[riemannian]") {
     REQUIRE(loss != kept.training.round());
 }
 
+TEST_CASE("A file that does not fit changes no training", "[riemannian]") {
+    struct Trained {
+        Net<Glnn> n{40};
+        TransitionStep<double> step{n.g, "net", {}};
+        AlternatingTraining<double> training{n.g, n.l};
+        Trained() {
+            step.conjugate(true);
+            training.add(step, {.rate = 0.05});
+            training.data({n.feeds()});
+            for (int k = 0; k < 3; ++k) training.round();
+        }
+    };
+    const TemporaryDirectory folder;
+    Graph<double> other({});
+    other.weight("other", 2, 2, uniform(1));
+    io::Checkpoint().model(other).save(folder / "other.safetensors");
+    Trained refused, kept;
+    io::Checkpoint c;
+    c.model(refused.n.g).state("training", refused.training);
+    REQUIRE_THROWS_AS(c.load(io::Safetensors::open(folder / "other.safetensors"), io::Restore::parameters),
+                      FileError);
+    REQUIRE(refused.training.round() == kept.training.round());
+}
+
 TEST_CASE("Steps of a head go the same way whether the network below runs or not", "[riemannian]") {
     Net<Glnn> whole(60), part(60);
     GradientStep<double> all(whole.g.parameters("out.*")), head(part.g.parameters("out.*"), part.a);
