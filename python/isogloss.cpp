@@ -25,6 +25,7 @@
 #include "../examples/language_model/sampling.hpp"
 #include "../examples/language_model/scoring.hpp"
 #include "../examples/shared/interrupt.hpp"
+#include "../examples/shared/outputs.hpp"
 
 namespace nb = nanobind;
 namespace ig = isogloss;
@@ -176,6 +177,7 @@ template <class V> V value_of(nb::handle given, const std::string& name) {
                              ", which is not a valid value: found ", text_of(nb::repr(given)), ", expected ",
                              std::is_same_v<V, bool>          ? "True or False"
                              : std::is_unsigned_v<V>          ? "a whole number of at least 0 and below 2**64"
+                             : std::is_same_v<V, int>         ? "a whole number of 32 bits"
                              : std::is_integral_v<V>          ? "a whole number of 64 bits"
                              : std::is_floating_point_v<V>    ? "a number"
                              : std::is_same_v<V, std::string> ? "a str or a path"
@@ -201,11 +203,11 @@ void train(const std::filesystem::path& model, const nb::kwargs& given) {
             throw type_error(
                 "train: '", nb::cast<std::string>(key),
                 "' is not an option; `language_model train --help` lists them, with _ in place of -");
-    if (!named.contains("train") && !named.contains("valid") && !named.contains("corpus")) {
+    if (o.train.empty() && o.valid.empty() && o.corpus.empty()) {
         if (!o.resume)
             throw value_error("train: found no texts, expected train and valid, or corpus; give them");
-        if (!std::filesystem::exists(o.model + ".train"))
-            throw value_error(
+        if (!files::has_content(o.model + ".train"))
+            throw ig::UsageError(
                 "train: resume: found no training '", o.model,
                 ".train', expected one that was interrupted; give train and valid, or corpus, to begin");
     }
@@ -459,6 +461,7 @@ NB_MODULE(isogloss, m) {
         .def(
             "__init__",
             [](Hmm* self, ig::Index states, ig::Index symbols, double prior, std::uint64_t seed) {
+                const nb::gil_scoped_release released;
                 new (self) Hmm({.states = states, .symbols = symbols, .prior = prior, .seed = seed});
             },
             "states"_a, "symbols"_a, "prior"_a = 0.0, "seed"_a = 1,

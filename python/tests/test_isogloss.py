@@ -74,6 +74,14 @@ def test_errors_are_pythons(folder):
         isogloss.train("n")
     with pytest.raises(ValueError, match="found no training 'nothere.train'"):
         isogloss.train("nothere", resume=True)
+    open("empty.train", "w").close()
+    for name, texts in ("empty", {}), ("nothere", {"train": "", "valid": ""}), ("a\udcff", {}):
+        with pytest.raises(ValueError, match="found no training"):
+            isogloss.train(name, resume=True, **texts)
+    with pytest.raises(OSError):
+        isogloss.train("a" * 300, resume=True)
+    with pytest.raises(TypeError, match="expected a whole number of 32 bits"):
+        isogloss.train("n", threads=2**40)
     with pytest.raises(ValueError, match="columns"):
         isogloss.LanguageModel("m", columns=0)
     for path in "a\udcff", pathlib.Path("a\udcff"):  # a name that is not UTF-8, as os.fsdecode has it
@@ -230,7 +238,8 @@ def test_long_calls_let_other_threads_run(folder):
         for call in (lambda n: isogloss.principal_angles(np.tile(x, (n, 1)), np.tile(y, (n, 1))),
                      lambda n: isogloss.subspace_distance(np.tile(x, (n, 1)), np.tile(y, (n, 1))),
                      lambda n: hmm.log_likelihood(np.tile(text, n)), lambda n: hmm.sample(200000 * n),
-                     lambda n: hmm.step([np.tile(text, n)]), lambda n: isogloss.LanguageModel("m", columns=4000 * n)):
+                     lambda n: hmm.step([np.tile(text, n)]), lambda n: isogloss.LanguageModel("m", columns=4000 * n),
+                     lambda n: isogloss.Hmm(500, 4000 * n)):
             n, begin, end = 1, 0, 0
             while end - begin < 0.2 and n <= 64:  # long enough for the other thread on a busy machine, too
                 begin = time.monotonic()
@@ -268,13 +277,18 @@ def test_ctrl_c_saves_and_is_pythons_again(folder):
             " bptt=10, threads=1, min_count=1)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
             "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\ninput()\n")
     program = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    threading.Timer(120, program.kill).start()
-    for line in program.stdout:
-        if line.startswith("epoch 1 "):
-            program.send_signal(signal.SIGINT)
-        if line.startswith("interrupted"):
-            break
-    program.communicate("\n", timeout=60)
+    killer = threading.Timer(120, program.kill)
+    killer.start()
+    try:
+        for line in program.stdout:
+            if line.startswith("epoch 1 "):
+                program.send_signal(signal.SIGINT)
+            if line.startswith("interrupted"):
+                break
+        program.communicate("\n", timeout=60)
+    finally:
+        killer.cancel()
+        program.kill()
     assert program.returncode == 0 and os.path.exists("long.train")
     isogloss.train("long", resume=True, epochs=1)
 
