@@ -116,6 +116,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
             -S -o ${CMAKE_CURRENT_BINARY_DIR}/${march}.s ${CMAKE_CURRENT_SOURCE_DIR}/instruction_sets/kernels.cpp
             COMMAND_EXPAND_LISTS)
     endwhile()
+    if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+        add_test(NAME instruction_sets/int8 COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/instruction_sets/int8.sh
+            ${CMAKE_CURRENT_BINARY_DIR}/int8 ${CMAKE_CXX_COMPILER} @${portable_flags} COMMAND_EXPAND_LISTS)
+    endif()
 endif()
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/include/isogloss/isogloss.hpp)
