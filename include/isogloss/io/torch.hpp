@@ -173,11 +173,12 @@ private:
                   gru ? "; three blocks are those of an nn.GRU, which no node here computes" : "");
             return false;
         }
-        std::vector<T> numbers(sum.size());
-        if (!widen(file_, *t, numbers.data())) {
+        if (!is_numeric(file_, *t)) {
             fault(in_quotes(name), " has type ", info(t->dtype).name, ", expected F16, BF16, F32 or F64");
             return false;
         }
+        std::vector<T> numbers(sum.size());
+        widen(file_, *t, numbers.data());
         for (Index i = 0; i < p.rows; ++i)
             for (Index j = 0; j < p.cols; ++j)
                 sum[static_cast<std::size_t>(i * p.cols + j)] += numbers[place_there(p, part, i, j)];
