@@ -74,9 +74,12 @@ template <class O> void require_adaptation(const O& o) {
     each(o.dynamic_decay, [](double x) { ig::require("dynamic evaluation", "--dynamic-decay", x, 0, 1); });
 }
 
+/// Steps of a segment of --dynamic by default, for which the default rates and decays of its rules are given.
+inline constexpr ig::Index default_segment = 5;
+
 /// Steps of a segment of --dynamic: as requested or by default, and no more than the text has.
 inline ig::Index segment_of(const std::optional<ig::Index>& asked, const ig::text::Corpus& corpus) {
-    return std::min(asked.value_or(5), std::max<ig::Index>(1, corpus.size()));
+    return std::min(asked.value_or(default_segment), std::max<ig::Index>(1, corpus.size()));
 }
 
 /// The text of gradient statistics, in columns of segments.
@@ -96,19 +99,25 @@ template <class O> std::optional<StatisticsText> statistics_of(const O& o, ig::I
 }
 
 /// The update of a rule of --dynamic, with the defaults of that rule: for rms those of the published code,
-/// for sgd and riemannian values that worked well on the Penn Treebank.
+/// for sgd and riemannian values that worked well on the Penn Treebank. For segments of another number of steps
+/// rates and decay are in proportion to it, as in that code: the weights move by as much per token.
 class Adaptation {
 public:
     Adaptation(Graph& g, const std::string& rule, const std::optional<double>& table_rate = {})
         : rule_(rule) {
+        const double length = static_cast<double>(g.capacity().time) / default_segment;
         ig::DynamicOptions options;
         if (rule == "sgd") options = {.rule = ig::DynamicRule::sgd, .rate = 0.5, .decay = 0.001};
+        options.rate *= length;
+        options.decay = std::min(1.0, options.decay * length);
         if (rule != "riemannian") {
             by_number_.emplace(g.parameters(), options);
             return;
         }
         options.rate = table_rate.value_or(options.rate);
-        by_unit_.emplace(g, g.parameters(), ig::RiemannianDynamicOptions{.rest = options});
+        ig::RiemannianDynamicOptions of_units{.rest = options};
+        of_units.rate *= length;
+        by_unit_.emplace(g, g.parameters(), of_units);
     }
 
     double rate() const { return by_unit_ ? by_unit_->rate() : by_number_->rate(); }

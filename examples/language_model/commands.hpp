@@ -28,12 +28,13 @@ template <class Command, class O> void declare_adaptation(Command& c, O& o, bool
          "0 0.02 0.05 0.1 0.15 0.2 0.3 0.4");
     c.choice("--dynamic", o.dynamic, "adapt the weights to the text, by this rule",
              {"sgd", "rms", "riemannian"});
-    some("--dynamic-rate", o.dynamic_rate, "its learning rate", "sgd 0.5, rms 5e-05, riemannian 1e-05",
+    some("--dynamic-rate", o.dynamic_rate, "its learning rate",
+         "sgd 0.5, rms 5e-05, riemannian 1e-05, each times steps / 5",
          "a quarter, half, once and twice that of evaluate");
     some("--dynamic-decay", o.dynamic_decay, "share by which weights return to the trained ones, 0 to 1",
-         "sgd 0.001, rms and riemannian 0.002", "that of evaluate");
+         "sgd 0.001, rms and riemannian 0.002, each times steps / 5, at most 1", "that of evaluate");
     c.option("--dynamic-table-rate", o.dynamic_table_rate,
-             "riemannian: learning rate of the tables, which use rms [5e-05]");
+             "riemannian: learning rate of the tables, which use rms [5e-05 times steps / 5]");
     c.option("--dynamic-steps", o.dynamic_steps,
              "steps of a segment, after which the weights are updated [5]");
     c.option("--dynamic-text", o.dynamic_text,

@@ -57,9 +57,10 @@ class Run:
 
     def hours(self):
         """Core-hours of the training, and its log."""
-        log = self.log()
-        if not log:
-            raise Failed(f"found no epoch in '{self.base}.csv', expected those of the training. Put its log there")
+        log, epochs = self.log(), stored_epochs(self.model + '.train')
+        if len(log) != epochs:
+            raise Failed(f"found {len(log)} epochs in '{self.base}.csv', expected the {epochs} of the training in '{self.model}.train': core-hours "
+                         'are the sum of its seconds. Put the whole log of the training there')
         return sum(seconds for _, _, seconds in log) / 3600, log
 
     def check(self):
@@ -101,6 +102,15 @@ class Run:
             how = f'status {status}' if status > 0 else f'signal {-status}'
             raise Failed('\n    '.join([f"{arguments[0]} ended with {how}; the last of '{self.base}.out':", *last]))
         return printed
+
+
+    def train(self, *arguments):
+        """Trains to the end, as execute. Raises Failed if the training was begun, by hand or by another version of the program, with other
+        options than these: its figures would be taken for theirs."""
+        printed = yield from self.execute('train', *arguments)
+        if differ := re.findall(r'^resume      begun with other options than this call has: (.*)$', printed, re.M):
+            raise Failed(f"the training in '{self.model}.train' was begun with other options: {differ[-1]}. Put it into another --folder, or remove "
+                         f"'{self.base}.*' to start over")
 
 
 class Pool:
@@ -164,6 +174,15 @@ class Pool:
             print(f"{script}: {len(self.failed)} of {len(runs)} runs failed, see above: {', '.join(run.title for run in self.failed)}. The "
                   'same call continues with them', file=sys.stderr)
         return 1 if self.failed else 0
+
+
+def stored_epochs(path):
+    """How many epochs a training state has behind it."""
+    with open(path, 'rb') as f:
+        length, = struct.unpack('<Q', f.read(8))
+        begin, _ = json.loads(f.read(length))['state/epoch']['data_offsets']
+        f.seek(8 + length + begin)
+        return struct.unpack('<Q', f.read(8))[0] - 1
 
 
 def precision_of(program, *options):

@@ -54,6 +54,7 @@ def report(o):
 
 def main():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
+    parser.add_argument('command', nargs='?', choices=['report'], help='there is no other')
     parser.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     return status_of('search_report.py', report, parser.parse_args())
 

@@ -452,10 +452,10 @@ def narrow(values):
     return [f'set yrange [{low / 1.02}:{high * 1.02}]', f"set ytics ({', '.join(f'{mark:g}' for mark in marks)})"]
 
 
-def draw(path, title, x, y, curves, points=()):
+def draw(path, title, x, y, curves, points=(), log_x=False):
     """A figure of curves, given as points (x, y) by name, as lines or, if named in `points`, as points alone; drawn by gnuplot."""
     script = ["set terminal svg noenhanced size 800,500 font 'sans-serif,12' background 'white'", f"set title '{title}'",
-              f"set xlabel '{x}'", f"set ylabel '{y}'", 'set logscale y', 'set key top right']
+              f"set xlabel '{x}'", f"set ylabel '{y}'", f"set logscale {'xy' if log_x else 'y'}", 'set key top right']
     quoted = lambda text: "'" + text.replace("'", "''") + "'"
     script += narrow([float(value) for curve in curves.values() for _, value in curve])
     script += ['plot ' + ', '.join(f"'-' using 1:2 with {'points pt 7' if name in points else 'lines lw 2'} title {quoted(name)}" for name in curves)]

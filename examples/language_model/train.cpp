@@ -12,11 +12,12 @@ namespace lm {
 
 namespace {
 
-/// The options that a model to start from determines: those of Kind::model, the others at their defaults.
+/// The options that a model to start from determines: those of Kind::model and the dropout of weights, the others at
+/// their defaults.
 Options options_of_model(const Options& stored) {
     std::set<std::string> of_model;
     each_option(stored, [&](const char* name, const auto&, Kind kind, auto&&...) {
-        if (kind == Kind::model) of_model.insert(name);
+        if (kind == Kind::model || std::string_view(name) == "keep-weights") of_model.insert(name);
     });
     Options o;
     copy_named(stored, o, of_model);
@@ -40,6 +41,16 @@ void require_same_architecture(const Options& o, const Options& model) {
                                          ". Leave these options out, or train without ", name));
 }
 
+/// The options that are fixed once a training with these has begun.
+std::set<std::string> fixed_options(const Options& o) {
+    std::set<std::string> fixed;
+    each_option(o, [&](const std::string& name, const auto&, Kind kind, auto&&...) {
+        const bool in_rate = name == "epochs" && o.schedule == "one-cycle";  // sets the rate of every step
+        if (kind != Kind::run || in_rate) fixed.insert(name);
+    });
+    return fixed;
+}
+
 /// The options of this run: those of the command line override a preset, which overrides those of the model or
 /// system to start from, or the defaults. A training that is resumed keeps those stored: its own preset changes
 /// none, and another none of Kind::run. The table takes the width of given word vectors.
@@ -50,6 +61,10 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         start = stored_options(ig::io::Safetensors::open(given.start_from));
     if (from.system) start = options_of_system(*from.system, given.cell);
     Options o = stored ? *stored : start ? options_of_model(*start) : Options{};
+    if (stored && named.contains("corpus") && !named.contains("train") && !stored->train.empty())
+        throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with --train '",
+                                         stored->train, "', not with --corpus ", given.corpus,
+                                         " alone; leave --corpus out"));
     if (!given.corpus.empty()) o.corpus = given.corpus;
     const bool preset = !given.preset.empty() && !(stored && stored->preset == given.preset);
     if (preset) {
@@ -85,16 +100,31 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     settle(o, o.train.empty() && o.corpus.empty(), ranks);
     if (start) require_same_architecture(o, *start);
     if (!stored) return o;
-    std::set<std::string> fixed;
-    each_option(o, [&](const std::string& name, const auto&, Kind kind, auto&&...) {
-        const bool in_rate = name == "epochs" && o.schedule == "one-cycle";  // sets the rate of every step
-        if (kind != Kind::run || in_rate) fixed.insert(name);
-    });
-    const auto differ = differences(o, *stored, fixed);
+    const auto differ = differences(o, *stored, fixed_options(o));
     if (!differ.empty())
         throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with other options: ",
                                          differ, ". Leave them out, or start over without --resume"));
     return o;
+}
+
+/// How a training differs from the one that the options of this call would begin, where both name the same preset:
+/// by options that were given then and are not given now, or by the preset of an earlier version. Empty for one with
+/// start values from a file.
+std::string begun_otherwise(Options given, std::set<std::string> named, const Options& stored) {
+    if (given.preset.empty() || given.preset != stored.preset || !stored.start_from.empty() ||
+        !stored.start.empty() || !stored.vectors.empty())
+        return "";
+    if (given.precision == "auto" || !named.contains("precision")) given.precision = stored.precision;
+    named.insert("precision");
+    Options fresh;
+    try {
+        fresh = resolve(given, named, nullptr, {}, 0);
+    } catch (const ig::UsageError&) {
+        return "";  // no training could begin so
+    }
+    auto fixed = fixed_options(fresh);
+    fixed.erase("shards");  // their default is by the number of ranks
+    return differences(fresh, stored, fixed);
 }
 
 /// Throws if a new training names an option that has no effect with the others.
@@ -128,6 +158,7 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     for (const char* name : {"damping", "floor", "head-rate", "table-rate"})
         require(natural, name, "--update " + o.update);
     require(!o.freeze, "table-rate", "--freeze");
+    require(!o.freeze, "target", "--freeze: the table that it is read off does not move");
     require(!(natural && o.freeze), "weight-decay",
             "--update " + o.update + " and --freeze: it is that of the word vectors alone");
     require(o.shards > 1, "overlap", "--shards 1, the default of one process");
@@ -233,6 +264,8 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
         require_utf8(o);
         if (!file) require_effect(o, named);
         if (ranks.first()) {
+            if (const auto differ = stored ? begun_otherwise(given, named, *stored) : ""; !differ.empty())
+                std::cout << "resume      begun with other options than this call has: " << differ << '\n';
             refuse_earlier_log(o.log);
             require_outputs(o);
             if (!file && !given.overwrite) require_finished(state);

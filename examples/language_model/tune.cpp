@@ -230,7 +230,7 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     const std::size_t best = best_of(table, error);
     std::string options = ig::message(
         "--dynamic ", o.dynamic, " --dynamic-rate ", exact(rates[best / decays.size()]), " --dynamic-decay ",
-        exact(decays[best % decays.size()]), " --dynamic-steps ", o.dynamic_steps.value_or(5));
+        exact(decays[best % decays.size()]), " --dynamic-steps ", o.dynamic_steps.value_or(default_segment));
     if (o.dynamic_table_rate) options += " --dynamic-table-rate " + exact(*o.dynamic_table_rate);
     if (statistics) options += " --dynamic-text " + shell_word(o.dynamic_text);
     report_best(report, options, table[best]);

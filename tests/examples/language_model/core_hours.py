@@ -1,4 +1,5 @@
 """recipes.py on a tiny corpus: what a preset costs and reaches, alone and adapted; what it writes down, shows and refuses."""
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 SCRIPT = os.path.join(SOURCES, "examples", "language_model", "recipes.py")
 HEADER = "recipe,corpus,seed,core_hours,valid,test,adaptation"
 TINY = "--units 8 --batch 4 --bptt 10 --epochs 3".split()
+RMS = "--dynamic rms --dynamic-steps 20 --dynamic-rate 0.00014 --dynamic-text ptb/ptb.train.txt".split()
 CALL = ["run", "fast", "--program", PROGRAM, "--folder", "f"]
 
 
@@ -43,7 +45,7 @@ def trained():
     out = recipes(*CALL, "--", *TINY)
     assert read("f/recipes.csv").startswith(before) and "none" not in out, out
     lines = {line["adaptation"]: line for line in rows("f/recipes.csv")}
-    assert list(lines) == ["none", "cache", "rms"], lines
+    assert list(lines) == ["none", "cache", "rms", "rms+cache"], lines
     hours = sum(float(row["cpu_seconds"]) for row in rows("f/fast-ptb-1.csv")) / 3600
     assert abs(float(lines["none"]["core_hours"]) - hours) < 1e-4
     assert all(float(lines[a]["core_hours"]) >= float(lines["none"]["core_hours"]) for a in lines)
@@ -53,10 +55,12 @@ def trained():
     for part, name in ("valid", "valid"), ("test", "test"):
         printed = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt").stdout
         assert f"perplexity {float(lines['none'][name]):.2f} " in printed, (printed, lines)
-        printed = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt", "--dynamic", "rms",
-                      "--dynamic-text", "ptb/ptb.train.txt").stdout
+        printed = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt", *RMS).stdout
         assert f"perplexity {float(lines['rms'][name]):.2f} " in printed, (printed, lines)
     best = next(line for line in read("f/fast-ptb-1.out").decode().splitlines() if '"best"' in line)
+    cache = json.loads(best)["best"]["options"].split()
+    printed = run("evaluate", "--model", "alone", "--text", "ptb/ptb.test.txt", *cache, *RMS).stdout
+    assert f"perplexity {float(lines['rms+cache']['test']):.2f} " in printed, (printed, lines)
     assert f'"perplexity":{float(lines["cache"]["valid"]):.2f}'[:-1] in best.replace(" ", ""), (best, lines)
     assert recipes(*CALL, "--", *TINY) == "fast on ptb, seed 1: finished\n"
 

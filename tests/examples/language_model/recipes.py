@@ -92,14 +92,14 @@ def random_lengths():
 
 def starts():
     """--start-from takes parameters, vocabulary and kind of model; what does not fit is listed."""
-    train("first", *TEXTS, "--units", 10, "--cell", "gru", "--keep", 0.9, "--loss", "ce", "--scheme", "recurrent")
+    train("first", *TEXTS, "--units", 10, "--cell", "gru", "--keep", 0.9, "--loss", "ce", "--scheme", "recurrent", "--keep-weights", 0.9)
     write("other.txt", sentences(80, seed=5).replace("wood", "hall"))
     call = ["--train", "other.txt", "--valid", "valid.txt", "--threads", 1, "--epochs", 1, "--batch", 3, "--bptt", 7]
     out = run("train", "--model", "second", "--start-from", "first", "--rate", 0, *call).stdout
     assert "vocabulary  14 types (words, of 'first')" in out and "parameters to start with: 'first'" in out, out
     assert re.search(r"other\.txt: 720 tokens, 80 of them line ends, [1-9]\d* <unk>", out), out  # hall is unknown
     assert parameters("second") == parameters("first")
-    assert options("second")["cell"] == "gru" and options("second")["keep"] == 0.9 and options("second")["batch"] == 3
+    assert options("second")["cell"] == "gru" and options("second")["keep"] == options("second")["keep-weights"] == 0.9 and options("second")["batch"] == 3
     line = r"\nperplexity ([\d.]+)"
     assert number(line, run("evaluate", "--model", "second", "--text", "valid.txt").stdout) == \
         number(line, run("evaluate", "--model", "first", "--text", "valid.txt").stdout)

@@ -76,6 +76,8 @@ def more_epochs():
     same_training("once", "twice")
     out = run("train", "--model", "twice", "--resume").stdout
     assert "4 epochs are done and no more were requested" in out, out
+    other = run("train", "--model", "twice", "--resume", "--corpus", "ptb", status=1).stderr
+    assert "begun with --train 'train.txt', not with --corpus ptb alone" in other, other
     same_training("once", "twice")
 
 

@@ -118,7 +118,13 @@ def refused():
     write("other/ptb-small-RE-3.csv", read("log").splitlines()[0] + b"\n")
     write("other/tables.csv", HEADER + "\n")
     out = subprocess.run([sys.executable, "-B", SCRIPT, *moved, "3", "--", *TINY[:-2], "--epochs", "1"], capture_output=True, text=True)
-    assert out.returncode == 1 and "found no epoch in 'other/ptb-small-RE-3.csv'" in out.stdout, out
+    assert out.returncode == 1 and "found 0 epochs in 'other/ptb-small-RE-3.csv', expected the " in out.stdout, out
+    os.mkdir("short")
+    for end in ".safetensors", ".safetensors.train":
+        shutil.copy(f"t/ptb-small-RE-1{end}", f"short/ptb-small-RE-1{end}")
+    write("short/ptb-small-RE-1.csv", b"\n".join(read("log").splitlines()[:4]) + b"\n")  # without the last epochs
+    out = subprocess.run([sys.executable, "-B", SCRIPT, *CALL, "--folder", "short", "--rows", "RE", "--seeds", "1", "--", *TINY], capture_output=True, text=True)
+    assert out.returncode == 1 and "found 3 epochs in 'short/ptb-small-RE-1.csv', expected the 9 of" in out.stdout, out
     os.remove("other/ptb-small-RE-2.safetensors.train")
     refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=["ptb-small-RE-2.safetensors' without"])
 
@@ -141,6 +147,14 @@ def adopted():
     tables(*CALL, "--precision", "fp32", "--folder", "adopted", "--rows", "AL", "--seeds", "2", "--", *TINY)
     assert [line["epochs"] for line in rows("adopted/tables.csv")] == ["9"]
     assert len({row["run"] for row in rows("adopted/ptb-small-AL-2.csv")}) == 1
+    # not one with options that this row does not have
+    os.mkdir("misfit")
+    run("train", "--corpus", "ptb", "--preset", "small", *options, "--clip", 1, "--model", "misfit/ptb-small-AL-2.safetensors", "--log",
+        "misfit/ptb-small-AL-2.csv")
+    done = subprocess.run([sys.executable, "-B", SCRIPT, *CALL, "--precision", "fp32", "--folder", "misfit", "--rows", "AL", "--seeds", "2", "--", *TINY],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "was begun with other options: --clip (5.0 given, 1.0 stored)" in done.stdout, done
+    assert rows("misfit/tables.csv") == []
 
 
 def subspace():

@@ -97,6 +97,7 @@ def wrong():
     refuses("--freeze", "--head", "free", says="--freeze is given without --vectors, --start or --start-from")
     refuses("--vectors", "v.txt", "--start-from", "free", says="--vectors has no effect with --start-from")
     refuses(*FROZEN, "--update", "ruop", "--table-rate", 0.1, says="--table-rate has no effect with --freeze")
+    refuses(*FROZEN, "--loss", "al", "--target", "held", says="--target has no effect with --freeze")
     refuses("--vectors", "v.txt", "--log", "v.txt", says="--vectors reads; it was left unchanged")
 
 
