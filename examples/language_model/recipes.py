@@ -6,7 +6,7 @@
     python3 recipes.py report
 
 A run is a preset with a seed. It is trained on one corpus and evaluated alone, with the neural cache that `tune` finds best on the
-validation text, with dynamic evaluation by rms, and with both. Each of the four is a line of the results. Its files are
+validation text, with dynamic evaluation by rms, and with both, the cache then tuned under rms. Each of the four is a line of the results. Its files are
 FOLDER/RECIPE-CORPUS-SEED.safetensors, .safetensors.train (the training state), .csv (its log) and .out (the program's output). After
 an interruption the same call resumes. See docs/examples/language_model_tables.md.
 """
@@ -75,14 +75,14 @@ class RecipeRun(Run):
     def evaluated(self, adaptation):
         """Hours of tuning and evaluating, and the perplexities of the validation and the test text."""
         texts = [text_of(self.o.corpus, part) for part in ('valid', 'test')]
-        options, before = [], seconds()
+        before, perplexities = seconds(), []
+        options = [*RMS, '--dynamic-text', self.statistics()] if 'rms' in adaptation else []
         if 'cache' in adaptation:
-            tuned = yield from self.json('tune', '--model', self.model, '--text', texts[0])
-            options += tuned['best']['options'].split()
-        if 'rms' in adaptation:
-            options += [*RMS, '--dynamic-text', self.statistics()]
-        perplexities = []
-        for part, text in zip(['validation', 'test'], texts):
+            grid = ['--cache-window', '2000'] if options else []  # with --dynamic tune has a cache if one of its options is given
+            tuned = yield from self.json('tune', '--model', self.model, '--text', texts[0], *options, *grid)
+            options = shlex.split(tuned['best']['options'])
+            perplexities = [finite(tuned['best']['perplexity'], 'validation')]
+        for part, text in list(zip(['validation', 'test'], texts))[len(perplexities):]:
             found = yield from self.json('evaluate', '--model', self.model, '--text', text, *options)
             perplexities.append(finite(found['perplexity'], part))
         return (seconds() - before) / 3600, perplexities
@@ -90,7 +90,7 @@ class RecipeRun(Run):
     def steps(self):
         """Trains and records the results that are still missing, as a generator of processes to wait for."""
         o = self.o
-        yield from self.train('--corpus', o.corpus, '--preset', o.recipe, '--seed', str(self.seed), '--precision', o.precision,
+        yield from self.execute('train', '--corpus', o.corpus, '--preset', o.recipe, '--seed', str(self.seed), '--precision', o.precision,
                                 '--threads', str(o.threads), '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra)
         trained, _ = self.hours()
         for adaptation in self.wanted:

@@ -104,15 +104,6 @@ class Run:
         return printed
 
 
-    def train(self, *arguments):
-        """Trains to the end, as execute. Raises Failed if the training was begun, by hand or by another version of the program, with other
-        options than these: its figures would be taken for theirs."""
-        printed = yield from self.execute('train', *arguments)
-        if differ := re.findall(r'^resume      begun with other options than this call has: (.*)$', printed, re.M):
-            raise Failed(f"the training in '{self.model}.train' was begun with other options: {differ[-1]}. Put it into another --folder, or remove "
-                         f"'{self.base}.*' to start over")
-
-
 class Pool:
     """Runs in parallel. A signal is passed on to their programs, which save and exit."""
 

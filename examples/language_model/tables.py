@@ -89,8 +89,8 @@ class TableRun(Run):
         recipe = o.recipe
         if '--loss ce' in OPTIONS[self.row]:
             recipe = re.sub(r'--temperature \S+ ', '', recipe)  # of the augmented loss
-        yield from self.train(
-            '--corpus', corpus, '--preset', preset, *OPTIONS[self.row].split(), '--seed', str(self.seed), '--precision', o.precision,
+        yield from self.execute(
+            'train', '--corpus', corpus, '--preset', preset, *OPTIONS[self.row].split(), '--seed', str(self.seed), '--precision', o.precision,
             '--epsilon', o.epsilon, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra,
             *recipe.split(), *self.last)
         perplexities = []

@@ -107,24 +107,36 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     return o;
 }
 
-/// How a training differs from the one that the options of this call would begin, where both name the same preset:
-/// by options that were given then and are not given now, or by the preset of an earlier version. Empty for one with
-/// start values from a file.
-std::string begun_otherwise(Options given, std::set<std::string> named, const Options& stored) {
-    if (given.preset.empty() || given.preset != stored.preset || !stored.start_from.empty() ||
-        !stored.start.empty() || !stored.vectors.empty())
-        return "";
-    if (given.precision == "auto" || !named.contains("precision")) given.precision = stored.precision;
-    named.insert("precision");
-    Options fresh;
-    try {
-        fresh = resolve(given, named, nullptr, {}, 0);
-    } catch (const ig::UsageError&) {
-        return "";  // no training could begin so
+/// Throws UsageError if a call that names a preset continues a training that the call would not begin: one with
+/// options that were given then and are not given now, or with the preset of an earlier version. What presets of 0.1.0
+/// had otherwise is the training's.
+void require_of_preset(Options given, std::set<std::string> named, const Options& stored) {
+    if (given.preset.empty()) return;
+    auto differ = differences(given, stored, {"start-from", "start", "vectors"});
+    if (differ.empty()) {
+        if (!stored.start_from.empty() || !stored.start.empty() || !stored.vectors.empty()) return;
+        if (given.corpus.empty() && given.train.empty())
+            given.corpus = stored.corpus, given.train = stored.train, given.valid = stored.valid;
+        if (given.precision == "auto" || !named.contains("precision")) given.precision = stored.precision;
+        named.insert({"train", "valid", "precision"});
+        Options fresh;
+        try {
+            fresh = resolve(given, named, nullptr, {}, 0);
+        } catch (const ig::UsageError&) {
+            return;  // no training could begin so
+        }
+        auto which = fixed_options(fresh);
+        for (const char* name : {"epochs", "patience", "runaway"})
+            if (!named.contains(name)) which.insert(name);
+        for (const char* name : {"head-bias", "epsilon"})
+            if (!named.contains(name)) which.erase(name);
+        which.erase("shards");  // their default is by the number of ranks
+        differ = differences(fresh, stored, which);
     }
-    auto fixed = fixed_options(fresh);
-    fixed.erase("shards");  // their default is by the number of ranks
-    return differences(fresh, stored, fixed);
+    if (!differ.empty())
+        throw ig::UsageError(ig::message("--resume: '", given.model, ".train' is not of --preset ",
+                                         given.preset, " alone: ", differ,
+                                         ". Give the same options again, or leave ", "--preset out"));
 }
 
 /// Throws if a new training names an option that has no effect with the others.
@@ -263,9 +275,8 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
         o.precision = bf16 == std::byte{1} ? "bf16" : "fp32";
         require_utf8(o);
         if (!file) require_effect(o, named);
+        if (file) require_of_preset(given, named, *stored);
         if (ranks.first()) {
-            if (const auto differ = stored ? begun_otherwise(given, named, *stored) : ""; !differ.empty())
-                std::cout << "resume      begun with other options than this call has: " << differ << '\n';
             refuse_earlier_log(o.log);
             require_outputs(o);
             if (!file && !given.overwrite) require_finished(state);

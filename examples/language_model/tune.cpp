@@ -137,11 +137,34 @@ void report_edges(Report& report, const std::vector<Tried>& options) {
                                 " of those tried, and a better one may lie beyond; try", what));
 }
 
+// The grid of a cache: as requested or by default.
+struct CacheGrid {
+    List flatness, weight;
+    ig::Index window;
+
+    explicit CacheGrid(const TuneOptions& o)
+        : flatness(list_or(o.cache_flatness, {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1})),
+          weight(list_or(o.cache_weight, {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4})),
+          // The text to be evaluated later may be longer than this one, and fill more of the window.
+          window(o.cache_window.value_or(ig::NeuralCacheOptions().window)) {}
+
+    std::string options(std::size_t cell) const {
+        return ig::message("--cache --cache-window ", window, " --cache-flatness ", exact(flatness_of(cell)),
+                           " --cache-weight ", exact(weight_of(cell)));
+    }
+    double flatness_of(std::size_t cell) const { return flatness[cell / weight.size()]; }
+    double weight_of(std::size_t cell) const { return weight[cell % weight.size()]; }
+    std::vector<Tried> tried(std::size_t best) const {
+        std::vector<Tried> all = {{"--cache-weight", weight, weight_of(best), 1}};
+        if (weight_of(best) > 0)  // without the cache any flatness is as good
+            all.insert(all.begin(), {"--cache-flatness", flatness, flatness_of(best)});
+        return all;
+    }
+};
+
 void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
-    const List flatness = list_or(o.cache_flatness, {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1}),
-               weight = list_or(o.cache_weight, {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4});
-    // The text to be evaluated later may be longer than this one, and fill more of the window.
-    const ig::Index window = o.cache_window.value_or(ig::NeuralCacheOptions().window);
+    const CacheGrid grid(o);
+    const List &flatness = grid.flatness, &weight = grid.weight;
     const std::size_t columns = weight.size();
     List table(flatness.size() * columns, std::numeric_limits<double>::infinity());
     const auto some = [](const List& of, std::size_t first, std::size_t last) {
@@ -163,40 +186,39 @@ void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& c
         return found;
     });
     report.line(ig::message(
-        "cache       window ", grouped(window),
+        "cache       window ", grouped(grid.window),
         ", one column in order, a line end fed first; perplexities by flatness (rows) and weight"));
     if (!o.json)
         print_table("flatness", flatness, weight,
                     [&](std::size_t i, std::size_t j) { return in_words(table[i * columns + j]); });
     for (std::size_t k = 0; k < table.size(); ++k)
-        report.values["trials"].push_back({{"window", window},
-                                           {"flatness", flatness[k / columns]},
-                                           {"weight", weight[k % columns]},
+        report.values["trials"].push_back({{"window", grid.window},
+                                           {"flatness", grid.flatness_of(k)},
+                                           {"weight", grid.weight_of(k)},
                                            {"perplexity", in_json(table[k])}});
     const std::size_t best = best_of(table, error);
-    report_best(
-        report,
-        ig::message("--cache --cache-window ", window, " --cache-flatness ", exact(flatness[best / columns]),
-                    " --cache-weight ", exact(weight[best % columns])),
-        table[best]);
-    std::vector<Tried> tried = {{"--cache-weight", weight, weight[best % columns], 1}};
-    if (tried[0].best > 0)  // without the cache any flatness is as good
-        tried.insert(tried.begin(), {"--cache-flatness", flatness, flatness[best / columns]});
-    report_edges(report, tried);
+    report_best(report, grid.options(best), table[best]);
+    report_edges(report, grid.tried(best));
 }
 
+// `cached`: with a cache too, whose grid is computed in each pass; a rate and decay count by its best.
 void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
-                  const std::optional<StatisticsText>& statistics, Report& report) {
+                  const std::optional<StatisticsText>& statistics, bool cached, Report& report) {
     Adaptation update(*it.g, o.dynamic, o.dynamic_table_rate);
     const double rate = update.rate();
     const List rates = list_or(o.dynamic_rate, {rate / 4, rate / 2, rate, 2 * rate}),
                decays = list_or(o.dynamic_decay, {update.decay()});
     const ig::Index steps = it.g->capacity().time;
     if (statistics) report.line(collect(it, *statistics, steps, update, !o.json));
+    std::optional<CacheGrid> grid;
+    if (cached) grid.emplace(o);
+    const auto h = it.g->hidden(it.model.o);
     report.line(ig::message("dynamic     ", o.dynamic, ", segments of ", counted(steps, "step"),
-                            ", one column in order, a line end fed first; perplexities by rate (rows) and "
-                            "decay"));
+                            ", one column in order, a line end fed first; perplexities",
+                            grid ? ig::message(" with the best cache of window ", grouped(grid->window)) : "",
+                            " by rate (rows) and decay"));
     List table;
+    std::vector<std::size_t> caches;  // the best for each of the table
     std::string error;
     const auto run = [&](std::size_t i, std::size_t j) {
         auto batches = in_order(corpus, it.vocabulary, steps);
@@ -205,20 +227,33 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
         update.rate(rates[i]);
         update.decay(decays[j]);
         double p = std::numeric_limits<double>::infinity();
+        std::size_t cell = 0;
+        std::optional<ig::NeuralCacheTrials<float>> trials;
+        if (grid) trials.emplace(h.width, window_of(o.cache_window, corpus), grid->flatness, grid->weight);
         try {
             p = evaluate_dynamically(*it.g, it.model.nll, it.model.x, it.model.y, std::move(batches), update,
                                      [&](const ig::text::Batch& batch) {
+                                         if (trials) trials->add(*it.g, it.model.nll, h, batch.target);
                                          progress.update(batch.index + 1, count,
                                                          [] { return std::string(); });
                                          return true;
                                      })
                     .value();
+            if (trials) {
+                p = trials->best().perplexity.value();
+                cell = static_cast<std::size_t>(&trials->best() - trials->all().data());
+            }
         } catch (const ig::NumericError& e) {  // a rate that is too large: the next may not be
             error = e.what();
         }
         table.push_back(p);
+        caches.push_back(cell);
         report.values["trials"].push_back(
             {{"rate", rates[i]}, {"decay", decays[j]}, {"steps", steps}, {"perplexity", in_json(p)}});
+        if (grid && std::isfinite(p)) {
+            report.values["trials"].back()["flatness"] = grid->flatness_of(cell);
+            report.values["trials"].back()["weight"] = grid->weight_of(cell);
+        }
         return in_words(p);
     };
     if (o.json) {
@@ -233,9 +268,14 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
         exact(decays[best % decays.size()]), " --dynamic-steps ", o.dynamic_steps.value_or(default_segment));
     if (o.dynamic_table_rate) options += " --dynamic-table-rate " + exact(*o.dynamic_table_rate);
     if (statistics) options += " --dynamic-text " + shell_word(o.dynamic_text);
+    std::vector<Tried> tried = {{"--dynamic-rate", rates, rates[best / decays.size()]},
+                                {"--dynamic-decay", decays, decays[best % decays.size()], 1}};
+    if (grid) {
+        options = grid->options(caches[best]) + " " + options;
+        for (Tried& option : grid->tried(caches[best])) tried.push_back(std::move(option));
+    }
     report_best(report, options, table[best]);
-    report_edges(report, {{"--dynamic-rate", rates, rates[best / decays.size()]},
-                          {"--dynamic-decay", decays, decays[best % decays.size()], 1}});
+    report_edges(report, tried);
 }
 
 // Tunes the temperature of the softmax, then the mixture weights under it, or one of the two.
@@ -287,14 +327,6 @@ int tune(const TuneOptions& o) {
     ig::threads(o.threads);
     const bool dynamic = !o.dynamic.empty(), mixed = o.softmax_temperature || is_mixed(o);
     const bool cache = o.cache_window || !o.cache_flatness.empty() || !o.cache_weight.empty();
-    if (dynamic && cache) {
-        std::string given;
-        for (const auto& [name, is] : {std::pair("--cache-window", o.cache_window.has_value()),
-                                       std::pair("--cache-flatness", !o.cache_flatness.empty()),
-                                       std::pair("--cache-weight", !o.cache_weight.empty())})
-            if (is) given += ig::message(given.empty() ? "" : " and ", name);
-        throw ig::UsageError(ig::message("--dynamic is tuned without the cache; leave out ", given));
-    }
     require_dynamic(o);
     require_adaptation(o);
     require_columns(o.columns);
@@ -315,7 +347,7 @@ int tune(const TuneOptions& o) {
     report.values["text"] = counts_of(corpus);
     report.values["trials"] = Json::array();
     if (mixed) tune_mixture(o, it, std::move(probabilities), corpus, size.columns, report);
-    else if (dynamic) tune_dynamic(o, it, corpus, statistics, report);
+    else if (dynamic) tune_dynamic(o, it, corpus, statistics, cache, report);
     else tune_cache(o, it, corpus, report);
     report.finish();
     return 0;

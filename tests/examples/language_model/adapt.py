@@ -66,6 +66,14 @@ def tune():
     assert float(best.group(2)) == perplexity(evaluate(*best.group(1).split(), text="again.txt"))
     out = run("tune", "--model", "m", "--text", "again.txt", "--dynamic", "rms", "--dynamic-text", "train.txt").stdout
     assert "best        --dynamic rms --dynamic-rate" in out, out
+    # Both: the best cache for each rate, as evaluate finds it.
+    how = ["--dynamic", "sgd", "--dynamic-rate", 0, 0.2, "--dynamic-decay", 0, "--cache-window", 50, "--cache-flatness", 0, 2, "--cache-weight", 0, 0.3]
+    out = run("tune", "--model", "m", "--text", "again.txt", *how).stdout
+    best = re.search(r"best        (--cache .* --dynamic sgd --dynamic-rate 0\.2 .*): perplexity ([\d.]+)\n", out)
+    assert float(best.group(2)) == perplexity(evaluate(*best.group(1).split(), text="again.txt")), out
+    assert "with the best cache of window 50 by rate" in out and float(best.group(2)) < perplexity(evaluate(*how[:3], 0.2, *how[5:7], text="again.txt")), out
+    found = json.loads(run("tune", "--model", "m", "--text", "again.txt", *how, "--json").stdout.splitlines()[-1])
+    assert [sorted(trial) for trial in found["trials"]] == 2 * [["decay", "flatness", "perplexity", "rate", "steps", "weight"]], found
     out = run("tune", "--model", "m", "--text", "again.txt", "--dynamic", "riemannian", "--dynamic-text", "train.txt", "--dynamic-rate", 0, 1e-6).stdout
     assert "best        --dynamic riemannian --dynamic-rate" in out, out
 
@@ -118,8 +126,6 @@ def wrong():
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-decay", 2, says="decay = 2")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e300", says="rate = 1e+300")
     refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
-    refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, says="--dynamic is tuned without the cache; leave out --cache-weight\n")
-    refuses("tune", "--dynamic", "sgd", "--cache-weight", 0.1, "--cache-window", 9, says="leave out --cache-window and --cache-weight\n")
     refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
     # Numbers are checked before any file is read.
     for command in "evaluate", "tune":

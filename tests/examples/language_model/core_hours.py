@@ -57,10 +57,12 @@ def trained():
         assert f"perplexity {float(lines['none'][name]):.2f} " in printed, (printed, lines)
         printed = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt", *RMS).stdout
         assert f"perplexity {float(lines['rms'][name]):.2f} " in printed, (printed, lines)
-    best = next(line for line in read("f/fast-ptb-1.out").decode().splitlines() if '"best"' in line)
-    cache = json.loads(best)["best"]["options"].split()
-    printed = run("evaluate", "--model", "alone", "--text", "ptb/ptb.test.txt", *cache, *RMS).stdout
-    assert f"perplexity {float(lines['rms+cache']['test']):.2f} " in printed, (printed, lines)
+    best, of_both = (line for line in read("f/fast-ptb-1.out").decode().splitlines() if '"best"' in line)
+    options = json.loads(of_both)["best"]["options"]
+    assert "--cache-weight" in options and "--dynamic-rate 0.00014" in options and "--dynamic-text f/ptb-train8000.txt" in options, options
+    for part, name in ("valid", "valid"), ("test", "test"):
+        printed = run("evaluate", "--model", "alone", "--text", f"ptb/ptb.{part}.txt", *options.split()).stdout
+        assert f"perplexity {float(lines['rms+cache'][name]):.2f} " in printed, (printed, lines)
     assert f'"perplexity":{float(lines["cache"]["valid"]):.2f}'[:-1] in best.replace(" ", ""), (best, lines)
     assert recipes(*CALL, "--", *TINY) == "fast on ptb, seed 1: finished\n"
 

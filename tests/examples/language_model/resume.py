@@ -82,7 +82,7 @@ def more_epochs():
 
 
 def preset_again():
-    """On resuming, a preset changes nothing that the training was begun with; an option on the command line does."""
+    """On resuming, a preset is refused without the options that overrode it; with them it changes nothing, and what may change does."""
     texts = ["--train", "train.txt", "--valid", "valid.txt", "--threads", 1]
     tiny = ["--units", 8, "--batch", 4, "--bptt", 10]
 
@@ -91,15 +91,20 @@ def preset_again():
         return [options[name] for name in ("units", "epochs", "patience")]
 
     run("train", "--model", "p", *texts, "--preset", "small", *tiny, "--epochs", 2, "--patience", 7)
-    run("train", "--model", "p", "--resume", "--preset", "small")
+    begun = read("p.train")
+    for given, parts in ([], ["--units (200 given, 8 stored)", "--epochs (40 given, 2 stored)"]), (tiny, ["--epochs (40", "--patience (10 given, 7 stored)"]), \
+            ([*tiny, "--epochs", 3], ["alone: --patience (10 given, 7 stored). Give the same options again, or leave --preset out"]):
+        error = run("train", "--model", "p", "--resume", "--preset", "small", *given, status=1).stderr
+        assert all(part in error for part in ["'p.train' is not of --preset small alone: ", *parts]) and read("p.train") == begun, error
+    run("train", "--model", "p", "--resume")
     assert stored("p") == [8, 2, 7], stored("p")
-    run("train", "--model", "p", "--resume", "--preset", "small", *tiny, "--epochs", 3)
+    run("train", "--model", "p", "--resume", "--preset", "small", *tiny, "--epochs", 3, "--patience", 7)
     assert stored("p") == [8, 3, 7], stored("p")
     error = run("train", "--model", "p", "--resume", "--preset", "medium", status=1).stderr
     assert "--units (650 given, 8 stored)" in error, error
     # Begun without it, with the same options.
     run("train", "--model", "same", *texts, "--head-bias", *tiny, "--epochs", 1, "--patience", 7)
-    run("train", "--model", "same", "--resume", "--preset", "small", *tiny)
+    run("train", "--model", "same", "--resume", "--preset", "small", *tiny, "--epochs", 1, "--patience", 7)
     assert stored("same") == [8, 1, 7], stored("same")
 
 

@@ -153,7 +153,7 @@ def adopted():
         "misfit/ptb-small-AL-2.csv")
     done = subprocess.run([sys.executable, "-B", SCRIPT, *CALL, "--precision", "fp32", "--folder", "misfit", "--rows", "AL", "--seeds", "2", "--", *TINY],
                           capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "was begun with other options: --clip (5.0 given, 1.0 stored)" in done.stdout, done
+    assert done.returncode == 1 and "is not of --preset small alone: --clip (5.0 given, 1.0 stored)" in done.stdout, done
     assert rows("misfit/tables.csv") == []
 
 
