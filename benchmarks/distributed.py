@@ -72,7 +72,9 @@ def main():
     parser.add_argument("--mpirun", default="mpirun")
     parser.add_argument("--json")
     o = parser.parse_args()
-    require_programs(*(shutil.which(name) or name for name in (o.program, *([o.mpirun] if o.ranks > 1 else []))))
+    require_programs(shutil.which(o.program) or o.program)
+    if o.ranks > 1 and not shutil.which(o.mpirun):
+        sys.exit(f"distributed.py: found no '{o.mpirun}', expected the launcher of MPI. Install openmpi-bin, or name it by --mpirun")
     require_place(o.json)
     n = o.ranks
     settings = {f"{n} threads": (1, n, 1), f"{n} ranks, {n} shards": (n, 1, n), f"{n} ranks, {2 * n} shards": (n, 1, 2 * n)}

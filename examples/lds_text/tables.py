@@ -127,7 +127,7 @@ class Inputs:
     """FILE.inputs beside the results: the epochs, checksums of what the taggers of the table were trained on, and a note on it for the page."""
 
     def __init__(self, o):
-        self.path, self.given = o.results + ".inputs", {}
+        self.results, self.path, self.given = o.results, o.results + ".inputs", {}
         self.known = self.read()
 
     def read(self):
@@ -144,10 +144,13 @@ class Inputs:
         self.given = {"epochs": o.epochs}
         self.given.update((corpus, digest(os.path.join(o.data, file) for file in CORPORA[corpus][1:])) for corpus in o.corpora)
         self.given.update((source, digest([getattr(o, source)])) for source in ("system", "ssid", "word2vec") if getattr(o, source))
-        for name, value in self.given.items():
+        self.require_same(self.given)
+
+    def require_same(self, given):
+        for name, value in given.items():
             if value is not None and self.known.get(name, value) != value:  # of a missing file the program says so
                 what = f"--epochs {self.known[name]}, not {value}" if name == "epochs" else f"another {name}"
-                sys.exit(f"tables.py: '{o.results}' was made with {what}. Give what it was made with, or --results another name")
+                sys.exit(f"tables.py: '{self.results}' was made with {what}. Give what it was made with, or --results another name")
 
     def keep(self, rows):
         """Notes the inputs of these rows. Those of a table without such a file are taken to be the ones that are given."""
@@ -158,7 +161,9 @@ class Inputs:
     def add(self, new):
         if not new.items() <= self.known.items():
             with alone(self.path):
-                self.known = {**self.read(), **new}
+                self.known = self.read()
+                self.require_same({name: value for name, value in new.items() if name != "note"})  # another call may have come first
+                self.known.update(new)
                 replace(self.path, json.dumps(self.known, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -167,7 +172,7 @@ def tags_of(o, corpus, name, seed):
     return os.path.join(o.results + ".tags", f"{corpus}.{name.replace(', ', '+').replace(' ', '_')}.{seed}")
 
 
-def make(o, results, corpus, name, seed):
+def make(o, results, inputs, corpus, name, seed):
     """Trains a tagger, after the one that it is compared with where that one's tags are missing, and keeps the row."""
     other = VARIANTS[name][2]
     if other and not os.path.exists(tags_of(o, corpus, other, seed)):
@@ -175,8 +180,10 @@ def make(o, results, corpus, name, seed):
         if source and not getattr(o, source):
             sys.exit(f"tables.py: '{name}' is compared with '{other}', seed {seed}, whose tags '{tags_of(o, corpus, other, seed)}' are missing; "
                      f"give --{source}, which makes them")
-        make(o, results, corpus, other, seed)
-    results.keep(train(o, corpus, name, seed))
+        make(o, results, inputs, corpus, other, seed)
+    row = train(o, corpus, name, seed)
+    inputs.keep([*results.rows, row])  # first: ends the program where another call has made a table of other inputs meanwhile
+    results.keep(row)
 
 
 def train(o, corpus, name, seed):
@@ -277,8 +284,7 @@ def main():
                     if name not in (o.features or VARIANTS) or results.has(corpus, name, seed):
                         continue
                     if not source or getattr(o, source):
-                        make(o, results, corpus, name, seed)
-                        inputs.keep(results.rows)
+                        make(o, results, inputs, corpus, name, seed)
                     elif o.features:
                         sys.exit(f"tables.py: --features '{name}' is made from a file that is not given. Give --{source}, or leave the name out")
     tables = "\n".join(table(results.rows, corpus) for corpus in CORPORA if any(r["corpus"] == corpus for r in results.rows))

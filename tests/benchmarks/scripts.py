@@ -106,8 +106,9 @@ def missing():
     module = script("distributed.py")
     module.tokens_per_second = lambda *_: sys.exit("it measures")
     assert "found no program 'none/language_model'" in ends(module, "none/language_model")
-    assert "found no folder for 'none/figures.json'" in ends(module, "build/examples/lds_text", "--json", "none/figures.json")
-    assert ends(module, "build/examples/lds_text") == "it measures"
+    assert "found no folder for 'none/figures.json'" in ends(module, "build/examples/lds_text", "--ranks", "1", "--json", "none/figures.json")
+    assert ends(module, "build/examples/lds_text", "--ranks", "1") == "it measures"
+    assert "found no 'none/mpirun', expected the launcher of MPI" in ends(module, "build/examples/lds_text", "--mpirun", "none/mpirun")
     if not all(map(importlib.util.find_spec, ("onnx", "onnxruntime", "safetensors"))):  # what it imports; a stand-in is enough for what comes before the work
         for name in "onnx", "onnxruntime", "export_onnx":
             sys.modules[name] = types.ModuleType(name)
