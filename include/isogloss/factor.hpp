@@ -93,7 +93,8 @@ template <class T> Svd<T> svd(const Tensor<T, 2>& x, char job, const char* who) 
 
 /// An orthonormal basis [rows, r] of the column space of x [rows, cols], r = the numerical rank: thin QR,
 /// then the SVD of the small triangle to find the rank and drop null directions. A direction counts if its
-/// singular value exceeds the largest one times max(rows, cols) times machine epsilon.
+/// singular value exceeds the largest one times min(rows, 16 √rows) times machine epsilon: rounding errors of a column
+/// add up like its square root, and a bound by the rows alone would drop directions of tall tables in float.
 ///
 /// Throws UsageError for an empty matrix or fewer rows than columns, NumericError for values that are not
 /// finite or for a zero matrix.
@@ -115,7 +116,9 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
     for (T& value : a) value = std::scalbn(value, -exponent);
     const auto [Q, R] = detail::thin_qr(a);
     const auto [U, s, V] = detail::svd(R, 'A', who);
-    const T floor = s(0) * static_cast<T>(m) * std::numeric_limits<T>::epsilon();
+    const double rows = static_cast<double>(m);
+    const T floor =
+        s(0) * static_cast<T>(std::min(rows, 16 * std::sqrt(rows))) * std::numeric_limits<T>::epsilon();
     Index rank = 0;
     while (rank < std::ssize(s) && s(rank) > floor) ++rank;
 

@@ -101,6 +101,10 @@ TEST_CASE("What is run again is the same training step, with the same masks", "[
     CHECK(m.g.forward_again(m.l, m.h) == loss);
     CHECK(m.g.training_step() == 1);
     CHECK(m.gradient() == expected);
+    m.g.training(false);
+    CHECK_THROWS_MATCHES(m.g.forward_again(m.l, m.h), UsageError, says("forward_again", "in evaluation"));
+    m.g.training(true);
+    CHECK(m.g.forward_again(m.l, m.h) == loss);
 }
 
 namespace {

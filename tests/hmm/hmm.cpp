@@ -386,6 +386,11 @@ TEST_CASE("A model with numbers that are not finite is named as the cause", "[hm
     if (matrix < 2) {
         REQUIRE_THROWS_MATCHES(m.posteriors(missing), NumericError, says("hmm: symbol -1 at position"));
         REQUIRE_THROWS_MATCHES(m.most_probable_path(missing), NumericError, among);
+        const auto unseen = says("hmm: symbol -1 at position");
+        REQUIRE_THROWS_MATCHES(m.log_likelihood(missing), NumericError, unseen);
+        const std::vector<std::vector<Token>> all_missing = {missing, missing};
+        REQUIRE_THROWS_MATCHES(m.log_likelihood(all_missing), NumericError, unseen);
+        REQUIRE_THROWS_MATCHES(m.step(all_missing), NumericError, unseen);
     }
     const auto emission = m.emission;
     REQUIRE_THROWS_MATCHES(m.step(many), NumericError, cause);

@@ -265,6 +265,14 @@ TEST_CASE("Moments of vectors refuse what they cannot whiten", "[lds][dense_mome
     REQUIRE_THROWS_MATCHES(moments.apply(4, ref(std::as_const(block)), ref(out)), UsageError, says("lag 4"));
     for (Index t = 0; t < 50; ++t) x(std::size_t(t), 2) = 1;
     REQUIRE_THROWS_MATCHES(DenseMoments<double>(x, 3), NumericError, says("never change"));
-    x(30, 4) = std::numeric_limits<double>::quiet_NaN();
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    SmallMatrix mean = zeros<double>(1, 2), lag = zeros<double>(2, 2);
+    lag(1, 0) = nan;
+    REQUIRE_THROWS_MATCHES(DenseMoments<double>(mean, {dense::identity(2), lag}), NumericError,
+                           says("nan in the covariance of lag 1, row 1, column 0"));
+    mean(0, 1) = nan;
+    REQUIRE_THROWS_MATCHES(DenseMoments<double>(mean, {dense::identity(2), dense::identity(2)}), NumericError,
+                           says("nan in the mean, row 0, column 1"));
+    x(30, 4) = nan;
     REQUIRE_THROWS_MATCHES(DenseMoments<double>(x, 3), NumericError, says("nan in row 30, column 4"));
 }

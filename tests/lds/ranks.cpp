@@ -55,7 +55,7 @@ TEMPLATE_TEST_CASE("Any number of ranks fits the system of one, to the bit", "[l
             for (const Index n : {2, 3, 4}) {
                 std::vector<Fitted<T>> found(static_cast<std::size_t>(n));
                 ThreadGroup::run(n, [&](auto& ranks) {
-                    // one for each: an object serves one thread at a time
+                    // one for each, as on machines that share no memory
                     const LagMoments<T> own = stored ? LagMoments<T>(counts) : LagMoments<T>(text);
                     found[static_cast<std::size_t>(ranks.rank())] = fit(own, ranks, shards);
                 });

@@ -264,19 +264,24 @@ namespace {
 template <class T> struct Asking {
     struct Options {
         HeadNeeds needs = {};
-        bool two_weights = false;
+        bool two_weights = false, undeclared = false;
     };
     Options options;
     FusedSoftmax<T> head;
     Loss<T> l;
+    Weight<T> other;
 
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> one, Weight<T> two) {
+        other = two;
         head.setup(s, o, y, options.needs);
         head.also_writes(s, one);
         if (options.two_weights) head.also_writes(s, two);
         return l = s.loss();
     }
-    void forward(Forward<T>& p) { p.set(l, 0, 0); }
+    void forward(Forward<T>& p) {
+        if (options.undeclared) head.forward(p, l, [&](LogitBlock<T>&) { head.weight_gradient(p, other); });
+        p.set(l, 0, 0);
+    }
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
 };
 
@@ -289,13 +294,17 @@ TEST_CASE("A loss says how many arrays it needs and which weight it writes",
         const auto y = g.tokens("y", V);
         const auto E = g.weight("E", V, n, uniform(1)), U = g.weight("U", V, n, uniform(1));
         const auto o = g.add<TiedSoftmax>("head", {}, g.input("h", n), E);
-        g.add<Asking>("loss", options, o, y, E, U);
+        const auto l = g.add<Asking>("loss", options, o, y, E, U);
+        const Token target = 1;
+        const Numbers h(n, 1);
+        g.forward(l, {y, {&target, 1, 1}}, {g.sequence("h"), h.data(), 1, 1});
     };
     REQUIRE_NOTHROW(asks({.needs = {.arrays = 2, .word_logits = true}}));
     REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 0}}), UsageError, says("arrays = 0", "at least 1"));
     REQUIRE_THROWS_MATCHES(asks({.needs = {.word_logits = true}}), UsageError,
                            says("arrays = 1", "at least 2", "word_logits"));
     REQUIRE_THROWS_MATCHES(asks({.two_weights = true}), UsageError, says("'E' and 'U'", "one at most"));
+    REQUIRE_THROWS_MATCHES(asks({.undeclared = true}), UsageError, says("gradient of 'U'", "also_writes"));
 }
 
 TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_softmax]") {

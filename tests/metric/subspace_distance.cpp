@@ -87,6 +87,20 @@ TEST_CASE("Columns that depend on others do not count", "[metric][subspace]") {
           Approx(subspace_distance<double>({z.data(), 20, 2}, {three.data(), 20, 3})).epsilon(1e-12));
 }
 
+TEST_CASE("A small direction of a tall table counts in float", "[metric][subspace]") {
+    constexpr Index rows = 300000;
+    std::vector<float> x(2 * rows), y(rows);
+    const Random random(1, 5);
+    for (std::size_t i = 0; i < rows; ++i) {
+        x[2 * i] = static_cast<float>(random.normal(2 * i));
+        y[i] = x[2 * i + 1] = static_cast<float>(0.02 * random.normal(2 * i + 1));
+    }
+    CHECK(dense::orthonormal_columns<float>({x.data(), rows, 2}, "test").shape()[1] == 2);
+    CHECK(subspace_distance<float>({x.data(), rows, 2}, {y.data(), rows, 1}) < 1e-3);
+    for (std::size_t i = 0; i < rows; ++i) x[2 * i + 1] = -3 * x[2 * i];
+    CHECK(dense::orthonormal_columns<float>({x.data(), rows, 2}, "test").shape()[1] == 1);
+}
+
 TEST_CASE("The subspace distance refuses what spans nothing or does not fit", "[metric][subspace][errors]") {
     std::vector<double> x(20, 1), zero(20, 0);
     REQUIRE_THROWS_MATCHES(subspace_distance<double>({x.data(), 10, 2}, {x.data(), 5, 2}), UsageError,

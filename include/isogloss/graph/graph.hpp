@@ -107,7 +107,8 @@ public:
     template <class Quantity = Gradient> void backward(Loss<T> l, Seq<T> down_to = {});
     /// Reruns the nodes after the one that made `from`, on the inputs of the last forward pass, which must have
     /// been for this loss: the loss after a change only of weights downstream of `from`. It is the same training
-    /// step, with the same masks, from the states that this pass began with, whatever was done to them since.
+    /// step, with the same masks, from the states that this pass began with, whatever was done to them since. Throws
+    /// UsageError if training(on) has changed the mode since.
     double forward_again(Loss<T> l, Seq<T> from);
 
     /// Clears the carried states: the next pass starts from zero.

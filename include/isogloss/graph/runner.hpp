@@ -7,6 +7,7 @@
 #include <isogloss/graph/node.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/threads.hpp>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ public:
             if (const std::string cause = not_finite_input(); !cause.empty())
                 throw NumericError("forward: ", cause);
         find_needed(last);
+        training_ = store_.training;
         const std::uint64_t before = store_.step;
         if (store_.training) ++store_.step;
         try {
@@ -65,6 +67,11 @@ public:
 
     /// Runs nodes first … last again for a loss, on the inputs of the last pass and from the states that it began with.
     void forward_again(int first, int last, int asked) {
+        if (training_ != store_.training)
+            throw UsageError(
+                "forward_again: found the graph ", store_.training ? "in training" : "in evaluation",
+                " and the last forward pass in the other mode, whose masks are not those of this one; ",
+                "call forward");
         last_ = -1;
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
@@ -283,9 +290,20 @@ private:
             if (!again)  // else the block before the first step holds the states that the pass began with
                 for_each_carried(
                     id, [&](auto& s, int) { std::copy_n(s.carried, store_.batch * s.width, s.value); });
+            for_each_loss(id, [&](LossRecord& l) {
+                l.value = l.cross_entropy = std::numeric_limits<double>::quiet_NaN();
+                l.predicted = -1;
+                if (l.by_token) std::fill_n(l.by_token, store_.time * store_.batch, 0.0);
+            });
             Forward<T> pass(store_, id);
             with_shapes(id, "forward", [&] { n.node->forward(pass); });
             require_sums(n, id);
+            for_each_loss(id, [&](LossRecord& l) {
+                if (l.predicted < 0)  // what is there would be that of another pass
+                    throw UsageError("node '", name(id),
+                                     "', forward: found no set(l, value, predicted) of the loss '", l.name,
+                                     "' in this pass, expected one in every pass");
+            });
             if (checking)
                 for (int i = n.first_seq; i < n.last_seq; ++i)
                     refuse_non_finite(i, store_.value(i), id, "output");
@@ -300,6 +318,10 @@ private:
         last_ = last;
     }
 
+    template <class F> void for_each_loss(int id, F&& f) {
+        for (auto& l : store_.losses)
+            if (l.node == id) f(l);
+    }
     // Calls f(record, index) for the sequences of a node that carry a state.
     template <class F> void for_each_carried(int id, F&& f) {
         for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
@@ -418,6 +440,7 @@ private:
 
     Store<T>& store_;
     Array<NodeRecord<T>>& nodes_;
+    bool training_ = true;  // of the last forward pass
     int last_ = -1;
 };
 

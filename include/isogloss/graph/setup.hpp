@@ -1,10 +1,12 @@
 /// @file graph/setup.hpp  What a node may ask for while the graph is built.
 #pragma once
 
+#include <cmath>
 #include <initializer_list>
 #include <isogloss/graph/init.hpp>
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/packed.hpp>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -32,8 +34,13 @@ template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name
         p.value = store.arena.template take<T>({rows, cols}, who);
         const Random random(store.seed, stream_of(name));
         for (Index i = 0; i < rows; ++i)
-            for (Index j = 0; j < cols; ++j)
-                p.value[i * cols + j] = static_cast<T>(init(random, rows, cols, i, j));
+            for (Index j = 0; j < cols; ++j) {
+                const double value = init(random, rows, cols, i, j);
+                if (!(std::abs(value) <= static_cast<double>(std::numeric_limits<T>::max())))
+                    throw UsageError(who, ": found the initial value ", value, " at row ", i, ", column ", j,
+                                     ", expected a finite number in the range of the graph's type");
+                p.value[i * cols + j] = static_cast<T>(value);
+            }
     }
     if (store.gradients && trained) p.gradient = store.arena.template take<T>({rows, cols}, who);
     store.parameters.push_back(std::move(p));
@@ -71,9 +78,7 @@ public:
     template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Mask mask) {
         return term(w, a, Tokens{}, mask);
     }
-    template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Tokens x) {
-        return term(w, a, x, Mask{});
-    }
+    template <class W, class A> UnitsBuilder& from(const W& w, const A& a, Tokens x);
 
     /// Adds b [1, n] to every position; initially 0 unless `init` is given.
     UnitsBuilder& bias(const std::string& name, const Init& init = constant(0));
@@ -121,15 +126,18 @@ public:
     /// Declares that other nodes may take this sequence as input, as they may what setup() returns: for one whose
     /// adjoint this node's backward adds to and never overwrites, which would lose what they have added. The values
     /// of the others can be read all the same.
-    void open(Seq<T> a) { store_[a].internal = false; }
+    void open(Seq<T> a) { own(a).internal = false; }
 
     Previous<T> previous(Seq<T> a) const {
-        if (store_[a].lead == 0)
-            fail("'", store_[a].name,
+        if (own(a).lead == 0)
+            fail("'", own(a).name,
                  "' has no value before the first step; declare it with recurrent() or shifted()");
         return {a};
     }
-    Current<T> current(Seq<T> a) const { return {a}; }
+    Current<T> current(Seq<T> a) const {
+        own(a);
+        return {a};
+    }
 
     UnitsBuilder<T> units(const std::string& local, Index width) {
         return UnitsBuilder<T>(*this, local, width);
@@ -171,11 +179,11 @@ public:
     }
 
     /// Declares that these tokens are read as input, so that not_predicted among them is an error.
-    void read(Tokens x) { store_[x].read_by_node = true; }
+    void read(Tokens x) { own(x).read_by_node = true; }
 
     /// Declares that a weight is read, and its gradient added to, row by row.
     void lookup(Weight<T> w) {
-        auto& p = store_[w];
+        auto& p = own(w);
         p.used_by(node_, true);
         if (p.lookups++ == 0 && p.gradient) {
             p.touched.reserve(p.rows);
@@ -185,17 +193,23 @@ public:
 
     /// Declares that the node adds to a weight's gradient by itself, through Backward::gradient: what it uses through
     /// units, logits and lookup() is recorded by these.
-    void uses(Weight<T> w) { store_[w].used_by(node_); }
+    void uses(Weight<T> w) { own(w).used_by(node_); }
 
     /// Lazy logits o = h Eᵀ (+ b) over a table E [V, width of h] and, if given, a bias [1, V].
     Logits<T> logits(Seq<T> hidden, Weight<T> table, Weight<T> bias = {}) {
+        own(hidden), own(table);
         if (hidden.width != table.cols)
             fail(message("the input has width ", hidden.width, " but the table '", store_[table].name,
                          "' has width ", table.cols,
                          ". Logits need equal widths; change the units of the layer below or ",
                          "put a Linear node between."));
         store_[table].used_by(node_);
-        if (bias.id >= 0) store_[bias].used_by(node_);
+        if (bias.id >= 0) {
+            if (bias.rows != 1 || bias.cols != table.rows)
+                fail("the bias '", own(bias).name, "' has shape [", bias.rows, ", ", bias.cols,
+                     "], expected [1, ", table.rows, "]: one number for each row of the table");
+            own(bias).used_by(node_);
+        }
         store_.logits.push_back({name(), table.rows, hidden, table, bias, node_});
         return {store_.logits.count() - 1, table.rows, store_.serial};
     }
@@ -209,7 +223,10 @@ public:
     }
 
     /// Declares `total` to be a weighted sum of other losses; call once per part.
-    void part(Loss<T> total, Loss<T> of, double weight) { store_[total].parts.push_back({of.id, weight}); }
+    void part(Loss<T> total, Loss<T> of, double weight) {
+        own(of);
+        own(total).parts.push_back({of.id, weight});
+    }
 
     /// The record behind logits: hidden states, table and bias as handles.
     Seq<T> hidden(Logits<T> o) const { return store_[o].hidden; }
@@ -270,6 +287,19 @@ public:
 private:
     friend class UnitsBuilder<T>;
     std::string full(const std::string& local) const { return name() + "." + local; }
+    // The record behind a handle. Throws UsageError for one that is empty, as before it is assigned, or another graph's.
+    template <class H> auto& checked(const H& handle, const char* what) const {
+        try {
+            store_.require_own(handle, what);
+        } catch (const UsageError& error) {
+            fail(cause_of(error.what()));
+        }
+        return store_[handle];
+    }
+    auto& own(Seq<T> a) const { return checked(a, "sequence"); }
+    auto& own(Tokens x) const { return checked(x, "tokens"); }
+    auto& own(Weight<T> w) const { return checked(w, "weight"); }
+    auto& own(Loss<T> l) const { return checked(l, "loss"); }
     Seq<T> add(const std::string& local, Index width, int lead, bool carried, const char* kind = "sequence") {
         store_.claim(full(local), kind);
         const Seq<T> a{store_.add_seq(full(local), width, lead, carried, node_), width, store_.serial};
@@ -303,6 +333,7 @@ template <class T> template <class W, class A>
 UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask mask) {
     auto& store = setup_.store_;
     auto& record = store[units_];
+    setup_.own(sequence(a));
     graph::Source<T> source{.when = when(a), .input = sequence(a)};
     const Index width = source.input.width;
     Index matrices = 1;
@@ -331,6 +362,12 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
     if (store.moduli) source.squared = setup_.scratch(store[source.weight].size());
     record.sources.push_back(source);
     return *this;
+}
+
+template <class T> template <class W, class A>
+UnitsBuilder<T>& UnitsBuilder<T>::from(const W& w, const A& a, Tokens x) {
+    setup_.own(x);  // empty tokens would leave out the choice without a word
+    return term(w, a, x, Mask{});
 }
 
 template <class T> UnitsBuilder<T>& UnitsBuilder<T>::bias(const std::string& name, const Init& init) {

@@ -295,6 +295,9 @@ private:
                     if (!(c > 0 && std::isfinite(c)))
                         refuse_probability(c, s, message("at position ", t, " of sequence ", number(b)));
                     for (Index i = 0; i < N; ++i) of[i] /= c;
+                } else if (const double sum = std::accumulate(u + b * N, u + (b + 1) * N, 0.0);
+                           !std::isfinite(sum)) {
+                    refuse_probability(sum, s, message("at position ", t, " of sequence ", number(b)));
                 }
                 c_[first_[t] + b] = c;
                 total += std::log(c);

@@ -172,6 +172,9 @@ public:
                 if (!(c > 0 && std::isfinite(c))) refuse_probability(c, s, message("at position ", t));
                 for (Index i = 0; i < N; ++i) alpha[i] /= c;
                 total += std::log(c);
+            } else if (const double sum = std::accumulate(alpha.begin(), alpha.end(), 0.0);
+                       !std::isfinite(sum)) {
+                refuse_probability(sum, s, message("at position ", t));
             }
             move(alpha.data(), next.data());
             std::swap(alpha, next);

@@ -101,6 +101,15 @@ private:
             if (rows(c) != n || cols(c) != n)
                 throw UsageError(who, ": found a covariance [", rows(c), ", ", cols(c), "], expected [", n,
                                  ", ", n, "]");
+        const auto require_finite = [n](const SmallMatrix& m, const std::string& what) {
+            const Index size = std::ssize(m), bad = kernel::first_non_finite(size, m.data());
+            if (bad < size)
+                throw NumericError(who, ": found ", m.data()[bad], " in ", what, ", row ", bad / n,
+                                   ", column ", bad % n, ", expected finite numbers");
+        };
+        require_finite(mean, "the mean");
+        for (std::size_t k = 0; k < covariances.size(); ++k)
+            require_finite(covariances[k], message("the covariance of lag ", k));
         const BlasOnOneThread blas;
         const auto spectrum = symmetric_eigen<double>(symmetrised(covariances[0]), who).values;
         if (!(spectrum.front() > 1e-12 * spectrum.back()))

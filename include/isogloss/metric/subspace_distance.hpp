@@ -40,6 +40,7 @@ template <class T> struct Projection {
 /// Throws UsageError when the row counts differ or a matrix has more columns than rows, NumericError for
 /// a matrix that is zero or not finite.
 template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, MatrixRef<const T> y) {
+    const BlasOnOneThread blas;
     std::vector<double> cosines;
     for (const T rho : dense::singular_values(detail::Projection<T>(x, y, "subspace distance").inner))
         cosines.push_back(std::clamp(static_cast<double>(rho), 0.0, 1.0));

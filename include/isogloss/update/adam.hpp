@@ -11,11 +11,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of Adam.
 struct AdamOptions {
-    double rate = 0.001;               ///< η ≥ 0
-    double beta1 = 0.9;                ///< β₁ in [0, 1), of the mean m; rounded to T too
-    double beta2 = 0.999;              ///< β₂ in [0, 1), of the mean square s; rounded to T too
-    double epsilon = 1e-8;             ///< ε > 0, not below the smallest normal number of T
-    double clip = 0;                   ///< maximum norm of the whole group's gradient, ≥ 0; 0: no clipping
+    double rate = 0.001;   ///< η ≥ 0
+    double beta1 = 0.9;    ///< β₁ in [0, 1), of the mean m; rounded to T too
+    double beta2 = 0.999;  ///< β₂ in [0, 1), of the mean square s; rounded to T too
+    double epsilon =
+        1e-8;         ///< ε > 0, not below the smallest normal number of T; in float squares of gradients
+                      ///< below 3e-18 are 0, so that with ε below that steps may exceed the rate
+    double clip = 0;  ///< maximum norm of the whole group's gradient, ≥ 0; 0: no clipping
     double weight_decay = 0;           ///< λ ≥ 0, decoupled: w ← w - η λ w
     Divisor divisor = Divisor::batch;  ///< what raw sums are divided by before clipping
 };

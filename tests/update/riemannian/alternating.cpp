@@ -185,6 +185,33 @@ TEST_CASE("New data begin conjugate directions anew", "[riemannian]") {
     REQUIRE(loss != kept.training.round());
 }
 
+TEST_CASE("A training saved after its weights were replaced evaluates their loss", "[riemannian]") {
+    const auto checkpoint = [](Net<Glnn>& n, AlternatingTraining<double>& training) {
+        io::Checkpoint c;
+        return c.model(n.g).state("training", training);
+    };
+    struct Trained {
+        Net<Glnn> n{40};
+        TransitionStep<double> step{n.g, "net", {}};
+        AlternatingTraining<double> training{n.g, n.l};
+        Trained() {
+            training.add(step, {.rate = 0.05});
+            training.data({n.feeds()});
+        }
+    };
+    const TemporaryDirectory folder;
+    Trained first, next;
+    checkpoint(first.n, first.training).save(folder / "start.safetensors");
+    for (int k = 0; k < 5; ++k) first.training.round();
+    // Worse weights, of which no round has computed the loss yet.
+    checkpoint(first.n, first.training)
+        .load(io::Safetensors::open(folder / "start.safetensors"), io::Restore::parameters);
+    checkpoint(first.n, first.training).save(folder / "between.safetensors");
+    checkpoint(next.n, next.training).load(io::Safetensors::open(folder / "between.safetensors"));
+    CHECK(next.training.round() == first.training.round());
+    CHECK(next.n.forward() == Approx(next.training.value()).epsilon(1e-13));
+}
+
 TEST_CASE("A file that does not fit changes no training", "[riemannian]") {
     struct Trained {
         Net<Glnn> n{40};

@@ -229,6 +229,40 @@ TEMPLATE_TEST_CASE("A metric of units that is not finite moves nothing", "[riema
     }
 }
 
+TEMPLATE_TEST_CASE("A unit without data over the training text does not move by its metric",
+                   "[riemannian][dynamic]", float, double) {
+    Map<TestType> m;
+    auto update = update_of(m, {.rate = 1e-5, .rest = {.rule = DynamicRule::sgd, .decay = 0}});
+    const Numbers weights = m.weights;
+    for (double& w : m.weights) w = 0;
+    m.backward();
+    update.collect();
+    m.weights = weights;
+    m.backward();
+    const Numbers before = all_values(m.g);
+    update.step();
+    CHECK(all_values(m.g) == before);
+}
+
+TEST_CASE("A step that the rest refuses leaves the gradients of the units", "[riemannian][dynamic][errors]") {
+    Map<double> m;
+    auto update = update_of(m, {.rest = {.decay = 0.1}});
+    const Numbers weights = m.weights;
+    for (double& w : m.weights) w = 0;
+    m.backward();
+    update.collect();  // mean squares of 0: the decay of rms has no scale
+    m.weights = weights;
+    m.backward();
+    const Numbers gradient = [&] {
+        const auto& p = m.g.parameter("map.W");
+        return Numbers(p.gradient, p.gradient + p.size());
+    }();
+    REQUIRE_THROWS_MATCHES(update.step(), NumericError, says("all gradients that were collected are 0"));
+    const auto& p = m.g.parameter("map.W");
+    CHECK(Numbers(p.gradient, p.gradient + p.size()) == gradient);
+    CHECK(gradient != Numbers(gradient.size()));
+}
+
 TEMPLATE_TEST_CASE("Units whose rows are held at norm 1 are updated as the rest", "[riemannian][dynamic]",
                    float, double) {
     Map<TestType> m;

@@ -119,6 +119,7 @@ public:
     /// conjugate direction. To resume from a file: add the groups and set the data as before, then load.
     template <class Visitor> void visit(Visitor& v) {
         v.number("value", value_);
+        v.flag("changed", changed_);
         for (std::size_t k = 0; k < groups_.size(); ++k) {
             const std::string prefix = message("group", k, '/');
             v.number(prefix + "rate", groups_[k].control.rate);

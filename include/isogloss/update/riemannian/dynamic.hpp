@@ -38,7 +38,7 @@ struct RiemannianDynamicOptions {
 /// The changes are temporary, as with DynamicUpdate. It is a DynamicStep of evaluate_dynamically(), and
 /// collect_mean_squares() collects the means of both.
 ///
-/// Memory   that of DynamicUpdate, plus three times the weights of the units
+/// Memory   that of DynamicUpdate, plus four times the weights of the units
 /// Errors   those of DynamicUpdate; UsageError if the group has no units, for damping 0, for the full form, and for a
 ///          collect() without backward(l) after the last forward pass; NumericError for a metric that is not finite
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the
@@ -77,8 +77,11 @@ public:
             throw UsageError(
                 "riemannian dynamic update: the group has no weights of a layer of units, and nothing has a "
                 "metric; use DynamicUpdate");
-        allocate_per_parameter("riemannian dynamic update", units_, sizeof(T),
-                               [&](const Parameter<T>& p) { delta_.emplace_back(p.size()); });
+        allocate_per_parameter("riemannian dynamic update", units_, 2 * sizeof(T),
+                               [&](const Parameter<T>& p) {
+                                   delta_.emplace_back(p.size());
+                                   gradients_.emplace_back(p.size());
+                               });
         slots_.resize(units_.size());
     }
 
@@ -124,9 +127,17 @@ public:
                 positions_ / d, {.relative = options_.damping});
         const double length = detail::length_of("riemannian dynamic update", units_, delta_, d);
         direction_norm(all_.group(), d, 0);  // throws while the gradients of the units are still there
-        for (Parameter<T>* p : units_)       // all_ only decays these towards the trained ones
-            std::fill_n(p->gradient, p->size(), T(0));
-        all_.step();
+        for (std::size_t k = 0; k < units_.size(); ++k) {
+            std::copy_n(units_[k]->gradient, units_[k]->size(), gradients_[k].begin());
+            std::fill_n(units_[k]->gradient, units_[k]->size(), T(0));  // all_ only decays these
+        }
+        try {
+            all_.step();
+        } catch (...) {
+            for (std::size_t k = 0; k < units_.size(); ++k)
+                std::copy(gradients_[k].begin(), gradients_[k].end(), units_[k]->gradient);
+            throw;
+        }
         detail::step_along(units_, delta_, static_cast<T>(options_.rate));
         return length;
     }
@@ -146,9 +157,9 @@ private:
     std::vector<Layer> layers_;
     std::vector<Parameter<T>*> units_;
     std::vector<Slot<T>> slots_;
-    std::vector<std::vector<T>> delta_;
-    double positions_ = 0;  // N
-    bool finite_ = false;   // whether the metrics are known to be
+    std::vector<std::vector<T>> delta_, gradients_;  // Δ; the gradients during a step
+    double positions_ = 0;                           // N
+    bool finite_ = false;                            // whether the metrics are known to be
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -42,8 +42,9 @@ inline MetricForm form_on_graph(MetricForm form, Index edges, Index units) {
 ///
 ///     ε = relative · mean diagonal of M + absolute
 ///
-/// With a relative part ε is at least 1024 times the smallest normal number, so that no division is by 0.
-/// Without one it may be 0; directions without data then get a step of 0.
+/// With a relative part ε is at least 1024 times the smallest normal number, so that no division is by 0. It is 0
+/// without an absolute part for a unit without data, and may be 0 without a relative one; directions without data then
+/// get a step of 0.
 struct Damping {
     double relative = 0;  ///< ≥ 0
     double absolute = 0;  ///< ≥ 0
@@ -51,6 +52,7 @@ struct Damping {
     /// ε of a unit whose diagonal has `count` entries that sum to `trace`.
     template <class T> T of(T trace, Index count) const {
         if (relative == 0) return static_cast<T>(absolute);
+        if (absolute == 0 && trace == T(0)) return T(0);
         return std::max(static_cast<T>(relative) * trace / static_cast<T>(count) + static_cast<T>(absolute),
                         std::numeric_limits<T>::min() * 1024);
     }

@@ -49,6 +49,7 @@ public:
     /// forward pass.
     void add(double weight) {
         for (const auto& metric : metrics_) metric->require_passes();
+        const BlasOnOneThread blas;
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const T* g = group_[k].dense_gradient().data;
             auto& sum = members_[k].gradient;

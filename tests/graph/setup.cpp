@@ -1,0 +1,142 @@
+// What the declarations of a node refuse.
+#include <isogloss/graph/graph.hpp>
+#include <isogloss/node/lstm.hpp>
+#include <limits>
+
+#include "catch.hpp"
+
+using namespace isogloss;
+
+namespace {
+
+enum class Slip { none, late_sequence, late_weight, late_tokens, choice, other_graph };
+
+/// y = x W, with a handle used before it is assigned, or another graph's.
+template <class T> struct Slipping {
+    struct Options {
+        Slip slip = Slip::none;
+    };
+    Options options;
+    Seq<T> x, y, late;
+    Weight<T> a;
+    Tokens symbols;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> in) {
+        x = in;
+        if (options.slip == Slip::late_weight) s.uses(a);
+        if (options.slip == Slip::late_tokens) s.read(symbols);
+        auto z = s.units("z", 2);
+        if (options.slip == Slip::late_sequence) z.from("U", s.previous(late));
+        if (options.slip == Slip::choice) z.from("U", x, symbols);
+        if (options.slip == Slip::other_graph) {
+            Graph<T> other({});
+            z.from("U", other.input("x", 3));
+        }
+        z.from("W", x);
+        return y = s.sequence("y", 2);
+    }
+    void forward(Forward<T>&) {}
+    void backward(Backward<T>&) {}
+};
+
+/// A head of its own with a bias of this shape.
+template <class T> struct Head {
+    struct Options {
+        Index rows = 1, cols = 5;
+    };
+    Options options;
+    Logits<T> setup(Setup<T>& s, Seq<T> h) {
+        const auto W = s.weight("W", 5, h.width, uniform(1));
+        return s.logits(h, W, s.weight("b", options.rows, options.cols, constant(0)));
+    }
+    void forward(Forward<T>&) {}
+    void backward(Backward<T>&) {}
+};
+
+/// A loss that says nothing of a pass without targets, unless it is careful.
+template <class T> struct Forgetful {
+    struct Options {
+        bool careful = false;
+    };
+    Options options;
+    Tokens y;
+    Loss<T> l;
+    Loss<T> setup(Setup<T>& s, Seq<T>, Tokens targets) {
+        y = targets;
+        return l = s.loss();
+    }
+    void forward(Forward<T>& p) {
+        Index count = 0;
+        for (Index r = 0; r < p.rows(); ++r) count += p.data(y)[r] != not_predicted;
+        if (count == 0 && !options.careful) return;
+        for (Index r = 0; r < p.rows(); ++r)
+            if (p.data(y)[r] != not_predicted) p.by_token(l)[r] = 2;
+        p.set(l, 2. * static_cast<double>(count), count);
+    }
+    void backward(Backward<T>&) {}
+};
+
+}  // namespace
+
+TEST_CASE("A loss that says nothing of a pass does not show those of the pass before",
+          "[graph][setup][errors]") {
+    for (const bool careful : {false, true}) {
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto x = g.input("x", 1);
+        const auto y = g.tokens("y", 3);
+        const auto l = g.add<Forgetful>("loss", {.careful = careful}, x, y);
+        const double in[] = {1, 2};
+        const Token some[] = {1, 2}, none[] = {not_predicted, not_predicted}, last[] = {not_predicted, 2};
+        const auto pass = [&](const Token* targets) {
+            return g.forward(l, {x, in, 2, 1}, {y, {targets, 2, 1}});
+        };
+        REQUIRE(pass(some) == 4);
+        if (!careful) {
+            REQUIRE_THROWS_MATCHES(pass(none), UsageError, says("node 'loss', forward", "found no set("));
+        } else {
+            REQUIRE(pass(none) == 0);
+            REQUIRE(g.predicted(l) == 0);
+        }
+        REQUIRE(pass(last) == 2);
+        REQUIRE(g.by_token(l)(0, 0) == 0);
+        REQUIRE(g.by_token(l)(1, 0) == 2);
+    }
+}
+
+TEST_CASE("A handle that a node uses before it is assigned is refused by name", "[graph][setup][errors]") {
+    for (const auto& [slip, what] : {std::pair(Slip::late_sequence, "sequence handle: it is empty"),
+                                     {Slip::late_weight, "weight handle: it is empty"},
+                                     {Slip::late_tokens, "tokens handle: it is empty"},
+                                     {Slip::choice, "tokens handle: it is empty"},
+                                     {Slip::other_graph, "sequence handle: it belongs to another graph"}}) {
+        Graph<double> g({});
+        const auto x = g.input("x", 3);
+        REQUIRE_THROWS_MATCHES(g.add<Slipping>("slip", {.slip = slip}, x), UsageError,
+                               says("node 'slip'", what));
+    }
+    Graph<double> g({});
+    REQUIRE_NOTHROW(g.add<Slipping>("slip", {}, g.input("x", 3)));
+}
+
+TEST_CASE("The bias of a head has a number for each row of its table", "[graph][setup][errors]") {
+    for (const auto& [rows, cols] : {std::pair<Index, Index>(1, 3), {5, 1}, {1, 6}}) {
+        Graph<double> g({});
+        const auto h = g.input("h", 3);
+        REQUIRE_THROWS_MATCHES(g.add<Head>("head", {.rows = rows, .cols = cols}, h), UsageError,
+                               says("node 'head'", "bias 'head.b'", "expected [1, 5]"));
+    }
+    Graph<double> g({});
+    REQUIRE_NOTHROW(g.add<Head>("head", {}, g.input("h", 3)));
+}
+
+TEST_CASE("Initial weights that are no numbers are refused where they are declared",
+          "[graph][setup][errors]") {
+    Graph<float> g({});
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    REQUIRE_THROWS_MATCHES(g.weight("E", 2, 3, constant(1e39)), UsageError,
+                           says("weight 'E'", "initial value 1e+39 at row 0, column 0", "finite number"));
+    const auto x = g.input("x", 3);
+    REQUIRE_THROWS_MATCHES(g.add<Lstm>("lstm", {.units = 2, .forget_bias = nan}, x), UsageError,
+                           says("lstm", "nan", "finite number"));
+    REQUIRE_NOTHROW(g.weight("E", 2, 3, uniform(1)));  // nothing was left behind
+}
