@@ -28,8 +28,10 @@ RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
 RECIPES, CORPORA = ['fast', 'wide', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', 'wikitext-2']
 ADAPTATIONS = ['none', 'cache', 'rms', 'rms+cache']
 RESULTS = os.path.join(HERE, 'results', 'recipes.csv')
-# Of segments of 20 steps, which take half the time of 5; the rate is the best of four on the first 1,000 lines of ptb.valid.txt with fast.
-RMS = ['--dynamic', 'rms', '--dynamic-steps', '20', '--dynamic-rate', '0.00014']
+# Of segments of 20 steps, which take half the time of 5. Rate and decay, chosen on parts of ptb.valid.txt: see language_model_results.md.
+RMS = ['--dynamic', 'rms', '--dynamic-steps', '20']
+RATES = {'wide': ['--dynamic-rate', '0.0001', '--dynamic-decay', '0.016']}
+OTHER_RATES = ['--dynamic-rate', '0.00014', '--dynamic-decay', '0.008']
 STATISTICS = 8000  # lines of the training text used for those of rms: gradients of all of it take as long as an epoch
 
 
@@ -76,7 +78,7 @@ class RecipeRun(Run):
         """Hours of tuning and evaluating, and the perplexities of the validation and the test text."""
         texts = [text_of(self.o.corpus, part) for part in ('valid', 'test')]
         before, perplexities = seconds(), []
-        options = [*RMS, '--dynamic-text', self.statistics()] if 'rms' in adaptation else []
+        options = [*RMS, *RATES.get(self.o.recipe, OTHER_RATES), '--dynamic-text', self.statistics()] if 'rms' in adaptation else []
         if 'cache' in adaptation:
             grid = ['--cache-window', '2000'] if options else []  # with --dynamic tune has a cache if one of its options is given
             tuned = yield from self.json('tune', '--model', self.model, '--text', texts[0], *options, *grid)
@@ -166,6 +168,19 @@ def named_file(text):
     return name, path
 
 
+def named_point(text):
+    """NAME=CORE-HOURS,PERPLEXITY of --point."""
+    name, equals, numbers = text.partition('=')
+    try:
+        hours, perplexity = map(float, numbers.split(','))
+        fine = equals and name and "'" not in name and 0 < hours < math.inf and 0 < perplexity < math.inf
+    except ValueError:
+        fine = False
+    if not fine:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected NAME=CORE-HOURS,PERPLEXITY, two numbers above 0, the name without quotes")
+    return name, hours, perplexity
+
+
 def figure(o):
     """The command figure: test perplexity against core-hours, points for each adaptation of a recipe, lines for the validation in logs."""
     curves, lines = {}, {}
@@ -180,6 +195,8 @@ def figure(o):
     for r in sorted(read_results(o.results), key=lambda r: float(r['core_hours'])):
         if r['corpus'] == o.corpus:
             curves.setdefault(f"{r['recipe']}, {r['adaptation']}: test", []).append((r['core_hours'], r['test']))
+    for name, hours, perplexity in o.point:
+        curves.setdefault(name, []).append((f'{hours:.4f}', perplexity))
     if not curves and not lines:
         raise Refused(f"found no result on {o.corpus} in '{o.results}'. Run: python3 examples/language_model/recipes.py run fast")
     require_own('--svg', o.svg, b'GNUPLOT', 'a picture of gnuplot')
@@ -214,6 +231,8 @@ def main():
     p.add_argument('--corpus', choices=CORPORA, default='ptb')
     p.add_argument('--curve', type=named_file, action='append', default=[], metavar='NAME=LOG',
                    help='a log of language_model train or of benchmarks/peers/train_torch.py, drawn by epoch; may be repeated')
+    p.add_argument('--point', type=named_point, action='append', default=[], metavar='NAME=CORE-HOURS,PERPLEXITY',
+                   help='a result of another program, such as of the test text; may be repeated')
     p.add_argument('--svg', required=True)
 
     o = parser.parse_args(arguments)

@@ -458,7 +458,9 @@ def draw(path, title, x, y, curves, points=(), log_x=False):
               f"set xlabel '{x}'", f"set ylabel '{y}'", f"set logscale {'xy' if log_x else 'y'}", 'set key top right']
     quoted = lambda text: "'" + text.replace("'", "''") + "'"
     script += narrow([float(value) for curve in curves.values() for _, value in curve])
-    script += ['plot ' + ', '.join(f"'-' using 1:2 with {'points pt 7' if name in points else 'lines lw 2'} title {quoted(name)}" for name in curves)]
+    marks = dict(zip(points, (7, 5, 9, 11, 13, 6, 4, 8, 10, 12)))  # where there are more kinds of points than colours
+    script += ['plot ' + ', '.join(f"'-' using 1:2 with {f'points pt {marks.get(name, 7)}' if name in points else 'lines lw 2'} title {quoted(name)}"
+                                   for name in curves)]
     for curve in curves.values():
         script += [*(f'{a} {b}' for a, b in curve), 'e']
     try:

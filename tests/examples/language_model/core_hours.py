@@ -90,6 +90,11 @@ def shown():
         recipes("figure", "--results", results, "--curve", "a peer=log.csv", "--svg", name)
         svg = read(name).decode()
         assert "a peer, validation by epoch" in svg and ("fast, none" in svg) == (results == "r.csv"), svg[:300]
+    recipes("figure", "--results", "r.csv", "--point", "a peer: test=0.9,96.5", "--svg", "point.svg")
+    assert "a peer: test" in read("point.svg").decode()
+    for point in "a", "a=1", "a=1,0", "a=x,2", "=1,2", "a=1,2,3":
+        error = subprocess.run([sys.executable, "-B", SCRIPT, "figure", "--svg", "x.svg", "--point", point], capture_output=True, text=True, timeout=60)
+        assert error.returncode == 2 and f"found '{point}', expected NAME=CORE-HOURS,PERPLEXITY" in error.stderr, error
     write("empty.csv", "run,epoch,valid_perplexity,cpu_seconds\n")
     refuses("figure", "--results", "r.csv", "--curve", "x=r.csv", "--svg", "x.svg", says=["in 'r.csv'", "expected a log"])
     refuses("figure", "--results", "r.csv", "--curve", "x=empty.csv", "--svg", "x.svg", says=["no epoch in 'empty.csv'"])
