@@ -7,6 +7,23 @@
 #include "io/files.hpp"
 #include "networks.hpp"
 
+namespace {
+
+/// A network that has been trained by conjugate directions for some rounds.
+struct Trained {
+    Net<Glnn> n{40};
+    TransitionStep<double> step{n.g, "net", {}};
+    AlternatingTraining<double> training{n.g, n.l};
+    Trained() {
+        step.conjugate(true);
+        training.add(step, {.rate = 0.05});
+        training.data({n.feeds()});
+        for (int k = 0; k < 3; ++k) training.round();
+    }
+};
+
+}  // namespace
+
 TEST_CASE("Alternating training never leaves a worse loss than it found", "[riemannian]") {
     Net<Glnn> n(80);
     SoftmaxStep<double> softmax(n.g, "out", n.y);
@@ -166,17 +183,6 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
 }
 
 TEST_CASE("New data begin conjugate directions anew", "[riemannian]") {
-    struct Trained {
-        Net<Glnn> n{40};
-        TransitionStep<double> step{n.g, "net", {}};
-        AlternatingTraining<double> training{n.g, n.l};
-        Trained() {
-            step.conjugate(true);
-            training.add(step, {.rate = 0.05});
-            training.data({n.feeds()});
-            for (int k = 0; k < 3; ++k) training.round();
-        }
-    };
     Trained given, forgotten, kept;
     given.training.data({given.n.feeds()});
     forgotten.step.forget_direction();
@@ -189,15 +195,6 @@ TEST_CASE("A training saved after its weights were replaced evaluates their loss
     const auto checkpoint = [](Net<Glnn>& n, AlternatingTraining<double>& training) {
         io::Checkpoint c;
         return c.model(n.g).state("training", training);
-    };
-    struct Trained {
-        Net<Glnn> n{40};
-        TransitionStep<double> step{n.g, "net", {}};
-        AlternatingTraining<double> training{n.g, n.l};
-        Trained() {
-            training.add(step, {.rate = 0.05});
-            training.data({n.feeds()});
-        }
     };
     const TemporaryDirectory folder;
     Trained first, next;
@@ -213,17 +210,6 @@ TEST_CASE("A training saved after its weights were replaced evaluates their loss
 }
 
 TEST_CASE("A file that does not fit changes no training", "[riemannian]") {
-    struct Trained {
-        Net<Glnn> n{40};
-        TransitionStep<double> step{n.g, "net", {}};
-        AlternatingTraining<double> training{n.g, n.l};
-        Trained() {
-            step.conjugate(true);
-            training.add(step, {.rate = 0.05});
-            training.data({n.feeds()});
-            for (int k = 0; k < 3; ++k) training.round();
-        }
-    };
     const TemporaryDirectory folder;
     Graph<double> other({});
     other.weight("other", 2, 2, uniform(1));
