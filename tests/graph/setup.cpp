@@ -9,7 +9,7 @@ using namespace isogloss;
 
 namespace {
 
-enum class Slip { none, late_sequence, late_weight, late_tokens, choice, other_graph };
+enum class Slip { none, late_sequence, late_weight, shared_weight, late_tokens, choice, other_graph };
 
 /// y = x W, with a handle used before it is assigned, or another graph's.
 template <class T> struct Slipping {
@@ -27,6 +27,7 @@ template <class T> struct Slipping {
         if (options.slip == Slip::late_tokens) s.read(symbols);
         auto z = s.units("z", 2);
         if (options.slip == Slip::late_sequence) z.from("U", s.previous(late));
+        if (options.slip == Slip::shared_weight) z.from(a, x);
         if (options.slip == Slip::choice) z.from("U", x, symbols);
         if (options.slip == Slip::other_graph) {
             Graph<T> other({});
@@ -106,6 +107,7 @@ TEST_CASE("A loss that says nothing of a pass does not show those of the pass be
 TEST_CASE("A handle that a node uses before it is assigned is refused by name", "[graph][setup][errors]") {
     for (const auto& [slip, what] : {std::pair(Slip::late_sequence, "sequence handle: it is empty"),
                                      {Slip::late_weight, "weight handle: it is empty"},
+                                     {Slip::shared_weight, "weight handle: it is empty"},
                                      {Slip::late_tokens, "tokens handle: it is empty"},
                                      {Slip::choice, "tokens handle: it is empty"},
                                      {Slip::other_graph, "sequence handle: it belongs to another graph"}}) {

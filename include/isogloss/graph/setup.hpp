@@ -323,6 +323,7 @@ template <class T> Weight<T> UnitsBuilder<T>::weight(const std::string& name, In
 }
 
 template <class T> Weight<T> UnitsBuilder<T>::weight(Weight<T> shared, Index rows, Index cols) const {
+    setup_.own(shared);
     if (shared.rows != rows || shared.cols != cols)
         setup_.fail("weight '", setup_.name_of(shared), "' has shape [", shared.rows, ", ", shared.cols,
                     "], expected [", rows, ", ", cols, "]");
