@@ -10,11 +10,11 @@
 namespace {
 
 /// A network that has been trained by conjugate directions for some rounds.
-struct Trained {
+struct ConjugateTraining {
     Net<Glnn> n{40};
     TransitionStep<double> step{n.g, "net", {}};
     AlternatingTraining<double> training{n.g, n.l};
-    Trained() {
+    ConjugateTraining() {
         step.conjugate(true);
         training.add(step, {.rate = 0.05});
         training.data({n.feeds()});
@@ -183,7 +183,7 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
 }
 
 TEST_CASE("New data begin conjugate directions anew", "[riemannian]") {
-    Trained given, forgotten, kept;
+    ConjugateTraining given, forgotten, kept;
     given.training.data({given.n.feeds()});
     forgotten.step.forget_direction();
     const double loss = given.training.round();
@@ -197,7 +197,7 @@ TEST_CASE("A training saved after its weights were replaced evaluates their loss
         return c.model(n.g).state("training", training);
     };
     const TemporaryDirectory folder;
-    Trained first, next;
+    ConjugateTraining first, next;
     checkpoint(first.n, first.training).save(folder / "start.safetensors");
     for (int k = 0; k < 5; ++k) first.training.round();
     // Worse weights, of which no round has computed the loss yet.
@@ -214,7 +214,7 @@ TEST_CASE("A file that does not fit changes no training", "[riemannian]") {
     Graph<double> other({});
     other.weight("other", 2, 2, uniform(1));
     io::Checkpoint().model(other).save(folder / "other.safetensors");
-    Trained refused, kept;
+    ConjugateTraining refused, kept;
     io::Checkpoint c;
     c.model(refused.n.g).state("training", refused.training);
     REQUIRE_THROWS_AS(c.load(io::Safetensors::open(folder / "other.safetensors"), io::Restore::parameters),
