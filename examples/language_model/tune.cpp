@@ -335,6 +335,10 @@ int tune(const TuneOptions& o) {
         throw ig::UsageError(
             ig::message("--columns is ", o.columns, ", expected 1 with ", dynamic ? "--dynamic" : "the cache",
                         ": what a word adapts the model to is the text right before the next"));
+    if (dynamic && std::ranges::count(o.cache_weight, 1.))
+        throw ig::UsageError(
+            "--cache-weight is 1, expected a number below 1 with --dynamic: a word that the window does not ",
+            "hold would have probability 0, and no rate a finite perplexity");
     auto file = read_model(o.model);
     const auto corpus = read_text(o.text, file.vocabulary);
     auto probabilities = read_mixed(o, file.vocabulary, corpus);

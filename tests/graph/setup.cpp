@@ -9,7 +9,19 @@ using namespace isogloss;
 
 namespace {
 
-enum class Slip { none, late_sequence, late_weight, shared_weight, late_tokens, choice, other_graph };
+enum class Slip {
+    none,
+    late_sequence,
+    late_weight,
+    shared_weight,
+    late_tokens,
+    choice,
+    other_graph,
+    name,
+    table,
+    budget,
+    gradient
+};
 
 /// y = x W, with a handle used before it is assigned, or another graph's.
 template <class T> struct Slipping {
@@ -20,11 +32,16 @@ template <class T> struct Slipping {
     Seq<T> x, y, late;
     Weight<T> a;
     Tokens symbols;
+    Logits<T> o;
 
     Seq<T> setup(Setup<T>& s, Seq<T> in) {
         x = in;
         if (options.slip == Slip::late_weight) s.uses(a);
         if (options.slip == Slip::late_tokens) s.read(symbols);
+        if (options.slip == Slip::name) s.name_of(late);
+        if (options.slip == Slip::table) s.table(o);
+        if (options.slip == Slip::budget) s.budget(a);
+        if (options.slip == Slip::gradient) s.has_gradient(a);
         auto z = s.units("z", 2);
         if (options.slip == Slip::late_sequence) z.from("U", s.previous(late));
         if (options.slip == Slip::shared_weight) z.from(a, x);
@@ -110,6 +127,10 @@ TEST_CASE("A handle that a node uses before it is assigned is refused by name", 
                                      {Slip::shared_weight, "weight handle: it is empty"},
                                      {Slip::late_tokens, "tokens handle: it is empty"},
                                      {Slip::choice, "tokens handle: it is empty"},
+                                     {Slip::name, "sequence handle: it is empty"},
+                                     {Slip::table, "logits handle: it is empty"},
+                                     {Slip::budget, "weight handle: it is empty"},
+                                     {Slip::gradient, "weight handle: it is empty"},
                                      {Slip::other_graph, "sequence handle: it belongs to another graph"}}) {
         Graph<double> g({});
         const auto x = g.input("x", 3);

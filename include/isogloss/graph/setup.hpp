@@ -229,24 +229,25 @@ public:
     }
 
     /// The record behind logits: hidden states, table and bias as handles.
-    Seq<T> hidden(Logits<T> o) const { return store_[o].hidden; }
-    Weight<T> table(Logits<T> o) const { return store_[o].table; }  ///< see above
+    Seq<T> hidden(Logits<T> o) const { return own(o).hidden; }
+    Weight<T> table(Logits<T> o) const { return own(o).table; }  ///< see above
 
     /// Whether some node looks up rows of this weight, as in an embedding table.
-    bool is_looked_up(Weight<T> w) const { return store_[w].lookups > 0; }
+    bool is_looked_up(Weight<T> w) const { return own(w).lookups > 0; }
 
     /// Whether the graph computes gradients. If not, no pass is in training and backward never runs, so that what
     /// only these need may be omitted.
     bool gradients() const { return store_.gradients; }
     /// Whether there is memory for the gradient of a weight: not with WeightOptions::trained = false. For whether
     /// a pass computes it, see Pass::is_trained.
-    bool has_gradient(Weight<T> w) const { return store_[w].gradient != nullptr; }
+    bool has_gradient(Weight<T> w) const { return own(w).gradient != nullptr; }
     /// Whether the transpose of a weight is packed already, for graphs on the weights of another.
-    bool is_packed(Weight<T> w) const { return store_[w].packed_transpose != nullptr; }
+    bool is_packed(Weight<T> w) const { return own(w).packed_transpose != nullptr; }
     /// Bytes a loss may take for blocks of logits from this table (GraphOptions::budget), the table packed for a pass
     /// included. In bfloat16 they grow with it; blocks of too few rows would each cost a pass over it.
     Index budget(Weight<T> table) const {
         constexpr Index least = Index{32} << 20;
+        own(table);
         const Index bytes = table.rows * table.cols * Index{sizeof(T)};  // held in memory: no overflow
         return store_.budget.value_or(store_.precision == Precision::bf16 ? std::max(least, bytes / 2 * 3)
                                                                           : least);
@@ -255,9 +256,9 @@ public:
     double epsilon() const { return store_.epsilon; }         ///< GraphOptions::epsilon
 
     /// The name behind a handle, for messages.
-    const std::string& name_of(Weight<T> w) const { return store_[w].name; }
-    const std::string& name_of(Seq<T> a) const { return store_[a].name; }
-    const std::string& name_of(Tokens x) const { return store_[x].name; }
+    const std::string& name_of(Weight<T> w) const { return own(w).name; }
+    const std::string& name_of(Seq<T> a) const { return own(a).name; }
+    const std::string& name_of(Tokens x) const { return own(x).name; }
 
     /// Refuses a request: throws UsageError "node 'name': message".
     template <class... Parts> [[noreturn]] void fail(const Parts&... why) const {
@@ -299,6 +300,7 @@ private:
     auto& own(Seq<T> a) const { return checked(a, "sequence"); }
     auto& own(Tokens x) const { return checked(x, "tokens"); }
     auto& own(Weight<T> w) const { return checked(w, "weight"); }
+    auto& own(Logits<T> o) const { return checked(o, "logits"); }
     auto& own(Loss<T> l) const { return checked(l, "loss"); }
     Seq<T> add(const std::string& local, Index width, int lead, bool carried, const char* kind = "sequence") {
         store_.claim(full(local), kind);

@@ -105,6 +105,7 @@ def tuned():
     assert " inf " in tune(*grid).stdout
     assert tune("--cache-flatness", 0.1, "1e300", "--cache-weight", 0, 0.1).stdout.count(" inf") >= 1
     assert "with weight 1 the word" in tune("--cache-weight", 1, status=1).stderr
+    assert "--cache-weight is 1, expected a number below 1 with --dynamic" in tune(*dynamic, *grid, status=1).stderr
 
 
 with Folder():

@@ -75,8 +75,8 @@ public:
                 "alternating training: the loss is not finite at the start; begin with smaller weights");
     }
 
-    /// Call this if the graph or its weights were used elsewhere since the last round; changed weights are
-    /// accepted as they are.
+    /// Call this if the graph or its weights were used elsewhere since the last round, or its mode was changed
+    /// (Graph::training); changed weights are accepted as they are.
     void resume() {
         changed_ = true;  // until its loss is known
         value_ = evaluate();
